@@ -1,0 +1,29 @@
+# `make demo` and `make test` set everything up by themselves; the second time nothing is downloaded.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.PHONY: demo ui test lint lock bench clean
+
+demo: $(READY)
+	$(BIN)/disclosure-pipeline demo
+
+ui: $(READY)
+	DAGSTER_HOME=$(CURDIR)/dagster_home $(BIN)/dagster dev
+
+test: $(READY)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	$(BIN)/python -m pytest
+
+# The marker is written last, so that an interrupted set-up is taken up again.
+$(READY): requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+# Same versions for every supported Python; only names, versions and hashes are written.
+lock: $(READY)
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-strip-extras \
+		--no-header --no-annotate --all-extras --group dev pyproject.toml --output-file requirements.lock
