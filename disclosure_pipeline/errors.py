@@ -1,0 +1,9 @@
+"""The errors of this package. No message ever holds a value of the ground truth."""
+
+
+class DisclosurePipelineError(Exception):
+    """Base of every error that this package raises by itself."""
+
+
+class InputError(DisclosurePipelineError, ValueError):
+    """The tables or the arguments cannot be measured as asked: the message says what, where and what to do."""

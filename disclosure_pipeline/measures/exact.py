@@ -1,0 +1,46 @@
+"""Counts become percentages here: integers until the last division, whatever the order of the records."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.integer]
+Mask = npt.NDArray[np.bool_]
+
+# Bits kept behind the binary point while quotients are added up. An error in the 160th bit cannot
+# reach the 53rd, so the sum is rounded once, when it becomes a float.
+_BITS = 160
+
+
+def percent(part: int, whole: int) -> float:
+    """100 * part / whole, rounded once; NaN where `whole` is 0, so that nothing passes a bound by it."""
+    return 100 * int(part) / int(whole) if whole else math.nan
+
+
+def total(counts: IntArray, where: Mask | None = None) -> int:
+    """Sum of `counts`, or of those where the mask holds, as a Python integer."""
+    picked = counts if where is None else counts[where]
+    return int(picked.sum(dtype=np.int64))
+
+
+def percent_of_quotients(numerators: IntArray, denominators: IntArray, whole: int) -> float:
+    """100 * sum(numerators / denominators) / whole, rounded once; NaN where `whole` is 0.
+
+    Numerators that share a denominator are added as integers first. Entries whose denominator is 0
+    must have a numerator of 0: they contribute nothing.
+    """
+    if not whole:
+        return math.nan
+    if not len(denominators):
+        return 0.0
+    sums = np.zeros(int(denominators.max()) + 1, dtype=np.int64)
+    np.add.at(sums, denominators, numerators)
+    present = np.flatnonzero(sums)
+    fixed = sum(
+        (int(numerator) << _BITS) // int(denominator)
+        for numerator, denominator in zip(sums[present], present, strict=True)
+    )
+    return 100 * fixed / (whole << _BITS)

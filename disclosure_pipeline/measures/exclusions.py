@@ -1,0 +1,92 @@
+"""Taking cells out of the measures, and counting what was taken. [R section 5]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from disclosure_pipeline.measures.attribute import Cells, DisclosureTables
+from disclosure_pipeline.measures.exact import Mask, total
+from disclosure_pipeline.measures.frequency import FrequencyTable, Keys
+
+STEPS = ("target_levels", "missing_target", "missing_key", "pairs", "count_over")
+
+
+@dataclass(frozen=True)
+class CodedExclusions:
+    """What to exclude for one target, as codes.
+
+    `missing_keys` lists (key, its code for missing), `pairs` lists (key, key level, target level);
+    cells of more than `count_over` records are taken out of each table by that table's own count.
+    """
+
+    target_levels: Sequence[int] = ()
+    missing_target: int | None = None
+    missing_keys: Sequence[tuple[int, int]] = ()
+    pairs: Sequence[tuple[int, int, int]] = ()
+    count_over: int | None = None
+
+    def __bool__(self) -> bool:
+        """Whether anything at all is asked to be excluded."""
+        return bool(
+            self.target_levels
+            or self.missing_target is not None
+            or self.missing_keys
+            or self.pairs
+            or self.count_over is not None
+        )
+
+
+def exclude(
+    f: FrequencyTable, tables: DisclosureTables, keys: Keys, wanted: CodedExclusions
+) -> tuple[DisclosureTables, dict[str, dict[str, int]]]:
+    """The reduced tables, and for each table the records that each step took out and what remains.
+
+    Whether a cell is disclosive was told on the untouched tables and stays as it is. A record that one
+    step took out is not counted again by a later one.
+    """
+    masks = _masks(f, keys, wanted)
+    reduced, taken = {}, {}
+    for field in fields(DisclosureTables):
+        cells: Cells = getattr(tables, field.name)
+        counts = {}
+        for step, mask in masks.items():
+            counts[step] = total(cells.counts, cells.where & mask)
+            cells = cells.without(mask)
+        over = _over(cells, wanted.count_over)
+        counts["count_over"] = total(cells.counts, cells.where & over)
+        cells = cells.without(over)
+        reduced[field.name] = cells
+        taken[field.name] = counts | {"remaining": cells.total()}
+    return DisclosureTables(**reduced), taken
+
+
+def nothing_excluded(tables: DisclosureTables) -> dict[str, dict[str, int]]:
+    """The counts of `exclude` where nothing is asked to be excluded."""
+    return {
+        field.name: dict.fromkeys(STEPS, 0) | {"remaining": getattr(tables, field.name).total()}
+        for field in fields(DisclosureTables)
+    }
+
+
+def _over(cells: Cells, limit: int | None) -> Mask:
+    return cells.counts > limit if limit is not None else np.zeros(len(cells.counts), dtype=bool)
+
+
+def _masks(f: FrequencyTable, keys: Keys, wanted: CodedExclusions) -> dict[str, Mask]:
+    """The cells that each of the first four steps names, in the order of the steps."""
+    missing_key = np.zeros(len(f.q), dtype=bool)
+    for k, missing in wanted.missing_keys:
+        missing_key |= (keys.level_of(k) == missing)[f.q]
+    pairs = np.zeros(len(f.q), dtype=bool)
+    for k, key_level, target_level in wanted.pairs:
+        pairs |= (keys.level_of(k) == key_level)[f.q] & (f.t == target_level)
+    missing_target = -1 if wanted.missing_target is None else wanted.missing_target
+    return {
+        "target_levels": np.isin(f.t, list(wanted.target_levels)),
+        "missing_target": f.t == missing_target,
+        "missing_key": missing_key,
+        "pairs": pairs,
+    }

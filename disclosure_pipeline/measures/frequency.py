@@ -1,0 +1,161 @@
+"""The kernel: records as integer codes in, the sparse frequency table (q, t, d, s) out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.measures.exact import IntArray
+
+_LARGEST_CODE = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The key combinations of all records; computed once and used for every target.
+
+    `columns[k][0]` holds key k of the GT records as codes 0..levels[k]-1, `columns[k][i]` that of
+    synthesis i. `q[0]` and `q[i]` hold the combination of each record, 0..size-1; every combination
+    occurs in at least one table.
+    """
+
+    columns: tuple[tuple[IntArray, ...], ...]
+    levels: tuple[int, ...]
+    q: tuple[IntArray, ...]
+    size: int
+
+    @cached_property
+    def counts(self) -> tuple[IntArray, ...]:
+        """d_q, then s_q of each synthesis: the number of records with each combination."""
+        return tuple(np.bincount(q, minlength=self.size) for q in self.q)
+
+    @cached_property
+    def _example(self) -> IntArray:
+        """For each combination the position of one record that has it, all tables end to end."""
+        record = np.empty(self.size, dtype=np.int64)
+        start = 0
+        for q in self.q:
+            record[q] = np.arange(start, start + len(q))
+            start += len(q)
+        return record
+
+    def level_of(self, k: int) -> IntArray:
+        """The level of key k in each combination (shape: size)."""
+        return np.concatenate(self.columns[k])[self._example]
+
+
+def combine_keys(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -> Keys:
+    """Number the key combinations of GT and all syntheses.
+
+    `columns[k][i]` are the codes of key k in table i (0 is GT), all below `levels[k]`. The codes are
+    joined as digits of one number; where that number would not fit in 64 bits, what there is so far is
+    renumbered first, so any number of keys and of levels works.
+    """
+    joined = [np.zeros(len(table), dtype=np.int64) for table in columns[0]]
+    product = 1
+    for column, n in zip(columns, levels, strict=True):
+        if product > _LARGEST_CODE // max(n, 1):
+            joined, product = _renumber(joined, product)
+        for table, codes in zip(joined, column, strict=True):
+            table *= n
+            table += codes
+        product *= max(n, 1)
+    joined, size = _renumber(joined, product)
+    return Keys(tuple(tuple(column) for column in columns), tuple(levels), tuple(joined), size)
+
+
+def _renumber(tables: Sequence[IntArray], product: int) -> tuple[list[IntArray], int]:
+    """Number the codes that occur 0, 1, 2, …; `product` is larger than every code."""
+    records = sum(len(table) for table in tables)
+    if product <= records:
+        present = np.zeros(product, dtype=bool)
+        for table in tables:
+            present[table] = True
+        number = np.cumsum(present) - 1
+        return [number[table] for table in tables], int(present.sum())
+    codes, found = pd.factorize(np.concatenate(tables))
+    return np.split(codes, np.cumsum([len(table) for table in tables])[:-1]), len(found)
+
+
+@dataclass(frozen=True)
+class FrequencyTable:
+    """The cells (q, t) that occur in GT or in one SD, in order of q and t; every other cell is zero.
+
+    `q`, `t`, `d`, `s`, and the sums `d_q` and `s_q` of each cell's own q, all have one entry per cell.
+    """
+
+    q: IntArray
+    t: IntArray
+    d: IntArray
+    s: IntArray
+    d_q: IntArray
+    s_q: IntArray
+    N_d: int
+    N_s: int
+    keys: int
+    targets: int
+
+    def per_key(self, counts: IntArray) -> IntArray:
+        """Sum of `counts` over t for each q (shape: keys)."""
+        sums = np.zeros(self.keys, dtype=np.int64)
+        np.add.at(sums, self.q, counts)
+        return sums
+
+    def per_target(self, counts: IntArray) -> IntArray:
+        """Sum of `counts` over q for each t (shape: targets)."""
+        sums = np.zeros(self.targets, dtype=np.int64)
+        np.add.at(sums, self.t, counts)
+        return sums
+
+
+def frequency_tables(keys: Keys, target: Sequence[IntArray], levels: int) -> list[FrequencyTable]:
+    """One table per synthesis; `target[0]` holds GT's codes, `target[i]` those of synthesis i."""
+    cells, counts = _count_cells(keys.q[0], target[0], keys.size, levels)
+    return [
+        _merge(keys, i, levels, cells, counts, *_count_cells(keys.q[i], target[i], keys.size, levels))
+        for i in range(1, len(target))
+    ]
+
+
+def _count_cells(q: IntArray, t: IntArray, keys: int, levels: int) -> tuple[IntArray, IntArray]:
+    """The cells that occur, as q * levels + t in ascending order, and the number of records in each."""
+    size = keys * levels
+    cells = q.astype(np.int32 if size < 2**31 else np.int64)
+    cells *= cells.dtype.type(levels)
+    cells += t.astype(cells.dtype, copy=False)
+    if size <= len(cells):  # counting, where that takes no more room than the records themselves
+        counts = np.bincount(cells, minlength=size)
+        occupied = np.flatnonzero(counts)
+        return occupied, counts[occupied]
+    cells.sort()
+    first = np.flatnonzero(np.concatenate(([True], cells[1:] != cells[:-1])))
+    return cells[first].astype(np.int64), np.diff(first, append=len(cells))
+
+
+def _merge(
+    keys: Keys, i: int, levels: int, gt: IntArray, d: IntArray, sd: IntArray, s: IntArray
+) -> FrequencyTable:
+    cells = np.union1d(gt, sd)
+    q, t = np.divmod(cells, levels)
+    return FrequencyTable(
+        q=q,
+        t=t,
+        d=_spread(d, np.searchsorted(cells, gt), len(cells)),
+        s=_spread(s, np.searchsorted(cells, sd), len(cells)),
+        d_q=keys.counts[0][q],
+        s_q=keys.counts[i][q],
+        N_d=len(keys.q[0]),
+        N_s=len(keys.q[i]),
+        keys=keys.size,
+        targets=levels,
+    )
+
+
+def _spread(counts: IntArray, at: IntArray, size: int) -> IntArray:
+    spread = np.zeros(size, dtype=np.int64)
+    spread[at] = counts
+    return spread

@@ -1,0 +1,114 @@
+"""What `disclosure()` returns: frames, a summary, and their picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Disclosure:
+    """Every measure of m syntheses of one ground truth. Percent of all GT records unless said otherwise.
+
+    `identity`: index synthesis (1…m); UiO, UiS (percent of SD records), UiOiS, repU; on all records.
+    `attribute`: index (target, synthesis); Dorig, Dsyn (of SD records), iS, DiS, DiSCO, DiSDiO; max_denom
+    and mean_denom are numbers of records. `attribution`: baseCAPd, CAPd, CAPs, DCAP, TCAP.
+    `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
+    `excluded`: index (target, synthesis, table); records that each step took out, and what remains.
+    """
+
+    keys: tuple[Any, ...]
+    targets: tuple[Any, ...]
+    N_d: int
+    N_s: tuple[int, ...]
+    identity: pd.DataFrame
+    attribute: pd.DataFrame
+    attribution: pd.DataFrame
+    identity_after_exclusions: pd.DataFrame
+    one_way: pd.DataFrame
+    two_way: pd.DataFrame
+    excluded: pd.DataFrame
+
+    def summary(self) -> pd.DataFrame:
+        """One row per target, the largest DiSCO first.
+
+        Dorig; the mean and the largest DiSCO over the syntheses; the target levels that the one-way check
+        flags; the number of pairs that the two-way check flags.
+        """
+        per_target = self.attribute.groupby(level="target", sort=False)
+        flagged = self.one_way.groupby("target", sort=False)["level"].unique()
+        levels = {target: ", ".join(sorted(map(_shown, found))) for target, found in flagged.items()}
+        summary = pd.DataFrame(
+            {
+                "Dorig": per_target["Dorig"].mean(),
+                "DiSCO": per_target["DiSCO"].mean(),
+                "DiSCO_max": per_target["DiSCO"].max(),
+            }
+        )
+        summary["one_way"] = [levels.get(target, "") for target in summary.index]
+        pairs = self.two_way["target"].value_counts()
+        summary["two_way"] = [int(pairs.get(target, 0)) for target in summary.index]
+        return summary.sort_values("DiSCO", ascending=False, kind="stable")
+
+    def __str__(self) -> str:
+        return f"{self._heading()}\n\n{self.summary().to_string(float_format='{:.2f}'.format)}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        heading = self._heading().replace("&", "&amp;").replace("<", "&lt;").replace("\n", "<br>")
+        return f"<p>{heading}</p>{self.summary().to_html(float_format='{:.2f}'.format)}"
+
+    def _heading(self) -> str:
+        worst = self.identity.max()
+        m = len(self.identity)
+        syntheses = "one synthesis" if m == 1 else f"{m} syntheses (identity: the worst of them)"
+        keys = ", ".join(map(str, self.keys))
+        return (
+            f"Disclosure from the keys {keys}\n"
+            f"{self.N_d:,} GT records, {syntheses}\n"
+            f"Identity: UiO {worst['UiO']:.2f} %, repU {worst['repU']:.2f} %\n"
+            "Attribute: percent of GT records"
+        )
+
+    def plot(self) -> alt.LayerChart:
+        """Dorig (original) and DiSCO (synthetic) of each target, joined by a line, from 0 to 100 percent.
+
+        Several syntheses are shown as so many points; the line ends at their mean.
+        """
+        import altair as alt  # noqa: PLC0415 (only a plot needs it)
+
+        order = [str(target) for target in self.summary().index]
+        axis = alt.X("percent:Q", title="% of GT records", scale=alt.Scale(domain=[0, 100]))
+        row = alt.Y("target:N", title=None, sort=order)
+        points = self.attribute.reset_index()[["target", "synthesis", "Dorig", "DiSCO"]]
+        points["target"] = points["target"].map(str)
+        long = points.melt(["target", "synthesis"], var_name="measure", value_name="percent")
+        means = long.groupby(["target", "measure"], as_index=False)["percent"].mean()
+        line = alt.Chart(means).mark_line(color="#999999").encode(x=axis, y=row, detail="target:N")
+        dots = (
+            alt.Chart(long)
+            .mark_point(filled=True, size=80, opacity=0.8)
+            .encode(
+                x=axis,
+                y=row,
+                color=alt.Color(
+                    "measure:N",
+                    title=None,
+                    scale=alt.Scale(domain=["Dorig", "DiSCO"], range=["#1f4e79", "#c8553d"]),
+                ),
+                tooltip=["target:N", "synthesis:Q", "measure:N", alt.Tooltip("percent:Q", format=".2f")],
+            )
+        )
+        return (line + dots).properties(
+            title="Attribute disclosure: original (Dorig) and synthetic (DiSCO)", width=480
+        )
+
+
+def _shown(level: str | None) -> str:
+    return "missing" if level is None else level

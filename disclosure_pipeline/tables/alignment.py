@@ -1,0 +1,196 @@
+"""GT and its syntheses side by side: checked as input, then coded column by column."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.tables.grouping import Edges, Floats, explicit_edges, group, interior_edges
+from disclosure_pipeline.tables.levels import GROUND_TRUTH, CodedColumn, Kind, code_column, common_kind
+
+_FEWEST_GROUPS = 2
+_WITH_ONE_SYNTHESIS = 2
+_EDGE_RULES = ("pooled", "ground_truth", "equal_width")
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How numeric columns are grouped: see `disclosure()` for the meaning of the three."""
+
+    groups: Mapping[Any, int]
+    special_values: Mapping[Any, Sequence[float]]
+    edges: Edges
+
+    def grouped(self, column: Any) -> bool:
+        """Whether the column is asked to be grouped at all."""
+        return column in self.groups or (isinstance(self.edges, Mapping) and column in self.edges)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """GT (first) and its syntheses, checked: every key and target is there, and of one kind in all."""
+
+    frames: tuple[pd.DataFrame, ...]
+    keys: tuple[Any, ...]
+    targets: tuple[Any, ...]
+    grouping: Grouping
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tables' names in messages."""
+        return table_names(len(self.frames))
+
+    def coded(self, column: Any) -> CodedColumn:
+        """A column as integer codes over the levels of all tables, grouped if that was asked."""
+        coded = code_column(column, [frame[column] for frame in self.frames], self.names)
+        if not self.grouping.grouped(column):
+            return coded
+        return group(coded, self.edges(column, coded), self.grouping.special_values.get(column, ()))
+
+    def edges(self, column: Any, coded: CodedColumn | None = None) -> Floats:
+        """The interior edges of a grouped column."""
+        rule = self.grouping.edges
+        if isinstance(rule, Mapping):
+            if column in rule:
+                return explicit_edges(column, rule[column])
+            rule = "pooled"
+        coded = coded or code_column(column, [frame[column] for frame in self.frames], self.names)
+        special = self.grouping.special_values.get(column, ())
+        return interior_edges(coded, self.grouping.groups[column], special, rule)
+
+
+def table_names(tables: int) -> tuple[str, ...]:
+    """ "the ground truth", "the synthetic table", or "synthetic table 1", … where there are several."""
+    if tables == _WITH_ONE_SYNTHESIS:
+        return (GROUND_TRUTH, "the synthetic table")
+    return (GROUND_TRUTH, *(f"synthetic table {i}" for i in range(1, tables)))
+
+
+def check_tables(
+    ground_truth: pd.DataFrame,
+    synthetic: pd.DataFrame | Sequence[pd.DataFrame],
+    keys: Sequence[Any],
+    targets: Any,
+    grouping: Grouping,
+) -> Tables:
+    """Refuse what cannot be measured, before any work starts. InputError says what, where and what to do."""
+    frames = _check_frames(ground_truth, synthetic)
+    key_names = _check_keys(keys)
+    shared = [column for column in frames[0].columns if all(column in frame.columns for frame in frames)]
+    target_names = _check_targets(targets, key_names, shared)
+    for column in (*key_names, *target_names):
+        _check_present(column, frames)
+    _check_grouping(grouping, key_names, target_names, frames)
+    for column in (*key_names, *target_names):
+        kind = common_kind(column, [frame[column] for frame in frames], table_names(len(frames)))
+        if grouping.grouped(column) and kind not in {Kind.NUMBER, Kind.EMPTY}:
+            raise InputError(f"Column {column!r} holds {kind.value}: only numbers can be grouped.")
+    return Tables(frames, key_names, target_names, grouping)
+
+
+def _check_frames(
+    ground_truth: pd.DataFrame, synthetic: pd.DataFrame | Sequence[pd.DataFrame]
+) -> tuple[pd.DataFrame, ...]:
+    syntheses = [synthetic] if isinstance(synthetic, pd.DataFrame) else synthetic
+    if not isinstance(syntheses, Sequence) or isinstance(syntheses, str):
+        raise InputError(
+            f"The synthetic data must be a DataFrame or a sequence of them, not {type(synthetic).__name__}."
+        )
+    if not len(syntheses):
+        raise InputError("The sequence of synthetic tables is empty: give at least one.")
+    frames = (ground_truth, *syntheses)
+    for frame, name in zip(frames, table_names(len(frames)), strict=True):
+        if not isinstance(frame, pd.DataFrame):
+            raise InputError(f"{_capital(name)} must be a pandas DataFrame, not {type(frame).__name__}.")
+        if not len(frame):
+            raise InputError(f"{_capital(name)} has no records: there is nothing to measure.")
+        if frame.columns.nlevels > 1:
+            raise InputError(f"{_capital(name)} has column names of several levels: give it plain ones.")
+        twice = frame.columns[frame.columns.duplicated()].unique().tolist()
+        if twice:
+            raise InputError(
+                f"{_capital(name)} has several columns named {_listed(twice)}: every name must be unique."
+            )
+    return frames
+
+
+def _check_keys(keys: Sequence[Any]) -> tuple[Any, ...]:
+    if isinstance(keys, str) or not isinstance(keys, Iterable):
+        raise InputError(f"keys must be a list of column names, not {keys!r}: write [{keys!r}].")
+    names = tuple(keys)
+    if not names:
+        raise InputError("keys is empty: name at least one column that an intruder may know.")
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        raise InputError(f"keys names {_listed(twice)} more than once.")
+    return names
+
+
+def _check_targets(targets: Any, keys: tuple[Any, ...], shared: list[Any]) -> tuple[Any, ...]:
+    if targets is None:
+        names = tuple(column for column in shared if column not in keys)
+        if not names:
+            raise InputError("No column but the keys is in all tables: there is no target to measure.")
+        return names
+    names = (targets,) if isinstance(targets, str) or not isinstance(targets, Iterable) else tuple(targets)
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        raise InputError(f"targets names {_listed(twice)} more than once.")
+    both = [name for name in names if name in keys]
+    if both:
+        raise InputError(
+            f"{_listed(both)} cannot be a key and a target at once: whoever knows it learns nothing."
+        )
+    return names
+
+
+def _check_present(column: Any, frames: tuple[pd.DataFrame, ...]) -> None:
+    for frame, name in zip(frames, table_names(len(frames)), strict=True):
+        if not isinstance(column, Hashable) or column not in frame.columns:
+            raise InputError(f"Column {column!r} is not in {name}. {_did_you_mean(column, frame.columns)}")
+
+
+def _check_grouping(
+    grouping: Grouping, keys: tuple[Any, ...], targets: tuple[Any, ...], frames: tuple[pd.DataFrame, ...]
+) -> None:
+    edges = grouping.edges
+    if not isinstance(edges, Mapping) and edges not in _EDGE_RULES:
+        raise InputError(
+            f"edges must be one of {_listed(_EDGE_RULES)} or a mapping from column to edges, not {edges!r}."
+        )
+    explicit = edges if isinstance(edges, Mapping) else {}
+    for what, columns in (("groups", grouping.groups), ("edges", explicit)):
+        for column in columns:
+            _check_present(column, frames)
+            if column not in keys and column not in targets:
+                raise InputError(f"{what} names column {column!r}, which is neither a key nor a target.")
+    for column in grouping.special_values:
+        _check_present(column, frames)
+    for column, groups in grouping.groups.items():
+        if isinstance(groups, bool) or not isinstance(groups, int) or groups < _FEWEST_GROUPS:
+            raise InputError(f"groups of column {column!r} must be a whole number from 2 on, not {groups!r}.")
+        if column in explicit:
+            raise InputError(
+                f"Column {column!r} is in groups and in edges: give it a number of groups or explicit edges."
+            )
+    for column in explicit:
+        explicit_edges(column, explicit[column])
+
+
+def _did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    columns = [str(column) for column in known]
+    close = difflib.get_close_matches(str(name), columns, n=3)
+    return f"Did you mean {_listed(close)}?" if close else f"Its columns are {_listed(columns)}."
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]

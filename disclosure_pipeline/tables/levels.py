@@ -1,0 +1,341 @@
+"""Columns of several tables as integer codes over one list of levels, matched by value."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from disclosure_pipeline.errors import InputError
+
+IntArray = npt.NDArray[np.integer]
+Values = npt.NDArray[Any]
+
+GROUND_TRUTH = "the ground truth"
+
+# Every integer up to here is a float of its own; beyond it two integers can share one.
+_EXACT_IN_FLOAT = 2**53
+
+
+class Kind(Enum):
+    """What the values of a column are. Only columns of one kind can be compared."""
+
+    NUMBER = "numbers"
+    TEXT = "text"
+    BOOLEAN = "true/false"
+    DATE = "dates"
+    ZONED_DATE = "dates with a time zone"
+    DURATION = "durations"
+    EMPTY = "nothing but missing values"
+
+
+_KIND_OF_OBJECTS = {
+    "string": Kind.TEXT,
+    "integer": Kind.NUMBER,
+    "floating": Kind.NUMBER,
+    "mixed-integer-float": Kind.NUMBER,
+    "decimal": Kind.NUMBER,
+    "boolean": Kind.BOOLEAN,
+    "date": Kind.DATE,
+    "timedelta": Kind.DURATION,
+    "empty": Kind.EMPTY,
+}
+
+
+@dataclass(frozen=True)
+class CodedColumn:
+    """One column of all tables: `codes[0]` of GT, `codes[i]` of synthesis i, one entry per record.
+
+    A code is the position in `levels`, which are sorted and hold no missing value; missing is the code
+    len(levels). `size` is one more than the largest possible code.
+    """
+
+    name: Any
+    kind: Kind
+    codes: tuple[IntArray, ...]
+    levels: Values
+
+    @property
+    def size(self) -> int:
+        return len(self.levels) + 1
+
+    @property
+    def missing(self) -> int:
+        return len(self.levels)
+
+    def label(self, code: int) -> str | None:
+        """The level as text, None for missing."""
+        return None if code == self.missing else level_label(self.levels[code])
+
+    def find(self, level: Any) -> int | None:
+        """The code of a level given by its value or its label (None, NaN: missing); None if there is none."""
+        if _is_missing(level):
+            return self.missing
+        wanted = level_label(level)
+        found = [code for code, known in enumerate(self.levels) if level_label(known) == wanted]
+        return found[0] if found else None
+
+    def recoded(self, levels: Values, new_code: IntArray, kind: Kind) -> CodedColumn:
+        """The column over other levels; `new_code[c]` is the new code of c, missing included."""
+        small = new_code.astype(np.min_scalar_type(-len(levels) - 1))
+        return CodedColumn(self.name, kind, tuple(small[codes] for codes in self.codes), levels)
+
+
+def level_label(level: Any) -> str:
+    """A level as text: 18 and 18.0 are both "18", text is itself."""
+    if isinstance(level, (bool, np.bool_)):
+        return str(bool(level))
+    if isinstance(level, (float, np.floating)):
+        return str(int(level)) if float(level).is_integer() else repr(float(level))
+    if isinstance(level, Decimal):
+        return str(int(level)) if level == level.to_integral_value() else format(level.normalize(), "f")
+    if isinstance(level, (np.datetime64, datetime.date)):
+        return str(pd.Timestamp(level))
+    if isinstance(level, np.timedelta64):
+        return str(pd.Timedelta(level))
+    return str(level)
+
+
+def _is_missing(level: Any) -> bool:
+    return level is None or level is pd.NA or level is pd.NaT or (isinstance(level, float) and level != level)
+
+
+def kind_of(series: pd.Series[Any], table: str) -> Kind:
+    """What the values of a column are, whatever its dtype. InputError if they are of several kinds."""
+    dtype = series.dtype
+    if series.isna().all():
+        return Kind.EMPTY
+    if isinstance(dtype, pd.CategoricalDtype):
+        return kind_of(pd.Series(dtype.categories, name=series.name), table)
+    if isinstance(dtype, pd.ArrowDtype):
+        return _kind_of_arrow(series, dtype, table)
+    if pd.api.types.is_bool_dtype(dtype):
+        return Kind.BOOLEAN
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return Kind.ZONED_DATE
+    if pd.api.types.is_datetime64_dtype(dtype):
+        return Kind.DATE
+    if pd.api.types.is_timedelta64_dtype(dtype):
+        return Kind.DURATION
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
+        return Kind.NUMBER
+    if isinstance(dtype, pd.StringDtype):
+        return Kind.TEXT
+    if pd.api.types.is_object_dtype(dtype):
+        return _kind_of_objects(series, table)
+    raise _unusable(series.name, table, f"is of type {dtype}")
+
+
+def _kind_of_arrow(series: pd.Series[Any], dtype: pd.ArrowDtype, table: str) -> Kind:
+    import pyarrow as pa  # noqa: PLC0415 (slow to import, and only frames with Arrow columns need it)
+
+    arrow = dtype.pyarrow_dtype
+    if pa.types.is_dictionary(arrow):
+        arrow = arrow.value_type
+    if pa.types.is_boolean(arrow):
+        return Kind.BOOLEAN
+    if pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow):
+        return Kind.NUMBER
+    if pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow):
+        return Kind.TEXT
+    if pa.types.is_timestamp(arrow):
+        return Kind.DATE if arrow.tz is None else Kind.ZONED_DATE
+    if pa.types.is_date(arrow):
+        return Kind.DATE
+    if pa.types.is_duration(arrow):
+        return Kind.DURATION
+    if pa.types.is_null(arrow):
+        return Kind.EMPTY
+    raise _unusable(series.name, table, f"is of type {dtype}")
+
+
+def _kind_of_objects(series: pd.Series[Any], table: str) -> Kind:
+    inferred = pd.api.types.infer_dtype(series, skipna=True)
+    if inferred in {"datetime", "datetime64"}:
+        zoned = {
+            value.tzinfo is not None for value in series.dropna() if isinstance(value, datetime.datetime)
+        }
+        if len(zoned) > 1:
+            raise _unusable(series.name, table, "holds dates with and without a time zone")
+        return Kind.ZONED_DATE if zoned == {True} else Kind.DATE
+    if inferred not in _KIND_OF_OBJECTS:
+        raise _unusable(
+            series.name, table, f"holds values of more than one kind, or of no usable kind ({inferred})"
+        )
+    return _KIND_OF_OBJECTS[inferred]
+
+
+def _unusable(column: Any, table: str, what: str) -> InputError:
+    return InputError(
+        f"Column {column!r} of {table} {what}. Expected numbers, text, true/false, dates or durations: "
+        "convert it in both tables."
+    )
+
+
+def common_kind(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence[str]) -> Kind:
+    """The one kind that a column has in all tables. InputError if it has several: they are never compared."""
+    found: dict[Kind, str] = {}
+    for series, table in zip(columns, tables, strict=True):
+        kind = kind_of(series, table)
+        if kind is not Kind.EMPTY:
+            found.setdefault(kind, table)
+    if len(found) > 1:
+        held = " and ".join(f"{kind.value} in {table}" for kind, table in found.items())
+        raise InputError(
+            f"Column {column!r} holds {held}. They share no level, so every risk would read 0: "
+            "give the column one type in all tables."
+        )
+    return next(iter(found), Kind.EMPTY)
+
+
+def code_column(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence[str]) -> CodedColumn:
+    """Code one column of GT (first) and of the syntheses over the union of their levels.
+
+    `tables` names the tables for messages. Raises InputError as `common_kind` does.
+    """
+    kind = common_kind(column, columns, tables)
+    coded = [_factorize(series) for series in columns]
+    comparable = _comparable(column, kind, [found for _, found in coded])
+    levels, positions = _union(comparable)
+    codes = tuple(
+        _apply(position, table_codes, len(levels))
+        for position, (table_codes, _) in zip(positions, coded, strict=True)
+    )
+    return CodedColumn(column, kind, codes, levels)
+
+
+def _apply(position: IntArray, codes: IntArray, missing: int) -> IntArray:
+    """Positions in the union for a table's own codes; its -1 (missing) picks the last entry."""
+    dtype = np.min_scalar_type(-missing - 1)
+    return np.append(position, missing).astype(dtype)[codes]
+
+
+def _factorize(series: pd.Series[Any]) -> tuple[IntArray, Any]:
+    """A table's own codes (missing is -1), and its levels in any order."""
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        codes = series.cat.codes.to_numpy()
+        used = np.zeros(len(series.dtype.categories) + 1, dtype=bool)
+        used[codes] = True
+        renumber = np.append(np.cumsum(used[:-1]) - 1, -1)
+        return renumber[codes], series.dtype.categories[used[:-1]]
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu" and len(series):
+        values = series.to_numpy()
+        lowest, highest = int(values.min()), int(values.max())
+        if highest - lowest < len(values):
+            return _factorize_dense(values, lowest, highest)
+    codes, found = pd.factorize(series)
+    if pd.isna(found).any():  # a nullable float can hold NaN beside its missing value
+        present = ~np.asarray(pd.isna(found))
+        renumber = np.append(np.where(present, np.cumsum(present) - 1, -1), -1)
+        return renumber[codes], found[present]
+    return codes, found
+
+
+def _factorize_dense(values: Values, lowest: int, highest: int) -> tuple[IntArray, Values]:
+    """As factorize, by counting: for integers from a range no wider than the table is long."""
+    offsets = (values - values.dtype.type(lowest)).astype(np.int64, copy=False)
+    used = np.zeros(highest - lowest + 1, dtype=bool)
+    used[offsets] = True
+    return (np.cumsum(used) - 1)[offsets], np.flatnonzero(used) + lowest
+
+
+def _comparable(column: Any, kind: Kind, levels: Sequence[Any]) -> list[Values]:
+    """The levels of each table in one representation, in which equal means the same value."""
+    if kind is Kind.NUMBER:
+        return _numbers([_as_array(found) for found in levels])
+    if kind in {Kind.DATE, Kind.ZONED_DATE}:
+        return _instants(column, levels, kind)
+    if kind is Kind.DURATION:
+        return _in_one_unit(column, [pd.TimedeltaIndex(found) for found in levels])
+    if kind is Kind.BOOLEAN:
+        return [np.asarray(found, dtype=bool) for found in levels]
+    return [np.asarray(found, dtype=object) for found in levels]
+
+
+def _as_array(levels: Any) -> Values:
+    array = np.asarray(levels)
+    if array.dtype.kind in "iuf":
+        return array
+    inferred = pd.api.types.infer_dtype(array)
+    if inferred == "integer":
+        return np.array(array.tolist())
+    return array.astype(np.float64 if inferred == "floating" else object)
+
+
+def _numbers(levels: list[Values]) -> list[Values]:
+    """Integers as 64-bit integers, else floats, else (where a float could not tell two apart) objects."""
+    kinds = {found.dtype.kind for found in levels if len(found)}
+    if kinds <= {"i", "u"} and all(int(found.max()) < 2**63 for found in levels if len(found)):
+        return [found.astype(np.int64) for found in levels]
+    exact = all(
+        found.dtype.kind == "f" or _within(found, _EXACT_IN_FLOAT)
+        for found in levels
+        if found.dtype.kind != "O"
+    )
+    if "O" not in kinds and exact:
+        return [found.astype(np.float64) for found in levels]
+    return [np.array([_number(value) for value in found.tolist()], dtype=object) for found in levels]
+
+
+def _within(integers: Values, limit: int) -> bool:
+    return not len(integers) or (-limit <= int(integers.min()) and int(integers.max()) <= limit)
+
+
+def _number(value: Any) -> Any:
+    """Python numbers compare and hash by exact value, whether integer, float or decimal."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _instants(column: Any, levels: Sequence[Any], kind: Kind) -> list[Values]:
+    utc = kind is Kind.ZONED_DATE
+    indexes = [
+        pd.DatetimeIndex(pd.to_datetime(pd.Index(found, dtype=_date_dtype(found)), utc=utc))
+        for found in levels
+    ]
+    return _in_one_unit(column, [index.tz_localize(None) if utc else index for index in indexes])
+
+
+def _date_dtype(levels: Any) -> Any:
+    return (
+        object
+        if getattr(levels, "dtype", None) == object or isinstance(levels.dtype, pd.ArrowDtype)
+        else None
+    )
+
+
+def _in_one_unit(column: Any, indexes: Sequence[Any]) -> list[Values]:
+    """Dates and durations at the finest resolution that occurs."""
+    unit = max((index.unit for index in indexes), key=["s", "ms", "us", "ns"].index)
+    try:
+        return [index.as_unit(unit).to_numpy() for index in indexes]
+    except (pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):
+        pass
+    raise InputError(
+        f"Column {column!r} holds dates that do not fit the resolution of the other table ({unit}): "
+        "give it one resolution in all tables."
+    )
+
+
+def _union(levels: Sequence[Values]) -> tuple[Values, list[IntArray]]:
+    """The sorted union of the levels, and for each table the positions of its own levels in it."""
+    pooled = np.concatenate(levels) if levels[0].dtype != object else _pool_objects(levels)
+    codes, found = pd.factorize(pooled)
+    found = np.asarray(found)
+    order = np.argsort(found, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    ends = np.cumsum([len(table) for table in levels])[:-1]
+    return found[order], [rank[table] for table in np.split(codes, ends)]
+
+
+def _pool_objects(levels: Sequence[Values]) -> Values:
+    pooled = np.empty(sum(len(table) for table in levels), dtype=object)
+    pooled[:] = [value for table in levels for value in table]
+    return pooled
