@@ -6,4 +6,4 @@ class DisclosurePipelineError(Exception):
 
 
 class InputError(DisclosurePipelineError, ValueError):
-    """The tables or the arguments cannot be measured as asked: the message says what, where and what to do."""
+    """The tables or arguments cannot be measured as asked: the message says what, where and what to do."""

@@ -168,14 +168,11 @@ def _result(rows: _Rows, tables: Tables) -> Disclosure:
 
 
 def _frame(
-    rows: Mapping[tuple[Any, ...], Mapping[str, Any]], index: Sequence[str], columns: Sequence[str]
+    rows: Mapping[tuple[Any, ...], Mapping[str, Any]], index: list[str], columns: list[str]
 ) -> pd.DataFrame:
-    labels = (
-        pd.Index([row[0] for row in rows], name=index[0])
-        if len(index) == 1
-        else pd.MultiIndex.from_tuples(list(rows), names=index)
-    )
-    return pd.DataFrame(list(rows.values()), columns=list(columns)).set_axis(labels, axis=0)
+    labels = pd.DataFrame(list(rows), columns=index)
+    frame: pd.DataFrame = pd.concat([labels, pd.DataFrame(list(rows.values()), columns=columns)], axis=1)
+    return frame.set_index(index)
 
 
 def _names(measures: type) -> list[str]:

@@ -13,7 +13,7 @@ from disclosure_pipeline.tables.levels import CodedColumn
 
 @dataclass(frozen=True)
 class Pair:
-    """One level of one key with one level of one target; a level is its value or its label, None is missing."""
+    """A level of a key with a level of a target; a level is its value or its label, None is missing."""
 
     key: Any
     key_level: Any

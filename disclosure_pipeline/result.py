@@ -53,7 +53,8 @@ class Disclosure:
         summary["one_way"] = [levels.get(target, "") for target in summary.index]
         pairs = self.two_way["target"].value_counts()
         summary["two_way"] = [int(pairs.get(target, 0)) for target in summary.index]
-        return summary.sort_values("DiSCO", ascending=False, kind="stable")
+        largest_first: pd.DataFrame = summary.sort_values("DiSCO", ascending=False, kind="stable")
+        return largest_first
 
     def __str__(self) -> str:
         return f"{self._heading()}\n\n{self.summary().to_string(float_format='{:.2f}'.format)}"
@@ -81,7 +82,7 @@ class Disclosure:
 
         Several syntheses are shown as so many points; the line ends at their mean.
         """
-        import altair as alt  # noqa: PLC0415 (only a plot needs it)
+        import altair as alt  # only a plot needs it
 
         order = [str(target) for target in self.summary().index]
         axis = alt.X("percent:Q", title="% of GT records", scale=alt.Scale(domain=[0, 100]))
@@ -105,9 +106,10 @@ class Disclosure:
                 tooltip=["target:N", "synthesis:Q", "measure:N", alt.Tooltip("percent:Q", format=".2f")],
             )
         )
-        return (line + dots).properties(
+        chart: alt.LayerChart = (line + dots).properties(
             title="Attribute disclosure: original (Dorig) and synthetic (DiSCO)", width=480
         )
+        return chart
 
 
 def _shown(level: str | None) -> str:

@@ -15,7 +15,7 @@ Mask = npt.NDArray[np.bool_]
 _BITS = 160
 
 
-def percent(part: int, whole: int) -> float:
+def percent(part: int | np.integer, whole: int | np.integer) -> float:
     """100 * part / whole, rounded once; NaN where `whole` is 0, so that nothing passes a bound by it."""
     return 100 * int(part) / int(whole) if whole else math.nan
 

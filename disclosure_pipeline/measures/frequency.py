@@ -55,14 +55,12 @@ def combine_keys(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -
     joined as digits of one number; where that number would not fit in 64 bits, what there is so far is
     renumbered first, so any number of keys and of levels works.
     """
-    joined = [np.zeros(len(table), dtype=np.int64) for table in columns[0]]
+    joined: list[IntArray] = [np.zeros(len(table), dtype=np.int64) for table in columns[0]]
     product = 1
     for column, n in zip(columns, levels, strict=True):
         if product > _LARGEST_CODE // max(n, 1):
             joined, product = _renumber(joined, product)
-        for table, codes in zip(joined, column, strict=True):
-            table *= n
-            table += codes
+        joined = [table * n + codes for table, codes in zip(joined, column, strict=True)]
         product *= max(n, 1)
     joined, size = _renumber(joined, product)
     return Keys(tuple(tuple(column) for column in columns), tuple(levels), tuple(joined), size)

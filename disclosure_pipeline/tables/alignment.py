@@ -65,7 +65,7 @@ class Tables:
 
 
 def table_names(tables: int) -> tuple[str, ...]:
-    """ "the ground truth", "the synthetic table", or "synthetic table 1", … where there are several."""
+    """What messages call the tables: "the ground truth", "the synthetic table" (or "synthetic table 1", …)."""
     if tables == _WITH_ONE_SYNTHESIS:
         return (GROUND_TRUTH, "the synthetic table")
     return (GROUND_TRUTH, *(f"synthetic table {i}" for i in range(1, tables)))

@@ -44,7 +44,7 @@ def interior_edges(
         return np.empty(0)
     if not np.isfinite(values).all():
         raise InputError(
-            f"Column {column.name!r} holds infinite values and cannot be grouped: name them as special values."
+            f"Column {column.name!r} holds infinite values and cannot be grouped: make them special values."
         )
     if edges != "equal_width":
         breaks = np.unique(_quantiles(values, counts, groups))
@@ -77,7 +77,7 @@ def explicit_edges(column: Any, edges: Sequence[float]) -> Floats:
         or (np.diff(array) <= 0).any()
     ):
         raise InputError(
-            f"The edges of column {column!r} must be at least three finite numbers in ascending order (two groups)."
+            f"The edges of column {column!r} must be at least three finite numbers, ascending (two groups)."
         )
     return array[1:-1]
 
@@ -101,7 +101,7 @@ def group(column: CodedColumn, edges: Floats, special: Iterable[float]) -> Coded
 
 
 def group_labels(edges: Floats) -> list[str]:
-    """ "(-inf, 500)", "[500, 1000)", …, "[5000, inf)": neither the smallest nor the largest value is told."""
+    """Such as "(-inf, 500)", "[500, 1000)", "[1000, inf)": neither smallest nor largest value is told."""
     bounds = ["-inf", *(level_label(edge) for edge in edges), "inf"]
     return [f"{'[' if low != '-inf' else '('}{low}, {high})" for low, high in pairwise(bounds)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -64,10 +65,12 @@ class CodedColumn:
 
     @property
     def size(self) -> int:
+        """Number of codes, the one for missing included."""
         return len(self.levels) + 1
 
     @property
     def missing(self) -> int:
+        """The code of a missing value."""
         return len(self.levels)
 
     def label(self, code: int) -> str | None:
@@ -104,7 +107,9 @@ def level_label(level: Any) -> str:
 
 
 def _is_missing(level: Any) -> bool:
-    return level is None or level is pd.NA or level is pd.NaT or (isinstance(level, float) and level != level)
+    return (
+        level is None or level is pd.NA or level is pd.NaT or (isinstance(level, float) and math.isnan(level))
+    )
 
 
 def kind_of(series: pd.Series[Any], table: str) -> Kind:
@@ -134,7 +139,7 @@ def kind_of(series: pd.Series[Any], table: str) -> Kind:
 
 
 def _kind_of_arrow(series: pd.Series[Any], dtype: pd.ArrowDtype, table: str) -> Kind:
-    import pyarrow as pa  # noqa: PLC0415 (slow to import, and only frames with Arrow columns need it)
+    import pyarrow as pa  # slow, and only frames with Arrow columns need it
 
     arrow = dtype.pyarrow_dtype
     if pa.types.is_dictionary(arrow):
@@ -325,7 +330,7 @@ def _in_one_unit(column: Any, indexes: Sequence[Any]) -> list[Values]:
 
 def _union(levels: Sequence[Values]) -> tuple[Values, list[IntArray]]:
     """The sorted union of the levels, and for each table the positions of its own levels in it."""
-    pooled = np.concatenate(levels) if levels[0].dtype != object else _pool_objects(levels)
+    pooled = np.concatenate(levels) if levels[0].dtype.kind != "O" else _pool_objects(levels)
     codes, found = pd.factorize(pooled)
     found = np.asarray(found)
     order = np.argsort(found, kind="stable")
