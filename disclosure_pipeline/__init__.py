@@ -3,21 +3,49 @@
 The same engine is a library: `import disclosure_pipeline as dp; dp.disclosure(...)`.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
-from disclosure_pipeline.evaluation import ReplicatedUniques, disclosure, remove_uniques, replicated_uniques
+from disclosure_pipeline.evaluation import (
+    ReplicatedUniques,
+    disclosure,
+    key_overlap,
+    remove_uniques,
+    replicated_uniques,
+)
 from disclosure_pipeline.exclusions import Exclusions, Pair
+from disclosure_pipeline.individual import individual_attribution, weap
+from disclosure_pipeline.plots import plot_cap_distributions, plot_individual_cap
 from disclosure_pipeline.result import Disclosure
+
+if TYPE_CHECKING:
+    from disclosure_pipeline.orchestration.component import DisclosureGate
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Disclosure",
+    "DisclosureGate",
     "DisclosurePipelineError",
     "Exclusions",
     "InputError",
     "Pair",
     "ReplicatedUniques",
     "disclosure",
+    "individual_attribution",
+    "key_overlap",
+    "plot_cap_distributions",
+    "plot_individual_cap",
     "remove_uniques",
     "replicated_uniques",
+    "weap",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The gate is imported when it is asked for: Dagster takes seconds, and the library does not need it."""
+    if name == "DisclosureGate":
+        from disclosure_pipeline.orchestration.component import DisclosureGate
+
+        return DisclosureGate
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
@@ -17,6 +18,7 @@ from disclosure_pipeline.measures.exact import Mask, percent
 from disclosure_pipeline.measures.exclusions import STEPS, CodedExclusions, exclude, nothing_excluded
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.identity import Identity, identity
+from disclosure_pipeline.measures.overlap import Overlap, overlap
 from disclosure_pipeline.measures.uniques import unique_records
 from disclosure_pipeline.result import Disclosure
 from disclosure_pipeline.tables.alignment import Grouping, Tables, check_tables
@@ -82,6 +84,7 @@ def disclosure(
     rows = _Rows.empty()
     for synthesis in range(1, len(tables.frames)):
         rows.identity[(synthesis,)] = asdict(_identity_of_all(coded, synthesis))
+    rows.key_overlap.update(_overlaps(key_columns))
     for name in tables.targets:
         target = tables.coded(name)
         wanted = code_exclusions(exclusions, target, key_columns)
@@ -100,17 +103,74 @@ class _Rows:
     attribution: dict[tuple[Any, ...], dict[str, Any]]
     identity_after_exclusions: dict[tuple[Any, ...], dict[str, Any]]
     excluded: dict[tuple[Any, ...], dict[str, Any]]
+    key_overlap: dict[tuple[Any, ...], dict[str, Any]]
     one_way: list[dict[str, Any]]
     two_way: list[dict[str, Any]]
 
     @classmethod
     def empty(cls) -> _Rows:
-        return cls({}, {}, {}, {}, {}, [], [])
+        return cls({}, {}, {}, {}, {}, {}, [], [])
 
 
 def _identity_of_all(keys: Keys, synthesis: int) -> Identity:
     d_q, s_q = keys.counts[0], keys.counts[synthesis]
     return identity(d_q, s_q, s_q > 0, len(keys.q[0]), len(keys.q[synthesis]))
+
+
+def _overlaps(keys: Sequence[CodedColumn]) -> dict[tuple[Any, ...], dict[str, Any]]:
+    return {
+        (key.name, synthesis): asdict(overlap(key.codes[0], codes, key.size))
+        for key in keys
+        for synthesis, codes in enumerate(key.codes[1:], start=1)
+    }
+
+
+def key_overlap(
+    ground_truth: pd.DataFrame,
+    synthetic: pd.DataFrame | Sequence[pd.DataFrame],
+    keys: Sequence[Any],
+    *,
+    groups: Mapping[Any, int] | None = None,
+    special_values: Mapping[Any, Sequence[float]] | None = None,
+    edges: Edges = "pooled",
+) -> pd.DataFrame:
+    """How much of each key's values the tables share: the frame `key_overlap` of `disclosure()`, alone.
+
+    Tables that share few values cannot be compared: every risk would read near 0. Errors as there.
+    """
+    tables = check_tables(
+        ground_truth, synthetic, keys, (), Grouping(groups or {}, special_values or {}, edges)
+    )
+    columns = [tables.coded(key) for key in tables.keys]
+    return _frame(_overlaps(columns), ["key", "synthesis"], _names(Overlap))
+
+
+def bins(
+    ground_truth: pd.DataFrame,
+    synthetic: pd.DataFrame | Sequence[pd.DataFrame],
+    keys: Sequence[Any],
+    targets: Any,
+    *,
+    groups: Mapping[Any, int] | None = None,
+    special_values: Mapping[Any, Sequence[float]] | None = None,
+    edges: Edges = "pooled",
+) -> pd.DataFrame:
+    """The levels of every grouped column, and the records in each: columns column, level, GT, SD.
+
+    SD counts are summed over the syntheses. Arguments and errors as in `disclosure()`.
+    """
+    grouping = Grouping(groups or {}, special_values or {}, edges)
+    tables = check_tables(ground_truth, synthetic, keys, targets, grouping)
+    rows = []
+    for name in (*tables.keys, *tables.targets):
+        if grouping.grouped(name):
+            column = tables.coded(name)
+            counts = [np.bincount(codes, minlength=column.size) for codes in column.codes]
+            rows += [
+                {"column": name, "level": column.label(code), "GT": int(counts[0][code]), "SD": int(of_code)}
+                for code, of_code in enumerate(np.sum(counts[1:], axis=0))
+            ]
+    return pd.DataFrame(rows, columns=["column", "level", "GT", "SD"])
 
 
 def _measure(
@@ -133,7 +193,7 @@ def _measure(
     else:
         taken = nothing_excluded(cells)
         after = _identity_of_all(keys, synthesis)
-    rows.attribute[at] = asdict(attribute(cells, f.N_d, f.N_s))
+    rows.attribute[at] = asdict(attribute(f, cells))
     rows.attribution[at] = asdict(attribution(f, cells))
     rows.identity_after_exclusions[at] = asdict(after)
     rows.excluded.update({(*at, table): counts for table, counts in taken.items()})
@@ -164,6 +224,7 @@ def _result(rows: _Rows, tables: Tables) -> Disclosure:
         one_way=pd.DataFrame(rows.one_way, columns=["target", "synthesis", *_names(OneWay)]),
         two_way=pd.DataFrame(rows.two_way, columns=["target", "synthesis", *_names(TwoWay)]),
         excluded=_frame(rows.excluded, [*per_target, "table"], [*STEPS, "remaining"]),
+        key_overlap=_frame(rows.key_overlap, ["key", "synthesis"], _names(Overlap)),
     )
 
 

@@ -20,6 +20,8 @@ class Disclosure:
     and mean_denom are numbers of records. `attribution`: baseCAPd, CAPd, CAPs, DCAP, TCAP.
     `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
     `excluded`: index (target, synthesis, table); records that each step took out, and what remains.
+    `key_overlap`: index (key, synthesis); GT_in_SD, SD_in_GT: percent of GT (SD) records whose value of the
+    key occurs in the other table.
     """
 
     keys: tuple[Any, ...]
@@ -33,6 +35,7 @@ class Disclosure:
     one_way: pd.DataFrame
     two_way: pd.DataFrame
     excluded: pd.DataFrame
+    key_overlap: pd.DataFrame
 
     def summary(self) -> pd.DataFrame:
         """One row per target, the largest DiSCO first.

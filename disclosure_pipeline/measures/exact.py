@@ -10,9 +10,9 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.integer]
 Mask = npt.NDArray[np.bool_]
 
-# Bits kept behind the binary point while quotients are added up. An error in the 160th bit cannot
-# reach the 53rd, so the sum is rounded once, when it becomes a float.
-_BITS = 160
+# Quotients are added up as multiples of 2**-160. An error in the 160th bit cannot reach the 53rd, so the
+# sum is rounded once, when it becomes a float.
+ONE = 2**160
 
 
 def percent(part: int | np.integer, whole: int | np.integer) -> float:
@@ -29,18 +29,23 @@ def total(counts: IntArray, where: Mask | None = None) -> int:
 def percent_of_quotients(numerators: IntArray, denominators: IntArray, whole: int) -> float:
     """100 * sum(numerators / denominators) / whole, rounded once; NaN where `whole` is 0.
 
-    Numerators that share a denominator are added as integers first. Entries whose denominator is 0
-    must have a numerator of 0: they contribute nothing.
+    Entries whose denominator is 0 must have a numerator of 0: they contribute nothing.
     """
-    if not whole:
-        return math.nan
+    return percent(sum_of_quotients(numerators, denominators), whole * ONE)
+
+
+def sum_of_quotients(numerators: IntArray, denominators: IntArray) -> int:
+    """sum(numerators / denominators) in units of 1 / `ONE`; too small by less than a unit a denominator.
+
+    Numerators that share a denominator are added as integers first, so that the order of the records
+    makes no difference. Entries whose denominator is 0 must have a numerator of 0.
+    """
     if not len(denominators):
-        return 0.0
+        return 0
     sums = np.zeros(int(denominators.max()) + 1, dtype=np.int64)
     np.add.at(sums, denominators, numerators)
     present = np.flatnonzero(sums)
-    fixed = sum(
-        (int(numerator) << _BITS) // int(denominator)
+    return sum(
+        int(numerator) * ONE // int(denominator)
         for numerator, denominator in zip(sums[present], present, strict=True)
     )
-    return 100 * fixed / (whole << _BITS)

@@ -65,7 +65,7 @@ class Tables:
 
 
 def table_names(tables: int) -> tuple[str, ...]:
-    """What messages call the tables: "the ground truth", "the synthetic table" (or "synthetic table 1", …)."""
+    """What messages call the tables: GT, then "the synthetic table" or "synthetic table 1", 2 and so on."""
     if tables == _WITH_ONE_SYNTHESIS:
         return (GROUND_TRUTH, "the synthetic table")
     return (GROUND_TRUTH, *(f"synthetic table {i}" for i in range(1, tables)))

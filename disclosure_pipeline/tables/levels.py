@@ -308,11 +308,8 @@ def _instants(column: Any, levels: Sequence[Any], kind: Kind) -> list[Values]:
 
 
 def _date_dtype(levels: Any) -> Any:
-    return (
-        object
-        if getattr(levels, "dtype", None) == object or isinstance(levels.dtype, pd.ArrowDtype)
-        else None
-    )
+    opaque = levels.dtype.kind == "O" or isinstance(levels.dtype, pd.ArrowDtype)
+    return object if opaque else None
 
 
 def _in_one_unit(column: Any, indexes: Sequence[Any]) -> list[Values]:

@@ -1,0 +1,128 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+import pandas as pd
+
+from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.tables.levels import GROUND_TRUTH
+
+LOW_OVERLAP = 50
+
+
+@click.group()
+@click.version_option(package_name="disclosure-pipeline")
+def main() -> None:
+    """Measure what synthetic tables disclose, and decide whether they may be released."""
+
+
+@main.command()
+@click.option(
+    "--records", default=5000, show_default=True, type=click.IntRange(min=1), help="Size of the ground truth."
+)
+@click.option("--seed", default=2024, show_default=True, help="Seed of the ground truth.")
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=lambda: os.environ.get("DAGSTER_HOME", "dagster_home"),
+    help="Folder of the Dagster instance.  [default: DAGSTER_HOME, else ./dagster_home]",
+)
+def demo(records: int, seed: int, home: Path) -> None:
+    """Run the gate over an honest and a leaky synthesis of an example survey."""
+    from disclosure_pipeline.demo.run import run_demo
+
+    home = home.resolve()
+    home.mkdir(parents=True, exist_ok=True)
+    verdicts = run_demo(home, records, seed)
+    click.echo(f"\n{'candidate':<20} {'verdict':<13} {'repU':>7}  clauses not kept")
+    for verdict in verdicts:
+        against = ", ".join(verdict.against) or "-"
+        click.echo(f"{verdict.candidate:<20} {verdict.decision:<13} {verdict.repU:>6.2f}%  {against}")
+    for verdict in verdicts:
+        click.echo(f"\n{verdict.candidate}: {_where(verdict.folder)}")
+    click.echo("\nSee the runs, the lineage and the failing checks: make ui")
+
+
+def _where(folder: Path | None) -> str:
+    return f"published in {folder}" if folder else "not published"
+
+
+@main.command()
+@click.argument("ground_truth", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "synthetic", type=click.Path(exists=True, dir_okay=False, path_type=Path), nargs=-1, required=True
+)
+@click.option(
+    "--key", "keys", multiple=True, required=True, help="A column an intruder knows; repeat for more."
+)
+@click.option(
+    "--target", "targets", multiple=True, help="A column to protect; by default all that are no keys."
+)
+@click.option("--groups", multiple=True, metavar="COLUMN=N", help="Put a numeric column into N groups.")
+@click.option("--special", multiple=True, metavar="COLUMN=CODE", help="A code that stays a level of its own.")
+def measure(
+    ground_truth: Path,
+    synthetic: tuple[Path, ...],
+    keys: tuple[str, ...],
+    targets: tuple[str, ...],
+    groups: tuple[str, ...],
+    special: tuple[str, ...],
+) -> None:
+    """Print what one or more SYNTHETIC tables (CSV, Parquet) disclose of the GROUND_TRUTH."""
+    from disclosure_pipeline.evaluation import disclosure
+
+    numbers = {column: int(number) for column, number in map(_pair, groups)}
+    codes = _grouped(special)
+    numeric = {*numbers, *codes}
+    try:
+        result = disclosure(
+            _read(ground_truth, GROUND_TRUTH, numeric),
+            [_read(path, f"synthetic table {path.name!r}", numeric) for path in synthetic],
+            list(keys),
+            list(targets) or None,
+            groups=numbers,
+            special_values=codes,
+        )
+    except DisclosurePipelineError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(result)
+    low = result.key_overlap[(result.key_overlap < LOW_OVERLAP).any(axis=1)]
+    if len(low):
+        click.echo(
+            "\nThe tables share few values of these keys (percent of records); are they coded alike?",
+            err=True,
+        )
+        click.echo(low.to_string(float_format="{:.2f}".format), err=True)
+
+
+def _read(path: Path, table: str, numeric: set[str]) -> pd.DataFrame:
+    """A file whose columns are all categories, as they are written, but for those that are asked as numbers."""
+    from disclosure_pipeline.tables.contract import ContractError, canonical, violations
+    from disclosure_pipeline.tables.dictionary import Column
+    from disclosure_pipeline.tables.sources import read_raw
+
+    raw = read_raw(path, table)
+    dictionary = {name: Column(type="number" if name in numeric else "category") for name in raw.columns}
+    found = violations(raw, dictionary, table, (), only_known=False)
+    if found:
+        raise ContractError(found)
+    return canonical(raw, dictionary, table)
+
+
+def _pair(text: str) -> tuple[str, float]:
+    column, _, number = text.partition("=")
+    try:
+        return column, float(number)
+    except ValueError:
+        raise click.UsageError(f"{text!r}: expected COLUMN=NUMBER, such as income=20.") from None
+
+
+def _grouped(special: tuple[str, ...]) -> dict[str, list[float]]:
+    codes: dict[str, list[float]] = {}
+    for column, code in map(_pair, special):
+        codes.setdefault(column, []).append(code)
+    return codes

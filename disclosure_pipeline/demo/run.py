@@ -1,0 +1,103 @@
+"""The demo: example data, and the real gate over an honest and a leaky candidate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.demo.syntheses import leak, synthesise
+from disclosure_pipeline.release.files import read_json, write_whole
+from disclosure_pipeline.release.store import MARKER
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+GATE = "survey"
+HONEST, LEAKY = "conditional-model", "memorising-model"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the gate said of one candidate; `folder` is where it is published, if it is."""
+
+    candidate: str
+    decision: str
+    repU: float
+    against: tuple[str, ...]
+    folder: Path | None
+
+
+def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
+    """Make the example data under `home` and run the gate over both candidates in the instance there.
+
+    It can be run again: the same data are made, and what is published is found and verified.
+    """
+    os.environ["DAGSTER_HOME"] = str(home)
+    make_data(home / "demo", records, seed)
+
+    import dagster as dg
+
+    from disclosure_pipeline.definitions import defs
+
+    gate = defs()
+    with dg.DagsterInstance.get() as instance:
+        run_job(gate, f"{GATE}_ground_truth", instance)
+        for candidate in (HONEST, LEAKY):
+            instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
+            run_job(gate, f"{GATE}_gate", instance, candidate)
+    return [verdict(home / "demo", candidate) for candidate in (HONEST, LEAKY)]
+
+
+def run_job(
+    defs: dg.Definitions, job: str, instance: dg.DagsterInstance, candidate: str | None = None
+) -> dg.ExecuteInProcessResult:
+    """Run a job of a gate in this process. A refusal is a failed run, not an exception."""
+    return defs.resolve_job_def(job).execute_in_process(
+        instance=instance,
+        partition_key=candidate,
+        raise_on_error=False,
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+    )
+
+
+def make_data(folder: Path, records: int, seed: int) -> None:
+    """Ground truth and two complete candidates as CSV files; what is the same already stays as it is."""
+    ground_truth = population(records, seed)
+    honest = synthesise(ground_truth)
+    tables: Mapping[str, pd.DataFrame] = {
+        "ground_truth.csv": ground_truth,
+        f"incoming/{HONEST}/synthetic.csv": honest,
+        f"incoming/{LEAKY}/synthetic.csv": leak(honest, ground_truth),
+    }
+    for name, table in tables.items():
+        content = table.to_csv(index=False).encode()
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != content:
+            write_whole(path, content)
+    for candidate in (HONEST, LEAKY):
+        marker = folder / "incoming" / candidate / MARKER
+        if not marker.exists():
+            marker.touch()
+
+
+def verdict(folder: Path, candidate: str) -> Verdict:
+    """What the dossier of a candidate says, and where it is published."""
+    dossier = read_json(folder / "store" / GATE / "candidates" / candidate / "dossier.json", "the demo")
+    published = folder / "releases" / GATE / candidate
+    return Verdict(
+        candidate=candidate,
+        decision=dossier["decision"],
+        repU=max(row["repU"] for row in dossier["figures"]["identity"]),
+        against=tuple(
+            f"{clause['name']} {clause['value']:.4g} > {clause['limit']:.4g}"
+            for clause in dossier["clauses"]
+            if clause["outcome"] == "exceeded" and not clause["warns"]
+        ),
+        folder=published if published.is_dir() else None,
+    )

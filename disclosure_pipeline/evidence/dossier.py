@@ -1,0 +1,109 @@
+"""The dossier of a candidate: figures, a verdict per clause, and what they were made from."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+from disclosure_pipeline.evidence.figures import cell, figures, table
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.verdict import Decision, Judgement, decide
+from disclosure_pipeline.result import Disclosure
+
+_PACKAGES = ("disclosure-pipeline", "dagster", "numpy", "pandas", "pandera", "pyarrow", "pydantic")
+
+_WORDS: Mapping[Decision, str] = {
+    "approved": "approved: every clause of the policy is kept",
+    "refused": "refused: at least one clause of the policy is not kept",
+    "undetermined": "could not be determined, which is never a release",
+}
+
+
+def dossier(
+    gate: Gate,
+    candidate: str,
+    measured: Mapping[str, str],
+    result: Disclosure,
+    judgements: Sequence[Judgement],
+) -> dict[str, Any]:
+    """The dossier as plain data; the same for the same evaluation.
+
+    `measured` holds the hashes of what was measured, by what they are of.
+    """
+    return {
+        "gate": gate.name,
+        "candidate": candidate,
+        "decision": decide(judgements),
+        "policy_digest": gate.policy_digest(),
+        "measured": dict(measured),
+        "clauses": [clause(judgement) for judgement in judgements],
+        "figures": figures(result, gate.policy.smallest_count),
+    }
+
+
+def clause(judgement: Judgement) -> dict[str, Any]:
+    """One judgement as plain data."""
+    return {
+        "name": judgement.clause.name,
+        **asdict(judgement.clause),
+        "value": judgement.value,
+        "limit": judgement.limit,
+        "outcome": judgement.outcome,
+    }
+
+
+def versions() -> dict[str, str]:
+    """The versions of this package and of what it computes with."""
+    return {"python": platform.python_version()} | {package: version(package) for package in _PACKAGES}
+
+
+_CLAUSE_COLUMNS = {
+    "name": "clause",
+    "over": "over",
+    "value": "value",
+    "bound": "bound",
+    "outcome": "outcome",
+    "consequence": "if not kept",
+}
+
+
+def to_markdown(content: Mapping[str, Any]) -> str:
+    """The dossier for a reader."""
+    shown = content["figures"]
+    parts = [
+        f"# {content['gate']}: candidate {content['candidate']}",
+        f"Verdict: {_WORDS[content['decision']]}.",
+        "## Clauses",
+        clauses_table(content["clauses"]),
+        "## Identity disclosure (% of records)",
+        table(shown["identity"], _headings(shown["identity"])),
+        "## Attribute disclosure (% of records; max_denom and mean_denom: records)",
+        table(shown["attribute"], _headings(shown["attribute"])),
+        "## Key overlap (% of records)",
+        table(shown["key_overlap"], _headings(shown["key_overlap"])),
+        "## What was measured",
+        f"{shown['N_d']} GT records; synthetic records: {', '.join(map(str, shown['N_s']))}.",
+        "\n".join(f"- {what}: `{digest}`" for what, digest in content["measured"].items()),
+        f"Policy digest: `{content['policy_digest']}`",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def clauses_table(clauses: Sequence[Mapping[str, Any]]) -> str:
+    """The clauses of a dossier as a markdown table."""
+    told = [
+        {
+            **row,
+            "bound": f"{'at least' if row['at_least'] else 'at most'} {cell(row['limit'])}",
+            "consequence": "warns" if row["warns"] else "refuses",
+        }
+        for row in clauses
+    ]
+    return table(told, _CLAUSE_COLUMNS)
+
+
+def _headings(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    return {name: name for name in rows[0]} if rows else {}

@@ -1,0 +1,79 @@
+"""The figures of an evaluation as plain data, with small counts kept silent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from disclosure_pipeline.result import Disclosure
+
+FRAMES = (
+    "identity",
+    "attribute",
+    "attribution",
+    "identity_after_exclusions",
+    "one_way",
+    "two_way",
+    "excluded",
+    "key_overlap",
+)
+_WITHHELD = "(too few records to name)"
+
+# The levels that a flag names, each with the count of GT records that it speaks of.
+_LEVELS = {
+    "one_way": {"level": "n_level_disclosive"},
+    "two_way": {"target_level": "key_target_total", "key_level": "key_total"},
+}
+
+
+def figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
+    """Every frame of the result as a list of rows; NaN becomes None.
+
+    Levels that fewer than `smallest_count` GT records are behind are not named.
+    """
+    return {
+        "keys": [str(key) for key in result.keys],
+        "targets": [str(target) for target in result.targets],
+        "N_d": result.N_d,
+        "N_s": list(result.N_s),
+        **{name: rows(publishable(result, name, smallest_count)) for name in FRAMES},
+    }
+
+
+def publishable(result: Disclosure, name: str, smallest_count: int) -> pd.DataFrame:
+    """One frame of the result with its index as columns, levels of too few records withheld."""
+    frame = getattr(result, name)
+    if name not in _LEVELS:
+        return frame.reset_index()
+    shown = frame.copy()
+    for column, count in _LEVELS[name].items():
+        shown[column] = shown[column].where(frame[count] >= smallest_count, _WITHHELD)
+    return shown
+
+
+def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame as plain Python values; what is not finite becomes None."""
+    return [{str(name): _plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> str:
+    """A markdown table; `columns` maps the rows' keys to headings. Numbers are shown with 4 digits."""
+    lines = [f"| {' | '.join(columns.values())} |", f"|{'---|' * len(columns)}"]
+    lines += [f"| {' | '.join(cell(row.get(name)) for name in columns)} |" for row in rows]
+    return "\n".join(lines)
+
+
+def cell(value: Any) -> str:
+    """One value of a markdown table."""
+    if value is None:
+        return "-"
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text.replace("|", "\\|")

@@ -1,0 +1,155 @@
+"""Prediction risk: how well what is learned from SD tells the target of the GT records.
+
+Three guesses are compared: by a learner fitted on SD, by the same learner fitted on other GT records, and
+without any key (the naive guess). Sources: Hu, "Statistical Data Privacy", methods for risk evaluation
+part 3, cited as [H]; Templ, Thees & Müller 2026, RAPID (arXiv:2602.09235), cited as [RAPID].
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from disclosure_pipeline.measures.exact import IntArray, Mask, percent
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Classification:
+    """Percent of all GT records; the two gains are percentage points and can be negative.
+
+    RAPID is NaN where every GT record has the same level, and where the learner gives no confidences.
+    """
+
+    accuracy_SD: float
+    accuracy_GT: float
+    accuracy_naive: float
+    gain_over_naive: float
+    gain_over_GT: float
+    RAPID: float
+    RAPID_GT: float
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Mean squared errors in the target's unit squared; the rest in percent of the GT records scored."""
+
+    mse_SD: float
+    mse_GT: float
+    mse_naive: float
+    worse_from_SD: float
+    RAPID: float
+    RAPID_GT: float
+    RAPID_naive: float
+
+
+def most_frequent(levels: IntArray, size: int) -> int:
+    """The naive guess of a level: the most frequent code of 0..size-1, the first of several."""
+    return int(np.bincount(levels, minlength=size).argmax())
+
+
+def mean(values: Floats) -> float:
+    """The naive guess of a number, rounded once and so independent of the order; NaN of nothing."""
+    return math.fsum(values.tolist()) / len(values) if len(values) else math.nan
+
+
+def normalised_confidence(confidence: Floats, level: IntArray) -> Floats:
+    """The gain (g - b) / (1 - b) of each GT record: 0 is the base rate, 1 certainty. [RAPID, section 2].
+
+    Args:
+        confidence: g, the confidence of 0 to 1 that the record's true level was given (shape: records).
+        level: The records' true levels; b is the share of the records that have the same level.
+
+    NaN where b is 1, because nothing is left to be gained.
+    """
+    d_t = np.bincount(level)[level] if len(level) else np.zeros(0, dtype=np.int64)
+    others = (len(level) - d_t).astype(np.float64)
+    room = np.where(others == 0, np.nan, others)
+    gain: Floats = (confidence * len(level) - d_t) / room
+    return gain
+
+
+def relative_errors(true: Floats, predicted: Floats) -> Floats:
+    """|predicted - true| in percent of |true|; of a true 0: 0 if predicted is 0 too, else infinite. [H]."""
+    error = np.abs(predicted - true)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        relative = 100 * (error / np.abs(true))
+    return np.where(error == 0, 0.0, relative)
+
+
+def within(true: Floats, predicted: Floats, epsilon: float, absolute_epsilon: float | None = None) -> Mask:
+    """The records whose relative error is less than epsilon percent, strictly. [RAPID, section 2].
+
+    Where the true value is 0 or close to it the relative error tells nothing, and [RAPID] asks for an
+    absolute one: with `absolute_epsilon` the records whose absolute error is less than that count too.
+    """
+    close = relative_errors(true, predicted) < epsilon
+    if absolute_epsilon is not None:
+        close |= np.abs(predicted - true) < absolute_epsilon
+    return close
+
+
+def classification(
+    correct_SD: Mask, correct_GT: Mask, correct_naive: Mask, r_SD: Floats, r_GT: Floats, tau: float
+) -> Classification:
+    """The figures of one synthesis, from one outcome per GT record (shape of each: records).
+
+    `r_SD` and `r_GT` are normalised confidences; a record counts for RAPID where r > tau.
+    """
+    N_d = len(correct_SD)
+    from_SD, from_GT, naive = (
+        int(np.count_nonzero(right)) for right in (correct_SD, correct_GT, correct_naive)
+    )
+    return Classification(
+        accuracy_SD=percent(from_SD, N_d),
+        accuracy_GT=percent(from_GT, N_d),
+        accuracy_naive=percent(naive, N_d),
+        gain_over_naive=percent(from_SD - naive, N_d),
+        gain_over_GT=percent(from_SD - from_GT, N_d),
+        RAPID=_share_above(r_SD, tau),
+        RAPID_GT=_share_above(r_GT, tau),
+    )
+
+
+def _share_above(r: Floats, tau: float) -> float:
+    # One NaN makes the figure NaN: a record that could not be judged must not count as safe.
+    return math.nan if np.isnan(r).any() else percent(np.count_nonzero(r > tau), len(r))
+
+
+def regression(
+    true: Floats,
+    from_SD: Floats,
+    from_GT: Floats,
+    naive: float,
+    epsilon: float,
+    absolute_epsilon: float | None = None,
+) -> Regression:
+    """The figures of one synthesis, from the true value and two predictions of each GT record scored.
+
+    A record is predicted worse from SD where its absolute error is larger than that from GT, strictly.
+    """
+    guess = np.full(len(true), naive)
+    worse = np.abs(from_SD - true) > np.abs(from_GT - true)
+    return Regression(
+        mse_SD=_mean_squared_error(true, from_SD),
+        mse_GT=_mean_squared_error(true, from_GT),
+        mse_naive=_mean_squared_error(true, guess),
+        worse_from_SD=percent(np.count_nonzero(worse), len(true)),
+        RAPID=_share_within(true, from_SD, epsilon, absolute_epsilon),
+        RAPID_GT=_share_within(true, from_GT, epsilon, absolute_epsilon),
+        RAPID_naive=_share_within(true, guess, epsilon, absolute_epsilon),
+    )
+
+
+def _mean_squared_error(true: Floats, predicted: Floats) -> float:
+    return mean((predicted - true) ** 2)
+
+
+def _share_within(true: Floats, predicted: Floats, epsilon: float, absolute_epsilon: float | None) -> float:
+    if not np.isfinite(predicted).all():
+        return math.nan
+    return percent(np.count_nonzero(within(true, predicted, epsilon, absolute_epsilon)), len(true))

@@ -1,0 +1,202 @@
+"""Disclosure protection: how often an intruder who looks records up in SD guesses wrong. [S].
+
+[S] is SDMetrics' `DisclosureProtection`. The sensitive columns are guessed together: their combination
+is t.
+Everything is a share from 0 to 1 here, not a percentage, and high values are the safe ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, sum_of_quotients, total
+from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys
+
+METHODS = ("cap", "zero_cap", "generalized_cap")
+
+_HALVINGS = 64  # as many as make a difference to a float between 0 and 1
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What an intruder finds in SD who looks GT records up: one entry per cell (q, t) of GT.
+
+    `d` GT records. For their q the intruder finds `pool` SD records, of which `right` have their t, and
+    which differ from q in `distance` keys. Where nothing is found, pool, right and distance are 0.
+    """
+
+    d: IntArray
+    right: IntArray
+    pool: IntArray
+    distance: IntArray
+
+    @property
+    def records(self) -> int:
+        """Number of GT records that are attacked."""
+        return total(self.d)
+
+    def at_distance(self, distance: int) -> int:
+        """Number of GT records for which SD records are found that differ from them in so many keys."""
+        return total(self.d, (self.pool > 0) & (self.distance == distance))
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Share of GT records guessed wrong by an intruder who has no synthetic table.
+
+    `uniform` guesses every combination of levels equally often, `majority` always the most frequent one,
+    `proportional` each as often as it occurs in GT.
+    """
+
+    uniform: float
+    majority: float
+    proportional: float
+
+
+def attack(f: FrequencyTable, keys: Keys, method: str) -> Attack:
+    """Look the GT records up in SD, by one of METHODS.
+
+    "cap": by their q; a record whose q is not in SD is left out. "zero_cap": the same, but it stays and
+    counts as guessed wrong. "generalized_cap": it is looked up among the SD records that differ from it in
+    the smallest number of keys, all of them pooled. `f` and `keys` are of one GT and one SD.
+    """
+    matched = _same_key(f)
+    if method == "cap":
+        found = matched.pool > 0
+        return Attack(matched.d[found], matched.right[found], matched.pool[found], matched.distance[found])
+    return matched if method == "zero_cap" else _nearest_keys(f, keys, matched)
+
+
+def cap_protection(attack: Attack) -> float:
+    """Mean of 1 - right / pool over the attacked GT records, 1 where the pool is empty. NaN without any."""
+    wrong = np.where(attack.pool > 0, attack.pool - attack.right, 1)
+    return _share(sum_of_quotients(attack.d * wrong, np.maximum(attack.pool, 1)), attack.records * ONE)
+
+
+def baselines(levels: Sequence[int], d_t: IntArray) -> Baselines:
+    """The three baselines from the number of levels of each sensitive column in GT, and the counts d_t.
+
+    The number of combinations can be beyond every float; it is a Python integer, and only the share that
+    is left of it becomes a float.
+    """
+    N_d, possible = total(d_t), math.prod(levels)
+    return Baselines(
+        uniform=_share(possible - 1, possible),
+        majority=_share(N_d - int(d_t.max(initial=0)), N_d),
+        proportional=_share(N_d * N_d - total(d_t * d_t), N_d * N_d),
+    )
+
+
+def score(protection: float, baseline: float) -> float:
+    """Protection in units of the baseline, at most 1; NaN where the baseline is 0 or either is NaN."""
+    if not baseline or math.isnan(baseline) or math.isnan(protection):
+        return math.nan
+    return min(protection / baseline, 1.0)
+
+
+def mean_interval(mean: float, records: int, confidence: float) -> tuple[float, float]:
+    """Interval for the mean of values in [0, 1] of which so many were drawn without replacement.
+
+    It covers the true mean with at least this confidence whatever the values are and however few were
+    drawn; in particular it has a width when all that were drawn are equal. Source: Hoeffding 1963,
+    "Probability inequalities for sums of bounded random variables", theorem 1 (2.1) and section 6.
+    """
+    most = math.log(2 / (1 - confidence)) / records
+
+    def end(of_range: float) -> float:
+        inside, outside = mean, of_range
+        for _ in range(_HALVINGS):
+            middle = (inside + outside) / 2
+            if _divergence(mean, middle) <= most:
+                inside = middle
+            else:
+                outside = middle
+        return outside
+
+    return end(0.0), end(1.0)
+
+
+def _share(part: int, whole: int) -> float:
+    """The quotient of two integers, rounded once; NaN where `whole` is 0, so that nothing passes a bound by it."""
+    return part / whole if whole else math.nan
+
+
+def _divergence(p: float, m: float) -> float:
+    """Kullback-Leibler divergence of a coin that shows heads with probability p from one with m."""
+    heads = 0.0 if p == 0 else math.inf if m == 0 else p * math.log(p / m)
+    tails = 0.0 if p == 1 else math.inf if m == 1 else (1 - p) * math.log((1 - p) / (1 - m))
+    return heads + tails
+
+
+def _same_key(f: FrequencyTable) -> Attack:
+    in_GT = f.d > 0
+    pool = f.s_q[in_GT]
+    return Attack(f.d[in_GT], f.s[in_GT], pool, np.zeros_like(pool))
+
+
+def _nearest_keys(f: FrequencyTable, keys: Keys, matched: Attack) -> Attack:
+    """The attack in which those without a match have the SD records at the smallest Hamming distance.
+
+    An SD record that differs from q in exactly h keys agrees with it on exactly one set of the other keys,
+    and where nothing is nearer than h, whoever agrees with q on such a set differs in all the rest. So the
+    pool at distance h is the sum, over the sets of h keys less, of counts of equal combinations.
+    """
+    in_GT, in_SD = f.d > 0, f.s > 0
+    q, t = f.q[in_GT], f.t[in_GT]
+    sd_t, s = f.t[in_SD], f.s[in_SD]
+    level_of = [keys.level_of(k) for k in range(len(keys.levels))]
+    sd_levels = [level[f.q[in_SD]] for level in level_of]
+    right, pool, distance = matched.right.copy(), matched.pool.copy(), matched.distance.copy()
+    for h in range(1, len(level_of) + 1):
+        rest = np.flatnonzero(pool == 0)
+        if not len(rest):
+            break
+        distance[rest] = h
+        gt_levels = [level[q[rest]] for level in level_of]
+        for kept in combinations(range(len(level_of)), len(level_of) - h):
+            same_keys, size = _combine(
+                [(gt_levels[k], sd_levels[k]) for k in kept],
+                [keys.levels[k] for k in kept],
+                len(rest),
+                len(s),
+            )
+            more_right, more = _agreeing(same_keys, size, (t[rest], sd_t), f.targets, s)
+            right[rest] += more_right
+            pool[rest] += more
+    return Attack(matched.d, right, pool, distance)
+
+
+def _combine(
+    columns: Sequence[tuple[IntArray, IntArray]], levels: Sequence[int], gt: int, sd: int
+) -> tuple[tuple[IntArray, ...], int]:
+    """The combinations of some columns, numbered; of no columns at all there is one, which everyone has."""
+    if not columns:
+        return (np.zeros(gt, dtype=np.int64), np.zeros(sd, dtype=np.int64)), 1
+    combined = combine_keys(columns, levels)
+    return combined.q, combined.size
+
+
+def _agreeing(
+    q: tuple[IntArray, ...], size: int, t: tuple[IntArray, IntArray], targets: int, s: IntArray
+) -> tuple[IntArray, IntArray]:
+    """For each GT cell: how many SD records agree with it in q and t, and how many in q.
+
+    `q` and `t` hold the codes of GT's cells and of SD's, below `size` and `targets`; `s` counts SD's records.
+    """
+    in_GT: Mask = np.zeros(size, dtype=bool)
+    in_GT[q[0]] = True
+    of_use = in_GT[q[1]]
+    s_q = _sums(q[1], s, size)
+    cells = combine_keys([(q[0], q[1][of_use]), (t[0], t[1][of_use])], [size, targets])
+    return _sums(cells.q[1], s[of_use], cells.size)[cells.q[0]], s_q[q[0]]
+
+
+def _sums(codes: IntArray, counts: IntArray, size: int) -> IntArray:
+    sums = np.zeros(size, dtype=np.int64)
+    np.add.at(sums, codes, counts)
+    return sums

@@ -1,0 +1,147 @@
+"""When the gate runs by itself: for every new candidate, and again where the ground truth changed."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from disclosure_pipeline.orchestration.folders import folders_of
+from disclosure_pipeline.orchestration.guard import guarded
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.release.approval import GateFolders
+from disclosure_pipeline.release.files import StoreError, read_json, sha256_of
+from disclosure_pipeline.release.store import MARKER, is_safe_name
+
+# How many of the newest candidates are evaluated again when the ground truth changed.
+NEWEST = 5
+
+
+def arrivals_sensor(
+    gate: Gate, candidates: dg.DynamicPartitionsDefinition, ground_truth_job: Any, gate_job: Any
+) -> dg.SensorDefinition:
+    """Starts one run for every candidate folder that is complete, and again if its content changes.
+
+    A ground truth that is new or changed is checked and recorded first; candidates wait for it.
+    """
+
+    @dg.sensor(
+        name=f"{gate.name}_arrivals",
+        jobs=[ground_truth_job, gate_job],
+        minimum_interval_seconds=30,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"One run for each new candidate of {gate.name}, once its folder holds {MARKER}",
+    )
+    def arrivals(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        folders = guarded(lambda: folders_of(gate))
+        if not folders.ground_truth.is_file():
+            return dg.SkipReason("The ground truth is not where the gate's definition says")
+        cursor: dict[str, Any] = json.loads(context.cursor) if context.cursor else {}
+        as_listed = guarded(lambda: _signature([folders.ground_truth]))
+        if cursor.get("ground_truth") != as_listed:  # only then is it worth the time to hash it
+            current = guarded(lambda: sha256_of(folders.ground_truth))
+            if current != recorded_ground_truth(folders):
+                return dg.SensorResult(
+                    run_requests=[
+                        dg.RunRequest(run_key=f"ground_truth:{current}", job_name=ground_truth_job.name)
+                    ],
+                    cursor=context.cursor,
+                )
+        seen: dict[str, str] = cursor.get("candidates", {})
+        there = guarded(lambda: complete_candidates(folders.incoming))
+        for name in there.refused:
+            context.log.warning(f"A folder in incoming is left out, its name is not allowed: {name[:100]!r}")
+        new = {name: content for name, content in there.complete.items() if seen.get(name) != content}
+        known = set(context.instance.get_dynamic_partitions(str(candidates.name)))
+        added = [name for name in new if name not in known]
+        return dg.SensorResult(
+            run_requests=[
+                dg.RunRequest(run_key=f"{name}:{content}", partition_key=name, job_name=gate_job.name)
+                for name, content in new.items()
+            ],
+            skip_reason=None if new else f"No new candidate in {folders.incoming}",
+            dynamic_partitions_requests=[candidates.build_add_request(added)] if added else [],
+            cursor=json.dumps({"ground_truth": as_listed, "candidates": seen | new}),
+        )
+
+    return arrivals
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Complete candidates with a signature of their content, and names of folders that are not allowed."""
+
+    complete: dict[str, str]
+    refused: tuple[str, ...]
+
+
+def complete_candidates(incoming: Path) -> Incoming:
+    """The folders in `incoming` that hold a marker file, in order of arrival of the marker."""
+    folders = [path for path in incoming.iterdir() if (path / MARKER).is_file()] if incoming.is_dir() else []
+    folders.sort(key=lambda path: ((path / MARKER).stat().st_mtime_ns, path.name))
+    return Incoming(
+        complete={path.name: _signature(path.iterdir()) for path in folders if is_safe_name(path.name)},
+        refused=tuple(path.name for path in folders if not is_safe_name(path.name)),
+    )
+
+
+def _signature(files: Iterable[Path]) -> str:
+    """Changes when a file is added, removed or written again. Cheap: the run itself hashes the content."""
+    listed = sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+    return hashlib.sha256(repr(listed).encode()).hexdigest()[:16]
+
+
+def ground_truth_schedule(
+    gate: Gate, candidates: dg.DynamicPartitionsDefinition, gate_job: Any
+) -> dg.ScheduleDefinition:
+    """Evaluates the newest candidates again once a changed ground truth is recorded."""
+
+    @dg.schedule(
+        name=f"{gate.name}_ground_truth_changed",
+        cron_schedule="*/15 * * * *",
+        target=gate_job,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description=f"Evaluates the {NEWEST} newest candidates again when the ground truth changed",
+    )
+    def ground_truth_changed(
+        context: dg.ScheduleEvaluationContext,
+    ) -> list[dg.RunRequest] | dg.SkipReason:
+        folders = guarded(lambda: folders_of(gate))
+        recorded = recorded_ground_truth(folders)
+        known = set(context.instance.get_dynamic_partitions(str(candidates.name)))
+        outdated = [
+            name for name in newest(folders) if name in known and measured_with(folders, name) != recorded
+        ]
+        if recorded is None or not outdated:
+            return dg.SkipReason("The newest candidates are measured with the recorded ground truth")
+        return [dg.RunRequest(run_key=f"{name}:{recorded}", partition_key=name) for name in outdated]
+
+    return ground_truth_changed
+
+
+def newest(folders: GateFolders) -> list[str]:
+    """The newest complete candidates, the latest last."""
+    return list(complete_candidates(folders.incoming).complete)[-NEWEST:]
+
+
+def recorded_ground_truth(folders: GateFolders) -> str | None:
+    """The hash of the GT that was recorded last, if any."""
+    return _hash(folders.store.ground_truth, "sha256")
+
+
+def measured_with(folders: GateFolders, candidate: str) -> str | None:
+    """The hash of the GT that a candidate was measured with last, if it was."""
+    return _hash(folders.store.candidate(candidate) / "figures.json", "measured", "ground_truth")
+
+
+def _hash(path: Path, *keys: str) -> str | None:
+    try:
+        content: Any = read_json(path, "")
+    except StoreError:
+        return None
+    for key in keys:
+        content = content.get(key) if isinstance(content, dict) else None
+    return content

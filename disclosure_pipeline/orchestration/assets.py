@@ -1,0 +1,331 @@
+"""The assets of a gate: one run of them decides on one candidate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any
+
+import dagster as dg
+
+from disclosure_pipeline.evidence.dossier import clauses_table, to_markdown
+from disclosure_pipeline.evidence.figures import publishable
+from disclosure_pipeline.orchestration import shown
+from disclosure_pipeline.orchestration.folders import folders_of
+from disclosure_pipeline.orchestration.guard import guarded
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.policy import Clause
+from disclosure_pipeline.policy.verdict import Judgement
+from disclosure_pipeline.release import approval
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Keys, check names and settings that the assets of one gate share."""
+
+    gate: Gate
+
+    def key(self, name: str) -> dg.AssetKey:
+        """The key of one of the gate's assets."""
+        return dg.AssetKey([self.gate.name, name])
+
+    @property
+    def candidates(self) -> dg.DynamicPartitionsDefinition:
+        """One partition a candidate, added as it arrives."""
+        return dg.DynamicPartitionsDefinition(name=f"{self.gate.name}_candidates")
+
+    @cached_property
+    def check_names(self) -> dict[str, str]:
+        """Clause -> name of its check."""
+        return shown.check_names(self.gate.clauses())
+
+    def common(self, description: str, kinds: set[str]) -> dict[str, Any]:
+        """What every asset of the gate tells about itself. Editing the policy makes its assets stale."""
+        return {
+            "group_name": self.gate.name,
+            "description": description,
+            "owners": list(self.gate.owners),
+            "kinds": kinds,
+            "tags": {"disclosure_pipeline/gate": self.gate.name},
+            "code_version": f"{version('disclosure-pipeline')}-{self.gate.policy_digest()[:12]}",
+        }
+
+    def checks(self, asset: str, clauses: Sequence[Clause]) -> list[dg.AssetCheckSpec]:
+        """The checks of an asset, one a clause. They do not block: the whole picture is always there."""
+        return [
+            dg.AssetCheckSpec(self.check_names[clause.name], asset=self.key(asset), description=clause.name)
+            for clause in clauses
+        ]
+
+
+def gate_assets(gate: Gate) -> list[dg.AssetsDefinition]:
+    """The assets of one gate, from ground_truth to release."""
+    graph = Graph(gate)
+    return [
+        _ground_truth(graph),
+        _synthetic(graph),
+        _bins(graph),
+        _disclosure(graph),
+        _dossier(graph),
+        _release(graph),
+    ]
+
+
+def _ground_truth(graph: Graph) -> dg.AssetsDefinition:
+    gate = graph.gate
+    key = graph.key("ground_truth")
+
+    @dg.asset(
+        key=key,
+        metadata={"dagster/column_schema": shown.dictionary_schema(gate)},
+        check_specs=[
+            dg.AssetCheckSpec(
+                "contract", asset=key, blocking=True, description="The table keeps its data dictionary"
+            )
+        ],
+        **graph.common(
+            "The confidential records, read where they lie. The asset is a reference.", {"pandera"}
+        ),
+    )
+    def ground_truth() -> dg.MaterializeResult:
+        found = guarded(lambda: approval.record_ground_truth(folders_of(gate)))
+        return dg.MaterializeResult(
+            metadata={
+                "dagster/row_count": found.records,
+                "location": str(folders_of(gate).ground_truth),
+                "sha256": found.sha256,
+            },
+            check_results=[_contract(key, found.violations)],
+        )
+
+    return ground_truth
+
+
+def _contract(key: dg.AssetKey, violations: Sequence[Any]) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        passed=not violations,
+        asset_key=key,
+        check_name="contract",
+        description="; ".join(map(str, violations)) or "Every rule of the data dictionary is kept",
+        metadata={"violations": shown.violations_table(violations)},
+    )
+
+
+def _synthetic(graph: Graph) -> dg.AssetsDefinition:
+    gate = graph.gate
+    key = graph.key("synthetic")
+    overlap = [clause for clause in gate.clauses() if clause.measure == "key_overlap"]
+
+    @dg.asset(
+        key=key,
+        deps=[graph.key("ground_truth")],
+        partitions_def=graph.candidates,
+        metadata={"dagster/column_schema": shown.dictionary_schema(gate)},
+        check_specs=[
+            dg.AssetCheckSpec(
+                "contract", asset=key, blocking=True, description="Every table keeps the data dictionary"
+            ),
+            dg.AssetCheckSpec(
+                "key_overlap",
+                asset=key,
+                blocking=True,
+                description=f"GT and SD share at least {gate.policy.key_overlap:g} % of each key's values",
+            ),
+        ],
+        **graph.common(
+            "What arrived, copied once into the store; everything later reads that copy.", {"pandera"}
+        ),
+    )
+    def synthetic(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        found = guarded(lambda: approval.receive(folders_of(gate), context.partition_key))
+        shares = [judgement.value for judgement in found.overlaps if judgement.value is not None]
+        return dg.MaterializeResult(
+            metadata={
+                "dagster/row_count": sum(found.records),
+                "syntheses": len(found.snapshot.files),
+                "sha256": found.snapshot.sha256,
+            },
+            check_results=[
+                _contract(key, found.violations),
+                dg.AssetCheckResult(
+                    # No judgement at all is no overlap: tables that break the contract are not compared.
+                    passed=len(found.overlaps) == len(overlap) and all(map(_kept, found.overlaps)),
+                    asset_key=key,
+                    check_name="key_overlap",
+                    description="; ".join(map(str, found.overlaps)) or "Not measured: the contract is broken",
+                    metadata=shown.numbers(
+                        {"value": min(shares, default=None), "bound": gate.policy.key_overlap}
+                    )
+                    | {"overlap": shown.table(found.key_overlap)},
+                ),
+            ],
+        )
+
+    return synthetic
+
+
+def _kept(judgement: Judgement) -> bool:
+    return judgement.outcome == "kept"
+
+
+def _bins(graph: Graph) -> dg.AssetsDefinition:
+    gate = graph.gate
+
+    @dg.asset(
+        key=graph.key("bins"),
+        deps=[graph.key("ground_truth"), graph.key("synthetic")],
+        partitions_def=graph.candidates,
+        **graph.common("The groups of every grouped numeric column, and the records in each.", {"pandas"}),
+    )
+    def bins_(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        groups = guarded(lambda: approval.group_levels(folders_of(gate), context.partition_key))
+        return dg.MaterializeResult(
+            metadata={
+                "bins": shown.table(groups),
+                "dagster/row_count": len(groups),
+                "dagster/column_schema": shown.frame_schema(groups),
+            }
+        )
+
+    return bins_
+
+
+def _disclosure(graph: Graph) -> dg.AssetsDefinition:
+    gate = graph.gate
+    identity_key, attribute_key = graph.key("identity_disclosure"), graph.key("attribute_disclosure")
+    measured = [clause for clause in gate.clauses() if clause.measure != "key_overlap"]
+    of_identity = [clause for clause in measured if clause.column is None]
+    of_attribute = [clause for clause in measured if clause.column is not None]
+
+    @dg.multi_asset(
+        name=f"{gate.name}__disclosure",
+        specs=[
+            dg.AssetSpec(
+                identity_key,
+                deps=[graph.key("ground_truth"), graph.key("bins")],
+                partitions_def=graph.candidates,
+                **graph.common("UiO, UiS, UiOiS and repU: who is unique, and can be found in SD.", {"numpy"}),
+            ),
+            dg.AssetSpec(
+                attribute_key,
+                deps=[graph.key("ground_truth"), graph.key("bins")],
+                partitions_def=graph.candidates,
+                **graph.common("Dorig, Dsyn, iS, DiS, DiSCO, DiSDiO and CAP of each target.", {"numpy"}),
+            ),
+        ],
+        check_specs=[
+            *graph.checks("identity_disclosure", of_identity),
+            *graph.checks("attribute_disclosure", of_attribute),
+        ],
+    )
+    def disclosure(context: dg.AssetExecutionContext) -> tuple[dg.MaterializeResult, dg.MaterializeResult]:
+        found = guarded(lambda: approval.measure(folders_of(gate), context.partition_key))
+        result = found.result
+        judgements = {judgement.clause: judgement for judgement in found.judgements}
+
+        def results(clauses: Sequence[Clause], asset: dg.AssetKey) -> list[dg.AssetCheckResult]:
+            return [
+                shown.check_result(judgements[clause], graph.check_names[clause.name], asset)
+                for clause in clauses
+            ]
+
+        smallest = gate.policy.smallest_count
+        identity: dg.MaterializeResult = dg.MaterializeResult(
+            asset_key=identity_key,
+            metadata={
+                "identity": shown.table(result.identity),
+                "dagster/row_count": len(result.identity),
+                "dagster/column_schema": shown.frame_schema(result.identity.reset_index()),
+                **shown.worst(result, ["identity"]),
+            },
+            check_results=results(of_identity, identity_key),
+        )
+        attribute: dg.MaterializeResult = dg.MaterializeResult(
+            asset_key=attribute_key,
+            metadata={
+                "attribute": shown.table(result.attribute),
+                "attribution": shown.table(result.attribution),
+                "one_way": shown.table(publishable(result, "one_way", smallest)),
+                "two_way": shown.table(publishable(result, "two_way", smallest)),
+                "dagster/row_count": len(result.attribute),
+                "dagster/column_schema": shown.frame_schema(result.attribute.reset_index()),
+                **shown.worst(result, ["attribute", "attribution"]),
+            },
+            check_results=results(of_attribute, attribute_key),
+        )
+        return identity, attribute
+
+    return disclosure
+
+
+def _dossier(graph: Graph) -> dg.AssetsDefinition:
+    gate = graph.gate
+    key = graph.key("dossier")
+
+    @dg.asset(
+        key=key,
+        deps=[graph.key("identity_disclosure"), graph.key("attribute_disclosure")],
+        partitions_def=graph.candidates,
+        check_specs=[
+            dg.AssetCheckSpec(
+                "within_policy", asset=key, blocking=True, description="Every clause that refuses is kept"
+            )
+        ],
+        **graph.common(
+            "Figures and verdict of a candidate, for a refusal as for an approval.", {"json", "markdown"}
+        ),
+    )
+    def dossier(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        content = guarded(lambda: approval.file_dossier(folders_of(gate), context.partition_key))
+        against = [
+            clause["name"]
+            for clause in content["clauses"]
+            if clause["outcome"] != "kept" and not clause["warns"]
+        ]
+        return dg.MaterializeResult(
+            metadata={
+                "decision": content["decision"],
+                "clauses": dg.MetadataValue.md(clauses_table(content["clauses"])),
+                "dossier": dg.MetadataValue.md(to_markdown(content)),
+                "folder": str(folders_of(gate).store.candidate(context.partition_key)),
+            },
+            check_results=[
+                dg.AssetCheckResult(
+                    passed=content["decision"] == "approved",
+                    asset_key=key,
+                    check_name="within_policy",
+                    description=f"{content['decision']}: {', '.join(against) or 'every clause is kept'}",
+                    metadata={"value": len(against), "bound": 0},
+                )
+            ],
+        )
+
+    return dossier
+
+
+def _release(graph: Graph) -> dg.AssetsDefinition:
+    gate = graph.gate
+
+    @dg.asset(
+        key=graph.key("release"),
+        deps=[graph.key("dossier")],
+        partitions_def=graph.candidates,
+        **graph.common(
+            "The approved candidate, published once, after everything is verified again.", {"file"}
+        ),
+    )
+    def release(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        made = {
+            "run_id": context.run.run_id,
+            "published_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        }
+        folder, now = guarded(lambda: approval.release(folders_of(gate), context.partition_key, made))
+        return dg.MaterializeResult(
+            metadata={
+                "folder": dg.MetadataValue.path(str(folder)),
+                "published": "now" if now else "before, with the same content",
+            }
+        )
+
+    return release

@@ -1,0 +1,145 @@
+"""A gate: one data set under one policy, as its YAML file writes it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from disclosure_pipeline.evaluation import disclosure
+from disclosure_pipeline.exclusions import Exclusions, Pair, check_exclusions
+from disclosure_pipeline.policy.policy import Clause, Policy, clauses
+from disclosure_pipeline.result import Disclosure
+from disclosure_pipeline.tables.dictionary import Column
+
+# What decides nothing: where files lie, and what people are told.
+_NOT_DECIDING = {"description", "owners", "ground_truth", "incoming", "store", "releases"}
+
+
+class GatePair(BaseModel):
+    """One level of one key with one level of one target."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    key: str
+    key_level: str | None
+    target: str
+    target_level: str | None
+
+
+class GateExclusions(BaseModel):
+    """Cells to leave out of the measures, once it is told which are disclosive."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    target_levels: Annotated[
+        Mapping[str, tuple[str, ...]], Field(description="Target -> levels that are not disclosive")
+    ] = {}
+    missing_targets: bool | tuple[str, ...] = False
+    missing_keys: bool | tuple[str, ...] = False
+    pairs: tuple[GatePair, ...] = ()
+    count_over: Annotated[int | None, Field(ge=0)] = None
+
+    def as_exclusions(self) -> Exclusions:
+        """The library's own form."""
+        return Exclusions(
+            target_levels=self.target_levels,
+            missing_targets=self.missing_targets,
+            missing_keys=self.missing_keys,
+            pairs=[Pair(**pair.model_dump()) for pair in self.pairs],
+            count_over=self.count_over,
+        )
+
+
+class Gate(BaseModel):
+    """One data set under one policy. Relative paths start at DAGSTER_HOME."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(description="Prefix of the gate's assets", pattern=r"^[a-z][a-z0-9_]{0,49}$")]
+    description: str = ""
+    owners: Annotated[
+        tuple[str, ...], Field(description="E-mail addresses, or team:name, of who answers for the gate")
+    ] = ()
+    ground_truth: Annotated[str, Field(description="The confidential table: a CSV or Parquet file")]
+    incoming: Annotated[
+        str,
+        Field(description="Folder with a folder for each candidate, complete once it holds a file _SUCCESS"),
+    ]
+    store: Annotated[str, Field(description="Folder for snapshots, figures and dossiers")]
+    releases: Annotated[str, Field(description="Folder that approved candidates are published in")]
+    columns: Annotated[Mapping[str, Column], Field(description="The data dictionary")]
+    keys: Annotated[tuple[str, ...], Field(description="Columns that an intruder may know", min_length=1)]
+    targets: Annotated[tuple[str, ...], Field(description="Columns to protect", min_length=1)]
+    edges: Annotated[
+        Literal["pooled", "ground_truth", "equal_width"] | Mapping[str, tuple[float, ...]],
+        Field(description="Where groups of numbers end: a rule, or explicit edges per column"),
+    ] = "pooled"
+    exclusions: GateExclusions = GateExclusions()
+    one_way: tuple[float, float] = (50, 90)
+    two_way: tuple[float, float] = (4, 80)
+    policy: Policy
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Gate:
+        for role, names in (("keys", self.keys), ("targets", self.targets)):
+            unknown = [name for name in names if name not in self.columns]
+            if unknown:
+                raise ValueError(f"{role} names {', '.join(unknown)}, which columns does not describe")
+            if len(set(names)) < len(names):
+                raise ValueError(f"{role} names a column more than once")
+        both = [name for name in self.keys if name in self.targets]
+        if both:
+            raise ValueError(f"{', '.join(both)} cannot be a key and a target at once")
+        if isinstance(self.edges, Mapping):
+            grouped = [name for name in self.edges if name in self.groups]
+            if grouped:
+                raise ValueError(f"{', '.join(grouped)} has both groups and explicit edges: give one of them")
+            unknown = [name for name in self.edges if name not in self.keys and name not in self.targets]
+            if unknown:
+                raise ValueError(f"edges names {', '.join(unknown)}, which is neither a key nor a target")
+        check_exclusions(self.exclusions.as_exclusions(), self.keys, self.targets)
+        clauses(self.policy, self.keys, self.targets)
+        return self
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The columns that the gate reads: keys, then targets."""
+        return (*self.keys, *self.targets)
+
+    @property
+    def groups(self) -> dict[str, int]:
+        """Column -> number of groups, of the keys and targets that are grouped."""
+        return {name: groups for name in self.measured if (groups := self.columns[name].groups) is not None}
+
+    @property
+    def grouping(self) -> dict[str, Any]:
+        """The arguments of `disclosure()` that say how numbers are grouped."""
+        special = {name: self.columns[name].special_values for name in self.measured}
+        return {"groups": self.groups, "special_values": special, "edges": self.edges}
+
+    def clauses(self) -> tuple[Clause, ...]:
+        """Every clause of the policy for the keys and targets of this gate."""
+        return clauses(self.policy, self.keys, self.targets)
+
+    def measure(self, ground_truth: Any, syntheses: Any) -> Disclosure:
+        """All measures of the tables (in canonical form) as this gate defines them."""
+        return disclosure(
+            ground_truth,
+            syntheses,
+            list(self.keys),
+            list(self.targets),
+            exclude=self.exclusions.as_exclusions(),
+            one_way=self.one_way,
+            two_way=self.two_way,
+            **self.grouping,
+        )
+
+    def policy_digest(self) -> str:
+        """sha256 of everything in the definition that decides: dictionary, keys, targets, policy."""
+        deciding = self.model_dump(mode="json", exclude=_NOT_DECIDING)
+        text = json.dumps(deciding, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,167 @@
+"""The policy as a custodian writes it, and the clauses that it means for the targets of a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.policy.measured import MEASURES, ORIGINALS
+
+Over = Literal["worst", "mean"]
+# Strict, so that `repU: yes` is no bound of 1.
+Finite = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+
+
+class PolicyError(DisclosurePipelineError, ValueError):
+    """The policy is incomplete or contradicts itself."""
+
+
+class TargetBound(BaseModel):
+    """The bounds of one target: instead of the general ones."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    at_most: Annotated[Finite | None, Field(description="Largest value that is allowed")] = None
+    at_most_share: Annotated[
+        Share | None, Field(description="Largest share of GT's own risk (UiO for repU, Dorig for DiSCO)")
+    ] = None
+
+
+class Bound(TargetBound):
+    """The bounds of one measure. A plain number is short for `at_most`."""
+
+    targets: Annotated[
+        Mapping[str, Finite | TargetBound], Field(description="Targets with bounds of their own")
+    ] = {}
+    over: Annotated[
+        Over, Field(description="What has to keep the bound: the worst of the m syntheses, or their mean")
+    ] = "worst"
+
+    def of(self, target: str | None) -> TargetBound:
+        """The bounds that hold for one target (None: for a measure that has no targets)."""
+        own = self.targets.get(target, self) if target is not None else self
+        return own if isinstance(own, TargetBound) else TargetBound(at_most=own)
+
+
+def _name_the_measures(schema: dict[str, Any]) -> None:
+    """The measures as named properties, so that editors complete them and mark an unknown one."""
+    bound = schema["additionalProperties"]
+    schema["properties"] |= dict.fromkeys(MEASURES, bound)
+    schema["additionalProperties"] = False
+
+
+class Policy(BaseModel):
+    """Measure -> its bound, in percent (counts for max_denom and mean_denom), and what flags lead to."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, json_schema_extra=_name_the_measures)
+    __pydantic_extra__: dict[str, Finite | Bound]
+
+    one_way: Annotated[
+        Literal["warn", "refuse"], Field(description="What follows from a flag of the one-way check")
+    ] = "warn"
+    two_way: Annotated[
+        Literal["warn", "refuse"], Field(description="What follows from a flag of the two-way check")
+    ] = "warn"
+    key_overlap: Annotated[
+        float,
+        Field(
+            description="Percent of GT records, and of SD records, whose value of a key column must occur in "
+            "the other table: below, the tables cannot be compared",
+            gt=0,
+            le=100,
+        ),
+    ] = 50
+    smallest_count: Annotated[
+        int,
+        Field(
+            description="The smallest number of GT records about which a level, or the edge of a group, may "
+            "be told in evidence and user interface",
+            ge=1,
+        ),
+    ] = 10
+
+    @property
+    def bounds(self) -> dict[str, Bound]:
+        """Measure -> its bounds, plain numbers written out."""
+        return {
+            name: bound if isinstance(bound, Bound) else Bound(at_most=bound)
+            for name, bound in self.__pydantic_extra__.items()
+        }
+
+    @model_validator(mode="after")
+    def _bounds_are_possible(self) -> Policy:
+        for name, bound in self.bounds.items():
+            if name not in MEASURES:
+                raise ValueError(f"{name!r} is no measure: the measures are {', '.join(MEASURES)}")
+            if bound.targets and not MEASURES[name].per_target:
+                raise ValueError(f"{name} is measured for the whole table: it has no bounds per target")
+            every = [bound, *(bound.of(target) for target in bound.targets)]
+            if any(own.at_most_share is not None for own in every) and name not in ORIGINALS:
+                raise ValueError(f"at_most_share is for {' and '.join(ORIGINALS)}: not for {name}")
+            for own in every:
+                if own.at_most is None and own.at_most_share is None and not (own is bound and bound.targets):
+                    raise ValueError(f"a bound of {name} sets neither at_most nor at_most_share")
+        return self
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One condition on one figure: `measure` (of `column`) over the syntheses is at most `bound`.
+
+    `column` is a target, for key_overlap a key. With `share_of` the bound is that share of another
+    measure: GT's own risk. With `at_least` the figure must not be below the bound. `warns` marks a clause
+    that does not refuse. `name` is unique in a policy.
+    """
+
+    measure: str
+    column: str | None
+    bound: float
+    over: Over = "worst"
+    share_of: str | None = None
+    at_least: bool = False
+    warns: bool = False
+
+    @property
+    def name(self) -> str:
+        """Such as "repU", "DiSCO[income]" or "DiSCO[income] / Dorig"."""
+        name = self.measure if self.column is None else f"{self.measure}[{self.column}]"
+        return name if self.share_of is None else f"{name} / {self.share_of}"
+
+
+def clauses(policy: Policy, keys: Sequence[str], targets: Sequence[str]) -> tuple[Clause, ...]:
+    """Every clause of the policy for these keys and targets.
+
+    PolicyError where repU, or DiSCO of a target, has no bound (no value is safe by itself), or where a
+    bound names a column that is no target.
+    """
+    found: list[Clause] = []
+    for measure, bound in policy.bounds.items():
+        strangers = [name for name in bound.targets if name not in targets]
+        if strangers:
+            raise PolicyError(
+                f"policy.{measure}.targets names {', '.join(strangers)}: "
+                f"the targets are {', '.join(targets)}."
+            )
+        for target in targets if MEASURES[measure].per_target else [None]:
+            own = bound.of(target)
+            if own.at_most is not None:
+                found.append(Clause(measure, target, own.at_most, bound.over))
+            if own.at_most_share is not None:
+                found.append(Clause(measure, target, own.at_most_share, bound.over, ORIGINALS[measure]))
+    bounded = {(clause.measure, clause.column) for clause in found}
+    required = [("repU", None), *(("DiSCO", target) for target in targets)]
+    open_ends = [measure if target is None else f"{measure} of {target}" for measure, target in required
+                 if (measure, target) not in bounded]  # fmt: skip
+    if open_ends:
+        raise PolicyError(
+            f"The policy has no bound on {', '.join(open_ends)}. No value is safe by itself: set one."
+        )
+    for check, consequence in (("one_way", policy.one_way), ("two_way", policy.two_way)):
+        found += [Clause(f"{check}_flags", target, 0, warns=consequence == "warn") for target in targets]
+    found += [Clause("key_overlap", key, policy.key_overlap, at_least=True) for key in keys]
+    return tuple(found)

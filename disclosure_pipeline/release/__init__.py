@@ -1,0 +1,1 @@
+"""Snapshots of what arrived, and the publication of what was approved."""

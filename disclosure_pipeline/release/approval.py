@@ -1,0 +1,258 @@
+"""One candidate through the gate: measured from the bytes of its snapshot, judged, and released or refused.
+
+`release` believes nothing that it did not compute: it calls `evaluate` again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.evaluation import bins, key_overlap
+from disclosure_pipeline.evidence.dossier import clause, dossier, to_markdown, versions
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.measured import smallest_overlap
+from disclosure_pipeline.policy.verdict import Judgement, hold, judge
+from disclosure_pipeline.release.files import StoreError, read_json, sha256_of, write_json, write_whole
+from disclosure_pipeline.release.publishing import publish
+from disclosure_pipeline.release.store import (
+    Snapshot,
+    Store,
+    StoredFile,
+    checked_name,
+    load_snapshot,
+    take_snapshot,
+)
+from disclosure_pipeline.result import Disclosure
+from disclosure_pipeline.tables.contract import ContractError, Violation, read_table
+from disclosure_pipeline.tables.levels import GROUND_TRUTH
+from disclosure_pipeline.tables.sources import FORMATS
+
+
+class RefusedError(DisclosurePipelineError):
+    """The candidate may not be released; the message lists the reasons."""
+
+
+@dataclass(frozen=True)
+class GateFolders:
+    """A gate and where its tables, records and releases lie."""
+
+    gate: Gate
+    ground_truth: Path
+    incoming: Path
+    store: Store
+    releases: Path
+
+
+@dataclass(frozen=True)
+class GroundTruth:
+    """What is recorded of GT: its hash and size, and where it breaks the data dictionary."""
+
+    sha256: str
+    records: int
+    violations: tuple[Violation, ...]
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A candidate as it arrived: its snapshot, its violations, and how much of each key it shares with GT.
+
+    Where the contract is broken nothing is compared: no overlap is there.
+    """
+
+    snapshot: Snapshot
+    records: tuple[int, ...]
+    violations: tuple[Violation, ...]
+    key_overlap: pd.DataFrame
+    overlaps: tuple[Judgement, ...]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was measured, the verdict on it, and the dossier that says both."""
+
+    result: Disclosure
+    judgements: tuple[Judgement, ...]
+    dossier: dict[str, Any]
+
+
+def record_ground_truth(folders: GateFolders) -> GroundTruth:
+    """Check GT and record its hash, if it keeps its contract. StoreError where it is not there."""
+    try:
+        frame, digest = _read_ground_truth(folders)
+    except ContractError as broken:
+        return GroundTruth(sha256_of(folders.ground_truth), 0, broken.violations)
+    write_json(folders.store.ground_truth, {"sha256": digest, "records": len(frame)})
+    return GroundTruth(digest, len(frame), ())
+
+
+def _read_ground_truth(folders: GateFolders) -> tuple[pd.DataFrame, str]:
+    """GT in canonical form, and its sha256. StoreError where the file changes while it is read."""
+    path = folders.ground_truth
+    if not path.is_file():
+        raise StoreError("The ground truth is not where the gate's definition says.")
+    before = sha256_of(path)
+    frame = read_table(path, folders.gate.columns, GROUND_TRUTH, folders.gate.measured, only_known=False)
+    if sha256_of(path) != before:
+        raise StoreError("The ground truth changed while it was read: run again.")
+    return frame, before
+
+
+def _read_recorded_ground_truth(folders: GateFolders) -> tuple[pd.DataFrame, str]:
+    """As `_read_ground_truth`; StoreError where it is not the one that was recorded."""
+    recorded = read_json(folders.store.ground_truth, "ground_truth")
+    frame, digest = _read_ground_truth(folders)
+    if recorded.get("sha256") != digest:
+        raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
+    return frame, digest
+
+
+def _read_synthesis(folders: GateFolders, file: StoredFile) -> pd.DataFrame:
+    """One table of a snapshot in canonical form, read from the stored bytes."""
+    table = f"synthetic table {file.name!r}"
+    gate = folders.gate
+    return read_table(folders.store.stored(file), gate.columns, table, gate.measured, only_known=True)
+
+
+def receive(folders: GateFolders, candidate: str) -> Arrival:
+    """Take the snapshot of a candidate, check its contract and how much of each key it shares with GT."""
+    checked_name(candidate, "candidate")
+    snapshot = take_snapshot(folders.incoming / candidate, candidate, folders.store, FORMATS)
+    tables: list[pd.DataFrame] = []
+    violations: list[Violation] = []
+    for file in snapshot.files:
+        try:
+            tables.append(_read_synthesis(folders, file))
+        except ContractError as broken:
+            violations += broken.violations
+    records = tuple(len(table) for table in tables)
+    if violations:
+        return Arrival(snapshot, records, tuple(violations), pd.DataFrame(), ())
+    ground_truth, _ = _read_recorded_ground_truth(folders)
+    gate = folders.gate
+    overlap = key_overlap(ground_truth, tables, list(gate.keys), **_of_keys(gate))
+    overlaps = tuple(
+        hold(clause, smallest_overlap(overlap, clause.column), len(tables))
+        for clause in gate.clauses()
+        if clause.measure == "key_overlap"
+    )
+    return Arrival(snapshot, records, (), overlap, overlaps)
+
+
+def _of_keys(gate: Gate) -> dict[str, Any]:
+    """The grouping of the keys alone."""
+    grouping = gate.grouping
+    groups = {name: groups for name, groups in grouping["groups"].items() if name in gate.keys}
+    edges = grouping["edges"]
+    if isinstance(edges, Mapping):
+        edges = {name: given for name, given in edges.items() if name in gate.keys}
+    return grouping | {"groups": groups, "edges": edges}
+
+
+def group_levels(folders: GateFolders, candidate: str) -> pd.DataFrame:
+    """The groups of every grouped column and the records in each (see `evaluation.bins`).
+
+    Groups of too few GT records to be told are left out.
+    """
+    ground_truth, _ = _read_recorded_ground_truth(folders)
+    snapshot = load_snapshot(candidate, folders.store)
+    gate = folders.gate
+    tables = [_read_synthesis(folders, file) for file in snapshot.files]
+    groups = bins(ground_truth, tables, list(gate.keys), list(gate.targets), **gate.grouping)
+    return groups[groups["GT"] >= gate.policy.smallest_count].reset_index(drop=True)
+
+
+def evaluate(folders: GateFolders, candidate: str) -> Evaluation:
+    """Measure the snapshot against GT and hold the figures against the policy.
+
+    Raises ContractError, InputError or StoreError where anything is not as it must be.
+    """
+    snapshot = load_snapshot(candidate, folders.store)
+    ground_truth, digest = _read_recorded_ground_truth(folders)
+    result = folders.gate.measure(ground_truth, [_read_synthesis(folders, file) for file in snapshot.files])
+    judgements = judge(folders.gate.clauses(), result)
+    measured = {"ground_truth": digest, "snapshot": snapshot.sha256}
+    return Evaluation(result, judgements, dossier(folders.gate, candidate, measured, result, judgements))
+
+
+def measure(folders: GateFolders, candidate: str) -> Evaluation:
+    """Evaluate a candidate and record the figures for its dossier."""
+    evaluation = evaluate(folders, candidate)
+    write_json(folders.store.candidate(candidate) / "figures.json", evaluation.dossier)
+    return evaluation
+
+
+def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
+    """Write the dossier from the recorded figures. StoreError where they are of other tables or policy."""
+    folder = folders.store.candidate(candidate)
+    content = read_json(folder / "figures.json", "identity_disclosure and attribute_disclosure")
+    snapshot = load_snapshot(candidate, folders.store)
+    recorded = read_json(folders.store.ground_truth, "ground_truth")
+    measured = {"ground_truth": recorded.get("sha256"), "snapshot": snapshot.sha256}
+    if content.get("measured") != measured or content.get("policy_digest") != folders.gate.policy_digest():
+        raise StoreError(
+            "The figures were measured with another ground truth, snapshot or policy: run "
+            "identity_disclosure and attribute_disclosure again."
+        )
+    write_json(folder / "dossier.json", content)
+    write_whole(folder / "dossier.md", to_markdown(content).encode())
+    return content
+
+
+def release(folders: GateFolders, candidate: str, made: Mapping[str, Any]) -> tuple[Path, bool]:
+    """Verify everything again, then publish; `made` (run, time) goes into the manifest.
+
+    Returns the published folder and whether it was published now. RefusedError where a clause is not kept or
+    not determined, or the dossier is not the one that this evaluation gives.
+    """
+    evaluation = evaluate(folders, candidate)
+    content = evaluation.dossier
+    if content["decision"] != "approved":
+        raise RefusedError(
+            f"Candidate {candidate!r} is {content['decision']}: {'; '.join(reasons(evaluation))}."
+        )
+    recorded = read_json(folders.store.candidate(candidate) / "dossier.json", "dossier")
+    if recorded != content:
+        raise RefusedError(
+            f"The dossier of {candidate!r} is not what its tables and policy give: run dossier again."
+        )
+    snapshot = load_snapshot(candidate, folders.store)
+    if snapshot.sha256 != content["measured"]["snapshot"]:
+        raise RefusedError(
+            f"The snapshot of {candidate!r} changed while it was measured: run synthetic again."
+        )
+    return publish(snapshot, folders.store, folders.releases, _manifest(content, snapshot, evaluation, made))
+
+
+def reasons(evaluation: Evaluation) -> list[str]:
+    """The clauses that stand against a release."""
+    return [
+        str(judgement)
+        for judgement in evaluation.judgements
+        if judgement.outcome == "undetermined"
+        or (judgement.outcome == "exceeded" and not judgement.clause.warns)
+    ]
+
+
+def _manifest(
+    content: Mapping[str, Any], snapshot: Snapshot, evaluation: Evaluation, made: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What is told with the release. GT's hash is not: it would confirm a guess of its content."""
+    return {
+        "gate": content["gate"],
+        "candidate": content["candidate"],
+        "decision": content["decision"],
+        "files": [{"name": file.name, "sha256": file.sha256, "bytes": file.bytes} for file in snapshot.files],
+        "snapshot": snapshot.sha256,
+        "policy_digest": content["policy_digest"],
+        "clauses": [clause(judgement) for judgement in evaluation.judgements],
+        "ground_truth_records": evaluation.result.N_d,
+        "synthetic_records": list(evaluation.result.N_s),
+        "versions": versions(),
+        **made,
+    }

@@ -1,0 +1,147 @@
+"""Where a gate keeps snapshots and figures, and the snapshot of a candidate."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from disclosure_pipeline.release.files import StoreError, read_json, sha256_of, sync_folder, write_json
+
+MARKER = "_SUCCESS"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_CHUNK = 1 << 20
+
+
+def is_safe_name(name: str) -> bool:
+    """Whether a candidate's id or a file's name is plain enough to become part of a path."""
+    return _NAME.fullmatch(name) is not None and ".." not in name
+
+
+def checked_name(name: str, what: str) -> str:
+    """The name itself. StoreError where it could lead anywhere but into its folder."""
+    if not is_safe_name(name):
+        raise StoreError(
+            f"The {what} {name[:100]!r} is not allowed: letters, digits, '.', '_' and '-' only, a letter or "
+            "digit first, no '..', at most 100 characters."
+        )
+    return name
+
+
+@dataclass(frozen=True)
+class Store:
+    """The folder of one gate: stored bytes by their hash, and a folder of records per candidate."""
+
+    root: Path
+
+    @property
+    def ground_truth(self) -> Path:
+        """The record of the ground truth: its reference, never its content."""
+        return self.root / "ground_truth.json"
+
+    def stored(self, file: StoredFile) -> Path:
+        """Where the bytes of a snapshot's file lie."""
+        return self.root / "objects" / f"{file.sha256}{Path(file.name).suffix}"
+
+    def candidate(self, candidate: str) -> Path:
+        """The folder of a candidate's records."""
+        return self.root / "candidates" / checked_name(candidate, "candidate")
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of a candidate as it arrived."""
+
+    name: str
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The files of a candidate, in order of their names: synthesis 1, 2 and so on."""
+
+    candidate: str
+    files: tuple[StoredFile, ...]
+
+    @property
+    def sha256(self) -> str:
+        """One hash of all names and contents."""
+        listing = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)
+        return hashlib.sha256(listing.encode()).hexdigest()
+
+
+def take_snapshot(folder: Path, candidate: str, store: Store, formats: Collection[str]) -> Snapshot:
+    """Copy a candidate's files into the store, hashed while they are copied, and record what was copied.
+
+    StoreError where the candidate is incomplete (no marker file), empty, changes while it is read, or
+    holds anything but tables of known formats: whatever is in the folder would be published.
+    """
+    if not (folder / MARKER).is_file():
+        raise StoreError(f"Candidate {candidate!r} is not complete: its folder holds no file {MARKER}.")
+    sources = sorted(path for path in folder.iterdir() if path.name != MARKER)
+    if not sources:
+        raise StoreError(f"Candidate {candidate!r} holds no table.")
+    for path in sources:
+        checked_name(path.name, "file name")
+        if path.is_symlink() or not path.is_file() or path.suffix not in formats:
+            raise StoreError(
+                f"Candidate {candidate!r} holds {path.name!r}, which is no plain file of a known format "
+                f"({', '.join(formats)}): remove it from the candidate's folder."
+            )
+    snapshot = Snapshot(candidate, tuple(_copy(path, store) for path in sources))
+    write_json(store.candidate(candidate) / "snapshot.json", asdict(snapshot))
+    return snapshot
+
+
+def _copy(path: Path, store: Store) -> StoredFile:
+    objects = store.root / "objects"
+    objects.mkdir(parents=True, exist_ok=True)
+    digest, size = hashlib.sha256(), 0
+    handle, partial = tempfile.mkstemp(dir=objects, prefix=".partial-")
+    try:
+        with os.fdopen(handle, "wb") as target, path.open("rb") as source:
+            before = os.fstat(source.fileno())
+            while chunk := source.read(_CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+                target.write(chunk)
+            after = os.fstat(source.fileno())
+            target.flush()
+            os.fsync(target.fileno())
+        if (before.st_size, before.st_mtime_ns) != (
+            after.st_size,
+            after.st_mtime_ns,
+        ) or size != after.st_size:
+            raise StoreError(
+                f"{path.name!r} changed while it was read: wait until it is written, then rerun."
+            )
+        file = StoredFile(path.name, digest.hexdigest(), size)
+        Path(partial).replace(store.stored(file))
+    finally:
+        Path(partial).unlink(missing_ok=True)
+    sync_folder(objects)
+    return file
+
+
+def load_snapshot(candidate: str, store: Store) -> Snapshot:
+    """The recorded snapshot, its bytes checked against their hashes. StoreError where anything differs."""
+    record = read_json(store.candidate(candidate) / "snapshot.json", "synthetic")
+    try:
+        snapshot = Snapshot(record["candidate"], tuple(StoredFile(**file) for file in record["files"]))
+    except (KeyError, TypeError):
+        snapshot = Snapshot("", ())
+    if snapshot.candidate != candidate or not snapshot.files:
+        raise StoreError(f"The snapshot of {candidate!r} is damaged: run synthetic again.")
+    for file in snapshot.files:
+        checked_name(file.name, "file name")
+        path = store.stored(file)
+        if not path.is_file() or sha256_of(path) != file.sha256:
+            raise StoreError(
+                f"The stored bytes of {file.name!r} are missing or changed: run synthetic again."
+            )
+    return snapshot
