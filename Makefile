@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/disclosure-pipeline demo
 
 ui: $(READY)
-	DAGSTER_HOME=$(CURDIR)/dagster_home $(BIN)/dagster dev
+	DAGSTER_HOME=$(CURDIR)/dagster_home VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg dev
 
 test: $(READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

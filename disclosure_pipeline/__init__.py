@@ -16,6 +16,12 @@ from disclosure_pipeline.evaluation import (
 from disclosure_pipeline.exclusions import Exclusions, Pair
 from disclosure_pipeline.individual import individual_attribution, weap
 from disclosure_pipeline.plots import plot_cap_distributions, plot_individual_cap
+from disclosure_pipeline.protection import (
+    DisclosureProtection,
+    DisclosureProtectionEstimate,
+    disclosure_protection,
+    disclosure_protection_estimate,
+)
 from disclosure_pipeline.result import Disclosure
 
 if TYPE_CHECKING:
@@ -27,11 +33,15 @@ __all__ = [
     "Disclosure",
     "DisclosureGate",
     "DisclosurePipelineError",
+    "DisclosureProtection",
+    "DisclosureProtectionEstimate",
     "Exclusions",
     "InputError",
     "Pair",
     "ReplicatedUniques",
     "disclosure",
+    "disclosure_protection",
+    "disclosure_protection_estimate",
     "individual_attribution",
     "key_overlap",
     "plot_cap_distributions",
@@ -49,3 +59,8 @@ def __getattr__(name: str) -> Any:
 
         return DisclosureGate
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Everything public, the gate included: Dagster's tools find components by it."""
+    return [*globals(), "DisclosureGate"]

@@ -34,8 +34,6 @@ Interval = tuple[float, float]
 
 _MOST_BINS = 1_000_000
 _CAN_BE_BINNED = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}
-# pandas.cut, and with it SDMetrics, widens the range of a constant column by this part of it to either side.
-_WIDENING = 0.001
 
 
 @dataclass(frozen=True)
@@ -299,22 +297,22 @@ def _bins(levels: npt.NDArray[Any], lowest: int, highest: int, bins: int) -> Int
     """The bin of each level, closed on the right; GT's range goes from levels[lowest] to levels[highest].
 
     For floats the edges are floats, those of pandas.cut, which SDMetrics calls. Whole numbers and dates are
-    held against the edges exactly, so that neither 2^53 nor a rounded edge puts one into a wrong bin.
+    held against the edges exactly, so that neither 2^53 nor a rounded edge puts one into a wrong bin. Where
+    GT has one value only, its range is that value plus and minus a thousandth of it, or of 1, as there.
     """
-    low, high, aside = levels[lowest], levels[highest], 0.0
     if levels.dtype.kind == "f":
-        low, high = float(low), float(high)
+        low, high = float(levels[lowest]), float(levels[highest])
         if low == high:
-            aside = _WIDENING * abs(low) or _WIDENING
-        if math.isfinite(high - low + 2 * aside):
-            edges = np.linspace(low - aside, high + aside, bins + 1)[1:-1]
-            return np.searchsorted(edges, levels, side="left")
+            aside = 0.001 * abs(low) or 0.001
+            low, high = low - aside, high + aside
+        if math.isfinite(high - low):
+            return np.searchsorted(np.linspace(low, high, bins + 1)[1:-1], levels, side="left")
     values = _exact(levels)
-    if lowest == highest:
-        aside = abs(values[lowest]) or 1
-        values = values * round(1 / _WIDENING)
-    low, width = values[lowest] - aside, values[highest] - values[lowest] + 2 * aside
-    bin_of = -((low - values) * bins // width) - 1
+    first, last = values[lowest], values[highest]
+    if first == last:
+        aside = abs(first) or 1
+        values, first, last = 1000 * values, 1000 * first - aside, 1000 * last + aside
+    bin_of = -((first - values) * bins // (last - first)) - 1  # rounded up: closed on the right
     return np.clip(bin_of, 0, bins - 1).astype(np.int64)
 
 

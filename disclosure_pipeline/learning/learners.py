@@ -212,12 +212,14 @@ def _guarded(learner: Learner, what: str, call: Callable[[], T]) -> T:
     Messages and warnings of other libraries can hold values of the ground truth, so neither gets out.
     """
     import joblib  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     # Older releases of joblib know the second name only.
     in_threads = getattr(joblib, "parallel_config", None) or joblib.parallel_backend
     try:
-        # Threads, because other processes would be handed GT through temporary files.
-        with warnings.catch_warnings(), in_threads(backend="threading", n_jobs=1):
+        # Threads, because other processes would be handed GT through temporary files; and one of them for
+        # sums inside a learner, whose last digits would depend on the machine.
+        with warnings.catch_warnings(), in_threads(backend="threading", n_jobs=1), threadpool_limits(1):
             warnings.simplefilter("ignore")
             return call()
     except Exception as error:

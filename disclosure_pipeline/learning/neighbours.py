@@ -31,7 +31,7 @@ _EQUAL = 1 + 1e-9
 def vote(
     features: Any, q: IntArray, y: IntArray, levels: int
 ) -> Callable[[IntArray], tuple[IntArray, Floats]]:
-    """A function from combinations to the level with most votes, the first of several, and all confidences."""
+    """A function from combinations to the level with most votes (of several the first) and to confidences."""
     from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
 
     combinations, number = np.unique(q, return_inverse=True)
@@ -82,7 +82,7 @@ class _Voters:
         for start in range(0, len(at), step):
             query = self.features[at[start : start + step]]
             here = found[start : start + step]
-            near: IntArray = search.kneighbors(query, return_distance=False)
+            near: npt.NDArray[Any] = search.kneighbors(query, return_distance=False)
             # Computed anew, because those of the search are rounded too much to tell which are equal.
             distance = _squared_norms(query[np.arange(len(near)).repeat(candidates)] - train[near.ravel()])
             distance = distance.reshape(near.shape)
@@ -99,14 +99,14 @@ class _Voters:
             _add(here, row, near[row, place], table)
             crowded = np.flatnonzero(more)
             for chunk in np.array_split(crowded, -(-len(crowded) * len(self.counts) // _CHUNK) or 1):
-                row, column = _no_farther(train, query[chunk], radius[chunk])
-                _add(here, chunk[row], column, table)
+                point, close = _no_farther(train, query[chunk], radius[chunk])
+                _add(here, chunk[point], close, table)
         return found
 
 
 def _add(found: npt.NDArray[Any], row: IntArray, column: IntArray, table: Any) -> None:
     """Add row `column[i]` of `table` to row `row[i]` of `found`."""
-    from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
+    from scipy.sparse import csr_matrix
 
     chosen = csr_matrix((np.ones(len(row), dtype=np.int64), (row, column)), (len(found), table.shape[0]))
     sums = chosen @ table

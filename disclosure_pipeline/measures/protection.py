@@ -122,7 +122,7 @@ def mean_interval(mean: float, records: int, confidence: float) -> tuple[float, 
 
 
 def _share(part: int, whole: int) -> float:
-    """The quotient of two integers, rounded once; NaN where `whole` is 0, so that nothing passes a bound by it."""
+    """The quotient of two integers, rounded once; NaN where `whole` is 0, which passes no bound."""
     return part / whole if whole else math.nan
 
 

@@ -1,5 +1,6 @@
 """The assets of a gate: one run of them decides on one candidate."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -51,10 +52,23 @@ class Graph:
             "code_version": f"{version('disclosure-pipeline')}-{self.gate.policy_digest()[:12]}",
         }
 
+    def check(self, name: str, asset: str, description: str, *, blocking: bool = True) -> dg.AssetCheckSpec:
+        """A check of one of the gate's assets, with a result for each candidate."""
+        partitions = None if asset == "ground_truth" else self.candidates
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.PreviewWarning)
+            return dg.AssetCheckSpec(
+                name,
+                asset=self.key(asset),
+                description=description,
+                blocking=blocking,
+                partitions_def=partitions,
+            )
+
     def checks(self, asset: str, clauses: Sequence[Clause]) -> list[dg.AssetCheckSpec]:
         """The checks of an asset, one a clause. They do not block: the whole picture is always there."""
         return [
-            dg.AssetCheckSpec(self.check_names[clause.name], asset=self.key(asset), description=clause.name)
+            self.check(self.check_names[clause.name], asset, str(clause), blocking=False)
             for clause in clauses
         ]
 
@@ -80,9 +94,7 @@ def _ground_truth(graph: Graph) -> dg.AssetsDefinition:
         key=key,
         metadata={"dagster/column_schema": shown.dictionary_schema(gate)},
         check_specs=[
-            dg.AssetCheckSpec(
-                "contract", asset=key, blocking=True, description="The table keeps its data dictionary"
-            )
+            graph.check("contract", "ground_truth", "The table keeps its data dictionary"),
         ],
         **graph.common(
             "The confidential records, read where they lie. The asset is a reference.", {"pandera"}
@@ -119,18 +131,14 @@ def _synthetic(graph: Graph) -> dg.AssetsDefinition:
 
     @dg.asset(
         key=key,
-        deps=[graph.key("ground_truth")],
         partitions_def=graph.candidates,
         metadata={"dagster/column_schema": shown.dictionary_schema(gate)},
         check_specs=[
-            dg.AssetCheckSpec(
-                "contract", asset=key, blocking=True, description="Every table keeps the data dictionary"
-            ),
-            dg.AssetCheckSpec(
+            graph.check("contract", "synthetic", "Every table keeps the data dictionary"),
+            graph.check(
                 "key_overlap",
-                asset=key,
-                blocking=True,
-                description=f"GT and SD share at least {gate.policy.key_overlap:g} % of each key's values",
+                "synthetic",
+                f"GT and SD share at least {gate.policy.key_overlap:g} % of each key's values",
             ),
         ],
         **graph.common(
@@ -203,13 +211,13 @@ def _disclosure(graph: Graph) -> dg.AssetsDefinition:
         specs=[
             dg.AssetSpec(
                 identity_key,
-                deps=[graph.key("ground_truth"), graph.key("bins")],
+                deps=[graph.key("bins")],
                 partitions_def=graph.candidates,
                 **graph.common("UiO, UiS, UiOiS and repU: who is unique, and can be found in SD.", {"numpy"}),
             ),
             dg.AssetSpec(
                 attribute_key,
-                deps=[graph.key("ground_truth"), graph.key("bins")],
+                deps=[graph.key("bins")],
                 partitions_def=graph.candidates,
                 **graph.common("Dorig, Dsyn, iS, DiS, DiSCO, DiSDiO and CAP of each target.", {"numpy"}),
             ),
@@ -268,9 +276,7 @@ def _dossier(graph: Graph) -> dg.AssetsDefinition:
         deps=[graph.key("identity_disclosure"), graph.key("attribute_disclosure")],
         partitions_def=graph.candidates,
         check_specs=[
-            dg.AssetCheckSpec(
-                "within_policy", asset=key, blocking=True, description="Every clause that refuses is kept"
-            )
+            graph.check("within_policy", "dossier", "Every clause that refuses is kept"),
         ],
         **graph.common(
             "Figures and verdict of a candidate, for a refusal as for an approval.", {"json", "markdown"}

@@ -15,6 +15,9 @@ from disclosure_pipeline.policy.policy import Clause, Policy, clauses
 from disclosure_pipeline.result import Disclosure
 from disclosure_pipeline.tables.dictionary import Column
 
+# Two numbers; not tuple[float, float], whose JSON schema Dagster cannot show.
+Thresholds = Annotated[tuple[float, ...], Field(min_length=2, max_length=2)]
+
 # What decides nothing: where files lie, and what people are told.
 _NOT_DECIDING = {"description", "owners", "ground_truth", "incoming", "store", "releases"}
 
@@ -79,8 +82,8 @@ class Gate(BaseModel):
         Field(description="Where groups of numbers end: a rule, or explicit edges per column"),
     ] = "pooled"
     exclusions: GateExclusions = GateExclusions()
-    one_way: tuple[float, float] = (50, 90)
-    two_way: tuple[float, float] = (4, 80)
+    one_way: Thresholds = (50, 90)
+    two_way: Thresholds = (4, 80)
     policy: Policy
 
     @model_validator(mode="after")
@@ -133,8 +136,8 @@ class Gate(BaseModel):
             list(self.keys),
             list(self.targets),
             exclude=self.exclusions.as_exclusions(),
-            one_way=self.one_way,
-            two_way=self.two_way,
+            one_way=(self.one_way[0], self.one_way[1]),
+            two_way=(self.two_way[0], self.two_way[1]),
             **self.grouping,
         )
 

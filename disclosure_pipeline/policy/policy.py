@@ -126,6 +126,13 @@ class Clause:
     at_least: bool = False
     warns: bool = False
 
+    def __str__(self) -> str:
+        """The clause in words."""
+        bound = f"{'at least' if self.at_least else 'at most'} {self.bound:g}"
+        of = f" of {self.share_of}" if self.share_of else ""
+        over = "mean of the syntheses" if self.over == "mean" else "worst synthesis"
+        return f"{self.measure}{f' of {self.column}' if self.column else ''} is {bound}{of} ({over})"
+
     @property
     def name(self) -> str:
         """Such as "repU", "DiSCO[income]" or "DiSCO[income] / Dorig"."""

@@ -28,8 +28,8 @@ class Judgement:
         if self.value is None or self.limit is None:
             return f"{self.clause.name} could not be determined"
         bound = f"{'at least' if self.clause.at_least else 'at most'} {self.limit:.4g}"
-        verb = "is" if self.outcome == "kept" else "is not"
-        return f"{self.clause.name}: {self.clause.over} value {self.value:.4g} {verb} {bound}"
+        verb = "keeps" if self.outcome == "kept" else "breaks"
+        return f"{self.clause.name}: the {self.clause.over} value {self.value:.4g} {verb} the bound, {bound}"
 
 
 def judge(clauses: Sequence[Clause], result: Disclosure) -> tuple[Judgement, ...]:

@@ -35,7 +35,8 @@ class Column(BaseModel):
         tuple[str, ...] | None, Field(description="Every level that a category may have", min_length=1)
     ] = None
     range: Annotated[
-        tuple[float, float] | None, Field(description="Smallest and largest number that may occur")
+        tuple[float, ...] | None,
+        Field(description="Smallest and largest number that may occur", min_length=2, max_length=2),
     ] = None
     missing_codes: Annotated[
         tuple[str | int | float, ...], Field(description="Values that stand for a missing one")
