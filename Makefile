@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo ui test lint lock bench clean
+.PHONY: demo ui test bench lock
 
 demo: $(READY)
 	$(BIN)/disclosure-pipeline demo
@@ -15,6 +15,9 @@ ui: $(READY)
 test: $(READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 	$(BIN)/python -m pytest
+
+bench: $(READY)
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 # The marker is written last, so that an interrupted set-up is taken up again.
 $(READY): requirements.lock pyproject.toml

@@ -70,11 +70,17 @@ def table(frame: pd.DataFrame) -> dg.TableMetadataValue:
     """A frame as a table; its index becomes columns. Missing values are empty."""
     flat = frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index()
     records = [
-        dg.TableRecord({name: "" if value is None else value for name, value in row.items()})
+        dg.TableRecord({name: _shown(value) for name, value in row.items()})
         for row in rows(flat)
     ]
     columns = [dg.TableColumn(str(name), _type(flat[name])) for name in flat.columns]
     return dg.MetadataValue.table(records, schema=dg.TableSchema(columns))
+
+
+def _shown(value: Any) -> Any:
+    if value is None:
+        return ""
+    return round(value, 4) if isinstance(value, float) else value
 
 
 def _type(column: pd.Series[Any]) -> str:

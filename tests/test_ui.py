@@ -1,0 +1,93 @@
+"""Dagster's user interface starts with the command that the README names, and shows the gate."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+PATIENCE = 120
+
+QUERY = """
+{
+  repositoriesOrError {
+    ... on RepositoryConnection {
+      nodes { sensors { name } schedules { name } assetNodes { assetKey { path } groupName } }
+    }
+  }
+}
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def ask(port: int, query: str) -> Any:
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/graphql",
+        json.dumps({"query": query}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)["data"]
+
+
+def test_the_command_of_the_readme_shows_the_gate(tmp_path: Path) -> None:
+    assert "make ui" in (ROOT / "README.md").read_text()
+    assert "$(BIN)/dg dev" in (ROOT / "Makefile").read_text()
+    shutil.copy(ROOT / "dagster_home" / "dagster.yaml", tmp_path)
+    port = free_port()
+    environment = os.environ | {"DAGSTER_HOME": str(tmp_path), "VIRTUAL_ENV": str(Path(sys.prefix))}
+    server = subprocess.Popen(
+        [Path(sys.executable).parent / "dg", "dev", "--port", str(port)],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        nodes = wait_for_repositories(port, server)
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(timeout=60)
+    assets = {tuple(asset["assetKey"]["path"]) for asset in nodes[0]["assetNodes"]}
+    assert assets == {
+        ("survey", name)
+        for name in (
+            "ground_truth",
+            "synthetic",
+            "bins",
+            "identity_disclosure",
+            "attribute_disclosure",
+            "dossier",
+            "release",
+        )
+    }
+    assert [sensor["name"] for sensor in nodes[0]["sensors"]] == ["survey_arrivals"]
+    assert [schedule["name"] for schedule in nodes[0]["schedules"]] == ["survey_ground_truth_changed"]
+
+
+def wait_for_repositories(port: int, server: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            nodes: list[dict[str, Any]] = ask(port, QUERY)["repositoriesOrError"].get("nodes", [])
+        except OSError:
+            nodes = []
+        if nodes:
+            return nodes
+        time.sleep(1)
+    raise AssertionError("The user interface did not come up with the gate in it")
