@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import IntArray, Mask
 
 _LARGEST_CODE = 2**63 - 1
 
@@ -130,14 +130,21 @@ def _count_cells(q: IntArray, t: IntArray, keys: int, levels: int) -> tuple[IntA
         occupied = np.flatnonzero(counts)
         return occupied, counts[occupied]
     cells.sort()
-    first = np.flatnonzero(np.concatenate(([True], cells[1:] != cells[:-1])))
+    first = np.flatnonzero(_first_of_run(cells))
     return cells[first].astype(np.int64), np.diff(first, append=len(cells))
+
+
+def _first_of_run(ascending: IntArray) -> Mask:
+    """Marks each entry that differs from the one before it."""
+    return np.concatenate(([True], ascending[1:] != ascending[:-1]))
 
 
 def _merge(
     keys: Keys, i: int, levels: int, gt: IntArray, d: IntArray, sd: IntArray, s: IntArray
 ) -> FrequencyTable:
-    cells = np.union1d(gt, sd)
+    cells = np.concatenate((gt, sd))
+    cells.sort(kind="stable")  # two ascending runs, which this kind of sort merges
+    cells = cells[_first_of_run(cells)]
     q, t = np.divmod(cells, levels)
     return FrequencyTable(
         q=q,
