@@ -11,8 +11,9 @@ import pandas as pd
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.exclusions import Exclusions, check_exclusions, code_exclusions
-from disclosure_pipeline.measures.attribute import Attribute, attribute, disclosure_tables
+from disclosure_pipeline.measures.attribute import DisclosureTables, attribute, disclosure_tables
 from disclosure_pipeline.measures.attribution import Attribution, attribution
+from disclosure_pipeline.measures.chance import chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay, one_way, two_way
 from disclosure_pipeline.measures.exact import Mask, percent
 from disclosure_pipeline.measures.exclusions import STEPS, CodedExclusions, exclude, nothing_excluded
@@ -71,9 +72,21 @@ def disclosure(
 
     Source: Raab, Nowok & Dibben 2024 (arXiv:2406.16826), sections 3 to 5 and appendices 1 and 2.
     """
-    exclusions = exclude or Exclusions()
     grouping = Grouping(groups or {}, special_values or {}, edges)
     tables = check_tables(ground_truth, synthetic, keys, targets, grouping)
+    return evaluate(tables, exclude or Exclusions(), one_way, two_way)
+
+
+def evaluate(
+    tables: Tables,
+    exclusions: Exclusions,
+    one_way: Thresholds,
+    two_way: Thresholds,
+    *,
+    with_attribution: bool = True,
+    with_chance: bool = True,
+) -> Disclosure:
+    """The measures of checked tables: `disclosure()`, where a family of measures can be left out."""
     if not tables.targets:
         raise InputError("targets is empty: name at least one column, or pass None for all that are no keys.")
     check_exclusions(exclusions, tables.keys, tables.targets)
@@ -90,7 +103,11 @@ def disclosure(
         wanted = code_exclusions(exclusions, target, key_columns)
         cells = frequency_tables(coded, target.codes, target.size)
         for synthesis, f in enumerate(cells, start=1):
-            _measure(rows, f, coded, synthesis, target, key_columns, wanted, thresholds)
+            cells_left = _measure(rows, f, coded, synthesis, target, key_columns, wanted, thresholds)
+            if with_attribution:
+                rows.attribution[name, synthesis] = asdict(attribution(f, cells_left))
+            if with_chance:
+                rows.attribute[name, synthesis] |= asdict(chance(f, cells_left))
     return _result(rows, tables)
 
 
@@ -182,8 +199,8 @@ def _measure(
     key_columns: Sequence[CodedColumn],
     wanted: CodedExclusions,
     thresholds: tuple[Thresholds, Thresholds],
-) -> None:
-    """Everything about one target in one synthesis, added to the rows."""
+) -> DisclosureTables:
+    """What is always told about one target in one synthesis, added to the rows; what the exclusions leave."""
     at = (target.name, synthesis)
     cells = disclosure_tables(f)
     if wanted:
@@ -194,7 +211,6 @@ def _measure(
         taken = nothing_excluded(cells)
         after = _identity_of_all(keys, synthesis)
     rows.attribute[at] = asdict(attribute(f, cells))
-    rows.attribution[at] = asdict(attribution(f, cells))
     rows.identity_after_exclusions[at] = asdict(after)
     rows.excluded.update({(*at, table): counts for table, counts in taken.items()})
     first = {"target": target.name, "synthesis": synthesis}
@@ -208,6 +224,7 @@ def _measure(
             "key_level": key.label(two.key_level),
         }
         rows.two_way.append(first | asdict(two) | labels)
+    return cells
 
 
 def _result(rows: _Rows, tables: Tables) -> Disclosure:
@@ -218,7 +235,7 @@ def _result(rows: _Rows, tables: Tables) -> Disclosure:
         N_d=len(tables.frames[0]),
         N_s=tuple(len(frame) for frame in tables.frames[1:]),
         identity=_frame(rows.identity, ["synthesis"], _names(Identity)),
-        attribute=_frame(rows.attribute, per_target, _names(Attribute)),
+        attribute=_frame(rows.attribute, per_target, list(next(iter(rows.attribute.values())))),
         attribution=_frame(rows.attribution, per_target, _names(Attribution)),
         identity_after_exclusions=_frame(rows.identity_after_exclusions, per_target, _names(Identity)),
         one_way=pd.DataFrame(rows.one_way, columns=["target", "synthesis", *_names(OneWay)]),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -17,11 +18,12 @@ class Disclosure:
 
     `identity`: index synthesis (1…m); UiO, UiS (percent of SD records), UiOiS, repU; on all records.
     `attribute`: index (target, synthesis); Dorig, Dsyn (of SD records), iS, DiS, DiSCO, DiSDiO; max_denom
-    and mean_denom are numbers of records. `attribution`: baseCAPd, CAPd, CAPs, DCAP, TCAP.
+    and mean_denom are numbers of records; DiSCO_chance, DiSCO_excess. `attribution`: the CAP family.
     `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
     `excluded`: index (target, synthesis, table); records that each step took out, and what remains.
     `key_overlap`: index (key, synthesis); GT_in_SD, SD_in_GT: percent of GT (SD) records whose value of the
-    key occurs in the other table.
+    key occurs in the other table. `further`: frames of other families of measures that a gate adds, with
+    index (target, synthesis).
     """
 
     keys: tuple[Any, ...]
@@ -36,6 +38,11 @@ class Disclosure:
     two_way: pd.DataFrame
     excluded: pd.DataFrame
     key_overlap: pd.DataFrame
+    further: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """One of the frames by its name; an empty one where the family is not measured."""
+        return self.further[name] if name in self.further else getattr(self, name, pd.DataFrame())
 
     def summary(self) -> pd.DataFrame:
         """One row per target, the largest DiSCO first.

@@ -82,6 +82,7 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         table(shown["identity"], _headings(shown["identity"])),
         "## Attribute disclosure (% of records; max_denom and mean_denom: records)",
         table(shown["attribute"], _headings(shown["attribute"])),
+        *_optional(shown),
         "## Key overlap (% of records)",
         table(shown["key_overlap"], _headings(shown["key_overlap"])),
         "## What was measured",
@@ -90,6 +91,22 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         f"Policy digest: `{content['policy_digest']}`",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+_FURTHER = {
+    "attribution": "Correct attribution probability (%)",
+    "protection": "Disclosure protection (shares from 0 to 1; high is safe)",
+    "prediction": "Prediction risk (%; mse in the target's unit squared)",
+}
+
+
+def _optional(shown: Mapping[str, Any]) -> list[str]:
+    """The families of measures that are on, each with a heading."""
+    found = []
+    for name, heading in _FURTHER.items():
+        if shown[name]:
+            found += [f"## {heading}", table(shown[name], _headings(shown[name]))]
+    return found
 
 
 def clauses_table(clauses: Sequence[Mapping[str, Any]]) -> str:

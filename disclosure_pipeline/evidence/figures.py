@@ -14,6 +14,8 @@ FRAMES = (
     "identity",
     "attribute",
     "attribution",
+    "protection",
+    "prediction",
     "identity_after_exclusions",
     "one_way",
     "two_way",
@@ -45,9 +47,9 @@ def figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
 
 def publishable(result: Disclosure, name: str, smallest_count: int) -> pd.DataFrame:
     """One frame of the result with its index as columns, levels of too few records withheld."""
-    frame = getattr(result, name)
+    frame = result.frame(name)
     if name not in _LEVELS:
-        return frame.reset_index()
+        return frame.reset_index() if len(frame) else pd.DataFrame()
     shown = frame.copy()
     for column, count in _LEVELS[name].items():
         shown[column] = shown[column].where(frame[count] >= smallest_count, _WITHHELD)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from disclosure_pipeline.measures.chance import disclosed_by_chance
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
 
@@ -48,11 +47,7 @@ class DisclosureTables:
 
 @dataclass(frozen=True)
 class Attribute:
-    """Percent of all GT records (Dsyn: of all SD records); max_denom and mean_denom are counts.
-
-    DiSCO_chance is the DiSCO to be expected if the keys told nothing about the target in SD, DiSCO_excess
-    what DiSCO is above it: negative where the keys tell less than chance. [this project]
-    """
+    """Percent of all GT records (Dsyn: of all SD records); max_denom and mean_denom are counts."""
 
     Dorig: float
     Dsyn: float
@@ -62,8 +57,6 @@ class Attribute:
     DiSDiO: float
     max_denom: int
     mean_denom: float
-    DiSCO_chance: float
-    DiSCO_excess: float
 
 
 def disclosure_tables(f: FrequencyTable) -> DisclosureTables:
@@ -88,22 +81,17 @@ def disclosure_tables(f: FrequencyTable) -> DisclosureTables:
 def attribute(f: FrequencyTable, tables: DisclosureTables) -> Attribute:
     """The percentages, and the largest and the mean number of records behind a DiSCO cell.
 
-    Where no cell counts towards DiSCO, max_denom is 0 and mean_denom NaN. DiSCO_chance counts the GT records
-    that the exclusions leave, and permutes SD as it was before them.
+    Where no cell counts towards DiSCO, max_denom is 0 and mean_denom NaN.
     """
     DiSCO = tables.DiSCO.total()
     denominators = tables.DiSCO.counts[tables.DiSCO.where]
-    pct_DiSCO = percent(DiSCO, f.N_d)
-    by_chance = 100 * disclosed_by_chance(f, tables.original.values()) / f.N_d
     return Attribute(
         Dorig=percent(tables.Dorig.total(), f.N_d),
         Dsyn=percent(tables.Dsyn.total(), f.N_s),
         iS=percent(tables.iS.total(), f.N_d),
         DiS=percent(tables.DiS.total(), f.N_d),
-        DiSCO=pct_DiSCO,
+        DiSCO=percent(DiSCO, f.N_d),
         DiSDiO=percent(tables.DiSDiO.total(), f.N_d),
         max_denom=int(denominators.max(initial=0)),
         mean_denom=DiSCO / len(denominators) if len(denominators) else math.nan,
-        DiSCO_chance=by_chance,
-        DiSCO_excess=pct_DiSCO - by_chance,
     )

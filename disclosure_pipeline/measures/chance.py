@@ -7,18 +7,38 @@ one number how much of DiSCO comes from levels being common.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.attribute import DisclosureTables
+from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
 
 Floats = npt.NDArray[np.float64]
 
 # exp(-750) is less than the smallest float: a probability below it is 0.
 _NOTHING = 750.0
+
+
+@dataclass(frozen=True)
+class Chance:
+    """Percent of all GT records.
+
+    DiSCO_chance is the DiSCO to be expected if the keys told nothing about the target in SD, DiSCO_excess
+    what DiSCO is above it: negative where the keys tell less than chance.
+    """
+
+    DiSCO_chance: float
+    DiSCO_excess: float
+
+
+def chance(f: FrequencyTable, tables: DisclosureTables) -> Chance:
+    """DiSCO by chance of the GT records that the exclusions leave; SD is permuted as it was before them."""
+    by_chance = 100 * disclosed_by_chance(f, tables.original.values()) / f.N_d
+    return Chance(by_chance, percent(tables.DiSCO.total(), f.N_d) - by_chance)
 
 
 def disclosed_by_chance(f: FrequencyTable, d: IntArray) -> float:

@@ -17,6 +17,8 @@ from disclosure_pipeline.measures.exact import IntArray, Mask, percent
 
 Floats = npt.NDArray[np.float64]
 
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True)
 class Classification:
@@ -73,6 +75,14 @@ def normalised_confidence(confidence: Floats, level: IntArray) -> Floats:
     return gain
 
 
+def above(r: Floats, tau: float) -> Mask:
+    """The records whose normalised confidence is more than tau, strictly; never where it is NaN. [RAPID].
+
+    Confidences are rounded quotients of counts: one that equals tau but for the rounding is not above it.
+    """
+    return r - tau > _ROUNDING
+
+
 def relative_errors(true: Floats, predicted: Floats) -> Floats:
     """|predicted - true| in percent of |true|; of a true 0: 0 if predicted is 0 too, else infinite. [H]."""
     error = np.abs(predicted - true)
@@ -117,7 +127,7 @@ def classification(
 
 def _share_above(r: Floats, tau: float) -> float:
     # One NaN makes the figure NaN: a record that could not be judged must not count as safe.
-    return math.nan if np.isnan(r).any() else percent(np.count_nonzero(r > tau), len(r))
+    return math.nan if np.isnan(r).any() else percent(np.count_nonzero(above(r, tau)), len(r))
 
 
 def regression(

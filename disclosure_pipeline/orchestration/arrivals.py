@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,23 +36,24 @@ def arrivals_sensor(
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"One run for each new candidate of {gate.name}, once its folder holds {MARKER}",
     )
+    @guarded
     def arrivals(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        folders = guarded(lambda: folders_of(gate))
+        folders = folders_of(gate)
         if not folders.ground_truth.is_file():
             return dg.SkipReason("The ground truth is not where the gate's definition says")
         cursor: dict[str, Any] = json.loads(context.cursor) if context.cursor else {}
-        as_listed = guarded(lambda: _signature([folders.ground_truth]))
+        as_listed = _signature([folders.ground_truth])
         if cursor.get("ground_truth") != as_listed:  # only then is it worth the time to hash it
-            current = guarded(lambda: sha256_of(folders.ground_truth))
-            if current != recorded_ground_truth(folders):
+            current, recorded = sha256_of(folders.ground_truth), recorded_ground_truth(folders)
+            if current != recorded.sha256:
+                # A key starts one run, ever: content that comes back after another needs a new one.
+                key = f"ground_truth:{current}:after:{recorded.at}:{gate.policy_digest()[:12]}"
                 return dg.SensorResult(
-                    run_requests=[
-                        dg.RunRequest(run_key=f"ground_truth:{current}", job_name=ground_truth_job.name)
-                    ],
+                    run_requests=[dg.RunRequest(run_key=key, job_name=ground_truth_job.name)],
                     cursor=context.cursor,
                 )
         seen: dict[str, str] = cursor.get("candidates", {})
-        there = guarded(lambda: complete_candidates(folders.incoming))
+        there = complete_candidates(folders.incoming)
         for name in there.refused:
             context.log.warning(f"A folder in incoming is left out, its name is not allowed: {name[:100]!r}")
         new = {name: content for name, content in there.complete.items() if seen.get(name) != content}
@@ -106,18 +108,31 @@ def ground_truth_schedule(
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Evaluates the {NEWEST} newest candidates again when the ground truth changed",
     )
+    @guarded
     def ground_truth_changed(
         context: dg.ScheduleEvaluationContext,
     ) -> list[dg.RunRequest] | dg.SkipReason:
-        folders = guarded(lambda: folders_of(gate))
+        folders = folders_of(gate)
         recorded = recorded_ground_truth(folders)
         known = set(context.instance.get_dynamic_partitions(str(candidates.name)))
-        outdated = [
-            name for name in newest(folders) if name in known and measured_with(folders, name) != recorded
-        ]
-        if recorded is None or not outdated:
-            return dg.SkipReason("The newest candidates are measured with the recorded ground truth")
-        return [dg.RunRequest(run_key=f"{name}:{recorded}", partition_key=name) for name in outdated]
+        if recorded.at is None:
+            return dg.SkipReason("No ground truth is recorded")
+        since = datetime.fromisoformat(recorded.at)
+
+        def outdated(name: str) -> bool:
+            """Not measured with the recorded GT, and not tried: what cannot be measured is tried once."""
+            if name not in known or measured_with(folders, name) == recorded.sha256:
+                return False
+            runs = dg.RunsFilter(
+                job_name=gate_job.name, tags={"dagster/partition": name}, created_after=since
+            )
+            return not context.instance.get_runs_count(runs)
+
+        return [
+            dg.RunRequest(run_key=f"{name}:{recorded.at}", partition_key=name)
+            for name in newest(folders)
+            if outdated(name)
+        ] or dg.SkipReason("The newest candidates are measured with the recorded ground truth")
 
     return ground_truth_changed
 
@@ -127,21 +142,31 @@ def newest(folders: GateFolders) -> list[str]:
     return list(complete_candidates(folders.incoming).complete)[-NEWEST:]
 
 
-def recorded_ground_truth(folders: GateFolders) -> str | None:
-    """The hash of the GT that was recorded last, if any."""
-    return _hash(folders.store.ground_truth, "sha256")
+@dataclass(frozen=True)
+class Recorded:
+    """The hash of the GT that was recorded last, and when that was; None where none is."""
+
+    sha256: str | None
+    at: str | None
+
+
+def recorded_ground_truth(folders: GateFolders) -> Recorded:
+    """What is recorded of the ground truth."""
+    record = _record(folders.store.ground_truth)
+    return Recorded(record.get("sha256"), record.get("recorded_at"))
 
 
 def measured_with(folders: GateFolders, candidate: str) -> str | None:
     """The hash of the GT that a candidate was measured with last, if it was."""
-    return _hash(folders.store.candidate(candidate) / "figures.json", "measured", "ground_truth")
+    measured: dict[str, str] = _record(folders.store.candidate(candidate) / "figures.json").get(
+        "measured", {}
+    )
+    return measured.get("ground_truth")
 
 
-def _hash(path: Path, *keys: str) -> str | None:
+def _record(path: Path) -> dict[str, Any]:
+    """A record of the store; empty where there is none that can be read."""
     try:
-        content: Any = read_json(path, "")
+        return read_json(path, "")
     except StoreError:
-        return None
-    for key in keys:
-        content = content.get(key) if isinstance(content, dict) else None
-    return content
+        return {}

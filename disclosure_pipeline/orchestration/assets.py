@@ -100,8 +100,9 @@ def _ground_truth(graph: Graph) -> dg.AssetsDefinition:
             "The confidential records, read where they lie. The asset is a reference.", {"pandera"}
         ),
     )
+    @guarded
     def ground_truth() -> dg.MaterializeResult:
-        found = guarded(lambda: approval.record_ground_truth(folders_of(gate)))
+        found = approval.record_ground_truth(folders_of(gate))
         return dg.MaterializeResult(
             metadata={
                 "dagster/row_count": found.records,
@@ -145,8 +146,9 @@ def _synthetic(graph: Graph) -> dg.AssetsDefinition:
             "What arrived, copied once into the store; everything later reads that copy.", {"pandera"}
         ),
     )
+    @guarded
     def synthetic(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        found = guarded(lambda: approval.receive(folders_of(gate), context.partition_key))
+        found = approval.receive(folders_of(gate), context.partition_key)
         shares = [judgement.value for judgement in found.overlaps if judgement.value is not None]
         return dg.MaterializeResult(
             metadata={
@@ -186,8 +188,9 @@ def _bins(graph: Graph) -> dg.AssetsDefinition:
         partitions_def=graph.candidates,
         **graph.common("The groups of every grouped numeric column, and the records in each.", {"pandas"}),
     )
+    @guarded
     def bins_(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        groups = guarded(lambda: approval.group_levels(folders_of(gate), context.partition_key))
+        groups = approval.group_levels(folders_of(gate), context.partition_key)
         return dg.MaterializeResult(
             metadata={
                 "bins": shown.table(groups),
@@ -227,8 +230,9 @@ def _disclosure(graph: Graph) -> dg.AssetsDefinition:
             *graph.checks("attribute_disclosure", of_attribute),
         ],
     )
+    @guarded
     def disclosure(context: dg.AssetExecutionContext) -> tuple[dg.MaterializeResult, dg.MaterializeResult]:
-        found = guarded(lambda: approval.measure(folders_of(gate), context.partition_key))
+        found = approval.measure(folders_of(gate), context.partition_key)
         result = found.result
         judgements = {judgement.clause: judgement for judgement in found.judgements}
 
@@ -253,12 +257,16 @@ def _disclosure(graph: Graph) -> dg.AssetsDefinition:
             asset_key=attribute_key,
             metadata={
                 "attribute": shown.table(result.attribute),
-                "attribution": shown.table(result.attribution),
+                **{
+                    name: shown.table(result.frame(name))
+                    for name in ("attribution", "protection", "prediction")
+                    if len(result.frame(name))
+                },
                 "one_way": shown.table(publishable(result, "one_way", smallest)),
                 "two_way": shown.table(publishable(result, "two_way", smallest)),
                 "dagster/row_count": len(result.attribute),
                 "dagster/column_schema": shown.frame_schema(result.attribute.reset_index()),
-                **shown.worst(result, ["attribute", "attribution"]),
+                **shown.worst(result, ["attribute", "attribution", "protection", "prediction"]),
             },
             check_results=results(of_attribute, attribute_key),
         )
@@ -282,8 +290,9 @@ def _dossier(graph: Graph) -> dg.AssetsDefinition:
             "Figures and verdict of a candidate, for a refusal as for an approval.", {"json", "markdown"}
         ),
     )
+    @guarded
     def dossier(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        content = guarded(lambda: approval.file_dossier(folders_of(gate), context.partition_key))
+        content = approval.file_dossier(folders_of(gate), context.partition_key)
         against = [
             clause["name"]
             for clause in content["clauses"]
@@ -321,12 +330,13 @@ def _release(graph: Graph) -> dg.AssetsDefinition:
             "The approved candidate, published once, after everything is verified again.", {"file"}
         ),
     )
+    @guarded
     def release(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         made = {
             "run_id": context.run.run_id,
             "published_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         }
-        folder, now = guarded(lambda: approval.release(folders_of(gate), context.partition_key, made))
+        folder, now = approval.release(folders_of(gate), context.partition_key, made)
         return dg.MaterializeResult(
             metadata={
                 "folder": dg.MetadataValue.path(str(folder)),

@@ -56,23 +56,21 @@ def numbers(figures: Mapping[str, float | None]) -> dict[str, dg.FloatMetadataVa
 
 
 def worst(result: Disclosure, frames: Iterable[str]) -> dict[str, dg.FloatMetadataValue]:
-    """The largest value over the syntheses of every measure (and target) in some frames of the result."""
+    """The riskiest value over the syntheses of every measure (and target) in some frames of the result."""
     figures = {}
     for name, measure in MEASURES.items():
         if measure.frame in frames:
             for target in result.targets if measure.per_target else [None]:
                 label = name if target is None else f"{name}__{target}"
-                figures[label] = max(values(result, name, target), default=math.nan)
+                found = values(result, name, target)
+                figures[label] = (min if measure.high_is_safe else max)(found, default=math.nan)
     return numbers(figures)
 
 
 def table(frame: pd.DataFrame) -> dg.TableMetadataValue:
     """A frame as a table; its index becomes columns. Missing values are empty."""
     flat = frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index()
-    records = [
-        dg.TableRecord({name: _shown(value) for name, value in row.items()})
-        for row in rows(flat)
-    ]
+    records = [dg.TableRecord({name: _shown(value) for name, value in row.items()}) for row in rows(flat)]
     columns = [dg.TableColumn(str(name), _type(flat[name])) for name in flat.columns]
     return dg.MetadataValue.table(records, schema=dg.TableSchema(columns))
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from disclosure_pipeline.evaluation import disclosure
+from disclosure_pipeline.evaluation import evaluate
 from disclosure_pipeline.exclusions import Exclusions, Pair, check_exclusions
+from disclosure_pipeline.policy.families import Measures, further_frames
 from disclosure_pipeline.policy.policy import Clause, Policy, clauses
 from disclosure_pipeline.result import Disclosure
+from disclosure_pipeline.tables.alignment import Grouping, check_tables
 from disclosure_pipeline.tables.dictionary import Column
 
 # Two numbers; not tuple[float, float], whose JSON schema Dagster cannot show.
@@ -84,6 +87,7 @@ class Gate(BaseModel):
     exclusions: GateExclusions = GateExclusions()
     one_way: Thresholds = (50, 90)
     two_way: Thresholds = (4, 80)
+    measures: Measures = Measures()
     policy: Policy
 
     @model_validator(mode="after")
@@ -97,6 +101,9 @@ class Gate(BaseModel):
         both = [name for name in self.keys if name in self.targets]
         if both:
             raise ValueError(f"{', '.join(both)} cannot be a key and a target at once")
+        identifiers = [name for name in self.measured if self.columns[name].type == "text identifier"]
+        if identifiers:
+            raise ValueError(f"{', '.join(identifiers)} is a text identifier: it can be no key and no target")
         if isinstance(self.edges, Mapping):
             grouped = [name for name in self.edges if name in self.groups]
             if grouped:
@@ -105,7 +112,7 @@ class Gate(BaseModel):
             if unknown:
                 raise ValueError(f"edges names {', '.join(unknown)}, which is neither a key nor a target")
         check_exclusions(self.exclusions.as_exclusions(), self.keys, self.targets)
-        clauses(self.policy, self.keys, self.targets)
+        self.clauses()
         return self
 
     @property
@@ -124,22 +131,32 @@ class Gate(BaseModel):
         special = {name: self.columns[name].special_values for name in self.measured}
         return {"groups": self.groups, "special_values": special, "edges": self.edges}
 
+    @property
+    def tasks(self) -> dict[str, str]:
+        """How each target is predicted: numbers by regression, the others by classification."""
+        return {
+            name: "regression" if self.columns[name].type in {"integer", "number"} else "classification"
+            for name in self.targets
+        }
+
     def clauses(self) -> tuple[Clause, ...]:
         """Every clause of the policy for the keys and targets of this gate."""
-        return clauses(self.policy, self.keys, self.targets)
+        return clauses(self.policy, self.keys, self.targets, self.measures, self.tasks)
 
     def measure(self, ground_truth: Any, syntheses: Any) -> Disclosure:
         """All measures of the tables (in canonical form) as this gate defines them."""
-        return disclosure(
-            ground_truth,
-            syntheses,
-            list(self.keys),
-            list(self.targets),
-            exclude=self.exclusions.as_exclusions(),
-            one_way=(self.one_way[0], self.one_way[1]),
-            two_way=(self.two_way[0], self.two_way[1]),
-            **self.grouping,
+        tables = check_tables(
+            ground_truth, syntheses, list(self.keys), list(self.targets), Grouping(**self.grouping)
         )
+        result = evaluate(
+            tables,
+            self.exclusions.as_exclusions(),
+            (self.one_way[0], self.one_way[1]),
+            (self.two_way[0], self.two_way[1]),
+            with_attribution=self.measures.attribution,
+            with_chance=self.measures.chance,
+        )
+        return replace(result, further=further_frames(self.measures, tables, self.tasks))
 
     def policy_digest(self) -> str:
         """sha256 of everything in the definition that decides: dictionary, keys, targets, policy."""

@@ -2,34 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 import pandas as pd
 
 from disclosure_pipeline.measures.attribute import Attribute
 from disclosure_pipeline.measures.attribution import Attribution
+from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.identity import Identity
+from disclosure_pipeline.measures.prediction import Classification, Regression
+from disclosure_pipeline.measures.protection import METHODS
 from disclosure_pipeline.result import Disclosure
+
+# What of disclosure protection a gate measures, for each method: shares from 0 to 1.
+PROTECTION = ("cap_protection", "score", "majority_score", "proportional_score")
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Where a measure stands: the frame and column of the result; whether it has a value per target."""
+    """Where a measure stands: its family, the frame and column of the result.
 
+    `per_target`: it has a value for each target. `high_is_safe`: a bound on it is `at_least`, on the others
+    `at_most`. `task`: classification or regression, if only targets that are predicted so have it.
+    """
+
+    family: str
     frame: str
     column: str
-    per_target: bool
+    per_target: bool = True
+    high_is_safe: bool = False
+    task: str | None = None
+
+
+def _names(measures: type) -> list[str]:
+    return [field.name for field in fields(measures)]
+
+
+def _predicted() -> Iterable[tuple[str, Measure]]:
+    """The measures of prediction risk; those of one task only are told apart by it."""
+    of_levels, of_numbers = _names(Classification), _names(Regression)
+    for name in dict.fromkeys([*of_levels, *of_numbers]):
+        both = name in of_levels and name in of_numbers
+        task = None if both else "classification" if name in of_levels else "regression"
+        safe = name.startswith("mse_") or name == "worse_from_SD"
+        yield name, Measure("prediction", "prediction", name, high_is_safe=safe, task=task)
 
 
 MEASURES: dict[str, Measure] = {
-    **{field.name: Measure("identity", field.name, False) for field in fields(Identity)},
-    **{field.name: Measure("attribute", field.name, True) for field in fields(Attribute)},
-    **{field.name: Measure("attribution", field.name, True) for field in fields(Attribution)},
+    **{name: Measure("identity", "identity", name, per_target=False) for name in _names(Identity)},
+    **{name: Measure("attribute", "attribute", name) for name in _names(Attribute)},
+    **{name: Measure("chance", "attribute", name) for name in _names(Chance)},
+    **{name: Measure("attribution", "attribution", name) for name in _names(Attribution)},
     **{
-        f"{field.name}_after_exclusions": Measure("identity_after_exclusions", field.name, True)
-        for field in fields(Identity)
+        f"{name}_after_exclusions": Measure("identity", "identity_after_exclusions", name)
+        for name in _names(Identity)
     },
+    **{
+        f"{method}__{name}": Measure("protection", "protection", f"{method}__{name}", high_is_safe=True)
+        for method in METHODS
+        for name in PROTECTION
+    },
+    **dict(_predicted()),
 }
 
 # What a relative bound compares a measure with: the same risk without any synthesis.
@@ -48,7 +82,9 @@ def values(result: Disclosure, measure: str, column: str | None) -> Sequence[flo
     if measure == "key_overlap":
         return smallest_overlap(result.key_overlap, column)
     at = MEASURES[measure]
-    frame = getattr(result, at.frame)
+    frame = result.frame(at.frame)
+    if at.column not in frame.columns:
+        return []
     rows = frame if column is None else frame[frame.index.get_level_values("target") == column]
     return [float(value) for value in rows[at.column]]
 

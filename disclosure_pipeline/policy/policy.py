@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.policy.families import Measures
 from disclosure_pipeline.policy.measured import MEASURES, ORIGINALS
 
 Over = Literal["worst", "mean"]
@@ -27,6 +28,10 @@ class TargetBound(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     at_most: Annotated[Finite | None, Field(description="Largest value that is allowed")] = None
+    at_least: Annotated[
+        Finite | None,
+        Field(description="Smallest value that is allowed, of a measure whose high values are safe"),
+    ] = None
     at_most_share: Annotated[
         Share | None, Field(description="Largest share of GT's own risk (UiO for repU, Dorig for DiSCO)")
     ] = None
@@ -103,9 +108,13 @@ class Policy(BaseModel):
             every = [bound, *(bound.of(target) for target in bound.targets)]
             if any(own.at_most_share is not None for own in every) and name not in ORIGINALS:
                 raise ValueError(f"at_most_share is for {' and '.join(ORIGINALS)}: not for {name}")
+            wrong, right = ("at_most", "at_least") if MEASURES[name].high_is_safe else ("at_least", "at_most")
             for own in every:
-                if own.at_most is None and own.at_most_share is None and not (own is bound and bound.targets):
-                    raise ValueError(f"a bound of {name} sets neither at_most nor at_most_share")
+                if getattr(own, wrong) is not None:
+                    raise ValueError(f"{name} is bounded by {right}, not by {wrong}")
+                given = [own.at_most, own.at_least, own.at_most_share]
+                if given == [None, None, None] and not (own is bound and bound.targets):
+                    raise ValueError(f"a bound of {name} sets nothing: give {right}")
         return self
 
 
@@ -140,22 +149,54 @@ class Clause:
         return name if self.share_of is None else f"{name} / {self.share_of}"
 
 
-def clauses(policy: Policy, keys: Sequence[str], targets: Sequence[str]) -> tuple[Clause, ...]:
-    """Every clause of the policy for these keys and targets.
+def _concerned(
+    measure: str, targets: Sequence[str], tasks: Mapping[str, str]
+) -> Sequence[str] | Sequence[None]:
+    """The targets that have a measure; None stands for the whole table."""
+    at = MEASURES[measure]
+    if not at.per_target:
+        return [None]
+    return [target for target in targets if at.task is None or tasks.get(target) == at.task]
 
-    PolicyError where repU, or DiSCO of a target, has no bound (no value is safe by itself), or where a
-    bound names a column that is no target.
+
+def clauses(
+    policy: Policy,
+    keys: Sequence[str],
+    targets: Sequence[str],
+    measures: Measures | None = None,
+    tasks: Mapping[str, str] | None = None,
+) -> tuple[Clause, ...]:
+    """Every clause of the policy for these keys and targets, and the families of measures that are on.
+
+    `tasks` says whether a target is predicted by classification or regression. PolicyError where repU, or
+    DiSCO of a target, has no bound (no value is safe by itself), or where a bound is on a column that is
+    no target, or on what is not measured.
     """
+    measures = measures or Measures()
     found: list[Clause] = []
     for measure, bound in policy.bounds.items():
+        if not measures.has(MEASURES[measure]):
+            raise PolicyError(
+                f"policy bounds {measure}, which is not measured: switch the family "
+                f"{MEASURES[measure].family} on under measures."
+            )
         strangers = [name for name in bound.targets if name not in targets]
         if strangers:
             raise PolicyError(
                 f"policy.{measure}.targets names {', '.join(strangers)}: "
                 f"the targets are {', '.join(targets)}."
             )
-        for target in targets if MEASURES[measure].per_target else [None]:
+        concerned = _concerned(measure, targets, tasks or {})
+        unmeasured = [name for name in bound.targets if name not in concerned]
+        if unmeasured or not concerned:
+            raise PolicyError(
+                f"policy bounds {measure}, which there is only for {MEASURES[measure].task} of a target: "
+                f"{', '.join(unmeasured) or 'no target'} is predicted so."
+            )
+        for target in concerned:
             own = bound.of(target)
+            if own.at_least is not None:
+                found.append(Clause(measure, target, own.at_least, bound.over, at_least=True))
             if own.at_most is not None:
                 found.append(Clause(measure, target, own.at_most, bound.over))
             if own.at_most_share is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,12 @@ def record_ground_truth(folders: GateFolders) -> GroundTruth:
         frame, digest = _read_ground_truth(folders)
     except ContractError as broken:
         return GroundTruth(sha256_of(folders.ground_truth), 0, broken.violations)
-    write_json(folders.store.ground_truth, {"sha256": digest, "records": len(frame)})
+    recorded = {
+        "sha256": digest,
+        "records": len(frame),
+        "recorded_at": datetime.now(timezone.utc).isoformat(),
+    }
+    write_json(folders.store.ground_truth, recorded)
     return GroundTruth(digest, len(frame), ())
 
 

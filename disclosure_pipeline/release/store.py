@@ -140,7 +140,8 @@ def load_snapshot(candidate: str, store: Store) -> Snapshot:
     for file in snapshot.files:
         checked_name(file.name, "file name")
         path = store.stored(file)
-        if not path.is_file() or sha256_of(path) != file.sha256:
+        as_recorded = path.is_file() and path.stat().st_size == file.bytes and sha256_of(path) == file.sha256
+        if not as_recorded:
             raise StoreError(
                 f"The stored bytes of {file.name!r} are missing or changed: run synthetic again."
             )
