@@ -115,7 +115,7 @@ def _is_missing(level: Any) -> bool:
 def kind_of(series: pd.Series[Any], table: str) -> Kind:
     """What the values of a column are, whatever its dtype. InputError if they are of several kinds."""
     dtype = series.dtype
-    if series.isna().all():
+    if pd.isna(_without_nan(series)).all():
         return Kind.EMPTY
     if isinstance(dtype, pd.CategoricalDtype):
         return kind_of(pd.Series(dtype.categories, name=series.name), table)
@@ -235,12 +235,14 @@ def _factorize(series: pd.Series[Any]) -> tuple[IntArray, Any]:
         lowest, highest = int(values.min()), int(values.max())
         if highest - lowest < len(values):
             return _factorize_dense(values, lowest, highest)
-    codes, found = pd.factorize(series)
-    if pd.isna(found).any():  # a nullable float can hold NaN beside its missing value
-        present = ~np.asarray(pd.isna(found))
-        renumber = np.append(np.where(present, np.cumsum(present) - 1, -1), -1)
-        return renumber[codes], found[present]
-    return codes, found
+    return pd.factorize(_without_nan(series))
+
+
+def _without_nan(series: pd.Series[Any]) -> Any:
+    """Nullable and Arrow floats can hold NaN beside their missing value, and take it for a number."""
+    if pd.api.types.is_float_dtype(series.dtype) and not isinstance(series.dtype, np.dtype):
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return series
 
 
 def _factorize_dense(values: Values, lowest: int, highest: int) -> tuple[IntArray, Values]:
