@@ -19,7 +19,7 @@ Mask = npt.NDArray[np.bool_]
 # The kinds that lie on a line, so that near and far mean something.
 _ON_A_LINE = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}
 # Wider than this, most entries are zeros, and a sparse matrix is smaller and faster.
-_WIDEST_DENSE = 256
+_WIDEST_DENSE = 128
 # The most levels that scikit-learn's boosted trees take as categories.
 _MOST_CATEGORIES = 255
 

@@ -107,10 +107,15 @@ def learner_for(learner: Any, task: Task, seed: int) -> Learner:
     ):
         raise InputError(
             "learner must be a scikit-learn estimator (an object with fit, predict and get_params, such as "
-            f"RandomForestClassifier()), not {learner!r}."
+            f"RandomForestClassifier()), not {_kind_of(learner)}."
         )
     _check_task(learner, task)
     return Learner(type(learner).__name__, one_hot, learner, seed)
+
+
+def _kind_of(learner: Any) -> str:
+    """What was given instead of a learner; not what it holds, which may be a table."""
+    return f"the class {learner.__name__}" if isinstance(learner, type) else type(learner).__name__
 
 
 def require_scikit_learn() -> None:
@@ -179,18 +184,17 @@ def _fitted_classifier(
 
     def predict(at: IntArray) -> tuple[IntArray, Floats | None]:
         features = space.features[at]
-        guess = np.asarray(_guarded(learner, "predict", lambda: estimator.predict(features)))
-        if guess.shape != at.shape or not np.isin(guess, np.arange(levels)).all():
-            raise _unusable(learner, "a level that it was not fitted on, or not one level per record")
+        guess = _answer(learner, "level", lambda: estimator.predict(features), at.shape)
+        if not np.isin(guess, np.arange(levels)).all():
+            raise InputError(f"learner {learner.name} predicted a level that it was not fitted on.")
         if not confident:
             return guess.astype(np.int64), None
-        confidences = np.asarray(_guarded(learner, "predict", lambda: estimator.predict_proba(features)))
-        if (
-            confidences.shape != (len(at), levels)
-            or not ((confidences >= 0) & (confidences <= _ROUNDED_UP)).all()
-        ):
-            raise _unusable(learner, "confidences that are not numbers of 0 to 1, one per level")
-        return guess.astype(np.int64), confidences.astype(np.float64)
+        confidences = _answer(
+            learner, "confidence per level", lambda: estimator.predict_proba(features), (len(at), levels)
+        )
+        if not ((confidences >= 0) & (confidences <= _ROUNDED_UP)).all():
+            raise InputError(f"learner {learner.name} predicted confidences that are not from 0 to 1.")
+        return guess.astype(np.int64), confidences
 
     return predict
 
@@ -198,12 +202,17 @@ def _fitted_classifier(
 def _fitted_regressor(learner: Learner, space: Space, q: IntArray, y: Floats, at: IntArray) -> Floats:
     estimator = _fit(learner, space, q, y)
     features = space.features[at]
-    predicted = np.asarray(
-        _guarded(learner, "predict", lambda: estimator.predict(features)), dtype=np.float64
-    )
-    if predicted.shape != at.shape or not np.isfinite(predicted).all():
-        raise _unusable(learner, "something that is not one finite number per record")
-    return predicted
+    return _answer(learner, "number", lambda: estimator.predict(features), at.shape)
+
+
+def _answer(learner: Learner, what: str, ask: Callable[[], Any], shape: tuple[int, ...]) -> Floats:
+    """What a learner predicts, as finite floats of the shape. InputError where it is something else."""
+    answer = _guarded(learner, "predict", lambda: np.asarray(ask()))
+    if answer.shape != shape or answer.dtype.kind not in "biuf" or not np.isfinite(answer).all():
+        raise InputError(
+            f"learner {learner.name} did not predict one finite {what} for each record: it cannot be scored."
+        )
+    return answer.astype(np.float64)
 
 
 def _guarded(learner: Learner, what: str, call: Callable[[], T]) -> T:
@@ -228,7 +237,3 @@ def _guarded(learner: Learner, what: str, call: Callable[[], T]) -> T:
         f"learner {learner.name} could not {what}: {failure}. Its own message is withheld, because it can "
         "hold values of the ground truth. Try the learner on made-up numbers, keys as columns of floats."
     )
-
-
-def _unusable(learner: Learner, what: str) -> InputError:
-    return InputError(f"learner {learner.name} predicted {what}: it cannot be scored.")

@@ -24,6 +24,8 @@ NEIGHBOURS = 3
 _CANDIDATES = 16
 # Floats that a chunk of an intermediate matrix may hold (40 MB).
 _CHUNK = 5_000_000
+# Pairs of records from which on several threads are faster than one.
+_WORTH_THREADS = 10_000_000
 # Distances are sums of a few squares: two that are equal differ by rounding in the 16th digit.
 _EQUAL = 1 + 1e-9
 
@@ -73,6 +75,7 @@ class _Voters:
         farther away.
         """
         from sklearn.neighbors import NearestNeighbors
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         train = self.features[self.combinations]
         candidates = min(_CANDIDATES, len(self.combinations))
@@ -82,7 +85,9 @@ class _Voters:
         for start in range(0, len(at), step):
             query = self.features[at[start : start + step]]
             here = found[start : start + step]
-            near: npt.NDArray[Any] = search.kneighbors(query, return_distance=False)
+            # To start threads and to wait for them takes longer than a little work does.
+            with threadpool_limits(1 if len(here) * len(self.counts) < _WORTH_THREADS else None):
+                near: npt.NDArray[Any] = search.kneighbors(query, return_distance=False)
             # Computed anew, because those of the search are rounded too much to tell which are equal.
             distance = _squared_norms(query[np.arange(len(near)).repeat(candidates)] - train[near.ravel()])
             distance = distance.reshape(near.shape)

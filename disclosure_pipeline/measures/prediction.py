@@ -55,8 +55,11 @@ def most_frequent(levels: IntArray, size: int) -> int:
 
 
 def mean(values: Floats) -> float:
-    """The naive guess of a number, rounded once and so independent of the order; NaN of nothing."""
-    return math.fsum(values.tolist()) / len(values) if len(values) else math.nan
+    """The mean, rounded once and so independent of the order: the naive guess of a number. NaN of nothing."""
+    try:
+        return math.fsum(values.tolist()) / len(values) if len(values) else math.nan
+    except OverflowError:  # a sum beyond the largest float passes no bound
+        return math.inf
 
 
 def normalised_confidence(confidence: Floats, level: IntArray) -> Floats:
@@ -156,7 +159,8 @@ def regression(
 
 
 def _mean_squared_error(true: Floats, predicted: Floats) -> float:
-    return mean((predicted - true) ** 2)
+    with np.errstate(over="ignore"):
+        return mean((predicted - true) ** 2)
 
 
 def _share_within(true: Floats, predicted: Floats, epsilon: float, absolute_epsilon: float | None) -> float:
