@@ -85,6 +85,11 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         *_optional(shown),
         "## Key overlap (% of records)",
         table(shown["key_overlap"], _headings(shown["key_overlap"])),
+        "## Controls (% of records; permuted_deviation: standard errors)",
+        "An exact copy of GT must show repU = UiO and DiSCO = Dorig. With its target permuted, the candidate "
+        "must show the DiSCO that chance gives.",
+        table(shown["control_identity"], _headings(shown["control_identity"])),
+        table(shown["control_attribute"], _headings(shown["control_attribute"])),
         "## What was measured",
         f"{shown['N_d']} GT records; synthetic records: {', '.join(map(str, shown['N_s']))}.",
         "\n".join(f"- {what}: `{digest}`" for what, digest in content["measured"].items()),
@@ -115,7 +120,7 @@ def clauses_table(clauses: Sequence[Mapping[str, Any]]) -> str:
         {
             **row,
             "bound": f"{'at least' if row['at_least'] else 'at most'} {cell(row['limit'])}",
-            "consequence": "warns" if row["warns"] else "refuses",
+            "consequence": "warns" if row["warns"] else "cannot tell" if row["control"] else "refuses",
         }
         for row in clauses
     ]

@@ -21,6 +21,8 @@ FRAMES = (
     "two_way",
     "excluded",
     "key_overlap",
+    "control_identity",
+    "control_attribute",
 )
 _WITHHELD = "(too few records to name)"
 

@@ -259,7 +259,7 @@ def _disclosure(graph: Graph) -> dg.AssetsDefinition:
                 "attribute": shown.table(result.attribute),
                 **{
                     name: shown.table(result.frame(name))
-                    for name in ("attribution", "protection", "prediction")
+                    for name in ("attribution", "protection", "prediction", "control_attribute")
                     if len(result.frame(name))
                 },
                 "one_way": shown.table(publishable(result, "one_way", smallest)),

@@ -10,19 +10,24 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from disclosure_pipeline.controls import controls
 from disclosure_pipeline.evaluation import evaluate
 from disclosure_pipeline.exclusions import Exclusions, Pair, check_exclusions
 from disclosure_pipeline.policy.families import Measures, further_frames
-from disclosure_pipeline.policy.policy import Clause, Policy, clauses
+from disclosure_pipeline.policy.policy import Clause, Finite, Policy, clauses
 from disclosure_pipeline.result import Disclosure
 from disclosure_pipeline.tables.alignment import Grouping, check_tables
-from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.dictionary import NUMERIC, Column
+from disclosure_pipeline.tables.grouping import explicit_edges
 
 # Two numbers; not tuple[float, float], whose JSON schema Dagster cannot show.
-Thresholds = Annotated[tuple[float, ...], Field(min_length=2, max_length=2)]
+Thresholds = Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2)]
 
 # What decides nothing: where files lie, and what people are told.
-_NOT_DECIDING = {"description", "owners", "ground_truth", "incoming", "store", "releases"}
+_NOT_DECIDING: dict[str, Any] = {
+    **dict.fromkeys(("description", "owners", "ground_truth", "incoming", "store", "releases"), True),
+    "columns": {"__all__": {"description"}},
+}
 
 
 class GatePair(BaseModel):
@@ -47,7 +52,7 @@ class GateExclusions(BaseModel):
     missing_targets: bool | tuple[str, ...] = False
     missing_keys: bool | tuple[str, ...] = False
     pairs: tuple[GatePair, ...] = ()
-    count_over: Annotated[int | None, Field(ge=0)] = None
+    count_over: Annotated[int | None, Field(ge=0, strict=True)] = None
 
     def as_exclusions(self) -> Exclusions:
         """The library's own form."""
@@ -111,6 +116,10 @@ class Gate(BaseModel):
             unknown = [name for name in self.edges if name not in self.keys and name not in self.targets]
             if unknown:
                 raise ValueError(f"edges names {', '.join(unknown)}, which is neither a key nor a target")
+            for name, edges in self.edges.items():
+                if self.columns[name].type not in NUMERIC:
+                    raise ValueError(f"edges are for numbers: {name} is of type {self.columns[name].type}")
+                explicit_edges(name, edges)
         check_exclusions(self.exclusions.as_exclusions(), self.keys, self.targets)
         self.clauses()
         return self
@@ -156,7 +165,11 @@ class Gate(BaseModel):
             with_attribution=self.measures.attribution,
             with_chance=self.measures.chance,
         )
-        return replace(result, further=further_frames(self.measures, tables, self.tasks))
+        of_identity, of_attribute = controls(tables)
+        further = further_frames(self.measures, tables, self.tasks)
+        return replace(
+            result, further=further | {"control_identity": of_identity, "control_attribute": of_attribute}
+        )
 
     def policy_digest(self) -> str:
         """sha256 of everything in the definition that decides: dictionary, keys, targets, policy."""

@@ -66,6 +66,18 @@ MEASURES: dict[str, Measure] = {
     **dict(_predicted()),
 }
 
+# What the controls find; it has bounds of its own, and none in a policy.
+CONTROLS: dict[str, Measure] = {
+    **{
+        name: Measure("controls", "control_identity", name, per_target=False)
+        for name in ("copy_UiO", "copy_repU")
+    },
+    **{
+        name: Measure("controls", "control_attribute", name)
+        for name in ("copy_Dorig", "copy_DiSCO", "permuted_deviation")
+    },
+}
+
 # What a relative bound compares a measure with: the same risk without any synthesis.
 ORIGINALS = {"repU": "UiO", "DiSCO": "Dorig"}
 
@@ -81,7 +93,7 @@ def values(result: Disclosure, measure: str, column: str | None) -> Sequence[flo
         return _flags(result, _FLAGS[measure], column)
     if measure == "key_overlap":
         return smallest_overlap(result.key_overlap, column)
-    at = MEASURES[measure]
+    at = MEASURES.get(measure) or CONTROLS[measure]
     frame = result.frame(at.frame)
     if at.column not in frame.columns:
         return []

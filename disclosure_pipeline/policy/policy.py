@@ -12,6 +12,9 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.families import Measures
 from disclosure_pipeline.policy.measured import MEASURES, ORIGINALS
 
+# How far the DiSCO of a permuted target may be from what chance gives, in standard errors.
+STANDARD_ERRORS = 6.0
+
 Over = Literal["worst", "mean"]
 # Strict, so that `repU: yes` is no bound of 1.
 Finite = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
@@ -79,6 +82,7 @@ class Policy(BaseModel):
             "the other table: below, the tables cannot be compared",
             gt=0,
             le=100,
+            strict=True,
         ),
     ] = 50
     smallest_count: Annotated[
@@ -87,6 +91,7 @@ class Policy(BaseModel):
             description="The smallest number of GT records about which a level, or the edge of a group, may "
             "be told in evidence and user interface",
             ge=1,
+            strict=True,
         ),
     ] = 10
 
@@ -124,7 +129,8 @@ class Clause:
 
     `column` is a target, for key_overlap a key. With `share_of` the bound is that share of another
     measure: GT's own risk. With `at_least` the figure must not be below the bound. `warns` marks a clause
-    that does not refuse. `name` is unique in a policy.
+    that does not refuse, `control` one that tells whether the engine can be trusted: where it is not kept
+    nothing is determined. `name` is unique in a policy.
     """
 
     measure: str
@@ -134,6 +140,7 @@ class Clause:
     share_of: str | None = None
     at_least: bool = False
     warns: bool = False
+    control: bool = False
 
     def __str__(self) -> str:
         """The clause in words."""
@@ -212,4 +219,8 @@ def clauses(
     for check, consequence in (("one_way", policy.one_way), ("two_way", policy.two_way)):
         found += [Clause(f"{check}_flags", target, 0, warns=consequence == "warn") for target in targets]
     found += [Clause("key_overlap", key, policy.key_overlap, at_least=True) for key in keys]
+    found += [Clause("copy_repU", None, 1, share_of="copy_UiO", at_least=True, control=True)]
+    for target in targets:
+        found.append(Clause("copy_DiSCO", target, 1, share_of="copy_Dorig", at_least=True, control=True))
+        found.append(Clause("permuted_deviation", target, STANDARD_ERRORS, control=True))
     return tuple(found)

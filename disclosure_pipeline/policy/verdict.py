@@ -57,7 +57,8 @@ def hold(
     if value is None or limit is None or not math.isfinite(limit):
         return Judgement(clause, None, None, "undetermined")
     kept = value >= limit if clause.at_least else value <= limit
-    return Judgement(clause, value, limit, "kept" if kept else "exceeded")
+    broken: Outcome = "undetermined" if clause.control else "exceeded"
+    return Judgement(clause, value, limit, "kept" if kept else broken)
 
 
 def _over(figures: Sequence[float], clause: Clause, syntheses: int) -> float | None:
@@ -70,7 +71,12 @@ def _over(figures: Sequence[float], clause: Clause, syntheses: int) -> float | N
 
 
 def decide(judgements: Sequence[Judgement]) -> Decision:
-    """`approved` only where every clause is kept; one that warns may be exceeded, but must be determined."""
+    """`approved` only where every clause is kept; one that warns may be exceeded, but must be determined.
+
+    Where a control is not kept no figure can be trusted, neither for an approval nor for a refusal.
+    """
+    if any(judgement.clause.control and judgement.outcome != "kept" for judgement in judgements):
+        return "undetermined"
     binding = [judgement for judgement in judgements if not judgement.clause.warns]
     if any(judgement.outcome == "exceeded" for judgement in binding):
         return "refused"

@@ -1,0 +1,144 @@
+"""The controls of a run: kept by a sound engine on any table, missed by one that can no longer see a leak."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+import disclosure_pipeline as dp
+from disclosure_pipeline import controls as controls_module
+from disclosure_pipeline.controls import controls
+from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.demo.syntheses import synthesise
+from disclosure_pipeline.measures.attribute import disclosure_tables
+from disclosure_pipeline.measures.identity import identity
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.policy import STANDARD_ERRORS
+from disclosure_pipeline.policy.verdict import Judgement, decide, judge
+from disclosure_pipeline.tables.alignment import Grouping, Tables, check_tables
+
+SHIPPED = Path(dp.__file__).parent / "defs" / "survey" / "defs.yaml"
+
+
+@pytest.fixture(scope="module")
+def gate() -> Gate:
+    return Gate.model_validate(yaml.safe_load(SHIPPED.read_text())["attributes"])
+
+
+@pytest.fixture(scope="module")
+def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
+    ground_truth = population(2000)
+    return ground_truth, synthesise(ground_truth)
+
+
+def verdict(gate: Gate, tables: tuple[pd.DataFrame, pd.DataFrame]) -> tuple[str, list[Judgement]]:
+    judgements = judge(gate.clauses(), gate.measure(tables[0], [tables[1]]))
+    return decide(judgements), [j for j in judgements if j.clause.control and j.outcome != "kept"]
+
+
+def checked(ground_truth: pd.DataFrame, synthetic: pd.DataFrame) -> Tables:
+    return check_tables(ground_truth, synthetic, ["k", "l"], ["t"], Grouping({}, {}, "pooled"))
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 60),
+    st.integers(1, 60),
+    st.sampled_from([1, 2, 5, 20]),
+    st.sampled_from([1, 2, 6]),
+    st.floats(0.5, 0.999),
+)
+def test_a_sound_engine_keeps_the_controls_on_any_table(
+    seed: int, N_d: int, N_s: int, key_levels: int, target_levels: int, common: float
+) -> None:
+    rng = np.random.default_rng(seed)
+
+    def random_table(records: int) -> pd.DataFrame:
+        rare = rng.integers(0, target_levels, records)
+        return pd.DataFrame(
+            {
+                "k": rng.integers(0, key_levels, records),
+                "l": rng.integers(0, 3, records),
+                "t": np.where(rng.random(records) < common, 0, rare),
+            }
+        )
+
+    of_identity, of_attribute = controls(checked(random_table(N_d), random_table(N_s)), seed=seed)
+    assert (of_identity["copy_repU"] == of_identity["copy_UiO"]).all()
+    assert (of_attribute["copy_DiSCO"] == of_attribute["copy_Dorig"]).all()
+    assert (of_attribute["permuted_deviation"] <= STANDARD_ERRORS).all()
+
+
+def test_the_copy_shows_the_figures_of_gt_itself(
+    gate: Gate, tables: tuple[pd.DataFrame, pd.DataFrame]
+) -> None:
+    result = gate.measure(tables[0], [tables[1], tables[1]])
+    of_itself = gate.measure(tables[0], [tables[0]])
+    assert result.frame("control_identity")["copy_UiO"].tolist() == [of_itself.identity["UiO"].iloc[0]] * 2
+    assert result.frame("control_attribute").index.equals(result.attribute.index)
+    found = result.frame("control_attribute").reset_index()
+    health = found[(found["target"] == "health") & (found["synthesis"] == 2)].iloc[0]
+    own = of_itself.attribute["DiSCO"].xs("health", level="target").iloc[0]
+    assert health["copy_DiSCO"] == own > 0
+    chance = result.attribute["DiSCO_chance"].xs("health", level="target")
+    assert health["permuted_chance"] == chance.iloc[1]
+
+
+def test_a_large_ground_truth_is_sampled_with_a_seed_and_the_synthesis_never(
+    tables: tuple[pd.DataFrame, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controls_module, "LARGEST_GROUND_TRUTH", 300)
+    both = check_tables(*tables, ["sex", "age"], ["health"], Grouping({}, {}, "pooled"))
+    first, again, other = (controls(both, seed)[1] for seed in (1, 1, 2))
+    pd.testing.assert_frame_equal(first, again)
+    assert first["copy_Dorig"].iloc[0] != other["copy_Dorig"].iloc[0]
+
+
+def blind_to_uniques(d_q: Any, s_q: Any, in_SD: Any, N_d: int, N_s: int) -> Any:
+    return replace(identity(d_q, s_q, in_SD, N_d, N_s), repU=0.0)
+
+
+def blind_to_disclosure(f: Any) -> Any:
+    found = disclosure_tables(f)
+    return replace(found, DiSCO=found.DiSCO.without(f.d == 1))
+
+
+def credulous(f: Any) -> Any:
+    found = disclosure_tables(f)
+    return replace(found, DiSCO=found.iS)
+
+
+@pytest.mark.parametrize(
+    ("name", "broken", "missed"),
+    [
+        ("identity", blind_to_uniques, {"copy_repU"}),
+        ("disclosure_tables", blind_to_disclosure, {"copy_DiSCO"}),
+        ("disclosure_tables", credulous, {"permuted_deviation"}),
+    ],
+)
+def test_an_engine_that_is_broken_determines_nothing(
+    gate: Gate,
+    tables: tuple[pd.DataFrame, pd.DataFrame],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    broken: Callable[..., Any],
+    missed: set[str],
+) -> None:
+    generous = gate.model_validate(gate.model_dump() | {"policy": {"repU": 100, "DiSCO": 100}})
+    assert verdict(generous, tables) == ("approved", [])
+    monkeypatch.setattr(f"disclosure_pipeline.evaluation.{name}", broken)
+    decision, controls_missed = verdict(generous, tables)
+    assert decision == "undetermined"
+    assert missed <= {judgement.clause.measure for judgement in controls_missed}
+    assert all(judgement.outcome == "undetermined" for judgement in controls_missed)
+    strict = gate.model_validate(gate.model_dump() | {"policy": {"repU": 0, "DiSCO": 0}})
+    assert verdict(strict, tables)[0] == "undetermined"
