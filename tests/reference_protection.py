@@ -1,0 +1,144 @@
+"""Disclosure protection, record by record in plain Python: slow, obvious, and exact.
+
+Every GT record is compared with every SD record, key by key. Shares are fractions and become floats at the
+very end. A missing value is None and a level like any other.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+Value = str | int | float | bool | None
+Record = Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Protection:
+    """The figures of the library's result, by the same names."""
+
+    scored: int
+    distances: tuple[int, ...]
+    cap_protection: float
+    baseline_protection: float
+    score: float
+    majority_protection: float
+    majority_score: float
+    proportional_protection: float
+    proportional_score: float
+
+
+def protection(
+    ground_truth: Sequence[Record],
+    synthetic: Sequence[Record],
+    keys: Sequence[str],
+    sensitive: Sequence[str],
+    method: str,
+    continuous: Sequence[str] = (),
+    bins: int = 10,
+) -> Protection:
+    """All figures."""
+    gt, sd = binned(ground_truth, synthetic, continuous, bins)
+    right_guesses: list[Fraction] = []
+    distances = [0] * (len(keys) + 1 if method == "generalized_cap" else 1)
+    for record in gt:
+        found, distance = looked_up(record, sd, keys, method)
+        if found:
+            distances[distance] += 1
+            right = [other for other in found if all(other[name] == record[name] for name in sensitive)]
+            right_guesses.append(Fraction(len(right), len(found)))
+        elif method == "zero_cap":
+            right_guesses.append(Fraction(0))
+    cap = 1 - sum(right_guesses, Fraction(0)) / len(right_guesses) if right_guesses else None
+
+    levels = [len({record[name] for record in gt}) for name in sensitive]
+    combinations = Counter(tuple(record[name] for name in sensitive) for record in gt)
+    shares = [Fraction(count, len(gt)) for count in combinations.values()]
+    uniform = 1 - Fraction(1, math.prod(levels))
+    majority = 1 - max(shares)
+    proportional = 1 - sum((share * share for share in shares), Fraction(0))
+    return Protection(
+        scored=len(right_guesses),
+        distances=tuple(distances),
+        cap_protection=rounded(cap),
+        baseline_protection=rounded(uniform),
+        score=score(cap, uniform),
+        majority_protection=rounded(majority),
+        majority_score=score(cap, majority),
+        proportional_protection=rounded(proportional),
+        proportional_score=score(cap, proportional),
+    )
+
+
+def looked_up(
+    record: Record, sd: Sequence[Record], keys: Sequence[str], method: str
+) -> tuple[list[Record], int]:
+    """The SD records that the intruder guesses from, and the number of keys in which they differ."""
+    different = [sum(record[key] != other[key] for key in keys) for other in sd]
+    smallest = min(different) if method == "generalized_cap" else 0
+    return [other for other, n in zip(sd, different, strict=True) if n == smallest], smallest
+
+
+def rounded(share: Fraction | None) -> float:
+    """A share as a float; not a number where there is none."""
+    return math.nan if share is None else float(share)
+
+
+def score(cap: Fraction | None, baseline: Fraction) -> float:
+    """The quotient of two shares, each as the float that is reported, and at most 1."""
+    if cap is None or baseline == 0:
+        return math.nan
+    return min(float(cap) / float(baseline), 1.0)
+
+
+def binned(
+    gt: Sequence[Record], sd: Sequence[Record], continuous: Sequence[str], bins: int
+) -> tuple[list[Record], list[Record]]:
+    """Both tables with the number of its bin in place of every continuous value."""
+    of_column = {
+        name: edges([record[name] for record in gt], [record[name] for record in sd], bins)
+        for name in continuous
+    }
+
+    def with_bins(record: Record) -> Record:
+        return {
+            name: bin_of(value, of_column[name]) if name in of_column else value
+            for name, value in record.items()
+        }
+
+    return [with_bins(record) for record in gt], [with_bins(record) for record in sd]
+
+
+def edges(gt: Sequence[Value], sd: Sequence[Value], bins: int) -> list[Fraction] | list[float]:
+    """The edges between the bins over GT's range.
+
+    Fractions where both tables hold whole numbers only, else the floats of numpy.linspace.
+    """
+    numbers = [number(value) for value in gt if value is not None]
+    if all(
+        isinstance(value, int) for value in numbers + [number(value) for value in sd if value is not None]
+    ):
+        low, high = Fraction(min(numbers)), Fraction(max(numbers))
+        if low == high:
+            aside = abs(low) / 1000 or Fraction(1, 1000)
+            low, high = low - aside, high + aside
+        return [low + (high - low) * k / bins for k in range(1, bins)]
+    low_float, high_float = float(min(numbers)), float(max(numbers))
+    if low_float == high_float:
+        aside_float = 0.001 * abs(low_float) or 0.001
+        low_float, high_float = low_float - aside_float, high_float + aside_float
+    step = (high_float - low_float) / bins
+    return [k * step + low_float for k in range(1, bins)]
+
+
+def bin_of(value: Value, between: list[Fraction] | list[float]) -> int | None:
+    """The number of edges below a value: bins are closed on the right. Missing stays missing."""
+    return None if value is None else sum(1 for edge in between if edge < number(value))
+
+
+def number(value: Value) -> int | float:
+    """A value that is known to be a number; whole ones as integers."""
+    assert value is not None
+    assert not isinstance(value, str)
+    return int(value) if float(value).is_integer() else value
