@@ -130,7 +130,7 @@ def _synthetic(graph: Graph) -> dg.AssetsDefinition:
     key = graph.key("synthetic")
     overlap = [clause for clause in gate.clauses() if clause.measure == "key_overlap"]
 
-    @dg.asset(
+    settings: dict[str, Any] = dict(
         key=key,
         partitions_def=graph.candidates,
         metadata={"dagster/column_schema": shown.dictionary_schema(gate)},
@@ -146,9 +146,8 @@ def _synthetic(graph: Graph) -> dg.AssetsDefinition:
             "What arrived, copied once into the store; everything later reads that copy.", {"pandera"}
         ),
     )
-    @guarded
-    def synthetic(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        found = approval.receive(folders_of(gate), context.partition_key)
+
+    def received(found: approval.Arrival) -> dg.MaterializeResult:
         shares = [judgement.value for judgement in found.overlaps if judgement.value is not None]
         return dg.MaterializeResult(
             metadata={
@@ -172,7 +171,23 @@ def _synthetic(graph: Graph) -> dg.AssetsDefinition:
             ],
         )
 
-    return synthetic
+    if gate.synthesis_asset is None:
+
+        @dg.asset(**settings)
+        @guarded
+        def synthetic(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+            return received(approval.receive(folders_of(gate), context.partition_key))
+
+        return synthetic
+
+    @dg.asset(**settings, ins={"made": dg.AssetIn(key=dg.AssetKey.from_user_string(gate.synthesis_asset))})
+    @guarded
+    def synthetic_of_asset(context: dg.AssetExecutionContext, made: Any) -> dg.MaterializeResult:
+        folders = folders_of(gate)
+        delivered = approval.deliver(folders, context.partition_key, made)
+        return received(approval.receive(folders, context.partition_key, delivered))
+
+    return synthetic_of_asset
 
 
 def _kept(judgement: Judgement) -> bool:

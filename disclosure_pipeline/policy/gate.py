@@ -25,7 +25,9 @@ Thresholds = Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2)]
 
 # What decides nothing: where files lie, and what people are told.
 _NOT_DECIDING: dict[str, Any] = {
-    **dict.fromkeys(("description", "owners", "ground_truth", "incoming", "store", "releases"), True),
+    **dict.fromkeys(
+        ("description", "owners", "ground_truth", "incoming", "synthesis_asset", "store", "releases"), True
+    ),
     "columns": {"__all__": {"description"}},
 }
 
@@ -80,6 +82,14 @@ class Gate(BaseModel):
         str,
         Field(description="Folder with a folder for each candidate, complete once it holds a file _SUCCESS"),
     ]
+    synthesis_asset: Annotated[
+        str | None,
+        Field(
+            description="Key of a Dagster asset that makes the candidates, such as models/survey: its value "
+            "is a DataFrame or a list of them, its partitions are those of the gate. Instead of incoming",
+            pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*$",
+        ),
+    ] = None
     store: Annotated[str, Field(description="Folder for snapshots, figures and dossiers")]
     releases: Annotated[str, Field(description="Folder that approved candidates are published in")]
     columns: Annotated[Mapping[str, Column], Field(description="The data dictionary")]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -22,6 +23,7 @@ from disclosure_pipeline.policy.verdict import Judgement, hold, judge
 from disclosure_pipeline.release.files import StoreError, read_json, sha256_of, write_json, write_whole
 from disclosure_pipeline.release.publishing import publish
 from disclosure_pipeline.release.store import (
+    MARKER,
     Snapshot,
     Store,
     StoredFile,
@@ -125,10 +127,28 @@ def _read_synthesis(folders: GateFolders, file: StoredFile) -> pd.DataFrame:
     return read_table(folders.store.stored(file), gate.columns, table, gate.measured, only_known=True)
 
 
-def receive(folders: GateFolders, candidate: str) -> Arrival:
-    """Take the snapshot of a candidate, check its contract and how much of each key it shares with GT."""
+def deliver(folders: GateFolders, candidate: str, made: Any) -> Path:
+    """Put tables that were made in memory (one DataFrame, or a list of them) where `receive` takes them."""
     checked_name(candidate, "candidate")
-    snapshot = take_snapshot(folders.incoming / candidate, candidate, folders.store, FORMATS)
+    tables = [made] if isinstance(made, pd.DataFrame) else made
+    if not isinstance(tables, list | tuple) or not all(isinstance(table, pd.DataFrame) for table in tables):
+        raise StoreError("The asset that makes the syntheses must give a pandas DataFrame or a list of them.")
+    folder = folders.store.root / "delivered" / candidate
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for number, table in enumerate(tables, start=1):
+        table.to_parquet(folder / f"synthesis_{number:04}.parquet", index=False)
+    (folder / MARKER).touch()
+    return folder
+
+
+def receive(folders: GateFolders, candidate: str, folder: Path | None = None) -> Arrival:
+    """Take the snapshot of a candidate, check its contract and how much of each key it shares with GT.
+
+    It is taken from the incoming folder of that name, or from `folder`.
+    """
+    checked_name(candidate, "candidate")
+    snapshot = take_snapshot(folder or folders.incoming / candidate, candidate, folders.store, FORMATS)
     tables: list[pd.DataFrame] = []
     violations: list[Violation] = []
     for file in snapshot.files:

@@ -1,0 +1,82 @@
+"""A synthesis that is made in the same Dagster feeds the gate without touching the incoming folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import gates
+import pandas as pd
+import pytest
+from gates import GATE, Home
+
+from disclosure_pipeline.orchestration.assets import Graph
+
+MADE = dg.AssetKey(["models", "synthesis"])
+
+
+@pytest.fixture
+def component() -> Any:
+    return gates.resolve(gates.definition(synthesis_asset="models/synthesis"))
+
+
+def run(component: Any, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Home, Any]:
+    """Materialise the synthesis and everything of the gate that follows from it."""
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    candidates = Graph(component.gate).candidates
+
+    @dg.asset(key=MADE, partitions_def=candidates)
+    def synthesis() -> Any:
+        return made
+
+    defs = dg.Definitions.merge(
+        gates.load(gates.definition(synthesis_asset="models/synthesis")), dg.Definitions([synthesis])
+    )
+    instance = dg.DagsterInstance.ephemeral(tempdir=str(tmp_path / "instance"))
+    home = Home(tmp_path, defs, instance)
+    home.write_ground_truth(gates.ground_truth())
+    assert home.run_ground_truth().success
+    instance.add_dynamic_partitions(str(candidates.name), ["c1"])
+    with gates.quiet():
+        ran = dg.materialize(
+            list(defs.resolve_asset_graph().assets_defs),
+            selection=dg.AssetSelection.assets(MADE).downstream(),
+            partition_key="c1",
+            instance=instance,
+            raise_on_error=False,
+        )
+    return home, ran
+
+
+def test_an_honest_synthesis_is_released(
+    component: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syntheses = [gates.honest(1), gates.honest(2)]
+    home, ran = run(component, syntheses, tmp_path, monkeypatch)
+    assert ran.success
+    published = sorted(path.name for path in home.published("c1").glob("*.parquet"))
+    assert published == ["synthesis_0001.parquet", "synthesis_0002.parquet"]
+    second = pd.read_parquet(home.published("c1") / published[1])
+    pd.testing.assert_frame_equal(second, syntheses[1])
+    assert not (tmp_path / "incoming").exists()
+
+
+def test_a_copy_is_refused(component: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = gates.ground_truth()
+    home, ran = run(component, copy[list(component.gate.columns)], tmp_path, monkeypatch)
+    assert not ran.success
+    found = gates.read_json(home.record("c1", "dossier.json"))
+    assert found["decision"] == "refused"
+    assert found["figures"]["identity"][0]["repU"] == found["figures"]["identity"][0]["UiO"]
+    assert home.nothing_published()
+
+
+@pytest.mark.parametrize("made", [None, "a,b", [1], {"a": [1]}])
+def test_anything_but_tables_is_refused(
+    made: Any, component: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, ran = run(component, made, tmp_path, monkeypatch)
+    assert not ran.success
+    assert "DataFrame" in gates.failures(ran)[f"{GATE}__synthetic"]
+    assert home.nothing_published()
