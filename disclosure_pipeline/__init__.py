@@ -16,6 +16,7 @@ from disclosure_pipeline.evaluation import (
 from disclosure_pipeline.exclusions import Exclusions, Pair
 from disclosure_pipeline.individual import individual_attribution, weap
 from disclosure_pipeline.plots import plot_cap_distributions, plot_individual_cap
+from disclosure_pipeline.prediction import PredictionRisk, prediction_risk
 from disclosure_pipeline.protection import (
     DisclosureProtection,
     DisclosureProtectionEstimate,
@@ -38,6 +39,7 @@ __all__ = [
     "Exclusions",
     "InputError",
     "Pair",
+    "PredictionRisk",
     "ReplicatedUniques",
     "disclosure",
     "disclosure_protection",
@@ -46,6 +48,7 @@ __all__ = [
     "key_overlap",
     "plot_cap_distributions",
     "plot_individual_cap",
+    "prediction_risk",
     "remove_uniques",
     "replicated_uniques",
     "weap",

@@ -37,7 +37,10 @@ def demo(records: int, seed: int, home: Path) -> None:
 
     home = home.resolve()
     home.mkdir(parents=True, exist_ok=True)
-    verdicts = run_demo(home, records, seed)
+    try:
+        verdicts = run_demo(home, records, seed)
+    except DisclosurePipelineError as error:
+        raise click.ClickException(str(error)) from None
     click.echo(f"\n{'candidate':<20} {'verdict':<13} {'repU':>7}  clauses not kept")
     for verdict in verdicts:
         against = ", ".join(verdict.against) or "-"
@@ -75,7 +78,7 @@ def measure(
     """Print what one or more SYNTHETIC tables (CSV, Parquet) disclose of the GROUND_TRUTH."""
     from disclosure_pipeline.evaluation import disclosure
 
-    numbers = {column: int(number) for column, number in map(_pair, groups)}
+    numbers = dict(map(_whole, groups))
     codes = _grouped(special)
     numeric = {*numbers, *codes}
     try:
@@ -100,7 +103,7 @@ def measure(
 
 
 def _read(path: Path, table: str, numeric: set[str]) -> pd.DataFrame:
-    """A file whose columns are all categories, as they are written, but for those that are asked as numbers."""
+    """A file whose columns are categories, as they are written, but for those that are asked as numbers."""
     from disclosure_pipeline.tables.contract import ContractError, canonical, violations
     from disclosure_pipeline.tables.dictionary import Column
     from disclosure_pipeline.tables.sources import read_raw
@@ -113,12 +116,70 @@ def _read(path: Path, table: str, numeric: set[str]) -> pd.DataFrame:
     return canonical(raw, dictionary, table)
 
 
+@main.group()
+def dictionary() -> None:
+    """Write a data dictionary, and check the file of a gate in an editor."""
+
+
+@dictionary.command("draft")
+@click.argument("table", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--synthetic/--confidential", "synthetic", default=None, help="What the table is: one of them is needed."
+)
+@click.option(
+    "--smallest-count",
+    default=10,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Levels that fewer records have are not written.",
+)
+def draft_dictionary(table: Path, synthetic: bool | None, smallest_count: int) -> None:
+    """Print a first data dictionary of TABLE, to be completed by hand.
+
+    No smallest or largest value and no rare level is written. All the same it tells of the table: it is
+    made from a confidential one only if you say so.
+    """
+    from disclosure_pipeline.tables.draft import SMALLEST_COUNT, draft
+    from disclosure_pipeline.tables.sources import read_raw
+
+    if synthetic is None:
+        raise click.UsageError(
+            "Say what the table is: --synthetic, or --confidential if it is the ground truth and a draft is "
+            "to be made from it all the same."
+        )
+    if not synthetic and smallest_count < SMALLEST_COUNT:
+        raise click.UsageError(
+            f"--smallest-count must be at least {SMALLEST_COUNT} for a confidential table."
+        )
+    try:
+        click.echo(draft(read_raw(table, "the table"), smallest_count).to_yaml(), nl=False)
+    except DisclosurePipelineError as error:
+        raise click.ClickException(str(error)) from None
+
+
+@dictionary.command("schema")
+def dictionary_schema() -> None:
+    """Print the JSON schema of a gate's file: editors complete and check the file by it."""
+    import json
+
+    from disclosure_pipeline.policy.schema import file_schema
+
+    click.echo(json.dumps(file_schema(), indent=2, ensure_ascii=False))
+
+
 def _pair(text: str) -> tuple[str, float]:
     column, _, number = text.partition("=")
     try:
         return column, float(number)
     except ValueError:
         raise click.UsageError(f"{text!r}: expected COLUMN=NUMBER, such as income=20.") from None
+
+
+def _whole(text: str) -> tuple[str, int]:
+    column, number = _pair(text)
+    if not number.is_integer():
+        raise click.UsageError(f"{text!r}: expected COLUMN=NUMBER, a whole number such as income=20.")
+    return column, int(number)
 
 
 def _grouped(special: tuple[str, ...]) -> dict[str, list[float]]:

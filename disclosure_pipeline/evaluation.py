@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline import comparison
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.exclusions import Exclusions, check_exclusions, code_exclusions
 from disclosure_pipeline.measures.attribute import DisclosureTables, attribute, disclosure_tables
@@ -19,7 +20,7 @@ from disclosure_pipeline.measures.exact import Mask, percent
 from disclosure_pipeline.measures.exclusions import STEPS, CodedExclusions, exclude, nothing_excluded
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.identity import Identity, identity
-from disclosure_pipeline.measures.overlap import Overlap, overlap
+from disclosure_pipeline.measures.overlap import Overlap
 from disclosure_pipeline.measures.uniques import unique_records
 from disclosure_pipeline.result import Disclosure
 from disclosure_pipeline.tables.alignment import Grouping, Tables, check_tables
@@ -97,9 +98,15 @@ def evaluate(
     rows = _Rows.empty()
     for synthesis in range(1, len(tables.frames)):
         rows.identity[(synthesis,)] = asdict(_identity_of_all(coded, synthesis))
-    rows.key_overlap.update(_overlaps(key_columns))
+    for key in key_columns:
+        rows.key_overlap.update(comparison.column_overlap(key))
+    rows.key_overlap.update(comparison.whole_key_overlap(coded))
+    rows.warnings.extend(comparison.warnings(tables, key_columns, rows.key_overlap))
     for name in tables.targets:
         target = tables.coded(name)
+        shared = comparison.column_overlap(target)
+        rows.target_overlap.update(shared)
+        rows.warnings.extend(comparison.low_overlap(target, shared, tables.names))
         wanted = code_exclusions(exclusions, target, key_columns)
         cells = frequency_tables(coded, target.codes, target.size)
         for synthesis, f in enumerate(cells, start=1):
@@ -121,25 +128,19 @@ class _Rows:
     identity_after_exclusions: dict[tuple[Any, ...], dict[str, Any]]
     excluded: dict[tuple[Any, ...], dict[str, Any]]
     key_overlap: dict[tuple[Any, ...], dict[str, Any]]
+    target_overlap: dict[tuple[Any, ...], dict[str, Any]]
     one_way: list[dict[str, Any]]
     two_way: list[dict[str, Any]]
+    warnings: list[str]
 
     @classmethod
     def empty(cls) -> _Rows:
-        return cls({}, {}, {}, {}, {}, {}, [], [])
+        return cls({}, {}, {}, {}, {}, {}, {}, [], [], [])
 
 
 def _identity_of_all(keys: Keys, synthesis: int) -> Identity:
     d_q, s_q = keys.counts[0], keys.counts[synthesis]
     return identity(d_q, s_q, s_q > 0, len(keys.q[0]), len(keys.q[synthesis]))
-
-
-def _overlaps(keys: Sequence[CodedColumn]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    return {
-        (key.name, synthesis): asdict(overlap(key.codes[0], codes, key.size))
-        for key in keys
-        for synthesis, codes in enumerate(key.codes[1:], start=1)
-    }
 
 
 def key_overlap(
@@ -151,7 +152,7 @@ def key_overlap(
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
 ) -> pd.DataFrame:
-    """How much of each key's values the tables share: the frame `key_overlap` of `disclosure()`, alone.
+    """What the tables share of each key and of the whole key: `key_overlap` of `disclosure()`, alone.
 
     Tables that share few values cannot be compared: every risk would read near 0. Errors as there.
     """
@@ -159,7 +160,11 @@ def key_overlap(
         ground_truth, synthetic, keys, (), Grouping(groups or {}, special_values or {}, edges)
     )
     columns = [tables.coded(key) for key in tables.keys]
-    return _frame(_overlaps(columns), ["key", "synthesis"], _names(Overlap))
+    whole = combine_keys([column.codes for column in columns], [column.size for column in columns])
+    rows = comparison.whole_key_overlap(whole)
+    for column in columns:
+        rows |= comparison.column_overlap(column)
+    return _frame(rows, ["key", "synthesis"], _names(Overlap))
 
 
 def bins(
@@ -242,6 +247,8 @@ def _result(rows: _Rows, tables: Tables) -> Disclosure:
         two_way=pd.DataFrame(rows.two_way, columns=["target", "synthesis", *_names(TwoWay)]),
         excluded=_frame(rows.excluded, [*per_target, "table"], [*STEPS, "remaining"]),
         key_overlap=_frame(rows.key_overlap, ["key", "synthesis"], _names(Overlap)),
+        target_overlap=_frame(rows.target_overlap, per_target, _names(Overlap)),
+        warnings=tuple(rows.warnings),
     )
 
 

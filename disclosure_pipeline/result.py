@@ -22,8 +22,10 @@ class Disclosure:
     `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
     `excluded`: index (target, synthesis, table); records that each step took out, and what remains.
     `key_overlap`: index (key, synthesis); GT_in_SD, SD_in_GT: percent of GT (SD) records whose value of the
-    key occurs in the other table. `further`: frames of other families of measures that a gate adds, with
-    index (target, synthesis).
+    key occurs in the other table, missing values left out; the key "(whole key)" stands for all of them
+    combined. `target_overlap`: the same, index (target, synthesis). `warnings`: what makes the figures
+    doubtful, such as tables that are not coded alike. `further`: frames of other families of measures that
+    a gate adds, with index (target, synthesis).
     """
 
     keys: tuple[Any, ...]
@@ -39,6 +41,8 @@ class Disclosure:
     excluded: pd.DataFrame
     key_overlap: pd.DataFrame
     further: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    target_overlap: pd.DataFrame = field(default_factory=pd.DataFrame)
+    warnings: tuple[str, ...] = ()
 
     def frame(self, name: str) -> pd.DataFrame:
         """One of the frames by its name; an empty one where the family is not measured."""

@@ -12,6 +12,7 @@ import pandas as pd
 
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
+from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.release.files import read_json, write_whole
 from disclosure_pipeline.release.store import MARKER
 
@@ -37,6 +38,7 @@ def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
     """Make the example data under `home` and run the gate over both candidates in the instance there.
 
     It can be run again: the same data are made, and what is published is found and verified.
+    DisclosurePipelineError where a run ends before its verdict.
     """
     os.environ["DAGSTER_HOME"] = str(home)
     make_data(home / "demo", records, seed)
@@ -47,10 +49,12 @@ def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
 
     gate = defs()
     with dg.DagsterInstance.get() as instance:
-        run_job(gate, f"{GATE}_ground_truth", instance)
+        recorded = run_job(gate, f"{GATE}_ground_truth", instance)
+        _require(recorded, recorded.success)
         for candidate in (HONEST, LEAKY):
             instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
-            run_job(gate, f"{GATE}_gate", instance, candidate)
+            ran = run_job(gate, f"{GATE}_gate", instance, candidate)
+            _require(ran, _has_verdict(ran))
     return [verdict(home / "demo", candidate) for candidate in (HONEST, LEAKY)]
 
 
@@ -64,6 +68,18 @@ def run_job(
         raise_on_error=False,
         run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
     )
+
+
+def _has_verdict(ran: dg.ExecuteInProcessResult) -> bool:
+    """Whether a run made its dossier: one that lies there may be of an earlier run."""
+    made = [event.asset_key for event in ran.get_asset_materialization_events()]
+    return any(key is not None and key.path[-1] == "dossier" for key in made)
+
+
+def _require(ran: dg.ExecuteInProcessResult, reached: bool) -> None:
+    if not reached:
+        failed = ", ".join(sorted(ran.get_failed_step_keys()))
+        raise DisclosurePipelineError(f"The run failed in {failed}, before the verdict: see it with make ui.")
 
 
 def make_data(folder: Path, records: int, seed: int) -> None:

@@ -21,6 +21,7 @@ FRAMES = (
     "two_way",
     "excluded",
     "key_overlap",
+    "target_overlap",
     "control_identity",
     "control_attribute",
 )

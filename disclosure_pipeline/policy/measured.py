@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 import pandas as pd
 
+from disclosure_pipeline.comparison import WHOLE_KEY
 from disclosure_pipeline.measures.attribute import Attribute
 from disclosure_pipeline.measures.attribution import Attribution
 from disclosure_pipeline.measures.chance import Chance
@@ -87,12 +88,14 @@ _FLAGS = {"one_way_flags": "one_way", "two_way_flags": "two_way"}
 def values(result: Disclosure, measure: str, column: str | None) -> Sequence[float]:
     """The figure for each synthesis, in their order; empty where the result does not have it.
 
-    For key_overlap, the smaller of the two shares of that key.
+    For key_overlap and target_overlap, the smaller of the two shares of that column.
     """
     if measure in _FLAGS:
         return _flags(result, _FLAGS[measure], column)
     if measure == "key_overlap":
         return smallest_overlap(result.key_overlap, column)
+    if measure == "target_overlap":
+        return _smallest(result.target_overlap, "target", column)
     at = MEASURES.get(measure) or CONTROLS[measure]
     frame = result.frame(at.frame)
     if at.column not in frame.columns:
@@ -102,8 +105,17 @@ def values(result: Disclosure, measure: str, column: str | None) -> Sequence[flo
 
 
 def smallest_overlap(key_overlap: pd.DataFrame, key: str | None) -> Sequence[float]:
-    """The smaller of GT_in_SD and SD_in_GT of one key, for each synthesis; NaN where either is."""
-    rows = key_overlap[key_overlap.index.get_level_values("key") == key]
+    """The smaller of GT_in_SD and SD_in_GT of a key (None: of the whole key) for each synthesis.
+
+    NaN where either is.
+    """
+    return _smallest(key_overlap, "key", WHOLE_KEY if key is None else key)
+
+
+def _smallest(overlap: pd.DataFrame, level: str, column: str | None) -> Sequence[float]:
+    if level not in overlap.index.names:
+        return []
+    rows = overlap[overlap.index.get_level_values(level) == column]
     return [float(value) for value in rows.min(axis=1, skipna=False)]
 
 

@@ -85,6 +85,26 @@ class Policy(BaseModel):
             strict=True,
         ),
     ] = 50
+    whole_key_overlap: Annotated[
+        float,
+        Field(
+            description="The same of the combination of all keys. Lower it for keys by which nearly everyone "
+            "is unique",
+            ge=0,
+            le=100,
+            strict=True,
+        ),
+    ] = 1
+    target_overlap: Annotated[
+        float,
+        Field(
+            description="The same of each target, after grouping: where SD's values of a target are not "
+            "GT's, nothing can be disclosed by them, whatever they say",
+            ge=0,
+            le=100,
+            strict=True,
+        ),
+    ] = 50
     smallest_count: Annotated[
         int,
         Field(
@@ -127,10 +147,10 @@ class Policy(BaseModel):
 class Clause:
     """One condition on one figure: `measure` (of `column`) over the syntheses is at most `bound`.
 
-    `column` is a target, for key_overlap a key. With `share_of` the bound is that share of another
-    measure: GT's own risk. With `at_least` the figure must not be below the bound. `warns` marks a clause
-    that does not refuse, `control` one that tells whether the engine can be trusted: where it is not kept
-    nothing is determined. `name` is unique in a policy.
+    `column` is a target; for key_overlap a key, or None for all of them combined. With `share_of` the bound
+    is that share of another measure: GT's own risk. With `at_least` the figure must not be below the bound.
+    `warns` marks a clause that does not refuse, `control` one that tells whether the engine can be trusted:
+    where it is not kept nothing is determined. `name` is unique in a policy.
     """
 
     measure: str
@@ -219,6 +239,8 @@ def clauses(
     for check, consequence in (("one_way", policy.one_way), ("two_way", policy.two_way)):
         found += [Clause(f"{check}_flags", target, 0, warns=consequence == "warn") for target in targets]
     found += [Clause("key_overlap", key, policy.key_overlap, at_least=True) for key in keys]
+    found += [Clause("key_overlap", None, policy.whole_key_overlap, at_least=True)]
+    found += [Clause("target_overlap", target, policy.target_overlap, at_least=True) for target in targets]
     found += [Clause("copy_repU", None, 1, share_of="copy_UiO", at_least=True, control=True)]
     for target in targets:
         found.append(Clause("copy_DiSCO", target, 1, share_of="copy_Dorig", at_least=True, control=True))

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from disclosure_pipeline.release.files import StoreError, read_json, sha256_of, sync_folder, write_json
+from disclosure_pipeline.tables.files import suffix_of
 
 MARKER = "_SUCCESS"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -45,7 +46,7 @@ class Store:
 
     def stored(self, file: StoredFile) -> Path:
         """Where the bytes of a snapshot's file lie."""
-        return self.root / "objects" / f"{file.sha256}{Path(file.name).suffix}"
+        return self.root / "objects" / f"{file.sha256}{suffix_of(file.name) or ''}"
 
     def candidate(self, candidate: str) -> Path:
         """The folder of a candidate's records."""
@@ -88,7 +89,7 @@ def take_snapshot(folder: Path, candidate: str, store: Store, formats: Collectio
         raise StoreError(f"Candidate {candidate!r} holds no table.")
     for path in sources:
         checked_name(path.name, "file name")
-        if path.is_symlink() or not path.is_file() or path.suffix not in formats:
+        if path.is_symlink() or not path.is_file() or not path.name.endswith(tuple(formats)):
             raise StoreError(
                 f"Candidate {candidate!r} holds {path.name!r}, which is no plain file of a known format "
                 f"({', '.join(formats)}): remove it from the candidate's folder."

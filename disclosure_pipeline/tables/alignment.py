@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
@@ -15,6 +18,7 @@ from disclosure_pipeline.tables.levels import GROUND_TRUTH, CodedColumn, Kind, c
 
 _FEWEST_GROUPS = 2
 _WITH_ONE_SYNTHESIS = 2
+_COLUMNS = (pd.Series, pd.DataFrame, np.ndarray)
 _EDGE_RULES = ("pooled", "ground_truth", "equal_width")
 
 
@@ -90,6 +94,7 @@ def check_tables(
         kind = common_kind(column, [frame[column] for frame in frames], table_names(len(frames)))
         if grouping.grouped(column) and kind not in {Kind.NUMBER, Kind.EMPTY}:
             raise InputError(f"Column {column!r} holds {kind.value}: only numbers can be grouped.")
+        _check_finite(column, grouping, frames)
     return Tables(frames, key_names, target_names, grouping)
 
 
@@ -120,8 +125,10 @@ def _check_frames(
 
 
 def _check_keys(keys: Sequence[Any]) -> tuple[Any, ...]:
-    if isinstance(keys, str) or not isinstance(keys, Iterable):
+    if isinstance(keys, str):
         raise InputError(f"keys must be a list of column names, not {keys!r}: write [{keys!r}].")
+    if not isinstance(keys, Iterable) or isinstance(keys, _COLUMNS):
+        raise InputError(f"keys must be a list of column names, not {_told(keys)}.")
     names = tuple(keys)
     if not names:
         raise InputError("keys is empty: name at least one column that an intruder may know.")
@@ -137,6 +144,8 @@ def _check_targets(targets: Any, keys: tuple[Any, ...], shared: list[Any]) -> tu
         if not names:
             raise InputError("No column but the keys is in all tables: there is no target to measure.")
         return names
+    if isinstance(targets, _COLUMNS):
+        raise InputError(f"targets must be column names, not {_told(targets)}.")
     names = (targets,) if isinstance(targets, str) or not isinstance(targets, Iterable) else tuple(targets)
     twice = [name for i, name in enumerate(names) if name in names[:i]]
     if twice:
@@ -159,9 +168,10 @@ def _check_grouping(
     grouping: Grouping, keys: tuple[Any, ...], targets: tuple[Any, ...], frames: tuple[pd.DataFrame, ...]
 ) -> None:
     edges = grouping.edges
-    if not isinstance(edges, Mapping) and edges not in _EDGE_RULES:
+    if not isinstance(edges, Mapping) and not (isinstance(edges, str) and edges in _EDGE_RULES):
         raise InputError(
-            f"edges must be one of {_listed(_EDGE_RULES)} or a mapping from column to edges, not {edges!r}."
+            f"edges must be one of {_listed(_EDGE_RULES)} or a mapping from column to edges, "
+            f"not {_told(edges)}."
         )
     explicit = edges if isinstance(edges, Mapping) else {}
     for what, columns in (("groups", grouping.groups), ("edges", explicit)):
@@ -172,14 +182,40 @@ def _check_grouping(
     for column in grouping.special_values:
         _check_present(column, frames)
     for column, groups in grouping.groups.items():
-        if isinstance(groups, bool) or not isinstance(groups, int) or groups < _FEWEST_GROUPS:
-            raise InputError(f"groups of column {column!r} must be a whole number from 2 on, not {groups!r}.")
+        whole = isinstance(groups, Integral) and not isinstance(groups, bool)
+        if not whole or groups < _FEWEST_GROUPS:
+            raise InputError(
+                f"groups of column {column!r} must be a whole number from 2 on, not {_told(groups)}."
+            )
         if column in explicit:
             raise InputError(
                 f"Column {column!r} is in groups and in edges: give it a number of groups or explicit edges."
             )
     for column in explicit:
         explicit_edges(column, explicit[column])
+
+
+def _check_finite(column: Any, grouping: Grouping, frames: Sequence[pd.DataFrame]) -> None:
+    """Infinite values have no quantile and no width; as special values they are levels of their own."""
+    if column not in grouping.groups:
+        return
+    special = {float(value) for value in grouping.special_values.get(column, ())}
+    allowed = special & {math.inf, -math.inf}
+    for frame, name in zip(frames, table_names(len(frames)), strict=True):
+        series = frame[column]
+        levels = series.cat.categories if isinstance(series.dtype, pd.CategoricalDtype) else series
+        numbers = pd.to_numeric(pd.Series(levels).dropna(), errors="coerce").to_numpy(np.float64, na_value=0)
+        infinite = numbers[np.isinf(numbers)]
+        if not set(np.unique(infinite).tolist()) <= allowed:
+            raise InputError(
+                f"Column {column!r} of {name} holds infinite values and cannot be grouped: make them special "
+                "values."
+            )
+
+
+def _told(argument: Any) -> str:
+    """An argument as a message may show it: anything but text and numbers may hold values of a table."""
+    return repr(argument) if isinstance(argument, (str, int, float, Real)) else type(argument).__name__
 
 
 def _did_you_mean(name: Any, known: Iterable[Any]) -> str:

@@ -1,22 +1,38 @@
 """The contract of a table, checked with pandera: counts of violations, never a value.
 
-pandera's own errors hold raw values in their text, their failure cases and their pickle. They do not
-leave this module.
+pandera is given positions in the list of a column's levels, not the levels themselves: its errors, whose
+text, failure cases and pickle tell what they were given, hold no value. They do not leave this module all
+the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.tables.dictionary import Column, Dictionary, canonical_levels
-from disclosure_pipeline.tables.sources import read_raw
+from disclosure_pipeline.errors import DisclosurePipelineError, InputError
+from disclosure_pipeline.tables.canonical import Levels, Mask, mask, read_levels
+from disclosure_pipeline.tables.dictionary import Column, Dictionary
+from disclosure_pipeline.tables.encoding import Encoded, encode, smallest
+from disclosure_pipeline.tables.sources import Location, read_raw
+
+ALL_MISSING = "holds nothing but missing values"
+NOT_THERE = "the column is not in the table"
+NOT_DESCRIBED = "the column is not in the data dictionary"
+GT_IDENTIFIER = "holds identifiers of the ground truth"
+NO_HEADER = (
+    "no column of the data dictionary is in the table: is its first line the header, is the delimiter right?"
+)
+
+
+_SET_BY_PANDERA = ("PYARROW_IGNORE_TIMEZONE", "SPARK_LOCAL_IP")
 
 
 @dataclass(frozen=True)
@@ -44,114 +60,264 @@ class ContractError(InputError):
         return (ContractError, (self.violations,))
 
 
+@dataclass(frozen=True)
+class Change:
+    """What was done to bring values of a column into canonical form, and to how many records."""
+
+    table: str
+    column: str
+    rule: str
+    records: int
+
+
+@dataclass(frozen=True)
+class CanonicalTable:
+    """A table in canonical form, and the ledger of what was changed for it."""
+
+    frame: pd.DataFrame
+    ledger: tuple[Change, ...]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A column of a raw table: its codes, and its levels as the dictionary reads them."""
+
+    encoded: Encoded
+    levels: Levels
+
+
+def canonical_table(
+    raw: pd.DataFrame, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
+) -> CanonicalTable:
+    """Check a raw table and bring it into canonical form. ContractError where it breaks the contract.
+
+    Arguments and rules as in `violations`; the frame has the columns that the dictionary describes.
+    """
+    read = _read_columns(raw, dictionary)
+    found = _violations(raw, read, dictionary, table, needed, only_known)
+    if found:
+        raise ContractError(found)
+    return CanonicalTable(
+        pd.DataFrame({name: _canonical(column, dictionary[name]) for name, column in read.items()}),
+        tuple(change for name, column in read.items() for change in _changes(column, table, name)),
+    )
+
+
 def violations(
     raw: pd.DataFrame, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
 ) -> list[Violation]:
-    """What a raw table (`sources.read_raw`) breaks of the dictionary.
+    """What a raw table (`sources.read_raw`, or any data frame) breaks of the dictionary.
 
     Every needed column is there and holds a value at all; values are of the column's type, among its
     levels, within its range; with `only_known`, no column is there that the dictionary does not describe.
     Checks run whatever the environment says of pandera.
     """
-    import pandera.pandas as pa
-    from pandera.config import ValidationDepth, config_context
-
-    if not len(raw):
-        return [Violation(table, "(all)", "the table has no records", 0, 1.0)]
-    schema = pa.DataFrameSchema(
-        {
-            name: pa.Column(checks=_checks(column, pa), nullable=True, required=name in needed)
-            for name, column in dictionary.items()
-        },
-        strict=only_known,
-    )
-    try:
-        with config_context(validation_enabled=True, validation_depth=ValidationDepth.SCHEMA_AND_DATA):
-            schema.validate(raw, lazy=True)
-    except pa.errors.SchemaErrors as errors:
-        return [_violation(error, raw, table) for error in errors.schema_errors]
-    return []
-
-
-def _checks(column: Column, pa: Any) -> list[Any]:
-    """Rules on the categories; a record fails when its category does. Missing passes all but the last."""
-
-    def rule(name: str, passes: Any) -> Any:
-        def by_record(series: pd.Series[Any]) -> pd.Series[Any]:
-            values, missing, unreadable = canonical_levels(column, _categories(series))
-            passed = np.append(missing | passes(values, unreadable), True)
-            return pd.Series(passed[series.cat.codes.to_numpy()], index=series.index)
-
-        return pa.Check(by_record, name=name, ignore_na=False, n_failure_cases=1)
-
-    def never_missing(series: pd.Series[Any]) -> bool:
-        _, missing, _ = canonical_levels(column, _categories(series))
-        return not np.append(missing, True)[series.cat.codes.to_numpy()].all()
-
-    rules = [rule(f"is no {column.type}", lambda _, unreadable: ~unreadable)]
-    if column.levels is not None:
-        known = list(column.levels)
-        rules.append(rule("is none of the declared levels", lambda values, _: np.isin(values, known)))
-    if column.range is not None:
-        low, high = column.range
-        special = list(column.special_values)
-        rules.append(
-            rule(
-                "is outside the range",
-                lambda values, unreadable: (
-                    unreadable | ((values >= low) & (values <= high)) | np.isin(values, special)
-                ),
-            )
-        )
-    rules.append(pa.Check(never_missing, name="holds nothing but missing values"))
-    return rules
-
-
-def _violation(error: Any, raw: pd.DataFrame, table: str) -> Violation:
-    """What may be told of a pandera error: its column, its rule, and how many records break it."""
-    reason = error.reason_code.name
-    if reason in {"COLUMN_NOT_IN_DATAFRAME", "COLUMN_NOT_IN_SCHEMA"}:
-        absent = reason == "COLUMN_NOT_IN_DATAFRAME"
-        rule = "the column is not in the table" if absent else "the column is not in the data dictionary"
-        return Violation(table, str(error.failure_cases), rule, len(raw), 1.0)
-    failed = getattr(error.check_output, "to_numpy", None)
-    records = int((~failed()).sum()) if failed is not None else len(raw)
-    name = getattr(error.check, "name", None) or reason
-    return Violation(table, str(error.schema.name), name, records, records / len(raw))
+    return _violations(raw, _read_columns(raw, dictionary), dictionary, table, needed, only_known)
 
 
 def canonical(raw: pd.DataFrame, dictionary: Dictionary, table: str) -> pd.DataFrame:
-    """The raw table in canonical form, as categories; only the columns that the dictionary describes.
+    """The raw table in canonical form; only the columns that the dictionary describes.
 
     Call it on a table without violations: ContractError where a value cannot be read.
     """
-    columns = {}
-    for name, column in dictionary.items():
-        if name not in raw.columns:
-            continue
-        values, missing, unreadable = canonical_levels(column, _categories(raw[name]))
-        codes = raw[name].cat.codes.to_numpy()
-        if unreadable.any():
-            records = int(np.append(unreadable, False)[codes].sum())
-            rule = f"is no {column.type}"
-            raise ContractError([Violation(table, name, rule, records, records / len(raw))])
-        found, levels = pd.factorize(values[~missing])
-        position = np.full(len(values) + 1, -1)
-        position[:-1][~missing] = found
-        columns[name] = pd.Categorical.from_codes(position[codes], categories=pd.Index(levels))
-    return pd.DataFrame(columns)
+    read = _read_columns(raw, dictionary)
+    unreadable = [
+        _violation(table, name, rule, column.encoded.records(column.levels.unreadable), len(raw))
+        for name, column in read.items()
+        for rule in [f"is no {dictionary[name].type}"]
+        if column.encoded.records(column.levels.unreadable)
+    ]
+    if unreadable:
+        raise ContractError(unreadable)
+    return pd.DataFrame({name: _canonical(column, dictionary[name]) for name, column in read.items()})
+
+
+def read_canonical(
+    location: Location, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
+) -> CanonicalTable:
+    """A table read and brought into canonical form. ContractError where it breaks the contract.
+
+    Only columns that the dictionary describes are read, unless `only_known` forbids others. See `violations`.
+    """
+    raw = read_raw(location, table, None if only_known else dictionary)
+    return canonical_table(raw, dictionary, table, needed, only_known)
 
 
 def read_table(
-    path: Path, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
+    location: Location, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
 ) -> pd.DataFrame:
-    """A file as a table in canonical form. ContractError where it breaks the contract (see `violations`)."""
-    raw = read_raw(path, table, None if only_known else needed)
-    found = violations(raw, dictionary, table, needed, only_known)
-    if found:
-        raise ContractError(found)
-    return canonical(raw, dictionary, table)
+    """As `read_canonical`, without the ledger."""
+    return read_canonical(location, dictionary, table, needed, only_known).frame
 
 
-def _categories(series: pd.Series[Any]) -> Any:
-    return np.asarray(series.cat.categories.to_numpy(), dtype=object)
+def shared_identifiers(
+    ground_truth: pd.DataFrame, synthetic: pd.DataFrame, dictionary: Dictionary, table: str
+) -> list[Violation]:
+    """The text identifiers of GT that are in a synthetic table too, both in canonical form."""
+    found = []
+    for name, column in dictionary.items():
+        if column.type == "text identifier" and name in ground_truth and name in synthetic:
+            here, there = (encode(frame[name]) for frame in (synthetic, ground_truth))
+            known = pc.is_in(here.levels, value_set=there.levels.drop_null())
+            records = here.records(mask(known))
+            if records:
+                found.append(_violation(table, name, GT_IDENTIFIER, records, len(synthetic)))
+    return found
+
+
+def _read_columns(raw: pd.DataFrame, dictionary: Dictionary) -> dict[str, _Read]:
+    read = {}
+    for name, column in dictionary.items():
+        if name in raw.columns:
+            encoded = encode(raw[name])
+            read[name] = _Read(encoded, read_levels(column, encoded.levels))
+    return read
+
+
+def _violations(
+    raw: pd.DataFrame,
+    read: Mapping[str, _Read],
+    dictionary: Dictionary,
+    table: str,
+    needed: Collection[str],
+    only_known: bool,
+) -> list[Violation]:
+    if not len(raw):
+        return [Violation(table, "(all)", "the table has no records", 0, 1.0)]
+    if not read and len(dictionary):
+        # What stands where names should be may be a record: it is not told.
+        return [Violation(table, "(all)", NO_HEADER, len(raw), 1.0)]
+    rules = {name: _rules(dictionary[name], column.levels) for name, column in read.items()}
+    failed: dict[tuple[str, str], int] = {}
+    ran: set[tuple[str, str]] = set()
+    schema, positions = _schema(raw, read, dictionary, rules, needed, only_known, failed, ran)
+    found = [Violation(table, name, rule, len(raw), 1.0) for name, rule in _broken_columns(schema, positions)]
+    if ran != {(name, rule) for name, of_column in rules.items() for rule in of_column}:
+        raise DisclosurePipelineError(f"{table}: not every rule of the contract was checked.")
+    return found + [
+        _violation(table, name, rule, records, len(raw)) for (name, rule), records in failed.items()
+    ]
+
+
+def _violation(table: str, name: str, rule: str, records: int, of: int) -> Violation:
+    return Violation(table, name, rule, records, records / of)
+
+
+def _rules(column: Column, levels: Levels) -> dict[str, Mask]:
+    """Rule -> which levels, and last whether a missing value, break it."""
+    rules = {f"is no {column.type}": np.append(levels.unreadable, False)}
+    if column.levels is not None:
+        rules["is none of the declared levels"] = np.append(levels.unknown, False)
+    if column.range is not None:
+        rules["is outside the range"] = np.append(levels.outside, False)
+    return rules | {ALL_MISSING: np.append(levels.missing, True)}
+
+
+def _schema(
+    raw: pd.DataFrame,
+    read: Mapping[str, _Read],
+    dictionary: Dictionary,
+    rules: Mapping[str, Mapping[str, Mask]],
+    needed: Collection[str],
+    only_known: bool,
+    failed: dict[tuple[str, str], int],
+    ran: set[tuple[str, str]],
+) -> tuple[Any, pd.DataFrame]:
+    """The schema of a table, and the table as positions in lists of levels, for which it is meant."""
+    pandera = _pandera()
+    counts: dict[str, Any] = {}
+
+    def check(name: str, rule: str) -> Any:
+        breaks = rules[name][rule]
+        all_of_them = rule == ALL_MISSING
+
+        def passes(series: pd.Series[Any]) -> bool:
+            if name not in counts:  # once per column, whatever the number of its rules
+                counts[name] = Encoded(series.cat.codes.to_numpy(), read[name].encoded.levels).counts
+            records = int(counts[name][breaks].sum())
+            broken = records == len(series) if all_of_them else records > 0
+            ran.add((name, rule))
+            if broken:
+                failed[(name, rule)] = records
+            return not broken
+
+        return pandera.Check(passes, name=rule, ignore_na=False, n_failure_cases=1)
+
+    schema = pandera.DataFrameSchema(
+        {
+            name: pandera.Column(
+                checks=[check(name, rule) for rule in rules.get(name, ())],
+                nullable=True,
+                required=name in needed,
+            )
+            for name in dictionary
+        },
+        strict=only_known,
+    )
+    positions = {
+        name: pd.Categorical.from_codes(
+            read[name].encoded.codes, categories=pd.RangeIndex(len(read[name].encoded.levels))
+        )
+        if name in read
+        else np.zeros(len(raw), dtype=np.int8)
+        for name in raw.columns
+    }
+    return schema, pd.DataFrame(positions)
+
+
+def _pandera() -> Any:
+    """pandera, without what importing it does to the environment: see `encoding.arrow_array`."""
+    before = {name: os.environ.get(name) for name in _SET_BY_PANDERA}
+    import pandera.pandas as pandera
+
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+    return pandera
+
+
+def _broken_columns(schema: Any, positions: pd.DataFrame) -> list[tuple[str, str]]:
+    """Run the schema; the columns that are missing or too many. What a rule finds, it notes by itself."""
+    from pandera.config import ValidationDepth, config_context
+    from pandera.errors import SchemaErrors
+
+    told = {"COLUMN_NOT_IN_DATAFRAME": NOT_THERE, "COLUMN_NOT_IN_SCHEMA": NOT_DESCRIBED}
+    by_rule = {"CHECK_ERROR", "DATAFRAME_CHECK"}
+    try:
+        with config_context(validation_enabled=True, validation_depth=ValidationDepth.SCHEMA_AND_DATA):
+            schema.validate(positions, lazy=True)
+    except SchemaErrors as errors:
+        reasons = [(error.reason_code.name, str(error.failure_cases)) for error in errors.schema_errors]
+    else:
+        return []
+    return [(name, told.get(reason, reason)) for reason, name in reasons if reason not in by_rule]
+
+
+def _canonical(column: _Read, declared: Column) -> Any:
+    """The column's records in canonical form: categories, or plain text for identifiers."""
+    encoded = column.levels.values.dictionary_encode()
+    position = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    levels = encoded.dictionary
+    used = np.unique(position[column.encoded.counts[:-1] > 0])
+    used = used[used >= 0]
+    if declared.type == "ordered category" and declared.level_names is not None:
+        order = {name: i for i, name in enumerate(declared.level_names)}
+        kept = len(order)  # unknown levels that are kept come last
+        used = np.array(
+            sorted(used, key=lambda code: order.get(levels[int(code)].as_py(), kept)), dtype=np.int64
+        )
+    renumber = np.full(len(levels) + 1, -1)
+    renumber[used] = np.arange(len(used))
+    codes = np.append(renumber[position], -1).astype(smallest(len(used)))[column.encoded.codes]
+    if declared.type == "text identifier":  # nearly as many levels as records: they stay in Arrow
+        indices = pa.array(codes, mask=codes < 0)
+        return pd.arrays.ArrowExtensionArray(
+            pa.DictionaryArray.from_arrays(indices, levels.take(pa.array(used)))
+        )
+    categories = pd.Index(levels.take(pa.array(used)).to_pandas())
+    return pd.Categorical.from_codes(codes, categories, ordered=declared.type == "ordered category")
+
+
+def _changes(column: _Read, table: str, name: str) -> list[Change]:
+    counted = {rule: column.encoded.records(where) for rule, where in column.levels.changed.items()}
+    return [Change(table, name, rule, records) for rule, records in counted.items() if records]

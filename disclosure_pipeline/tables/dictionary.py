@@ -1,24 +1,65 @@
-"""The data dictionary: what each column holds, and how raw values become canonical ones."""
+"""The data dictionary: what each column holds, and how its values are written."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+import unicodedata
+import zoneinfo
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from disclosure_pipeline.tables.levels import level_label
 
-Values = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
+Type = Literal[
+    "category",
+    "ordered category",
+    "integer",
+    "number",
+    "boolean",
+    "date",
+    "datetime",
+    "text identifier",
+]
+NUMERIC: tuple[Type, ...] = ("integer", "number")
+DATES: tuple[Type, ...] = ("date", "datetime")
+CATEGORIES: tuple[Type, ...] = ("category", "ordered category")
 
-_INTEGER = r"[+-]?[0-9]{1,18}(\.0*)?"
-_NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
-_BOOLEANS = {"true": True, "false": False}
+TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
+
+
+def tidy(text: str) -> str:
+    """Text as it is compared: Unicode form NFC, without outer blanks."""
+    return unicodedata.normalize("NFC", text.strip())
+
+
+def _tidied(text: str) -> str:
+    if text != text.strip():
+        raise ValueError("it begins or ends with a blank, which no value does once it is read")
+    return tidy(text)
+
+
+Written = Annotated[str, AfterValidator(_tidied)]
+"""A value as it stands in a table: outer blanks never matter, nor does its Unicode form."""
+
+
+class Level(BaseModel):
+    """One level of a category."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    level: Annotated[Written, Field(description="The value that every spelling of it becomes", min_length=1)]
+    label: Annotated[str, Field(description="What it means, for a reader")] = ""
+    aliases: Annotated[tuple[Written, ...], Field(description="Other spellings of the same level")] = ()
+
+
+class MapTo(BaseModel):
+    """Every value that is none of the levels becomes this one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    map_to: Annotated[Written, Field(description="One of the levels")]
 
 
 class Column(BaseModel):
@@ -27,16 +68,32 @@ class Column(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: Annotated[
-        Literal["category", "integer", "number", "boolean", "date"],
-        Field(description="How values are read and compared; dates are written YYYY-MM-DD"),
+        Type,
+        Field(
+            description="How values are read and compared. A text identifier points at one record: it is "
+            "neither key nor target, and no value of it may be in both tables"
+        ),
     ]
     description: str = ""
+    unit: Annotated[str, Field(description="Of the numbers, such as EUR or years")] = ""
     levels: Annotated[
-        tuple[str, ...] | None, Field(description="Every level that a category may have", min_length=1)
+        tuple[Written | Level, ...] | None,
+        Field(
+            description="Every level that a category may have; of an ordered one, in their order",
+            min_length=1,
+        ),
     ] = None
+    unknown_levels: Annotated[
+        Literal["refuse", "keep"] | MapTo,
+        Field(description="What becomes of a value that is none of the levels"),
+    ] = "refuse"
     range: Annotated[
-        tuple[float, ...] | None,
-        Field(description="Smallest and largest number that may occur", min_length=2, max_length=2),
+        tuple[float, ...] | tuple[datetime.date, ...] | None,
+        Field(
+            description="Smallest and largest number, or first and last day, that may occur",
+            min_length=2,
+            max_length=2,
+        ),
     ] = None
     missing_codes: Annotated[
         tuple[str | int | float, ...], Field(description="Values that stand for a missing one")
@@ -50,89 +107,131 @@ class Column(BaseModel):
     groups: Annotated[
         int | None, Field(description="Number of groups that the numbers are put into", ge=2)
     ] = None
+    date_format: Annotated[
+        str | None,
+        Field(
+            description="How dates are written, such as %d.%m.%Y; without it ISO 8601: 2024-12-31, or "
+            "2024-12-31T23:59:59"
+        ),
+    ] = None
+    time_zone: Annotated[
+        str | None,
+        Field(
+            description="The zone of times that are written without an offset, such as Europe/Warsaw. "
+            "Without it no time may have an offset or a zone"
+        ),
+    ] = None
+    true_values: Annotated[
+        tuple[Written | int, ...], Field(description="Spellings of true, instead of true, True, TRUE")
+    ] = TRUE
+    false_values: Annotated[
+        tuple[Written | int, ...], Field(description="Spellings of false, instead of false, False, FALSE")
+    ] = FALSE
+
+    @property
+    def level_names(self) -> tuple[str, ...] | None:
+        """The levels without labels and aliases."""
+        return None if self.levels is None else tuple(level.level for level in self.described_levels)
+
+    @property
+    def described_levels(self) -> tuple[Level, ...]:
+        """The levels, each with its label and aliases; none where the levels are not declared."""
+        return tuple(level if isinstance(level, Level) else Level(level=level) for level in self.levels or ())
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Other spelling -> level."""
+        return {alias: level.level for level in self.described_levels for alias in level.aliases}
 
     @model_validator(mode="after")
     def _only_what_the_type_has(self) -> Column:
-        numeric = self.type in {"integer", "number"}
-        for name in ("groups", "range", "special_values"):
-            if getattr(self, name) and not numeric:
-                raise ValueError(f"{name} is for numbers: a column of type {self.type} has none")
-        if self.levels is not None and self.type != "category":
-            raise ValueError(f"levels are for a category: a column of type {self.type} has none")
-        if self.range is not None and not self.range[0] <= self.range[1]:
-            raise ValueError("range must be [smallest, largest]")
+        of_types: tuple[tuple[str, tuple[Type, ...], str], ...] = (
+            ("groups", NUMERIC, "numbers"),
+            ("special_values", NUMERIC, "numbers"),
+            ("unit", NUMERIC, "numbers"),
+            ("range", (*NUMERIC, *DATES), "numbers and dates"),
+            ("levels", CATEGORIES, "a category"),
+            ("date_format", DATES, "dates"),
+            ("time_zone", ("datetime",), "a datetime"),
+            ("true_values", ("boolean",), "a boolean"),
+            ("false_values", ("boolean",), "a boolean"),
+        )
+        for name, types, what in of_types:
+            given = getattr(self, name) != type(self).model_fields[name].default
+            if given and self.type not in types:
+                verb = "is" if name in {"unit", "range", "date_format", "time_zone"} else "are"
+                raise ValueError(f"{name} {verb} for {what}: a column of type {self.type} has none")
+        if self.type == "ordered category" and self.levels is None:
+            raise ValueError("an ordered category needs its levels, in their order")
+        both = {level_label(code) for code in self.missing_codes} & {
+            level_label(value) for value in self.special_values
+        }
+        if both:
+            raise ValueError(f"{_listed(sorted(both))} cannot be a missing code and a special value at once")
+        self._check_range()
+        self._check_levels()
+        self._check_spellings()
         return self
+
+    def _check_range(self) -> None:
+        if self.range is None:
+            return
+        low, high = self.range
+        if isinstance(low, float) is not (self.type in NUMERIC):  # two of one type
+            expected = "numbers" if self.type in NUMERIC else "days such as 2024-12-31"
+            raise ValueError(f"range of a column of type {self.type} must be two {expected}")
+        if not low <= high:  # type: ignore[operator]
+            raise ValueError("range must be [smallest, largest]")
+
+    def _check_levels(self) -> None:
+        names = self.level_names
+        if names is None:
+            if self.unknown_levels != "refuse":
+                raise ValueError("unknown_levels says what becomes of values outside levels: declare levels")
+            return
+        spellings = [*names, *(alias for level in self.described_levels for alias in level.aliases)]
+        twice = sorted({name for name in spellings if spellings.count(name) > 1})
+        if twice:
+            raise ValueError(f"levels and aliases name {_listed(twice)} more than once")
+        codes = [code for code in map(str, self.missing_codes) if code in spellings]
+        if codes:
+            raise ValueError(f"{_listed(codes)} cannot be a level and a missing code at once")
+        if isinstance(self.unknown_levels, MapTo) and self.unknown_levels.map_to not in names:
+            raise ValueError(f"unknown_levels maps to {self.unknown_levels.map_to!r}, which is no level")
+
+    def _check_spellings(self) -> None:
+        if self.date_format is not None and ("%" not in self.date_format or "%Z" in self.date_format):
+            raise ValueError(f"date_format {self.date_format!r} is no format: use %Y, %m, %d, %H, %M, %S, %z")
+        if self.time_zone is not None:
+            try:
+                zoneinfo.ZoneInfo(self.time_zone)
+            except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+                raise ValueError(f"time_zone {self.time_zone!r} is no time zone") from None
+        true, false = set(map(str, self.true_values)), set(map(str, self.false_values))
+        if not true or not false:
+            raise ValueError("true_values and false_values need a spelling each")
+        if true & false:
+            raise ValueError(f"{_listed(sorted(true & false))} cannot be true and false at once")
 
 
 Dictionary = Mapping[str, Column]
 
 
-def canonical_levels(column: Column, raw: Values) -> tuple[Values, Mask, Mask]:
-    """Raw levels (text, or the numbers, dates, … of a typed file) in the column's one form.
-
-    Returns the canonical values, which of them are missing, and which could not be read as the column's
-    type; the values of those two are of no meaning.
-    """
-    text = np.array([level_label(value) for value in raw.tolist()], dtype=object)
-    missing = np.isin(text, ["", *(level_label(code) for code in column.missing_codes)])
-    values, readable = _READERS[column.type](raw, text)
-    return values, missing, ~readable & ~missing
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(repr(name) for name in names)
 
 
-def _read_categories(_raw: Values, text: Values) -> tuple[Values, Mask]:
-    return text, np.ones(len(text), dtype=bool)
+def canonical_levels(column: Column, raw: Any) -> tuple[Any, Any, Any]:
+    """Raw levels in the column's one form, which of them are missing, and which could not be read."""
+    import pandas as pd
 
+    from disclosure_pipeline.tables.canonical import read_levels
+    from disclosure_pipeline.tables.encoding import encode
 
-def _read_integers(_raw: Values, text: Values) -> tuple[Values, Mask]:
-    readable = _matches(text, _INTEGER)
-    values = np.zeros(len(text), dtype=np.int64)
-    values[readable] = [int(value.split(".")[0]) for value in text[readable]]
-    return values, readable
+    encoded = encode(pd.Series(raw))
+    read = read_levels(column, encoded.levels)
+    codes = encoded.codes
+    import numpy as np
 
-
-def _read_numbers(_raw: Values, text: Values) -> tuple[Values, Mask]:
-    readable = _matches(text, _NUMBER)
-    values = np.zeros(len(text), dtype=np.float64)
-    values[readable] = text[readable].astype(np.float64)
-    readable &= np.isfinite(values)
-    return values, readable
-
-
-def _read_booleans(_raw: Values, text: Values) -> tuple[Values, Mask]:
-    lower = [value.lower() for value in text]
-    return (
-        np.array([_BOOLEANS.get(value, False) for value in lower], dtype=bool),
-        np.array([value in _BOOLEANS for value in lower], dtype=bool),
-    )
-
-
-def _read_dates(raw: Values, text: Values) -> tuple[Values, Mask]:
-    days = [_date(value, written) for value, written in zip(raw.tolist(), text, strict=True)]
-    readable = np.array([day is not None for day in days], dtype=bool)
-    return np.array([day or datetime.date.min for day in days], dtype="datetime64[s]"), readable
-
-
-def _date(value: Any, written: str) -> datetime.date | None:
-    """A day; a time of day other than midnight is not cut off but refused."""
-    if isinstance(value, datetime.datetime):
-        midnight = value.tzinfo is None and value.time() == datetime.time()
-        return value.date() if midnight else None
-    if isinstance(value, datetime.date):
-        return value
-    try:
-        return datetime.datetime.strptime(written, "%Y-%m-%d").date()
-    except ValueError:
-        return None
-
-
-def _matches(text: Values, pattern: str) -> Mask:
-    return pd.Series(text, dtype=object).str.fullmatch(pattern).to_numpy(dtype=bool)
-
-
-_READERS = {
-    "category": _read_categories,
-    "integer": _read_integers,
-    "number": _read_numbers,
-    "boolean": _read_booleans,
-    "date": _read_dates,
-}
+    values = np.array([*read.values.to_pylist(), None], dtype=object)
+    return values[codes], np.append(read.missing, True)[codes], np.append(read.unreadable, False)[codes]

@@ -69,7 +69,10 @@ def _quantiles(values: Floats, counts: IntArray, groups: int) -> list[float]:
 
 def explicit_edges(column: Any, edges: Sequence[float]) -> Floats:
     """The interior of edges that the user gave. The outermost ones are opened: nothing falls outside."""
-    array = np.asarray(edges, dtype=np.float64)
+    try:
+        array = np.asarray(edges, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
     if (
         array.ndim != 1
         or len(array) < _FEWEST_QUANTILE_GROUPS

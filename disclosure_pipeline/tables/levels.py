@@ -162,7 +162,7 @@ def _kind_of_arrow(series: pd.Series[Any], dtype: pd.ArrowDtype, table: str) -> 
 
 
 def _kind_of_objects(series: pd.Series[Any], table: str) -> Kind:
-    inferred = pd.api.types.infer_dtype(series, skipna=True)
+    inferred = pd.api.types.infer_dtype(series.dropna())  # which drops every form of missing
     if inferred in {"datetime", "datetime64"}:
         zoned = {
             value.tzinfo is not None for value in series.dropna() if isinstance(value, datetime.datetime)
@@ -302,11 +302,20 @@ def _number(value: Any) -> Any:
 
 def _instants(column: Any, levels: Sequence[Any], kind: Kind) -> list[Values]:
     utc = kind is Kind.ZONED_DATE
-    indexes = [
-        pd.DatetimeIndex(pd.to_datetime(pd.Index(found, dtype=_date_dtype(found)), utc=utc))
-        for found in levels
-    ]
+    indexes = [_instant_index(pd.Index(found, dtype=_date_dtype(found)), utc) for found in levels]
     return _in_one_unit(column, [index.tz_localize(None) if utc else index for index in indexes])
+
+
+def _instant_index(found: pd.Index[Any], utc: bool) -> pd.DatetimeIndex:
+    try:
+        return pd.DatetimeIndex(pd.to_datetime(found, utc=utc))
+    except pd.errors.OutOfBoundsDatetime:
+        pass
+    # Python's dates reach further than nanoseconds, and are no finer than microseconds.
+    if utc:
+        found = pd.Index([time.astimezone(datetime.timezone.utc).replace(tzinfo=None) for time in found])
+    index = pd.DatetimeIndex(np.array(found, dtype="datetime64[us]"))
+    return index.tz_localize("UTC") if utc else index
 
 
 def _date_dtype(levels: Any) -> Any:

@@ -1,79 +1,248 @@
-"""Files as tables of raw categories. No error of a reader gets out: its message may quote a record."""
+"""Where a table comes from, as a gate's file writes it, and the table as a frame of raw levels.
+
+No error of a reader, a driver or a file system gets out: its message may quote a record or a password.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import hashlib
+import re
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.tables.collecting import collect
+from disclosure_pipeline.tables.databases import open_duckdb, open_sql
+from disclosure_pipeline.tables.files import (
+    FORMATS,
+    FileFormat,
+    Format,
+    Opened,
+    format_of,
+    open_files,
+    wanted,
+)
+from disclosure_pipeline.tables.locations import Place, filled, place, redacted
 
-FORMATS = (".csv", ".parquet")
+__all__ = ["FORMATS", "DuckDBSource", "FileSource", "Source", "SqlSource", "read_raw", "source_of"]
+
+T = TypeVar("T")
+
+_ENVIRONMENT = "${NAME} stands for an environment variable"
 
 
-def read_raw(path: Path, table: str, columns: Collection[str] | None = None) -> pd.DataFrame:
-    """A CSV or Parquet file as a frame whose columns are all categories; missing stays missing.
+class FileSource(BaseModel):
+    """A file, or a folder of Parquet files: a local path or any location that fsspec knows."""
 
-    CSV fields are read as text and an empty one is missing, so that "01" and "NA" stay what they are.
-    `columns` limits what is read to those of them that the file has. InputError names the table and what
-    is wrong, never a value.
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: Annotated[
+        str, Field(description=f"Path, or location such as s3://bucket/table.parquet; {_ENVIRONMENT}")
+    ]
+    format: Annotated[Format | None, Field(description="Needed where the name does not tell it")] = None
+    delimiter: Annotated[
+        str | None, Field(description="Between the fields of a CSV file", min_length=1, max_length=1)
+    ] = None
+
+    @model_validator(mode="after")
+    def _has_no_secret(self) -> FileSource:
+        _refuse_password(self.path)
+        return self
+
+    @property
+    def shown(self) -> str:
+        """Its location as it may be told."""
+        return redacted(self.path)
+
+    def open(self, table: str, stack: ExitStack) -> Opened:
+        """Open it. InputError where it is not there, or its format is not known."""
+        return _open_place(place(self.path, table), self, table, stack)
+
+    def written(self, name: str, folder: bool) -> FileFormat | None:
+        """Its format, as far as it is declared and otherwise by its name."""
+        by_name = format_of(name) or (FileFormat("parquet") if folder else None)
+        if self.format is not None:
+            by_name = FileFormat(self.format, by_name.codec if by_name else None)
+        if by_name is None or self.delimiter is None:
+            return by_name
+        return FileFormat(by_name.format, by_name.codec, self.delimiter)
+
+    def exists(self) -> bool:
+        """Whether something is there."""
+        return self._asked(lambda at: at.is_file() or at.is_folder())
+
+    def state(self) -> str | None:
+        """Changes when it is written again; cheap, unlike its hash."""
+        listed = self._asked(lambda at: [(file.path, file.size, file.version) for file in at.files()])
+        return hashlib.sha256(repr(listed).encode()).hexdigest()[:16]
+
+    def sha256(self) -> str | None:
+        """Of its bytes."""
+        return self._asked(lambda at: at.sha256())
+
+    def _asked(self, question: Callable[[Place], T]) -> T:
+        """The answer of its place. InputError where that does not answer, without its own words."""
+        at = place(self.path, self.shown)
+        try:
+            return question(at)
+        except Exception as error:  # of whatever file system
+            reason = type(error).__name__
+        raise InputError(f"{self.shown!r} cannot be read ({reason}).")
+
+
+class _Database(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    table: Annotated[str | None, Field(description="The table to read")] = None
+    query: Annotated[str | None, Field(description="Or a query, instead of a table")] = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> _Database:
+        if (self.table is None) == (self.query is None):
+            raise ValueError("give a table or a query, one of them")
+        return self
+
+    def exists(self) -> bool:
+        """A database is asked only when it is read."""
+        return True
+
+    def state(self) -> str | None:
+        """None: nothing cheap tells whether a database changed."""
+        return None
+
+    def sha256(self) -> str | None:
+        """None: a database has no bytes of its own; see `content_sha256`."""
+        return None
+
+
+class SqlSource(_Database):
+    """A table or query of an SQL database that SQLAlchemy reaches."""
+
+    url: Annotated[
+        str,
+        Field(description=f"SQLAlchemy URL without a password; {_ENVIRONMENT}, also for the whole URL"),
+    ]
+    schema_: Annotated[str | None, Field(alias="schema", description="Schema of the table")] = None
+
+    @model_validator(mode="after")
+    def _has_no_secret(self) -> SqlSource:
+        _refuse_password(self.url)
+        return self
+
+    @property
+    def shown(self) -> str:
+        """Its location as it may be told."""
+        return f"{redacted(self.url)} ({self.table or 'query'})"
+
+    def open(self, table: str, stack: ExitStack) -> Opened:
+        """Connect, and find the columns."""
+        return open_sql(filled(self.url, table), self.table, self.schema_, self.query, stack)
+
+
+class DuckDBSource(_Database):
+    """A table or query of a DuckDB file."""
+
+    duckdb: Annotated[str, Field(description=f"Path of the file; {_ENVIRONMENT}")]
+
+    @property
+    def shown(self) -> str:
+        """Its location as it may be told."""
+        return f"{self.duckdb} ({self.table or 'query'})"
+
+    def open(self, table: str, stack: ExitStack) -> Opened:
+        """Open the file for reading, and find the columns."""
+        path = Path(filled(self.duckdb, table))
+        if not path.is_file():
+            raise InputError(f"{table}: there is no file {self.duckdb!r}.")
+        return open_duckdb(str(path), self.table, self.query, stack)
+
+    def exists(self) -> bool:
+        """Whether the file is there."""
+        return Path(filled(self.duckdb, "the table")).is_file()
+
+
+Source = FileSource | SqlSource | DuckDBSource
+Location = str | Path | Source
+
+
+def source_of(location: str | Path | Source) -> Source:
+    """A source as it is; the file at a path."""
+    return FileSource(path=str(location)) if isinstance(location, (str, Path)) else location
+
+
+def read_raw(
+    location: str | Path | Source | Any, table: str, columns: Collection[str] | None = None
+) -> pd.DataFrame:
+    """A table as a frame of raw levels: every column a dictionary-encoded Arrow array, missing is missing.
+
+    `location` is a source, a path or a UPath. Fields of CSV are text and an empty one is missing, so that
+    "01", "1e5" and "NA" stay what they are. `columns` limits what is read to those of them that are there.
+    InputError names the table and what is wrong, never a value and never a password.
     """
-    if path.suffix not in FORMATS:
-        raise InputError(f"{table}: {path.name!r} is of no known format; expected {' or '.join(FORMATS)}.")
-    if not path.is_file():
-        raise InputError(f"{table}: there is no file {str(path)!r}.")
-    names = _attempt(path, table, _column_names)
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"{table}: several columns of {path.name!r} are named {', '.join(twice)}.")
-    wanted = [name for name in names if columns is None or name in columns]
-    frame: pd.DataFrame = _attempt(path, table, lambda file: _read(file, wanted))
-    return frame
-
-
-def _attempt(path: Path, table: str, read: Any) -> Any:
-    import pyarrow as pa
-
     try:
-        return read(path)
-    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        reason = type(error).__name__
+        with ExitStack() as stack:
+            opened = _open(location, table, stack)
+            _check_names(opened.names, columns, table)
+            names = wanted(opened.names, columns)
+            return collect(names, opened.batches(names), table)
+    except InputError as error:
+        told = str(error)
+    except ModuleNotFoundError as error:
+        told = f"{table}: to read it, the package {error.name} is needed: {_EXTRA}."
+    except Exception as error:  # of whatever reader, driver or file system
+        told = _cannot_read(location, table, type(error).__name__)
     # Outside the except block: the reader's own error, which may quote a record, is not carried along.
-    raise InputError(
-        f"{table}: {path.name!r} cannot be read as {path.suffix[1:]} ({reason}): it is damaged, cut off, "
-        "not UTF-8, or its records differ in their number of fields."
+    raise InputError(told)
+
+
+_EXTRA = "install disclosure-pipeline[sql], [duckdb], [s3], [gs] or [az]"
+
+
+def _open(location: Any, table: str, stack: ExitStack) -> Opened:
+    if isinstance(location, (FileSource, SqlSource, DuckDBSource)):
+        return location.open(table, stack)
+    at = place(location, table)  # of a path as text or Path, or a UPath with the options of its file system
+    return _open_place(at, FileSource(path=at.shown), table, stack)
+
+
+def _open_place(at: Place, source: FileSource, table: str, stack: ExitStack) -> Opened:
+    written = source.written(at.name, at.is_folder())
+    if written is None:
+        raise InputError(f"{table}: {at.name!r} is of no known format; expected {' or '.join(FORMATS)}.")
+    if not at.is_file() and not (written.format == "parquet" and at.is_folder()):
+        raise InputError(f"{table}: there is no file {at.shown!r}.")
+    return open_files(at, written, table, stack)
+
+
+def _check_names(names: Sequence[str], columns: Collection[str] | None, table: str) -> None:
+    """Every name once. A name that nobody asked for is not told: without a header it is a value."""
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        at = " and ".join(str(i) for i, other in enumerate(names, start=1) if other == name)
+        known = f", {name!r}" if columns is not None and name in columns else ""
+        raise InputError(f"{table}: columns {at} have the same name{known}: every name must be unique.")
+
+
+def _cannot_read(location: Any, table: str, reason: str) -> str:
+    if isinstance(location, (SqlSource, DuckDBSource)):
+        return (
+            f"{table}: {location.shown} cannot be read ({reason}): the database cannot be reached, does not "
+            "know the table or a column, or does not allow it."
+        )
+    shown = redacted(str(location.path if isinstance(location, FileSource) else location))
+    return (
+        f"{table}: {shown.rpartition('/')[2]!r} cannot be read ({reason}): it is damaged, cut off, not "
+        "UTF-8, not in the format that its name tells, or its records differ in their number of fields."
     )
 
 
-def _column_names(path: Path) -> list[str]:
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    if path.suffix == ".csv":
-        with pyarrow.csv.open_csv(path) as reader:
-            names: list[str] = list(reader.schema.names)
-    else:
-        names = list(pyarrow.parquet.read_schema(path).names)
-    return names
-
-
-def _read(path: Path, columns: list[str]) -> pd.DataFrame:
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    if path.suffix == ".csv":
-        text = pa.dictionary(pa.int32(), pa.string())
-        options = pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(columns, text),
-            include_columns=columns,
-            null_values=[""],
-            strings_can_be_null=True,
-        )
-        arrow = pyarrow.csv.read_csv(path, convert_options=options)
-    else:
-        arrow = pyarrow.parquet.read_table(path, columns=columns)
-    frame: pd.DataFrame = arrow.to_pandas(date_as_object=True, integer_object_nulls=False)
-    return pd.DataFrame({name: frame[name].astype("category") for name in columns})
+def _refuse_password(location: str) -> None:
+    """A password in a file is in its history for ever: only ${NAME} may stand in its place."""
+    user, at, _ = location.partition("://")[2].rpartition("@")
+    password = user.partition(":")[2]
+    if at and password and not re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", password):
+        raise ValueError("a password does not belong here: write ${NAME} and set that environment variable")

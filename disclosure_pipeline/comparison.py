@@ -1,0 +1,186 @@
+"""Whether two tables can be compared at all: what they share, and what in them looks like a mismatch.
+
+A mismatch makes a leak look safe: where GT says 1 and SD says 1.0, no key of GT is in SD, every risk is 0.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.measures.exact import percent
+from disclosure_pipeline.measures.frequency import Keys, combine_keys
+from disclosure_pipeline.measures.overlap import copies, overlap
+from disclosure_pipeline.tables.alignment import Grouping, Tables, check_tables
+from disclosure_pipeline.tables.levels import CodedColumn, Kind
+
+Rows = dict[tuple[Any, int], dict[str, Any]]
+
+WHOLE_KEY = "(whole key)"
+"""What stands for the combination of all keys in the frame `key_overlap`."""
+
+# Percent of records: below, a user is warned. A policy has bounds of its own.
+LOW_OVERLAP, LOW_WHOLE_KEY = 50, 1
+
+# An identifier is looked for only in tables in which values that are all different mean something.
+_FEWEST_IDENTIFIED = 100
+_PROBE = 10_000
+
+# So many levels of a column are looked at to say in what the tables differ.
+_MOST_COMPARED = 100_000
+
+
+def column_overlap(column: CodedColumn) -> Rows:
+    """Of one column and each synthesis: how many records have a value that the other table has too.
+
+    Records whose value is missing take no part.
+    """
+    return {
+        (column.name, synthesis): asdict(overlap(column.codes[0], codes, column.size, column.missing))
+        for synthesis, codes in enumerate(column.codes[1:], start=1)
+    }
+
+
+def whole_key_overlap(keys: Keys) -> Rows:
+    """Of the combination of all keys; a missing value is a level of it."""
+    return {
+        (WHOLE_KEY, synthesis): asdict(overlap(keys.q[0], q, keys.size))
+        for synthesis, q in enumerate(keys.q[1:], start=1)
+    }
+
+
+def exact_copies(
+    ground_truth: pd.DataFrame, synthetic: pd.DataFrame | Sequence[pd.DataFrame]
+) -> pd.DataFrame:
+    """The synthetic records that are exact copies of a GT record in every column that all tables have.
+
+    Returns:
+        Index synthesis; `columns`: the number of columns compared; `copies`: SD records; `percent` of all
+        SD records. With few columns of few levels copies are no sign of anything: in GT itself most
+        records are copies of another.
+
+    Raises:
+        InputError: No column is in all tables, or one has no common kind of value.
+    """
+    syntheses = [synthetic] if isinstance(synthetic, pd.DataFrame) else list(synthetic)
+    frames = (ground_truth, *syntheses)
+    shared = [name for name in ground_truth.columns if all(name in frame.columns for frame in frames)]
+    if not shared:
+        raise InputError("No column is in all tables: there is nothing to compare.")
+    tables = check_tables(ground_truth, syntheses, shared, (), Grouping({}, {}, "pooled"))
+    columns = [tables.coded(name) for name in shared]
+    rows = combine_keys([column.codes for column in columns], [column.size for column in columns])
+    return pd.DataFrame(
+        [
+            {"columns": len(shared), "copies": found, "percent": percent(found, len(frame))}
+            for found, frame in zip(copies(rows), syntheses, strict=True)
+        ],
+        index=pd.RangeIndex(1, len(syntheses) + 1, name="synthesis"),
+    )
+
+
+def warnings(
+    tables: Tables, keys: Iterable[CodedColumn], overlaps: Mapping[tuple[Any, int], Mapping[str, float]]
+) -> tuple[str, ...]:
+    """What makes the figures doubtful, in words; names of columns and shares of records, never a value.
+
+    `overlaps` are the rows of `column_overlap` and `whole_key_overlap`.
+    """
+    found = [text for column in keys for text in low_overlap(column, overlaps, tables.names)]
+    for (name, synthesis), shares in overlaps.items():
+        if name == WHOLE_KEY and not min(shares.values()) >= LOW_WHOLE_KEY:
+            found.append(f"The whole key: {_shares(shares, tables.names[synthesis])}.")
+    return (*found, *_strange_columns(tables))
+
+
+def low_overlap(
+    column: CodedColumn, overlaps: Mapping[tuple[Any, int], Mapping[str, float]], names: Sequence[str]
+) -> list[str]:
+    """A warning for each synthesis that shares few values of a column with GT; `names` are the tables'."""
+    found = []
+    for synthesis in range(1, len(column.codes)):
+        shares = overlaps[column.name, synthesis]
+        if not min(shares.values()) >= LOW_OVERLAP:  # NaN is no overlap
+            hint = _difference(column, synthesis)
+            found.append(
+                f"Column {column.name!r}: {_shares(shares, names[synthesis])}. {hint}Risks read too low "
+                "where the tables are not coded alike."
+            )
+    return found
+
+
+def _shares(shares: Mapping[str, float], table: str) -> str:
+    return (
+        f"{shares['GT_in_SD']:.2f} % of the GT records have a value that is in {table}, "
+        f"{shares['SD_in_GT']:.2f} % the other way round"
+    )
+
+
+def _difference(column: CodedColumn, synthesis: int) -> str:
+    """In what the values that only one table has differ, if they agree otherwise."""
+    if column.kind is not Kind.TEXT:
+        return ""
+    in_GT, in_SD = (np.zeros(column.size, dtype=bool) for _ in range(2))
+    in_GT[column.codes[0]] = True
+    in_SD[column.codes[synthesis]] = True
+    only = [column.levels[here[:-1] & ~there[:-1]] for here, there in ((in_GT, in_SD), (in_SD, in_GT))]
+    GT, SD = ([str(level) for level in levels[:_MOST_COMPARED]] for levels in only)
+    for what, form in _FORMS.items():
+        if {form(level) for level in GT} & {form(level) for level in SD}:
+            return f"Some values differ only by {what}. "
+    return ""
+
+
+def _number(text: str) -> str:
+    try:
+        return repr(float(text))
+    except ValueError:
+        return text
+
+
+_FORMS: Mapping[str, Callable[[str], str]] = {
+    "outer blanks": str.strip,
+    "the form of Unicode": lambda text: unicodedata.normalize("NFC", text),
+    "upper and lower case": str.casefold,
+    "how a number is written": _number,
+    "blanks, case and form of Unicode": lambda text: unicodedata.normalize("NFC", text.strip()).casefold(),
+}
+
+
+def _strange_columns(tables: Tables) -> list[str]:
+    """Columns that GT lacks, and columns that tell of every record which one it is."""
+    ground_truth, *syntheses = tables.frames
+    found = []
+    for frame, name in zip(syntheses, tables.names[1:], strict=True):
+        more = [column for column in frame.columns if column not in ground_truth.columns]
+        if more:
+            found.append(f"GT lacks columns that {name} has, {_listed(more)}: they are not measured.")
+        for column in frame.columns:
+            if column in ground_truth.columns and _identifies(ground_truth[column], frame[column]):
+                found.append(
+                    f"Column {column!r} has a value of its own for every GT record, and most of its values "
+                    f"in {name} are of GT: is it an identifier? Then it must not be in a synthetic table."
+                )
+    return found
+
+
+def _identifies(ground_truth: pd.Series[Any], synthetic: pd.Series[Any]) -> bool:
+    """Whether values are all different in GT, are no measurements, and mostly come back in SD."""
+    whole = pd.api.types.is_integer_dtype(ground_truth) or not pd.api.types.is_numeric_dtype(ground_truth)
+    if len(ground_truth) < _FEWEST_IDENTIFIED or not whole:
+        return False
+    try:
+        unique = ground_truth.iloc[:_PROBE].is_unique and ground_truth.is_unique
+        return bool(unique and ground_truth.notna().all() and synthetic.isin(ground_truth).mean() > 1 / 2)
+    except TypeError:  # values that cannot be compared, in a column that nobody asked for
+        return False
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(repr(name) for name in names)

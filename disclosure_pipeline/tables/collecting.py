@@ -1,0 +1,66 @@
+"""Batches of a table, encoded as they arrive: at no time are all values of a column there as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.tables.encoding import encode_arrow
+
+
+def collect(names: Sequence[str], batches: Iterable[Any], table: str) -> pd.DataFrame:
+    """Record batches (or tables) of these columns as a frame of dictionary-encoded Arrow columns.
+
+    InputError where a column holds values of several kinds, or of one that cannot be compared.
+    """
+    chunks: dict[str, list[Any]] = {name: [] for name in names}
+    for batch in batches:
+        for name in names:
+            chunks[name] += _encoded(batch.column(name), name, table)
+    return pd.DataFrame({name: _column(found, name, table) for name, found in chunks.items()})
+
+
+def _encoded(column: Any, name: str, table: str) -> list[Any]:
+    """The chunks of a column, each with its own dictionary."""
+    parts = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    try:
+        return [part if pa.types.is_dictionary(part.type) else part.dictionary_encode() for part in parts]
+    except pa.ArrowException:
+        kind = column.type
+    raise InputError(
+        f"{table}: column {name!r} is of type {kind}, whose values cannot be compared: expected numbers, "
+        "text, true/false or dates."
+    )
+
+
+def _column(chunks: list[Any], name: str, table: str) -> Any:
+    if not chunks:
+        return pd.arrays.ArrowExtensionArray(pa.array([], pa.dictionary(pa.int8(), pa.string())))
+    kinds = [chunk.type.value_type for chunk in chunks]
+    if any(kind != kinds[0] for kind in kinds):
+        chunks = _of_one_type(chunks, kinds, name, table)
+    index = pa.int32()
+    encoded = encode_arrow(
+        pa.chunked_array([chunk.cast(pa.dictionary(index, chunk.type.value_type)) for chunk in chunks])
+    )
+    chunks.clear()
+    indices = pa.array(encoded.codes, mask=encoded.codes < 0)
+    return pd.arrays.ArrowExtensionArray(pa.DictionaryArray.from_arrays(indices, encoded.levels))
+
+
+def _of_one_type(chunks: Sequence[Any], kinds: Sequence[Any], name: str, table: str) -> list[Any]:
+    """The chunks with levels of one type that holds all of them exactly."""
+    try:
+        [common] = pa.unify_schemas(
+            [pa.schema([("levels", kind)]) for kind in kinds], promote_options="permissive"
+        ).types
+        return [
+            pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(common)) for chunk in chunks
+        ]
+    except pa.ArrowException:
+        pass
+    raise InputError(f"{table}: column {name!r} holds values of several kinds: give it one type.")

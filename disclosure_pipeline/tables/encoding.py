@@ -1,0 +1,110 @@
+"""Columns as codes over distinct raw levels: the form in which every later step works on levels alone."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from disclosure_pipeline.tables.levels import level_label
+
+IntArray = npt.NDArray[np.integer]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """One column: `codes` (an entry per record, -1 is missing) are positions in `levels`, an Arrow array.
+
+    A level may occur in `levels` without occurring in a record; two levels may be equal.
+    """
+
+    codes: IntArray
+    levels: Any
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """The number of records with each level, and last of those that are missing."""
+        found = np.bincount(self.codes.astype(np.int64) + 1, minlength=len(self.levels) + 1)
+        return np.append(found[1:], found[0])
+
+    def records(self, levels: Mask, missing: bool = False) -> int:
+        """How many records have one of the levels."""
+        return int(self.counts[np.append(levels, missing)].sum())
+
+
+def encode(column: pd.Series[Any]) -> Encoded:
+    """A column of any dtype. Categories and dictionaries keep their codes; nothing is compared by text."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return Encoded(column.cat.codes.to_numpy(), _levels(column.cat.categories))
+    if isinstance(column.dtype, pd.ArrowDtype):
+        return encode_arrow(pa.chunked_array(column.array.__arrow_array__()))
+    codes, found = pd.factorize(column)
+    return Encoded(codes.astype(smallest(len(found))), _levels(found))
+
+
+def encode_arrow(column: Any) -> Encoded:
+    """An Arrow array in chunks; each chunk may have a dictionary of its own."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    column = column.unify_dictionaries()
+    if not column.num_chunks:
+        return Encoded(np.empty(0, dtype=np.int8), pa.array([], column.type.value_type))
+    levels = column.chunk(0).dictionary
+    # Codes become as small as they can be, chunk by chunk, so that they are never all there twice.
+    codes = np.empty(len(column), dtype=smallest(len(levels)))
+    start = 0
+    for chunk in column.chunks:
+        codes[start : start + len(chunk)] = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        start += len(chunk)
+    return Encoded(codes, levels)
+
+
+def smallest(levels: int) -> np.dtype[Any]:
+    """The smallest integer type for codes below `levels`, and -1."""
+    return np.dtype(np.min_scalar_type(-levels - 1))
+
+
+def arrow_array(values: Any) -> Any:
+    """Values as an Arrow array of one type; times with an offset become UTC, to the instant.
+
+    pyarrow drops offsets while the environment has PYARROW_IGNORE_TIMEZONE, which importing pandera or
+    pyspark sets: it is not left to pyarrow. Raises what pyarrow raises where there is no one type.
+    """
+    array = pa.array(values, from_pandas=True)
+    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    typed = getattr(getattr(values, "dtype", None), "kind", "O") != "O"
+    if typed or not pa.types.is_timestamp(array.type):
+        return array
+    times = [value for value in values if isinstance(value, datetime.datetime) and not pd.isna(value)]
+    zoned = {value.tzinfo is not None for value in times}
+    if len(zoned) > 1:
+        raise TypeError("times with and without an offset")
+    if zoned != {True}:
+        return array
+    utc = [None if pd.isna(value) else _in_utc(value) for value in values]
+    return pa.array(utc, pa.timestamp("us")).cast(pa.int64()).cast(pa.timestamp("us", "UTC"))
+
+
+def _in_utc(time: datetime.datetime) -> datetime.datetime:
+    return time.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+
+
+def _levels(found: Any) -> Any:
+    try:
+        levels = arrow_array(found)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        # Values of several kinds in one column: each is compared by how it is written.
+        labels = [None if _is_nothing(value) else level_label(value) for value in found]
+        return pa.array(labels, pa.string())
+    return levels.dictionary_decode() if pa.types.is_dictionary(levels.type) else levels
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value)  # noqa: PLR0124 (NaN)

@@ -1,0 +1,167 @@
+"""Files of known formats as batches of Arrow columns: only those that are wanted, never a whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.tables.canonical import is_text
+from disclosure_pipeline.tables.locations import Place
+
+Format = Literal["csv", "tsv", "parquet", "arrow"]
+
+_BY_SUFFIX: dict[str, Format] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+}
+_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+FORMATS = (*_BY_SUFFIX, *(f"{text}{packed}" for text in (".csv", ".tsv") for packed in _CODECS))
+"""How the name of a table's file may end."""
+
+_BLOCK = 1 << 23
+_ROWS = 1 << 20
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How a file is written."""
+
+    format: Format
+    codec: str | None = None
+    delimiter: str | None = None
+
+
+def suffix_of(name: str) -> str | None:
+    """The ending of a file's name that tells its format, such as ".csv.gz"; None where it is unknown."""
+    return max((suffix for suffix in FORMATS if name.endswith(suffix)), key=len, default=None)
+
+
+def format_of(name: str) -> FileFormat | None:
+    """What the name of a file tells of its format."""
+    suffix = suffix_of(name)
+    if suffix is None:
+        return None
+    packed = next((codec for codec in _CODECS if suffix.endswith(codec)), "")
+    return FileFormat(_BY_SUFFIX[suffix.removesuffix(packed)], _CODECS.get(packed))
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A table that is open: the names of its columns, and its batches once it is known which are wanted."""
+
+    names: tuple[str, ...]
+    batches: Callable[[list[str]], Iterator[Any]]
+
+
+def open_files(place: Place, written: FileFormat, table: str, stack: ExitStack) -> Opened:
+    """Open the file (or a folder of Parquet files). What it opens is closed by the stack.
+
+    Errors of the readers come through as they are: they may quote a record.
+    """
+    if written.format in _DELIMITERS:
+        return _open_text(place, written, stack)
+    if written.format == "arrow":
+        return _open_arrow(place, stack)
+    return _open_parquet(place, table, stack)
+
+
+def _open_text(place: Place, written: FileFormat, stack: ExitStack) -> Opened:
+    import pyarrow.csv as pc
+
+    parse = pc.ParseOptions(
+        delimiter=written.delimiter or _DELIMITERS[written.format], newlines_in_values=True
+    )
+    read = pc.ReadOptions(block_size=_BLOCK)
+
+    def stream() -> Any:
+        file = stack.enter_context(place.opened(place.path))
+        return file if written.codec is None else pa.CompressedInputStream(pa.PythonFile(file), written.codec)
+
+    def batches(columns: list[str]) -> Iterator[Any]:
+        convert = pc.ConvertOptions(
+            column_types=dict.fromkeys(columns, pa.dictionary(pa.int32(), pa.string())),
+            include_columns=columns,
+            null_values=[""],
+            strings_can_be_null=True,
+        )
+        with pc.open_csv(stream(), read_options=read, parse_options=parse, convert_options=convert) as reader:
+            yield from reader
+
+    with pc.open_csv(stream(), read_options=read, parse_options=parse) as reader:
+        names = tuple(reader.schema.names)
+    return Opened(names, batches)
+
+
+def _open_arrow(place: Place, stack: ExitStack) -> Opened:
+    from pyarrow import ipc
+
+    file = stack.enter_context(place.opened(place.path))
+    names = tuple(_open_ipc(file, None).schema.names)
+
+    def batches(columns: list[str]) -> Iterator[Any]:
+        file.seek(0)
+        options = ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns])
+        reader = _open_ipc(file, options)
+        if isinstance(reader, ipc.RecordBatchStreamReader):
+            yield from reader
+        else:
+            for i in range(reader.num_record_batches):
+                yield reader.get_batch(i)
+
+    return Opened(names, batches)
+
+
+def _open_ipc(file: Any, options: Any) -> Any:
+    """An Arrow file, or an Arrow stream: both go by the same name."""
+    from pyarrow import ipc
+
+    try:
+        return ipc.open_file(file, options=options)
+    except pa.ArrowInvalid:
+        file.seek(0)
+    return ipc.open_stream(file, options=options)
+
+
+def _open_parquet(place: Place, table: str, stack: ExitStack) -> Opened:
+    import pyarrow.parquet as pq
+
+    files = place.files()
+    strangers = [file.path for file in files if not file.path.endswith(".parquet")] if len(files) > 1 else []
+    if not files or strangers:
+        what = "files that are not Parquet" if files else "no Parquet file"
+        raise InputError(f"{table}: the folder {place.name!r} holds {what}: expected .parquet files.")
+    schema = None
+    for file in files:
+        with place.opened(file.path) as opened:
+            found = pq.read_schema(opened)
+        if schema is not None and not found.equals(schema):
+            raise InputError(
+                f"{table}: the files of the folder {place.name!r} differ in their columns or types."
+            )
+        schema = found
+    assert schema is not None
+    text = [field.name for field in schema if is_text(field.type)]
+
+    def batches(columns: list[str]) -> Iterator[Any]:
+        for file in files:
+            opened = stack.enter_context(place.opened(file.path))
+            reader = pq.ParquetFile(opened, read_dictionary=[name for name in text if name in columns])
+            if columns:
+                yield from reader.iter_batches(batch_size=_ROWS, columns=columns)
+
+    return Opened(tuple(schema.names), batches)
+
+
+def wanted(names: Collection[str], columns: Collection[str] | None) -> list[str]:
+    """Those of the table's columns that are asked for, in the table's order."""
+    return [name for name in names if columns is None or name in columns]

@@ -1,0 +1,148 @@
+"""Where tables lie: local paths and any location that fsspec knows, opened without telling a secret."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from disclosure_pipeline.errors import InputError
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_CHUNK = 1 << 20
+_EXTRAS = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gs",
+    "gcs": "gs",
+    "az": "az",
+    "abfs": "az",
+    "abfss": "az",
+    "adl": "az",
+}
+
+
+def filled(text: str, what: str) -> str:
+    """The text with each ${NAME} replaced by that environment variable. InputError where one is not set."""
+    missing = sorted({name for name in _VARIABLE.findall(text) if name not in os.environ})
+    if missing:
+        raise InputError(f"{what} needs the environment variable {', '.join(missing)}, which is not set.")
+    return _VARIABLE.sub(lambda found: os.environ[found[1]], text)
+
+
+def redacted(location: str) -> str:
+    """A location as it may be told: without user, password and whatever follows a question mark."""
+    scheme, mark, rest = location.partition("://")
+    if not mark:
+        return location
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"
+
+
+def is_remote(location: str) -> bool:
+    """Whether a location is for fsspec, not a path of this machine."""
+    return "://" in location
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file: its path within its file system, its size, and what else changes when it is written again."""
+
+    path: str
+    size: int
+    version: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """A local or remote file or folder. `shown` is its name in messages."""
+
+    fs: Any
+    path: str
+    shown: str
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rstrip("/").rpartition("/")[2]
+
+    def is_file(self) -> bool:
+        """Whether it is a file."""
+        return bool(self.fs.isfile(self.path))
+
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return bool(self.fs.isdir(self.path))
+
+    def files(self) -> list[Entry]:
+        """The file itself, or every file of a folder in order of path; hidden and _ files are left out."""
+        if self.is_file():
+            return [_entry(self.path, self.fs.info(self.path))]
+        found = self.fs.find(self.path, detail=True)
+        inside = len(self.path.rstrip("/")) + 1
+        return [
+            _entry(path, found[path])
+            for path in sorted(found)
+            if not any(part.startswith((".", "_")) for part in path[inside:].split("/"))
+        ]
+
+    @contextmanager
+    def opened(self, path: str) -> Iterator[Any]:
+        """A file of the place as a seekable stream of bytes."""
+        with self.fs.open(path, "rb") as file:
+            yield file
+
+    def sha256(self) -> str:
+        """Of the bytes of a file; of a folder, of the names and bytes of its files."""
+        if self.is_file():
+            return self._sha256(self.path)
+        inside = len(self.path.rstrip("/")) + 1
+        listing = "".join(f"{self._sha256(file.path)}  {file.path[inside:]}\n" for file in self.files())
+        return hashlib.sha256(listing.encode()).hexdigest()
+
+    def _sha256(self, path: str) -> str:
+        digest = hashlib.sha256()
+        with self.opened(path) as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+        return digest.hexdigest()
+
+
+def _entry(path: str, info: dict[str, Any]) -> Entry:
+    changes = [
+        info.get(name) for name in ("ETag", "etag", "LastModified", "last_modified", "updated", "mtime")
+    ]
+    return Entry(path, int(info["size"] or 0), repr(changes))
+
+
+def place(location: str | Path | Any, what: str) -> Place:
+    """The place of a path, a UPath or the text of either. Environment variables are filled in.
+
+    InputError where the package that reads such locations is not installed, or refuses the location.
+    """
+    text = str(location)
+    shown = redacted(text)
+    universal: Any = location
+    if hasattr(universal, "fs") and hasattr(universal, "storage_options"):
+        return Place(universal.fs, universal.path, shown)
+    text = filled(text, what)
+    try:
+        import fsspec
+
+        if not is_remote(text):
+            return Place(fsspec.filesystem("file"), str(Path(text)), shown)
+        # No instance is taken from a cache: neither listings nor credentials outlive this one.
+        fs, path = fsspec.core.url_to_fs(text, skip_instance_cache=True, use_listings_cache=False)
+        return Place(fs, path, shown)
+    except ImportError:
+        extra = _EXTRAS.get(text.partition("://")[0])
+        install = f"install disclosure-pipeline[{extra}]" if extra else "install what fsspec names for it"
+        reason = f"the package that reads it is not installed: {install}"
+    except Exception as error:  # of whatever the file system raises; its message may tell credentials
+        reason = type(error).__name__
+    raise InputError(f"{what}: {shown!r} cannot be opened ({reason}).")
