@@ -11,7 +11,7 @@ import pandas as pd
 
 from disclosure_pipeline import comparison
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.exclusions import Exclusions, check_exclusions, code_exclusions
+from disclosure_pipeline.exclusions import Exclusions, check_exclusions, code_exclusions, level_exclusions
 from disclosure_pipeline.measures.attribute import DisclosureTables, attribute, disclosure_tables
 from disclosure_pipeline.measures.attribution import Attribution, attribution
 from disclosure_pipeline.measures.chance import chance
@@ -94,6 +94,10 @@ def evaluate(
     thresholds = (_check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way))
 
     key_columns = [tables.coded(key) for key in tables.keys]
+    for name in level_exclusions(
+        exclusions
+    ):  # a level that does not exist is refused before anything is done
+        code_exclusions(exclusions, tables.coded(name), key_columns)
     coded = combine_keys([column.codes for column in key_columns], [column.size for column in key_columns])
     rows = _Rows.empty()
     for synthesis in range(1, len(tables.frames)):

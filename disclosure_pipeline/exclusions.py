@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 from disclosure_pipeline.errors import InputError
@@ -56,18 +57,23 @@ def check_exclusions(exclusions: Exclusions, keys: Sequence[Any], targets: Seque
         if isinstance(levels, str) or not isinstance(levels, Sequence):
             raise InputError(f"exclude.target_levels of {target!r} must be a list of levels.")
     limit = exclusions.count_over
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 0):
         raise InputError(f"exclude.count_over must be a whole number from 0 on, not {limit!r}.")
 
 
 def _columns(wanted: bool | Sequence[Any]) -> Sequence[Any]:
     if isinstance(wanted, bool):
         return ()
-    if isinstance(wanted, str):
+    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         raise InputError(
-            f"Missing values are excluded for True, False or a list of columns: write [{wanted!r}]."
+            f"Missing values are excluded for True, False or a list of columns, not for {wanted!r}."
         )
     return wanted
+
+
+def level_exclusions(exclusions: Exclusions) -> list[Any]:
+    """The targets of which a level is excluded, by itself or with a level of a key."""
+    return list(dict.fromkeys([*exclusions.target_levels, *(pair.target for pair in exclusions.pairs)]))
 
 
 def code_exclusions(

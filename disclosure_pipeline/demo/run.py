@@ -41,6 +41,9 @@ def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
     DisclosurePipelineError where a run ends before its verdict.
     """
     os.environ["DAGSTER_HOME"] = str(home)
+    configuration = home / "dagster.yaml"
+    if not configuration.exists():
+        write_whole(configuration, b"telemetry:\n  enabled: false\n")
     make_data(home / "demo", records, seed)
 
     import dagster as dg

@@ -16,6 +16,7 @@ import numpy as np
 from disclosure_pipeline.measures.attribute import DisclosureTables
 from disclosure_pipeline.measures.exact import (
     ONE,
+    IntArray,
     Mask,
     percent,
     percent_of_quotients,
@@ -108,12 +109,17 @@ def guessed_by_mode(f: FrequencyTable) -> Mask:
 
     Of levels that are equally frequent the first one in their order is named; missing is the last one.
     """
-    start = np.flatnonzero(np.diff(f.q, prepend=-1))  # the cells are in order of q and t
+    start = np.flatnonzero(_first_of_each(f.q))
     most = np.maximum.reduceat(f.s, start)
     best = np.flatnonzero((f.s > 0) & (f.s == np.repeat(most, np.diff(start, append=len(f.q)))))
     named = np.zeros(len(f.q), dtype=bool)
-    named[best[np.diff(f.q[best], prepend=-1) > 0]] = True
+    named[best[_first_of_each(f.q[best])]] = True
     return named
+
+
+def _first_of_each(q: IntArray) -> Mask:
+    """The first entry of each q; the cells are in order of q and t."""
+    return np.concatenate(([True], q[1:] != q[:-1]))
 
 
 def minimal_averages(f: FrequencyTable) -> tuple[float, float]:
