@@ -235,7 +235,10 @@ def _factorize(series: pd.Series[Any]) -> tuple[IntArray, Any]:
         lowest, highest = int(values.min()), int(values.max())
         if highest - lowest < len(values):
             return _factorize_dense(values, lowest, highest)
-    return pd.factorize(_without_nan(series))
+    codes, found = pd.factorize(_without_nan(series))
+    if pd.isna(found).all():  # Arrow's type of nothing but nulls takes null for a level
+        return np.full(len(series), -1), found[:0]
+    return codes, found
 
 
 def _without_nan(series: pd.Series[Any]) -> Any:
