@@ -1,0 +1,57 @@
+"""What the README shows works as it stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.demo.syntheses import synthesise
+from disclosure_pipeline.policy.gate import Gate
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def block(language: str) -> str:
+    found = re.search(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def test_the_gate_is_one() -> None:
+    written = yaml.safe_load(block("yaml"))
+    assert written["type"] == f"disclosure_pipeline.{dp.DisclosureGate.__name__}"
+    gate = Gate.model_validate(written["attributes"])
+    assert {"repU", "DiSCO[health]", "cap__score[income]"} <= {clause.name for clause in gate.clauses()}
+
+
+def test_the_library_in_ten_lines_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = block("python")
+    assert len(code.splitlines()) <= 12
+    ground_truth = population(300).rename(columns={"household": "placesize"})
+    monkeypatch.chdir(tmp_path)
+    ground_truth.to_csv("ground_truth.csv", index=False)
+    synthesise(population(300)).rename(columns={"household": "placesize"}).to_csv(
+        "synthetic.csv", index=False
+    )
+    exec(compile(code, "README.md", "exec"), {})
+    assert "repU" in capsys.readouterr().out
+
+
+def test_the_commands_are_there() -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert (
+        set(re.findall(r"(?:`|\$ )make ([a-z]+)", README)) == {"demo", "test", "ui", "bench"} <= set(targets)
+    )
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\(((?!http)[^)]+)\)", README))
+def test_links_lead_somewhere(link: str) -> None:
+    assert (ROOT / link).is_file()
