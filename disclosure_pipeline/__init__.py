@@ -5,6 +5,7 @@ The same engine is a library: `import disclosure_pipeline as dp; dp.disclosure(.
 
 from typing import TYPE_CHECKING, Any
 
+from disclosure_pipeline.comparison import exact_copies
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 from disclosure_pipeline.evaluation import (
     ReplicatedUniques,
@@ -44,6 +45,7 @@ __all__ = [
     "disclosure",
     "disclosure_protection",
     "disclosure_protection_estimate",
+    "exact_copies",
     "individual_attribution",
     "key_overlap",
     "plot_cap_distributions",

@@ -11,8 +11,6 @@ import pandas as pd
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.tables.levels import GROUND_TRUTH
 
-LOW_OVERLAP = 50
-
 
 @click.group()
 @click.version_option(package_name="disclosure-pipeline")
@@ -93,13 +91,8 @@ def measure(
     except DisclosurePipelineError as error:
         raise click.ClickException(str(error)) from None
     click.echo(result)
-    low = result.key_overlap[(result.key_overlap < LOW_OVERLAP).any(axis=1)]
-    if len(low):
-        click.echo(
-            "\nThe tables share few values of these keys (percent of records); are they coded alike?",
-            err=True,
-        )
-        click.echo(low.to_string(float_format="{:.2f}".format), err=True)
+    for warning in result.warnings:
+        click.echo(f"Warning: {warning}", err=True)
 
 
 def _read(path: Path, table: str, numeric: set[str]) -> pd.DataFrame:

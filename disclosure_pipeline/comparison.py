@@ -95,22 +95,31 @@ def warnings(
     found = [text for column in keys for text in low_overlap(column, overlaps, tables.names)]
     for (name, synthesis), shares in overlaps.items():
         if name == WHOLE_KEY and not min(shares.values()) >= LOW_WHOLE_KEY:
-            found.append(f"The whole key: {_shares(shares, tables.names[synthesis])}.")
+            found.append(f"The whole key is hardly shared. {_shares(shares, tables.names[synthesis])}.")
     return (*found, *_strange_columns(tables))
 
 
 def low_overlap(
     column: CodedColumn, overlaps: Mapping[tuple[Any, int], Mapping[str, float]], names: Sequence[str]
 ) -> list[str]:
-    """A warning for each synthesis that shares few values of a column with GT; `names` are the tables'."""
+    """A warning for each synthesis that shares few values of a column with GT, or writes some otherwise.
+
+    `names` are the tables'.
+    """
     found = []
-    for synthesis in range(1, len(column.codes)):
+    for synthesis, table in enumerate(names[1:], start=1):
         shares = overlaps[column.name, synthesis]
+        difference = _difference(column, synthesis)
         if not min(shares.values()) >= LOW_OVERLAP:  # NaN is no overlap
-            hint = _difference(column, synthesis)
+            hint = f"Some differ only by {difference}. " if difference else ""
             found.append(
-                f"Column {column.name!r}: {_shares(shares, names[synthesis])}. {hint}Risks read too low "
-                "where the tables are not coded alike."
+                f"Column {column.name!r}: the tables share few values. {_shares(shares, table)}. {hint}Risks "
+                "read too low where the tables are not coded alike."
+            )
+        elif difference:
+            found.append(
+                f"Column {column.name!r}: values of {table} differ from GT's only by {difference}. Risks "
+                "read too low where the tables are not coded alike."
             )
     return found
 
@@ -123,17 +132,20 @@ def _shares(shares: Mapping[str, float], table: str) -> str:
 
 
 def _difference(column: CodedColumn, synthesis: int) -> str:
-    """In what the values that only one table has differ, if they agree otherwise."""
+    """In what values that GT does not have differ from values of GT, if they agree otherwise."""
     if column.kind is not Kind.TEXT:
         return ""
     in_GT, in_SD = (np.zeros(column.size, dtype=bool) for _ in range(2))
     in_GT[column.codes[0]] = True
     in_SD[column.codes[synthesis]] = True
-    only = [column.levels[here[:-1] & ~there[:-1]] for here, there in ((in_GT, in_SD), (in_SD, in_GT))]
-    GT, SD = ([str(level) for level in levels[:_MOST_COMPARED]] for levels in only)
+    new = column.levels[(in_SD & ~in_GT)[:-1]]
+    if not len(new):
+        return ""
+    known = column.levels[in_GT[:-1]]
+    GT, SD = ([str(level) for level in levels[:_MOST_COMPARED]] for levels in (known, new))
     for what, form in _FORMS.items():
         if {form(level) for level in GT} & {form(level) for level in SD}:
-            return f"Some values differ only by {what}. "
+            return what
     return ""
 
 

@@ -384,7 +384,7 @@ def test_tables_that_share_few_values_of_a_key_are_not_compared(home: Home) -> N
     assert materialized(ran) == {"synthetic"}
     check = checks(ran)["synthetic:key_overlap"]
     assert not check.passed and check.blocking
-    assert (check.metadata["value"].value, check.metadata["bound"].value) == (0, 50)
+    assert (check.metadata["value"].value, check.metadata["bound"].value) == (0, 80)
     assert home.nothing_published()
 
 

@@ -8,11 +8,12 @@ import pickle
 import sqlite3
 import traceback
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, timezone
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import gates
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -23,6 +24,10 @@ from pydantic import ValidationError
 from services import PASSWORD, Postgres, postgres, s3
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.orchestration.folders import folders_of
+from disclosure_pipeline.release import approval
+from disclosure_pipeline.release.approval import GateFolders
+from disclosure_pipeline.release.files import StoreError
 from disclosure_pipeline.tables.contract import canonical_table
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.locations import redacted
@@ -40,6 +45,10 @@ DICTIONARY = {
 }
 
 
+NO_TIME = np.datetime64("NaT")
+TIMES = np.array(["2024-05-01T10:00", NO_TIME, "2024-05-01T10:00", "2024-01-01", NO_TIME], "datetime64[ns]")
+
+
 def example() -> pd.DataFrame:
     return pd.DataFrame(
         {
@@ -47,9 +56,7 @@ def example() -> pd.DataFrame:
             "age": pd.array([34, 0, None, -8, 34], dtype="Int64"),
             "height": [1.5, 2.0, np.nan, 0.1, 1.5],
             "born": [date(1990, 1, 1), date(1871, 3, 17), None, date(2024, 2, 29), date(1990, 1, 1)],
-            "seen": pd.to_datetime(
-                ["2024-05-01T10:00Z", None, "2024-05-01T10:00Z", "2024-01-01T00:00Z", None]
-            ),
+            "seen": pd.Series(TIMES).dt.tz_localize("UTC"),
             "member": pd.array([True, False, None, True, True], dtype="boolean"),
             "other": [f"{CANARY}-{i}" for i in range(5)],
         }
@@ -71,7 +78,8 @@ def assert_is_example(raw: pd.DataFrame) -> None:
 
 def text(frame: pd.DataFrame) -> pd.DataFrame:
     """Times as they are written in ISO 8601."""
-    return frame.assign(seen=[None if pd.isna(time) else time.isoformat() for time in frame["seen"]])
+    seen: list[Any] = [None if pd.isna(time) else time.isoformat() for time in frame["seen"]]
+    return frame.assign(seen=seen)
 
 
 def to_arrow_file(frame: pd.DataFrame, path: Path) -> None:
@@ -190,7 +198,7 @@ def good() -> bytes:
 
 DAMAGED: dict[str, tuple[str, bytes | Callable[[], bytes]]] = {
     "ragged": ("t.csv", f"code,age\nx,1\n{CANARY},1,2\n".encode()),
-    "cut off": ("t.csv", lambda: good()[:-60]),
+    "cut off": ("t.csv", lambda: good()[: good().rindex(b",True,")]),
     "Latin-1": ("t.csv", f"code,age\n\xfc{CANARY},1\n".encode("latin-1")),
     "Latin-1 header": ("t.csv", "größe,age\nx,1\n".encode("latin-1")),
     "empty": ("t.csv", b""),
@@ -254,9 +262,8 @@ def test_values_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
 
 def sqlite(path: Path) -> str:
     with sqlite3.connect(path) as connection:
-        text(example()).assign(member=["true", "false", None, "true", "true"]).to_sql(
-            "people", connection, index=False
-        )
+        member: list[Any] = ["true", "false", None, "true", "true"]
+        text(example()).assign(member=member).to_sql("people", connection, index=False)
     return f"sqlite:///{path}"
 
 
@@ -299,7 +306,7 @@ def test_postgresql(server: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
 
     engine = sa.create_engine(server.url)
     frame = example()
-    rows = [
+    rows: Any = [
         {name: None if pd.isna(value) else value for name, value in row.items()}
         for row in frame.to_dict("records")
     ]
@@ -352,7 +359,6 @@ def test_a_time_of_postgresql_is_an_instant(server: Postgres, monkeypatch: pytes
     raw = read_raw(SqlSource(url="${GATE_URL}", query=summer_and_winter), "T")
     times = canonical_table(raw, {"seen": DICTIONARY["seen"]}, "T", (), True).frame["seen"]
     assert list(times) == [datetime(2024, 7, 1, 10), datetime(2024, 1, 1, 11)]
-    assert timezone.utc is not None
 
 
 def test_duckdb(tmp_path: Path) -> None:
@@ -472,3 +478,76 @@ def test_a_database_needs_a_table_or_a_query() -> None:
     for both in ({}, {"table": "t", "query": "SELECT 1"}):
         with pytest.raises(ValidationError, match="one of them"):
             SqlSource.model_validate({"url": "sqlite://", **both})
+
+
+# A gate whose ground truth is no file
+
+
+def gate_of(source: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> GateFolders:
+    """A gate as its YAML file declares it."""
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    attributes = gates.definition(ground_truth=source)
+    gate = gates.resolve(attributes).gate
+    folder = home / "incoming" / "copy"
+    folder.mkdir(parents=True)
+    gates.ground_truth().to_csv(folder / "synthetic.csv", index=False)
+    (folder / "_SUCCESS").touch()
+    return folders_of(gate)
+
+
+def in_sqlite(home: Path) -> dict[str, str]:
+    with sqlite3.connect(home / "gt.db") as connection:
+        gates.ground_truth().to_sql("people", connection, index=False)
+    return {"url": f"sqlite:///{home}/gt.db", "table": "people"}
+
+
+def in_duckdb(home: Path) -> dict[str, str]:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(home / "gt.duckdb")) as connection:
+        connection.register("frame", pa.Table.from_pandas(gates.ground_truth(), preserve_index=False))
+        connection.execute("CREATE TABLE people AS SELECT * FROM frame")
+    return {"duckdb": "gt.duckdb", "query": "SELECT * FROM people"}
+
+
+def in_parquet_folder(home: Path) -> dict[str, str]:
+    (home / "gt").mkdir()
+    for i in (0, 150):
+        gates.ground_truth().iloc[i : i + 150].to_parquet(home / "gt" / f"{i}.parquet", index=False)
+    return {"path": "gt", "format": "parquet"}
+
+
+@pytest.mark.parametrize("where", [in_sqlite, in_duckdb, in_parquet_folder])
+def test_a_gate_reads_its_ground_truth_from_anywhere(
+    where: Callable[[Path], dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = gate_of(where(tmp_path), tmp_path, monkeypatch)
+    recorded = approval.record_ground_truth(folders)
+    assert (recorded.records, recorded.violations) == (300, ())
+    assert approval.record_ground_truth(folders).sha256 == recorded.sha256
+    assert approval.receive(folders, "copy").violations == ()
+    found = approval.evaluate(folders, "copy")
+    assert found.dossier["decision"] == "refused"
+    assert found.result.identity["repU"][1] == found.result.identity["UiO"][1] > 0
+
+
+def test_a_database_that_changed_is_not_measured_unseen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = gate_of(in_sqlite(tmp_path), tmp_path, monkeypatch)
+    approval.record_ground_truth(folders)
+    approval.receive(folders, "copy")
+    with sqlite3.connect(tmp_path / "gt.db") as connection:
+        connection.execute("UPDATE people SET age = age + 1 WHERE rowid = 1")
+    with pytest.raises(StoreError, match="not the recorded one"):
+        approval.evaluate(folders, "copy")
+
+
+def test_a_ground_truth_that_cannot_be_asked_tells_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATE_PASSWORD", PASSWORD)
+    url = "postgresql+psycopg://reader:${GATE_PASSWORD}@127.0.0.1:9/db"
+    folders = gate_of({"url": url, "table": "people"}, tmp_path, monkeypatch)
+    with pytest.raises(InputError, match="cannot be read") as refused:
+        approval.record_ground_truth(folders)
+    assert PASSWORD not in str(refused.value) + folders.ground_truth.shown + repr(folders)

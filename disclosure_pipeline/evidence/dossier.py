@@ -8,10 +8,13 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
-from disclosure_pipeline.evidence.figures import cell, figures, table
+import pandas as pd
+
+from disclosure_pipeline.evidence.figures import cell, figures, rows, table
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Decision, Judgement, decide
 from disclosure_pipeline.result import Disclosure
+from disclosure_pipeline.tables.contract import Change
 
 _PACKAGES = ("disclosure-pipeline", "dagster", "numpy", "pandas", "pandera", "pyarrow", "pydantic")
 
@@ -28,10 +31,13 @@ def dossier(
     measured: Mapping[str, str],
     result: Disclosure,
     judgements: Sequence[Judgement],
+    ledger: Sequence[Change] = (),
+    copies: pd.DataFrame | None = None,
 ) -> dict[str, Any]:
     """The dossier as plain data; the same for the same evaluation.
 
-    `measured` holds the hashes of what was measured, by what they are of.
+    `measured` holds the hashes of what was measured, by what they are of; `ledger` what was changed to bring
+    the tables into canonical form; `copies` is what `comparison.exact_copies` gives.
     """
     return {
         "gate": gate.name,
@@ -41,6 +47,9 @@ def dossier(
         "measured": dict(measured),
         "clauses": [clause(judgement) for judgement in judgements],
         "figures": figures(result, gate.policy.smallest_count),
+        "exact_copies": [] if copies is None else rows(copies.reset_index()),
+        "ledger": [asdict(change) for change in ledger],
+        "warnings": list(result.warnings),
     }
 
 
@@ -85,6 +94,10 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         *_optional(shown),
         "## Key overlap (% of records)",
         table(shown["key_overlap"], _headings(shown["key_overlap"])),
+        table(shown["target_overlap"], _headings(shown["target_overlap"])),
+        "Synthetic records that are exact copies of a GT record in all shared columns:",
+        table(content["exact_copies"], _headings(content["exact_copies"])),
+        *(f"- {warning}" for warning in content["warnings"]),
         "## Controls (% of records; permuted_deviation: standard errors)",
         "An exact copy of GT must show repU = UiO and DiSCO = Dorig. With its target permuted, the candidate "
         "must show the DiSCO that chance gives.",
@@ -94,6 +107,8 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         f"{shown['N_d']} GT records; synthetic records: {', '.join(map(str, shown['N_s']))}.",
         "\n".join(f"- {what}: `{digest}`" for what, digest in content["measured"].items()),
         f"Policy digest: `{content['policy_digest']}`",
+        "## What was changed to compare the tables",
+        table(content["ledger"], _headings(content["ledger"])) if content["ledger"] else "Nothing.",
     ]
     return "\n\n".join(parts) + "\n"
 

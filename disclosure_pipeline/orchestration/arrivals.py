@@ -14,11 +14,14 @@ from disclosure_pipeline.orchestration.folders import folders_of
 from disclosure_pipeline.orchestration.guard import guarded
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.approval import GateFolders
-from disclosure_pipeline.release.files import StoreError, read_json, sha256_of
+from disclosure_pipeline.release.files import StoreError, read_json
 from disclosure_pipeline.release.store import MARKER, is_safe_name
 
 # How many of the newest candidates are evaluated again when the ground truth changed.
 NEWEST = 5
+
+# What stands for the state of a database, which nothing cheap tells.
+_DATABASE = "database"
 
 
 def arrivals_sensor(
@@ -39,13 +42,14 @@ def arrivals_sensor(
     @guarded
     def arrivals(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         folders = folders_of(gate)
-        if not folders.ground_truth.is_file():
+        if not folders.ground_truth.exists():
             return dg.SkipReason("The ground truth is not where the gate's definition says")
         cursor: dict[str, Any] = json.loads(context.cursor) if context.cursor else {}
-        as_listed = _signature([folders.ground_truth])
+        as_listed = folders.ground_truth.state() or _DATABASE
         if cursor.get("ground_truth") != as_listed:  # only then is it worth the time to hash it
-            current, recorded = sha256_of(folders.ground_truth), recorded_ground_truth(folders)
-            if current != recorded.sha256:
+            current, recorded = folders.ground_truth.sha256(), recorded_ground_truth(folders)
+            # A database has no hash until it is read: it is recorded once, and again when somebody asks.
+            if current != recorded.sha256 if current else recorded.sha256 is None:
                 # A key starts one run, ever: content that comes back after another needs a new one.
                 key = f"ground_truth:{current}:after:{recorded.at}:{gate.policy_digest()[:12]}"
                 return dg.SensorResult(

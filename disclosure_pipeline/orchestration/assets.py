@@ -106,7 +106,7 @@ def _ground_truth(graph: Graph) -> dg.AssetsDefinition:
         return dg.MaterializeResult(
             metadata={
                 "dagster/row_count": found.records,
-                "location": str(folders_of(gate).ground_truth),
+                "location": folders_of(gate).ground_truth.shown,
                 "sha256": found.sha256,
             },
             check_results=[_contract(key, found.violations)],
@@ -139,7 +139,8 @@ def _synthetic(graph: Graph) -> dg.AssetsDefinition:
             graph.check(
                 "key_overlap",
                 "synthetic",
-                f"GT and SD share at least {gate.policy.key_overlap:g} % of each key's values",
+                f"GT and SD share at least {gate.policy.key_overlap:g} % of each key's values, and "
+                f"{gate.policy.whole_key_overlap:g} % of the whole key's",
             ),
         ],
         **graph.common(
@@ -148,7 +149,11 @@ def _synthetic(graph: Graph) -> dg.AssetsDefinition:
     )
 
     def received(found: approval.Arrival) -> dg.MaterializeResult:
-        shares = [judgement.value for judgement in found.overlaps if judgement.value is not None]
+        shares = [
+            judgement.value
+            for judgement in found.overlaps
+            if judgement.value is not None and judgement.clause.column is not None
+        ]
         return dg.MaterializeResult(
             metadata={
                 "dagster/row_count": sum(found.records),

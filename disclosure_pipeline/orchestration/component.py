@@ -39,9 +39,16 @@ class DisclosureGate(dg.Component, dg.Resolvable):
 
     @classmethod
     def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> DisclosureGate:
-        """Fill in templates in the paths; nothing else is a template."""
+        """Fill in templates in the paths; nothing else is a template.
+
+        A source of the ground truth that is no path has none: what it takes from the environment is taken
+        when it is read, and is in no definition.
+        """
+        paths = {name: getattr(model, name) for name in _PATHS}
         resolved: dict[str, Any] = {
-            name: context.resolve_value(getattr(model, name), as_type=str) for name in _PATHS
+            name: context.resolve_value(path, as_type=str)
+            for name, path in paths.items()
+            if isinstance(path, str)
         }
         return cls(Gate.model_validate(model.model_dump() | resolved))
 

@@ -9,17 +9,29 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.approval import GateFolders
 from disclosure_pipeline.release.store import Store
+from disclosure_pipeline.tables.locations import is_remote
+from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Source, source_of
 
 
 def folders_of(gate: Gate) -> GateFolders:
     """The gate with its folders; relative paths start at DAGSTER_HOME."""
     return GateFolders(
         gate=gate,
-        ground_truth=_resolve(gate.ground_truth),
+        ground_truth=_source(gate.ground_truth),
         incoming=_resolve(gate.incoming),
         store=Store(_resolve(gate.store) / gate.name),
         releases=_resolve(gate.releases) / gate.name,
     )
+
+
+def _source(declared: str | Source) -> Source:
+    """The source of GT; a relative path of this machine starts at DAGSTER_HOME."""
+    source = source_of(declared)
+    if isinstance(source, FileSource) and not is_remote(source.path) and not source.path.startswith("${"):
+        return source.model_copy(update={"path": str(_resolve(source.path))})
+    if isinstance(source, DuckDBSource) and not source.duckdb.startswith("${"):
+        return source.model_copy(update={"duckdb": str(_resolve(source.duckdb))})
+    return source
 
 
 def _resolve(path: str) -> Path:

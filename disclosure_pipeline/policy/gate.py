@@ -19,6 +19,7 @@ from disclosure_pipeline.result import Disclosure
 from disclosure_pipeline.tables.alignment import Grouping, check_tables
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column
 from disclosure_pipeline.tables.grouping import explicit_edges
+from disclosure_pipeline.tables.sources import Source
 
 # Two numbers; not tuple[float, float], whose JSON schema Dagster cannot show.
 Thresholds = Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2)]
@@ -77,7 +78,13 @@ class Gate(BaseModel):
     owners: Annotated[
         tuple[str, ...], Field(description="E-mail addresses, or team:name, of who answers for the gate")
     ] = ()
-    ground_truth: Annotated[str, Field(description="The confidential table: a CSV or Parquet file")]
+    ground_truth: Annotated[
+        str | Source,
+        Field(
+            description="The confidential table: a path or location of a CSV, TSV, Parquet or Arrow file, or "
+            "where it lies in a database"
+        ),
+    ]
     incoming: Annotated[
         str,
         Field(description="Folder with a folder for each candidate, complete once it holds a file _SUCCESS"),

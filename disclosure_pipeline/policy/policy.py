@@ -84,7 +84,7 @@ class Policy(BaseModel):
             le=100,
             strict=True,
         ),
-    ] = 50
+    ] = 80
     whole_key_overlap: Annotated[
         float,
         Field(
@@ -94,7 +94,7 @@ class Policy(BaseModel):
             le=100,
             strict=True,
         ),
-    ] = 1
+    ] = 5
     target_overlap: Annotated[
         float,
         Field(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,13 +14,14 @@ from typing import Any
 
 import pandas as pd
 
+from disclosure_pipeline.comparison import exact_copies
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation import bins, key_overlap
 from disclosure_pipeline.evidence.dossier import clause, dossier, to_markdown, versions
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.measured import smallest_overlap
 from disclosure_pipeline.policy.verdict import Judgement, hold, judge
-from disclosure_pipeline.release.files import StoreError, read_json, sha256_of, write_json, write_whole
+from disclosure_pipeline.release.files import StoreError, read_json, write_json, write_whole
 from disclosure_pipeline.release.publishing import publish
 from disclosure_pipeline.release.store import (
     MARKER,
@@ -32,9 +33,16 @@ from disclosure_pipeline.release.store import (
     take_snapshot,
 )
 from disclosure_pipeline.result import Disclosure
-from disclosure_pipeline.tables.contract import ContractError, Violation, read_table
+from disclosure_pipeline.tables.contract import (
+    CanonicalTable,
+    ContractError,
+    Violation,
+    read_canonical,
+    shared_identifiers,
+)
+from disclosure_pipeline.tables.fingerprint import content_sha256
 from disclosure_pipeline.tables.levels import GROUND_TRUTH
-from disclosure_pipeline.tables.sources import FORMATS
+from disclosure_pipeline.tables.sources import FORMATS, Source
 
 
 class RefusedError(DisclosurePipelineError):
@@ -46,7 +54,7 @@ class GateFolders:
     """A gate and where its tables, records and releases lie."""
 
     gate: Gate
-    ground_truth: Path
+    ground_truth: Source
     incoming: Path
     store: Store
     releases: Path
@@ -87,44 +95,62 @@ class Evaluation:
 def record_ground_truth(folders: GateFolders) -> GroundTruth:
     """Check GT and record its hash, if it keeps its contract. StoreError where it is not there."""
     try:
-        frame, digest = _read_ground_truth(folders)
+        found, digest = _read_ground_truth(folders)
     except ContractError as broken:
-        return GroundTruth(sha256_of(folders.ground_truth), 0, broken.violations)
+        return GroundTruth(folders.ground_truth.sha256() or "", 0, broken.violations)
     recorded = {
         "sha256": digest,
-        "records": len(frame),
+        "records": len(found.frame),
         "recorded_at": datetime.now(timezone.utc).isoformat(),
     }
     write_json(folders.store.ground_truth, recorded)
-    return GroundTruth(digest, len(frame), ())
+    return GroundTruth(digest, len(found.frame), ())
 
 
-def _read_ground_truth(folders: GateFolders) -> tuple[pd.DataFrame, str]:
-    """GT in canonical form, and its sha256. StoreError where the file changes while it is read."""
-    path = folders.ground_truth
-    if not path.is_file():
+def _read_ground_truth(folders: GateFolders) -> tuple[CanonicalTable, str]:
+    """GT in canonical form, and its sha256: of its bytes, or of what was read from a database.
+
+    StoreError where it is not there, or changes while it is read.
+    """
+    source, gate = folders.ground_truth, folders.gate
+    if not source.exists():
         raise StoreError("The ground truth is not where the gate's definition says.")
-    before = sha256_of(path)
-    frame = read_table(path, folders.gate.columns, GROUND_TRUTH, folders.gate.measured, only_known=False)
-    if sha256_of(path) != before:
+    before = source.sha256()
+    found = read_canonical(source, gate.columns, GROUND_TRUTH, gate.measured, only_known=False)
+    if source.sha256() != before:
         raise StoreError("The ground truth changed while it was read: run again.")
-    return frame, before
+    return found, before or content_sha256(found.frame)
 
 
-def _read_recorded_ground_truth(folders: GateFolders) -> tuple[pd.DataFrame, str]:
+def _read_recorded_ground_truth(folders: GateFolders) -> tuple[CanonicalTable, str]:
     """As `_read_ground_truth`; StoreError where it is not the one that was recorded."""
     recorded = read_json(folders.store.ground_truth, "ground_truth")
-    frame, digest = _read_ground_truth(folders)
+    found, digest = _read_ground_truth(folders)
     if recorded.get("sha256") != digest:
         raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
-    return frame, digest
+    return found, digest
 
 
-def _read_synthesis(folders: GateFolders, file: StoredFile) -> pd.DataFrame:
+def _read_synthesis(folders: GateFolders, file: StoredFile) -> CanonicalTable:
     """One table of a snapshot in canonical form, read from the stored bytes."""
-    table = f"synthetic table {file.name!r}"
     gate = folders.gate
-    return read_table(folders.store.stored(file), gate.columns, table, gate.measured, only_known=True)
+    stored = folders.store.stored(file)
+    return read_canonical(stored, gate.columns, _named(file), gate.measured, only_known=True)
+
+
+def _named(file: StoredFile) -> str:
+    return f"synthetic table {file.name!r}"
+
+
+def _identifiers(
+    folders: GateFolders, snapshot: Snapshot, ground_truth: pd.DataFrame, tables: Sequence[pd.DataFrame]
+) -> list[Violation]:
+    """Where a candidate holds identifiers of GT."""
+    return [
+        violation
+        for file, table in zip(snapshot.files, tables, strict=True)
+        for violation in shared_identifiers(ground_truth, table, folders.gate.columns, _named(file))
+    ]
 
 
 def deliver(folders: GateFolders, candidate: str, made: Any) -> Path:
@@ -153,13 +179,16 @@ def receive(folders: GateFolders, candidate: str, folder: Path | None = None) ->
     violations: list[Violation] = []
     for file in snapshot.files:
         try:
-            tables.append(_read_synthesis(folders, file))
+            tables.append(_read_synthesis(folders, file).frame)
         except ContractError as broken:
             violations += broken.violations
     records = tuple(len(table) for table in tables)
     if violations:
         return Arrival(snapshot, records, tuple(violations), pd.DataFrame(), ())
-    ground_truth, _ = _read_recorded_ground_truth(folders)
+    ground_truth = _read_recorded_ground_truth(folders)[0].frame
+    violations += _identifiers(folders, snapshot, ground_truth, tables)
+    if violations:
+        return Arrival(snapshot, records, tuple(violations), pd.DataFrame(), ())
     gate = folders.gate
     overlap = key_overlap(ground_truth, tables, list(gate.keys), **_of_keys(gate))
     overlaps = tuple(
@@ -185,10 +214,10 @@ def group_levels(folders: GateFolders, candidate: str) -> pd.DataFrame:
 
     Groups of too few GT records to be told are left out.
     """
-    ground_truth, _ = _read_recorded_ground_truth(folders)
+    ground_truth = _read_recorded_ground_truth(folders)[0].frame
     snapshot = load_snapshot(candidate, folders.store)
     gate = folders.gate
-    tables = [_read_synthesis(folders, file) for file in snapshot.files]
+    tables = [_read_synthesis(folders, file).frame for file in snapshot.files]
     groups = bins(ground_truth, tables, list(gate.keys), list(gate.targets), **gate.grouping)
     return groups[groups["GT"] >= gate.policy.smallest_count].reset_index(drop=True)
 
@@ -200,10 +229,18 @@ def evaluate(folders: GateFolders, candidate: str) -> Evaluation:
     """
     snapshot = load_snapshot(candidate, folders.store)
     ground_truth, digest = _read_recorded_ground_truth(folders)
-    result = folders.gate.measure(ground_truth, [_read_synthesis(folders, file) for file in snapshot.files])
+    tables = [_read_synthesis(folders, file) for file in snapshot.files]
+    frames = [table.frame for table in tables]
+    identifiers = _identifiers(folders, snapshot, ground_truth.frame, frames)
+    if identifiers:
+        raise ContractError(identifiers)
+    result = folders.gate.measure(ground_truth.frame, frames)
     judgements = judge(folders.gate.clauses(), result)
     measured = {"ground_truth": digest, "snapshot": snapshot.sha256}
-    return Evaluation(result, judgements, dossier(folders.gate, candidate, measured, result, judgements))
+    ledger = [change for table in (ground_truth, *tables) for change in table.ledger]
+    copies = exact_copies(ground_truth.frame, frames)
+    content = dossier(folders.gate, candidate, measured, result, judgements, ledger, copies)
+    return Evaluation(result, judgements, content)
 
 
 def measure(folders: GateFolders, candidate: str) -> Evaluation:

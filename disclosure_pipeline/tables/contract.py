@@ -158,7 +158,9 @@ def shared_identifiers(
     for name, column in dictionary.items():
         if column.type == "text identifier" and name in ground_truth and name in synthetic:
             here, there = (encode(frame[name]) for frame in (synthetic, ground_truth))
-            known = pc.is_in(here.levels, value_set=there.levels.drop_null())
+            known = pc.is_in(
+                here.levels.cast(pa.string()), value_set=there.levels.cast(pa.string()).drop_null()
+            )
             records = here.records(mask(known))
             if records:
                 found.append(_violation(table, name, GT_IDENTIFIER, records, len(synthetic)))
@@ -298,8 +300,9 @@ def _canonical(column: _Read, declared: Column) -> Any:
     encoded = column.levels.values.dictionary_encode()
     position = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     levels = encoded.dictionary
-    used = np.unique(position[column.encoded.counts[:-1] > 0])
-    used = used[used >= 0]
+    occurs = np.zeros(len(levels) + 1, dtype=bool)
+    occurs[position[column.encoded.counts[:-1] > 0]] = True  # -1, missing, is the last
+    used = np.flatnonzero(occurs[:-1])
     if declared.type == "ordered category" and declared.level_names is not None:
         order = {name: i for i, name in enumerate(declared.level_names)}
         kept = len(order)  # unknown levels that are kept come last

@@ -219,19 +219,3 @@ Dictionary = Mapping[str, Column]
 
 def _listed(names: Iterable[Any]) -> str:
     return ", ".join(repr(name) for name in names)
-
-
-def canonical_levels(column: Column, raw: Any) -> tuple[Any, Any, Any]:
-    """Raw levels in the column's one form, which of them are missing, and which could not be read."""
-    import pandas as pd
-
-    from disclosure_pipeline.tables.canonical import read_levels
-    from disclosure_pipeline.tables.encoding import encode
-
-    encoded = encode(pd.Series(raw))
-    read = read_levels(column, encoded.levels)
-    codes = encoded.codes
-    import numpy as np
-
-    values = np.array([*read.values.to_pylist(), None], dtype=object)
-    return values[codes], np.append(read.missing, True)[codes], np.append(read.unreadable, False)[codes]

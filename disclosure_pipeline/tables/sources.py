@@ -29,7 +29,16 @@ from disclosure_pipeline.tables.files import (
 )
 from disclosure_pipeline.tables.locations import Place, filled, place, redacted
 
-__all__ = ["FORMATS", "DuckDBSource", "FileSource", "Source", "SqlSource", "read_raw", "source_of"]
+__all__ = [
+    "FORMATS",
+    "DuckDBSource",
+    "FileSource",
+    "Location",
+    "Source",
+    "SqlSource",
+    "read_raw",
+    "source_of",
+]
 
 T = TypeVar("T")
 
@@ -122,6 +131,8 @@ class _Database(BaseModel):
 
 class SqlSource(_Database):
     """A table or query of an SQL database that SQLAlchemy reaches."""
+
+    model_config = ConfigDict(populate_by_name=True)
 
     url: Annotated[
         str,
