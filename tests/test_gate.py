@@ -417,7 +417,7 @@ PLACES = [
     (shown, "worst", "identity_disclosure"),
     (assets, "publishable", "identity_disclosure"),
     (approval, "to_markdown", "dossier"),
-    (assets, "clauses_table", "dossier"),
+    (shown, "clauses_table", "dossier"),
     (approval, "publish", "release"),
 ]
 

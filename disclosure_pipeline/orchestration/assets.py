@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 
-from disclosure_pipeline.evidence.dossier import clauses_table, to_markdown
+from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.evidence.figures import publishable
 from disclosure_pipeline.orchestration import shown
 from disclosure_pipeline.orchestration.folders import folders_of
@@ -321,7 +321,7 @@ def _dossier(graph: Graph) -> dg.AssetsDefinition:
         return dg.MaterializeResult(
             metadata={
                 "decision": content["decision"],
-                "clauses": dg.MetadataValue.md(clauses_table(content["clauses"])),
+                "clauses": shown.clauses_table(content["clauses"]),
                 "dossier": dg.MetadataValue.md(to_markdown(content)),
                 "folder": str(folders_of(gate).store.candidate(context.partition_key)),
             },

@@ -106,6 +106,12 @@ def dictionary_schema(gate: Gate) -> dg.TableSchema:
     )
 
 
+def clauses_table(clauses: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:
+    """The clauses of a dossier: what was found, what was allowed, and what came of it."""
+    names = ["name", "over", "value", "at_least", "limit", "outcome", "warns"]
+    return table(pd.DataFrame(clauses, columns=names))
+
+
 def violations_table(violations: Sequence[Violation]) -> dg.TableMetadataValue:
     """Violations of a contract: where, which rule, how many records; never a value."""
     names = ["table", "column", "rule", "records", "share"]

@@ -5,6 +5,7 @@ Everything works on whole Arrow arrays of distinct levels: no step is taken reco
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -103,7 +104,7 @@ def written(raw: Any, column: Column, changed: dict[str, Mask] | None = None) ->
     if is_text(raw.type):
         text = raw.cast(pa.string()) if raw.type != pa.string() else raw
         trimmed = pc.utf8_trim_whitespace(text)
-        normal = pc.utf8_normalize(trimmed, form="NFC")
+        normal = _composed(trimmed)
         if changed is not None:
             changed[BLANKS] = mask(pc.not_equal(text, trimmed))
             changed[UNICODE] = mask(pc.not_equal(trimmed, normal))
@@ -119,6 +120,15 @@ def written(raw: Any, column: Column, changed: dict[str, Mask] | None = None) ->
         return None
     labels = [None if value is None or value != value else level_label(value) for value in raw.to_pylist()]  # noqa: PLR0124 (NaN)
     return pa.array(labels, pa.string())
+
+
+def _composed(text: Any) -> Any:
+    """Text in Unicode form NFC: by Python, since some releases of Arrow do not compose."""
+    beyond_ascii = pc.fill_null(pc.invert(pc.string_is_ascii(text)), False)
+    if not pc.any(beyond_ascii).as_py():
+        return text
+    composed = [unicodedata.normalize("NFC", value) for value in text.filter(beyond_ascii).to_pylist()]
+    return pc.replace_with_mask(text, beyond_ascii, pa.array(composed, pa.string()))
 
 
 def is_text(arrow: Any) -> bool:
