@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.exact import percent
+from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.frequency import Keys, combine_keys
 from disclosure_pipeline.measures.overlap import copies, overlap
 from disclosure_pipeline.tables.alignment import Grouping, Tables, check_tables
@@ -36,22 +36,26 @@ _PROBE = 10_000
 _MOST_COMPARED = 100_000
 
 
-def column_overlap(column: CodedColumn) -> Rows:
-    """Of one column and each synthesis: how many records have a value that the other table has too.
+def compare(column: CodedColumn, names: Sequence[str]) -> tuple[Rows, list[str]]:
+    """One column: how many records have a value that the other table has too, and what is doubtful of it.
 
-    Records whose value is missing take no part.
+    Records whose value is missing take no part: tables that share nothing but gaps share nothing. A warning
+    for each synthesis that shares few values with GT, or writes some otherwise; `names` are the tables'.
     """
-    return {
-        (column.name, synthesis): asdict(overlap(column.codes[0], codes, column.size, column.missing))
-        for synthesis, codes in enumerate(column.codes[1:], start=1)
-    }
+    counts = [np.bincount(codes, minlength=column.size)[: column.missing] for codes in column.codes]
+    rows: Rows = {}
+    doubts = []
+    for synthesis, s in enumerate(counts[1:], start=1):
+        shares = rows[column.name, synthesis] = asdict(overlap(counts[0], s))
+        doubts += _doubts(column.name, shares, _difference(column, counts[0], s), names[synthesis])
+    return rows, doubts
 
 
 def whole_key_overlap(keys: Keys) -> Rows:
     """Of the combination of all keys; a missing value is a level of it."""
     return {
-        (WHOLE_KEY, synthesis): asdict(overlap(keys.q[0], q, keys.size))
-        for synthesis, q in enumerate(keys.q[1:], start=1)
+        (WHOLE_KEY, synthesis): asdict(overlap(keys.counts[0], s_q))
+        for synthesis, s_q in enumerate(keys.counts[1:], start=1)
     }
 
 
@@ -70,58 +74,46 @@ def exact_copies(
     """
     syntheses = [synthetic] if isinstance(synthetic, pd.DataFrame) else list(synthetic)
     frames = (ground_truth, *syntheses)
-    shared = [name for name in ground_truth.columns if all(name in frame.columns for frame in frames)]
-    if not shared:
+    if not syntheses or not all(isinstance(frame, pd.DataFrame) for frame in frames):
+        raise InputError("The tables must be pandas DataFrames: GT, and one synthesis or a sequence of them.")
+    common = [name for name in ground_truth.columns if all(name in frame.columns for frame in frames)]
+    if not common:
         raise InputError("No column is in all tables: there is nothing to compare.")
-    tables = check_tables(ground_truth, syntheses, shared, (), Grouping({}, {}, "pooled"))
-    columns = [tables.coded(name) for name in shared]
+    tables = check_tables(ground_truth, syntheses, common, (), Grouping({}, {}, "pooled"))
+    columns = [tables.coded(name) for name in common]
     rows = combine_keys([column.codes for column in columns], [column.size for column in columns])
     return pd.DataFrame(
         [
-            {"columns": len(shared), "copies": found, "percent": percent(found, len(frame))}
+            {"columns": len(common), "copies": found, "percent": percent(found, len(frame))}
             for found, frame in zip(copies(rows), syntheses, strict=True)
         ],
         index=pd.RangeIndex(1, len(syntheses) + 1, name="synthesis"),
     )
 
 
-def warnings(
-    tables: Tables, keys: Iterable[CodedColumn], overlaps: Mapping[tuple[Any, int], Mapping[str, float]]
-) -> tuple[str, ...]:
-    """What makes the figures doubtful, in words; names of columns and shares of records, never a value.
+def warnings(tables: Tables, whole_key: Rows) -> list[str]:
+    """What makes the figures doubtful beside single columns (`compare`); never with a value.
 
-    `overlaps` are the rows of `column_overlap` and `whole_key_overlap`.
+    `whole_key` are the rows of `whole_key_overlap`.
     """
-    found = [text for column in keys for text in low_overlap(column, overlaps, tables.names)]
-    for (name, synthesis), shares in overlaps.items():
-        if name == WHOLE_KEY and not min(shares.values()) >= LOW_WHOLE_KEY:
-            found.append(f"The whole key is hardly shared. {_shares(shares, tables.names[synthesis])}.")
-    return (*found, *_strange_columns(tables))
+    low = [
+        f"The whole key is hardly shared. {_shares(shares, tables.names[synthesis])}."
+        for (_, synthesis), shares in whole_key.items()
+        if not min(shares.values()) >= LOW_WHOLE_KEY
+    ]
+    return low + _strange_columns(tables)
 
 
-def low_overlap(
-    column: CodedColumn, overlaps: Mapping[tuple[Any, int], Mapping[str, float]], names: Sequence[str]
-) -> list[str]:
-    """A warning for each synthesis that shares few values of a column with GT, or writes some otherwise.
-
-    `names` are the tables'.
-    """
-    found = []
-    for synthesis, table in enumerate(names[1:], start=1):
-        shares = overlaps[column.name, synthesis]
-        difference = _difference(column, synthesis)
-        if not min(shares.values()) >= LOW_OVERLAP:  # NaN is no overlap
-            hint = f"Some differ only by {difference}. " if difference else ""
-            found.append(
-                f"Column {column.name!r}: the tables share few values. {_shares(shares, table)}. {hint}Risks "
-                "read too low where the tables are not coded alike."
-            )
-        elif difference:
-            found.append(
-                f"Column {column.name!r}: values of {table} differ from GT's only by {difference}. Risks "
-                "read too low where the tables are not coded alike."
-            )
-    return found
+def _doubts(name: Any, shares: Mapping[str, float], difference: str, table: str) -> list[str]:
+    consequence = "Risks read too low where the tables are not coded alike."
+    if not min(shares.values()) >= LOW_OVERLAP:  # NaN is no overlap
+        hint = f"Some differ only by {difference}. " if difference else ""
+        return [
+            f"Column {name!r}: the tables share few values. {_shares(shares, table)}. {hint}{consequence}"
+        ]
+    if difference:
+        return [f"Column {name!r}: values of {table} differ from GT's only by {difference}. {consequence}"]
+    return []
 
 
 def _shares(shares: Mapping[str, float], table: str) -> str:
@@ -131,17 +123,17 @@ def _shares(shares: Mapping[str, float], table: str) -> str:
     )
 
 
-def _difference(column: CodedColumn, synthesis: int) -> str:
-    """In what values that GT does not have differ from values of GT, if they agree otherwise."""
+def _difference(column: CodedColumn, d: IntArray, s: IntArray) -> str:
+    """In what values that GT does not have differ from values of GT, if they agree otherwise.
+
+    `d` and `s` are the number of GT and of SD records with each level.
+    """
     if column.kind is not Kind.TEXT:
         return ""
-    in_GT, in_SD = (np.zeros(column.size, dtype=bool) for _ in range(2))
-    in_GT[column.codes[0]] = True
-    in_SD[column.codes[synthesis]] = True
-    new = column.levels[(in_SD & ~in_GT)[:-1]]
+    new = column.levels[(s > 0) & (d == 0)]
     if not len(new):
         return ""
-    known = column.levels[in_GT[:-1]]
+    known = column.levels[d > 0]
     GT, SD = ([str(level) for level in levels[:_MOST_COMPARED]] for levels in (known, new))
     for what, form in _FORMS.items():
         if {form(level) for level in GT} & {form(level) for level in SD}:

@@ -103,14 +103,17 @@ def evaluate(
     for synthesis in range(1, len(tables.frames)):
         rows.identity[(synthesis,)] = asdict(_identity_of_all(coded, synthesis))
     for key in key_columns:
-        rows.key_overlap.update(comparison.column_overlap(key))
-    rows.key_overlap.update(comparison.whole_key_overlap(coded))
-    rows.warnings.extend(comparison.warnings(tables, key_columns, rows.key_overlap))
+        shares, doubts = comparison.compare(key, tables.names)
+        rows.key_overlap.update(shares)
+        rows.warnings.extend(doubts)
+    whole_key = comparison.whole_key_overlap(coded)
+    rows.key_overlap.update(whole_key)
+    rows.warnings.extend(comparison.warnings(tables, whole_key))
     for name in tables.targets:
         target = tables.coded(name)
-        shared = comparison.column_overlap(target)
-        rows.target_overlap.update(shared)
-        rows.warnings.extend(comparison.low_overlap(target, shared, tables.names))
+        shares, doubts = comparison.compare(target, tables.names)
+        rows.target_overlap.update(shares)
+        rows.warnings.extend(doubts)
         wanted = code_exclusions(exclusions, target, key_columns)
         cells = frequency_tables(coded, target.codes, target.size)
         for synthesis, f in enumerate(cells, start=1):
@@ -167,7 +170,7 @@ def key_overlap(
     whole = combine_keys([column.codes for column in columns], [column.size for column in columns])
     rows = comparison.whole_key_overlap(whole)
     for column in columns:
-        rows |= comparison.column_overlap(column)
+        rows |= comparison.compare(column, tables.names)[0]
     return _frame(rows, ["key", "synthesis"], _names(Overlap))
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +21,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from disclosure_pipeline.cli import main
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical import Levels, read_levels
 from disclosure_pipeline.tables.contract import ContractError, canonical_table, violations
@@ -409,3 +412,24 @@ def test_an_offset_counts_whatever_the_environment_says(
             pd.DataFrame({"x": raw}), {"x": column("datetime", time_zone="UTC")}, "T", (), True
         ).frame
         assert list(frame["x"].dropna()) == [datetime(2024, 5, 1)]
+
+
+def test_a_contract_that_was_not_checked_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever keeps pandera from running a rule."""
+    monkeypatch.setattr("disclosure_pipeline.tables.contract._broken_columns", lambda schema, frame: [])
+    with pytest.raises(DisclosurePipelineError, match="not every rule"):
+        violations(pd.DataFrame({"age": ["1"]}), {"age": column("integer")}, "T", (), True)
+
+
+def test_checking_a_contract_leaves_the_environment_alone() -> None:
+    program = (
+        "import os, pandas as pd; before = dict(os.environ);"
+        "from disclosure_pipeline.tables.contract import violations;"
+        "from disclosure_pipeline.tables.dictionary import Column;"
+        "violations(pd.DataFrame({'a': [1]}), {'a': Column(type='integer')}, 'T', (), True);"
+        "assert dict(os.environ) == before, set(os.environ) - set(before)"
+    )
+    environment = {
+        k: v for k, v in os.environ.items() if k not in {"PYARROW_IGNORE_TIMEZONE", "SPARK_LOCAL_IP"}
+    }
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.frequency import Keys
 
@@ -18,15 +16,11 @@ class Overlap:
     SD_in_GT: float
 
 
-def overlap(gt: IntArray, sd: IntArray, levels: int, missing: int | None = None) -> Overlap:
-    """Of one column, or of the whole key, given as codes below `levels`.
+def overlap(d: IntArray, s: IntArray) -> Overlap:
+    """From the number of GT and of SD records with each value of a column, or of the whole key.
 
-    Records with the code `missing` take no part: two tables that share nothing but gaps share nothing.
-    NaN where a table has no others.
+    NaN where a table has no record at all.
     """
-    d, s = np.bincount(gt, minlength=levels), np.bincount(sd, minlength=levels)
-    if missing is not None:
-        d[missing] = s[missing] = 0
     return Overlap(
         GT_in_SD=percent(d[s > 0].sum(), d.sum()),
         SD_in_GT=percent(s[d > 0].sum(), s.sum()),
