@@ -80,3 +80,28 @@ def test_anything_but_tables_is_refused(
     assert not ran.success
     assert "DataFrame" in gates.failures(ran)[f"{GATE}__synthetic"]
     assert home.nothing_published()
+
+
+def test_a_ground_truth_that_an_asset_writes_is_read_where_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    written = dg.AssetKey(["registers", "people"])
+
+    @dg.asset(key=written)
+    def people() -> None:
+        gates.ground_truth().to_csv(tmp_path / "ground_truth.csv", index=False)
+
+    gate = gates.load(gates.definition(ground_truth_asset="registers/people"))
+    defs = dg.Definitions.merge(gate, dg.Definitions([people]))
+    with gates.quiet(), dg.DagsterInstance.ephemeral() as instance:
+        ran = dg.materialize(
+            list(defs.resolve_asset_graph().assets_defs),
+            selection=dg.AssetSelection.assets(written, dg.AssetKey([GATE, "ground_truth"])),
+            instance=instance,
+        )
+    assert ran.success
+    recorded = gates.read_json(tmp_path / "store" / GATE / "ground_truth.json")
+    assert recorded["records"] == len(gates.ground_truth())
+    parents = defs.resolve_asset_graph().get(dg.AssetKey([GATE, "ground_truth"])).parent_keys
+    assert parents == {written}

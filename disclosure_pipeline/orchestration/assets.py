@@ -90,8 +90,13 @@ def _ground_truth(graph: Graph) -> dg.AssetsDefinition:
     gate = graph.gate
     key = graph.key("ground_truth")
 
+    upstream = (
+        [] if gate.ground_truth_asset is None else [dg.AssetKey.from_user_string(gate.ground_truth_asset)]
+    )
+
     @dg.asset(
         key=key,
+        deps=upstream,
         metadata={"dagster/column_schema": shown.dictionary_schema(gate)},
         check_specs=[
             graph.check("contract", "ground_truth", "The table keeps its data dictionary"),

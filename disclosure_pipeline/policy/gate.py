@@ -27,7 +27,17 @@ Thresholds = Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2)]
 # What decides nothing: where files lie, and what people are told.
 _NOT_DECIDING: dict[str, Any] = {
     **dict.fromkeys(
-        ("description", "owners", "ground_truth", "incoming", "synthesis_asset", "store", "releases"), True
+        (
+            "description",
+            "owners",
+            "ground_truth",
+            "incoming",
+            "ground_truth_asset",
+            "synthesis_asset",
+            "store",
+            "releases",
+        ),
+        True,
     ),
     "columns": {"__all__": {"description"}},
 }
@@ -85,6 +95,14 @@ class Gate(BaseModel):
             "where it lies in a database"
         ),
     ]
+    ground_truth_asset: Annotated[
+        str | None,
+        Field(
+            description="Key of a Dagster asset that writes the ground truth, such as registers/survey: for "
+            "the lineage. It is still read where ground_truth says, never copied",
+            pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*$",
+        ),
+    ] = None
     incoming: Annotated[
         str,
         Field(description="Folder with a folder for each candidate, complete once it holds a file _SUCCESS"),
