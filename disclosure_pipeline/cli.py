@@ -97,16 +97,13 @@ def measure(
 
 def _read(path: Path, table: str, numeric: set[str]) -> pd.DataFrame:
     """A file whose columns are categories, as they are written, but for those that are asked as numbers."""
-    from disclosure_pipeline.tables.contract import ContractError, canonical, violations
+    from disclosure_pipeline.tables.contract import canonical_table
     from disclosure_pipeline.tables.dictionary import Column
     from disclosure_pipeline.tables.sources import read_raw
 
     raw = read_raw(path, table)
     dictionary = {name: Column(type="number" if name in numeric else "category") for name in raw.columns}
-    found = violations(raw, dictionary, table, (), only_known=False)
-    if found:
-        raise ContractError(found)
-    return canonical(raw, dictionary, table)
+    return canonical_table(raw, dictionary, table, (), only_known=False).frame
 
 
 @main.group()

@@ -94,9 +94,8 @@ def evaluate(
     thresholds = (_check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way))
 
     key_columns = [tables.coded(key) for key in tables.keys]
-    for name in level_exclusions(
-        exclusions
-    ):  # a level that does not exist is refused before anything is done
+    # A level that does not exist is refused before anything is counted.
+    for name in level_exclusions(exclusions):
         code_exclusions(exclusions, tables.coded(name), key_columns)
     coded = combine_keys([column.codes for column in key_columns], [column.size for column in key_columns])
     rows = _Rows.empty()

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.tables.contract import ContractError, Violation, read_table
+from disclosure_pipeline.tables.contract import ContractError, Violation, read_canonical
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.sources import read_raw
 
@@ -61,7 +61,7 @@ def csv(tmp_path: Path) -> Callable[[str | bytes], Path]:
 
 def values(path: Path, **declared: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The canonical values of a file, missing ones as None."""
-    frame = read_table(path, columns(**declared), TABLE, list(declared), only_known=True)
+    frame = read_canonical(path, columns(**declared), TABLE, list(declared), only_known=True).frame
     return {
         str(name): [None if pd.isna(value) else value for value in frame[name].astype(object)]
         for name in frame
@@ -71,7 +71,7 @@ def values(path: Path, **declared: Mapping[str, Any]) -> dict[str, list[Any]]:
 def broken(path: Path, only_known: bool = True, **declared: Mapping[str, Any]) -> dict[tuple[str, str], int]:
     """The violations of a file: (column, rule) -> records."""
     with pytest.raises(ContractError) as caught:
-        read_table(path, columns(**declared), TABLE, list(declared), only_known=only_known)
+        read_canonical(path, columns(**declared), TABLE, list(declared), only_known=only_known)
     error = caught.value
     no_value_told(error)
     again = pickle.loads(pickle.dumps(error))
@@ -84,7 +84,7 @@ def broken(path: Path, only_known: bool = True, **declared: Mapping[str, Any]) -
 def refused(path: Path, *said: str) -> None:
     """A file that cannot be read: an InputError that names table and file."""
     with pytest.raises(dp.InputError) as caught:
-        read_table(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=True)
+        read_canonical(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=True)
     no_value_told(caught.value)
     assert type(caught.value).__module__.startswith("disclosure_pipeline")
     for text in said:
@@ -256,7 +256,8 @@ def test_shares_are_of_all_records() -> None:
 def test_columns_that_nobody_asked_for(csv: Any) -> None:
     """GT may have them, and they are not read; a candidate may not, for they would be published."""
     path = csv("a,name\nx,Quetzalcoatl\n")
-    assert list(read_table(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=False)) == ["a"]
+    found = read_canonical(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=False)
+    assert list(found.frame) == ["a"]
     assert broken(path, a={"type": "category"}) == {("name", "the column is not in the data dictionary"): 1}
 
 
@@ -278,10 +279,10 @@ def test_many_different_broken_values(tmp_path: Path) -> None:
 CHECK = """
 import sys
 from pathlib import Path
-from disclosure_pipeline.tables.contract import ContractError, read_table
+from disclosure_pipeline.tables.contract import ContractError, read_canonical
 from disclosure_pipeline.tables.dictionary import Column
 try:
-    read_table(Path(sys.argv[1]), {"a": Column(type="integer")}, "the table", ["a"], only_known=True)
+    read_canonical(Path(sys.argv[1]), {"a": Column(type="integer")}, "the table", ["a"], only_known=True)
 except ContractError as error:
     print([(violation.rule, violation.records) for violation in error.violations])
 """
@@ -334,7 +335,7 @@ def test_another_delimiter(csv: Any) -> None:
     """All columns are missing, and what stands in the place of names may be a record: it is not told."""
     path = csv("Quetzalcoatl;48151623\nKwisatz;1\n")
     with pytest.raises(ContractError) as caught:
-        read_table(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=True)
+        read_canonical(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=True)
     no_value_told(caught.value)
 
 

@@ -115,23 +115,6 @@ def violations(
     return _violations(raw, _read_columns(raw, dictionary), dictionary, table, needed, only_known)
 
 
-def canonical(raw: pd.DataFrame, dictionary: Dictionary, table: str) -> pd.DataFrame:
-    """The raw table in canonical form; only the columns that the dictionary describes.
-
-    Call it on a table without violations: ContractError where a value cannot be read.
-    """
-    read = _read_columns(raw, dictionary)
-    unreadable = [
-        _violation(table, name, rule, column.encoded.records(column.levels.unreadable), len(raw))
-        for name, column in read.items()
-        for rule in [f"is no {dictionary[name].type}"]
-        if column.encoded.records(column.levels.unreadable)
-    ]
-    if unreadable:
-        raise ContractError(unreadable)
-    return pd.DataFrame({name: _canonical(column, dictionary[name]) for name, column in read.items()})
-
-
 def read_canonical(
     location: Location, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
 ) -> CanonicalTable:
@@ -141,13 +124,6 @@ def read_canonical(
     """
     raw = read_raw(location, table, None if only_known else dictionary)
     return canonical_table(raw, dictionary, table, needed, only_known)
-
-
-def read_table(
-    location: Location, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
-) -> pd.DataFrame:
-    """As `read_canonical`, without the ledger."""
-    return read_canonical(location, dictionary, table, needed, only_known).frame
 
 
 def shared_identifiers(
