@@ -35,16 +35,15 @@ def small_gate() -> dg.Definitions:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory, small_gate: dg.Definitions) -> Path:
+def finished(small_gate: dg.Definitions) -> Iterator[Path]:
     """A home in which the small gate approved one candidate and refused another. To be copied."""
-    import dagster as dg
     import gates
 
-    path = tmp_path_factory.mktemp("finished")
-    with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
+    with gates.quick_folder() as path, pytest.MonkeyPatch.context() as patch:
         patch.setenv("DAGSTER_HOME", str(path))
-        gates.finish(gates.Home(path, small_gate, instance))
-    return path
+        with gates.instance_on_disk(path) as instance:
+            gates.finish(gates.Home(path, small_gate, instance))
+        yield path
 
 
 @pytest.fixture
@@ -59,10 +58,17 @@ def home(tmp_path: Path, small_gate: dg.Definitions, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture
-def finished_home(home: gates.Home, finished: Path) -> gates.Home:
-    """A copy of the finished home; its instance knows nothing of the runs."""
-    shutil.copytree(finished, home.path, dirs_exist_ok=True)
-    return home
+def finished_home(
+    finished: Path, small_gate: dg.Definitions, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[gates.Home]:
+    """A copy of the finished home, with all that its instance knows of the runs."""
+    import gates
+
+    with gates.quick_folder() as path:
+        shutil.copytree(finished, path, dirs_exist_ok=True)
+        monkeypatch.setenv("DAGSTER_HOME", str(path))
+        with gates.instance_on_disk(path) as instance:
+            yield gates.Home(path, small_gate, instance)
 
 
 @pytest.fixture(scope="session")

@@ -107,11 +107,22 @@ def quick_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def load(attributes: Mapping[str, Any]) -> dg.Definitions:
-    """The definitions of a gate, loaded from a defs folder as Dagster does."""
+@contextmanager
+def instance_on_disk(home: Path) -> Iterator[dg.DagsterInstance]:
+    """The instance of a home, with its databases there."""
+    (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        yield instance
+
+
+def load(attributes: Mapping[str, Any], waivers: Mapping[str, str] | None = None) -> dg.Definitions:
+    """The definitions of a gate, loaded from a defs folder as Dagster does, with waivers next to its file."""
     body = {"type": "disclosure_pipeline.DisclosureGate", "attributes": dict(attributes)}
     with quiet(), create_defs_folder_sandbox() as sandbox:
         path = sandbox.scaffold_component(dp.DisclosureGate, defs_yaml_contents=body)
+        for name, text in (waivers or {}).items():
+            (path / "waivers").mkdir(exist_ok=True)
+            (path / "waivers" / name).write_text(text, encoding="utf-8")
         with sandbox.load_component_and_build_defs(path) as (component, defs):
             assert isinstance(component, dp.DisclosureGate)
             return defs

@@ -10,6 +10,7 @@ import io
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -322,7 +323,7 @@ class Bench:
         arrival = approval.receive(self.folders, candidate)
         if arrival.violations:
             raise InputError("; ".join(map(str, arrival.violations)))
-        return approval.evaluate(self.folders, candidate)
+        return approval.evaluate(self.folders, candidate, datetime.now(timezone.utc))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pickle
 import sqlite3
 import traceback
 from collections.abc import Callable, Iterator
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -525,7 +525,7 @@ def test_a_gate_reads_its_ground_truth_from_anywhere(
     assert (recorded.records, recorded.violations) == (300, ())
     assert approval.record_ground_truth(folders).sha256 == recorded.sha256
     assert approval.receive(folders, "copy").violations == ()
-    found = approval.evaluate(folders, "copy")
+    found = approval.evaluate(folders, "copy", datetime.now(timezone.utc))
     assert found.dossier["decision"] == "refused"
     assert found.result.identity["repU"][1] == found.result.identity["UiO"][1] > 0
 
@@ -539,7 +539,7 @@ def test_a_database_that_changed_is_not_measured_unseen(
     with sqlite3.connect(tmp_path / "gt.db") as connection:
         connection.execute("UPDATE people SET age = age + 1 WHERE rowid = 1")
     with pytest.raises(StoreError, match="not the recorded one"):
-        approval.evaluate(folders, "copy")
+        approval.evaluate(folders, "copy", datetime.now(timezone.utc))
 
 
 def test_a_ground_truth_that_cannot_be_asked_tells_no_secret(

@@ -12,14 +12,25 @@ import pandas as pd
 
 from disclosure_pipeline.evidence.figures import cell, figures, rows, table
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.verdict import Decision, Judgement, decide
+from disclosure_pipeline.policy.verdict import Decision, Judgement, RefusedWaiver, decide
+from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.result import Disclosure
 from disclosure_pipeline.tables.contract import Change
 
-_PACKAGES = ("disclosure-pipeline", "dagster", "numpy", "pandas", "pandera", "pyarrow", "pydantic")
+_PACKAGES = (
+    "disclosure-pipeline",
+    "dagster",
+    "great-expectations",
+    "numpy",
+    "pandas",
+    "pandera",
+    "pyarrow",
+    "pydantic",
+    "securesystemslib",
+)
 
 _WORDS: Mapping[Decision, str] = {
-    "approved": "approved: every clause of the policy is kept",
+    "approved": "approved: every clause of the policy is kept or waived",
     "refused": "refused: at least one clause of the policy is not kept",
     "undetermined": "could not be determined, which is never a release",
 }
@@ -33,6 +44,7 @@ def dossier(
     judgements: Sequence[Judgement],
     ledger: Sequence[Change] = (),
     copies: pd.DataFrame | None = None,
+    refused_waivers: Sequence[RefusedWaiver] = (),
 ) -> dict[str, Any]:
     """The dossier as plain data; the same for the same evaluation.
 
@@ -42,10 +54,14 @@ def dossier(
     return {
         "gate": gate.name,
         "candidate": candidate,
-        "decision": decide(judgements),
+        "decision": decide(judgements, refused_waivers),
         "policy_digest": gate.policy_digest(),
         "measured": dict(measured),
         "clauses": [clause(judgement) for judgement in judgements],
+        "waivers": [
+            *(_waiver(judgement.waiver) for judgement in judgements if judgement.waiver),
+            *(_waiver(refused.waiver, refused.problem) for refused in refused_waivers),
+        ],
         "figures": figures(result, gate.policy.smallest_count),
         "exact_copies": [] if copies is None else rows(copies.reset_index()),
         "ledger": [asdict(change) for change in ledger],
@@ -61,7 +77,13 @@ def clause(judgement: Judgement) -> dict[str, Any]:
         "value": judgement.value,
         "limit": judgement.limit,
         "outcome": judgement.outcome,
+        "waiver": None if judgement.waiver is None else judgement.waiver.name,
     }
+
+
+def _waiver(waiver: Waiver, problem: str | None = None) -> dict[str, Any]:
+    """A waiver as plain data; `problem` is why it is refused, None if it is used."""
+    return {**waiver.model_dump(mode="json"), "problem": problem}
 
 
 def versions() -> dict[str, str]:
@@ -87,6 +109,7 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         f"Verdict: {_WORDS[content['decision']]}.",
         "## Clauses",
         clauses_table(content["clauses"]),
+        *(f"- Waiver {_told(waiver)}" for waiver in content["waivers"]),
         "## Identity disclosure (% of records)",
         table(shown["identity"], _headings(shown["identity"])),
         "## Attribute disclosure (% of records; max_denom and mean_denom: records)",
@@ -111,6 +134,15 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         table(content["ledger"], _headings(content["ledger"])) if content["ledger"] else "Nothing.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _told(waiver: Mapping[str, Any]) -> str:
+    if waiver["problem"]:
+        return f"{waiver['name']} is refused: {waiver['problem']}."
+    return (
+        f"{waiver['name']}: {waiver['clause']} may go to {cell(waiver['ceiling'])} until "
+        f"{waiver['expires']}. Reason: {waiver['reason']} Approved by {waiver['approver']}."
+    )
 
 
 _FURTHER = {

@@ -13,11 +13,13 @@ import dagster as dg
 from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.evidence.figures import publishable
 from disclosure_pipeline.orchestration import shown
+from disclosure_pipeline.orchestration.evaluations import doubts
 from disclosure_pipeline.orchestration.folders import folders_of
 from disclosure_pipeline.orchestration.guard import guarded
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.policy import Clause
 from disclosure_pipeline.policy.verdict import Judgement
+from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.release import approval
 
 
@@ -26,6 +28,12 @@ class Graph:
     """Keys, check names and settings that the assets of one gate share."""
 
     gate: Gate
+    waivers: tuple[Waiver, ...] = ()
+
+    @property
+    def folders(self) -> approval.GateFolders:
+        """Where the gate's tables, records and releases lie, as the environment says now."""
+        return folders_of(self.gate, self.waivers)
 
     def key(self, name: str) -> dg.AssetKey:
         """The key of one of the gate's assets."""
@@ -73,17 +81,17 @@ class Graph:
         ]
 
 
-def gate_assets(gate: Gate) -> list[dg.AssetsDefinition]:
+def gate_assets(graph: Graph) -> list[dg.AssetsDefinition]:
     """The assets of one gate, from ground_truth to release."""
-    graph = Graph(gate)
-    return [
+    deciding = [
         _ground_truth(graph),
         _synthetic(graph),
         _bins(graph),
         _disclosure(graph),
         _dossier(graph),
-        _release(graph),
     ]
+    checks = [check for asset in deciding for check in asset.check_specs]
+    return [*deciding, _release(graph, checks)]
 
 
 def _ground_truth(graph: Graph) -> dg.AssetsDefinition:
@@ -107,11 +115,11 @@ def _ground_truth(graph: Graph) -> dg.AssetsDefinition:
     )
     @guarded
     def ground_truth() -> dg.MaterializeResult:
-        found = approval.record_ground_truth(folders_of(gate))
+        found = approval.record_ground_truth(graph.folders)
         return dg.MaterializeResult(
             metadata={
                 "dagster/row_count": found.records,
-                "location": folders_of(gate).ground_truth.shown,
+                "location": graph.folders.ground_truth.shown,
                 "sha256": found.sha256,
             },
             check_results=[_contract(key, found.violations)],
@@ -186,14 +194,14 @@ def _synthetic(graph: Graph) -> dg.AssetsDefinition:
         @dg.asset(**settings)
         @guarded
         def synthetic(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-            return received(approval.receive(folders_of(gate), context.partition_key))
+            return received(approval.receive(graph.folders, context.partition_key))
 
         return synthetic
 
     @dg.asset(**settings, ins={"made": dg.AssetIn(key=dg.AssetKey.from_user_string(gate.synthesis_asset))})
     @guarded
     def synthetic_of_asset(context: dg.AssetExecutionContext, made: Any) -> dg.MaterializeResult:
-        folders = folders_of(gate)
+        folders = graph.folders
         delivered = approval.deliver(folders, context.partition_key, made)
         return received(approval.receive(folders, context.partition_key, delivered))
 
@@ -205,8 +213,6 @@ def _kept(judgement: Judgement) -> bool:
 
 
 def _bins(graph: Graph) -> dg.AssetsDefinition:
-    gate = graph.gate
-
     @dg.asset(
         key=graph.key("bins"),
         deps=[graph.key("ground_truth"), graph.key("synthetic")],
@@ -215,7 +221,7 @@ def _bins(graph: Graph) -> dg.AssetsDefinition:
     )
     @guarded
     def bins_(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        groups = approval.group_levels(folders_of(gate), context.partition_key)
+        groups = approval.group_levels(graph.folders, context.partition_key)
         return dg.MaterializeResult(
             metadata={
                 "bins": shown.table(groups),
@@ -257,7 +263,7 @@ def _disclosure(graph: Graph) -> dg.AssetsDefinition:
     )
     @guarded
     def disclosure(context: dg.AssetExecutionContext) -> tuple[dg.MaterializeResult, dg.MaterializeResult]:
-        found = approval.measure(folders_of(gate), context.partition_key)
+        found = approval.measure(graph.folders, context.partition_key, _now())
         result = found.result
         judgements = {judgement.clause: judgement for judgement in found.judgements}
 
@@ -301,7 +307,6 @@ def _disclosure(graph: Graph) -> dg.AssetsDefinition:
 
 
 def _dossier(graph: Graph) -> dg.AssetsDefinition:
-    gate = graph.gate
     key = graph.key("dossier")
 
     @dg.asset(
@@ -309,26 +314,28 @@ def _dossier(graph: Graph) -> dg.AssetsDefinition:
         deps=[graph.key("identity_disclosure"), graph.key("attribute_disclosure")],
         partitions_def=graph.candidates,
         check_specs=[
-            graph.check("within_policy", "dossier", "Every clause that refuses is kept"),
+            graph.check("within_policy", "dossier", "Every clause that refuses is kept or waived"),
+            graph.check(
+                "waivers", "dossier", "Every waiver for this content lets its clause pass", blocking=False
+            ),
         ],
         **graph.common(
-            "Figures and verdict of a candidate, for a refusal as for an approval.", {"json", "markdown"}
+            "Figures and verdict of a candidate, for a refusal as for an approval.",
+            {"json", "markdown", "greatexpectations"},
         ),
     )
     @guarded
     def dossier(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        content = approval.file_dossier(folders_of(gate), context.partition_key)
-        against = [
-            clause["name"]
-            for clause in content["clauses"]
-            if clause["outcome"] != "kept" and not clause["warns"]
-        ]
+        folders = graph.folders
+        content = approval.file_dossier(folders, context.partition_key)
+        void = approval.void_waivers(folders, content, _now())
+        against = approval.against(content)
         return dg.MaterializeResult(
             metadata={
                 "decision": content["decision"],
                 "clauses": shown.clauses_table(content["clauses"]),
                 "dossier": dg.MetadataValue.md(to_markdown(content)),
-                "folder": str(folders_of(gate).store.candidate(context.partition_key)),
+                "folder": str(folders.store.candidate(context.partition_key)),
             },
             check_results=[
                 dg.AssetCheckResult(
@@ -337,31 +344,36 @@ def _dossier(graph: Graph) -> dg.AssetsDefinition:
                     check_name="within_policy",
                     description=f"{content['decision']}: {', '.join(against) or 'every clause is kept'}",
                     metadata={"value": len(against), "bound": 0},
-                )
+                ),
+                shown.waivers_result(content["waivers"], void, key),
             ],
         )
 
     return dossier
 
 
-def _release(graph: Graph) -> dg.AssetsDefinition:
-    gate = graph.gate
-
+def _release(graph: Graph, checks: Sequence[dg.AssetCheckSpec]) -> dg.AssetsDefinition:
     @dg.asset(
         key=graph.key("release"),
         deps=[graph.key("dossier")],
         partitions_def=graph.candidates,
         **graph.common(
-            "The approved candidate, published once, after everything is verified again.", {"file"}
+            "The approved candidate, published once with a signed statement, after everything is verified "
+            "again.",
+            {"file"},
         ),
     )
     @guarded
     def release(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        made = {
-            "run_id": context.run.run_id,
-            "published_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        }
-        folder, now = approval.release(folders_of(gate), context.partition_key, made)
+        candidate = context.partition_key
+
+        def unpassed(judgements: Sequence[Judgement]) -> list[str]:
+            names = [graph.check_names[each.clause.name] for each in judgements if shown.warns(each)]
+            may_warn = [check.key for check in checks if check.name in {*names, "waivers"}]
+            return doubts(context.instance, checks, candidate, may_warn)
+
+        run = approval.Run(context.run.run_id, _now())
+        folder, now = approval.release(graph.folders, candidate, run, unpassed)
         return dg.MaterializeResult(
             metadata={
                 "folder": dg.MetadataValue.path(str(folder)),
@@ -370,3 +382,7 @@ def _release(graph: Graph) -> dg.AssetsDefinition:
         )
 
     return release
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from disclosure_pipeline.orchestration.arrivals import arrivals_sensor, ground_truth_schedule
 from disclosure_pipeline.orchestration.assets import Graph, gate_assets
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.waivers import read_waivers
 
 _PATHS = ("ground_truth", "incoming", "store", "releases")
 
@@ -54,8 +55,9 @@ class DisclosureGate(dg.Component, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """The assets and checks of the gate; a job for GT and one for a candidate; sensor and schedule."""
-        gate, graph = self.gate, Graph(self.gate)
-        assets = gate_assets(gate)
+        gate = self.gate
+        graph = Graph(gate, read_waivers(context.path / "waivers"))
+        assets = gate_assets(graph)
         ground_truth_job = dg.define_asset_job(
             f"{gate.name}_ground_truth",
             selection=dg.AssetSelection.assets(graph.key("ground_truth")),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.release.approval import GateFolders
 from disclosure_pipeline.release.store import Store
 from disclosure_pipeline.tables.locations import is_remote
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Source, source_of
 
 
-def folders_of(gate: Gate) -> GateFolders:
+def folders_of(gate: Gate, waivers: Sequence[Waiver] = ()) -> GateFolders:
     """The gate with its folders; relative paths start at DAGSTER_HOME."""
     return GateFolders(
         gate=gate,
@@ -21,6 +23,7 @@ def folders_of(gate: Gate) -> GateFolders:
         incoming=_resolve(gate.incoming),
         store=Store(_resolve(gate.store) / gate.name),
         releases=_resolve(gate.releases) / gate.name,
+        waivers=tuple(waivers),
     )
 
 

@@ -39,10 +39,35 @@ def check_result(judgement: Judgement, name: str, asset: dg.AssetKey) -> dg.Asse
         passed=judgement.outcome == "kept",
         asset_key=asset,
         check_name=name,
-        severity=dg.AssetCheckSeverity.WARN if judgement.clause.warns else dg.AssetCheckSeverity.ERROR,
+        severity=dg.AssetCheckSeverity.WARN if warns(judgement) else dg.AssetCheckSeverity.ERROR,
         description=str(judgement),
         metadata=numbers({"value": judgement.value, "bound": judgement.limit})
         | {"outcome": judgement.outcome, "over": judgement.clause.over},
+    )
+
+
+def warns(judgement: Judgement) -> bool:
+    """Whether a clause that is not kept is only warned of: as the policy says, or by a waiver."""
+    return judgement.clause.warns or judgement.outcome == "waived"
+
+
+def waivers_result(
+    waivers: Sequence[Mapping[str, Any]], void: Sequence[str], asset: dg.AssetKey
+) -> dg.AssetCheckResult:
+    """The waivers of a candidate's dossier as the result of a check; `void` are those that no content has.
+
+    Refused ones are an error, used and void ones a warning.
+    """
+    refused = [f"{each['name']} is refused: {each['problem']}" for each in waivers if each["problem"]]
+    used = [f"{each['name']} lets {each['clause']} pass" for each in waivers if not each["problem"]]
+    told = [*refused, *used, *void]
+    return dg.AssetCheckResult(
+        passed=not told,
+        asset_key=asset,
+        check_name="waivers",
+        severity=dg.AssetCheckSeverity.ERROR if refused else dg.AssetCheckSeverity.WARN,
+        description="; ".join(told) or "No waiver is needed and none is there",
+        metadata={"refused": len(refused), "used": len(used), "void": len(void)},
     )
 
 

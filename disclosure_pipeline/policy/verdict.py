@@ -4,32 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Literal
 
 from disclosure_pipeline.policy.measured import values
 from disclosure_pipeline.policy.policy import Clause
+from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.result import Disclosure
 
-Outcome = Literal["kept", "exceeded", "undetermined"]
+Outcome = Literal["kept", "exceeded", "undetermined", "waived"]
 Decision = Literal["approved", "refused", "undetermined"]
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """One clause held against the figures; `limit` is its bound in the measure's own unit."""
+    """One clause held against the figures; `limit` is its bound in the measure's own unit.
+
+    `waived` is the outcome of a clause that is not kept and that `waiver` lets pass.
+    """
 
     clause: Clause
     value: float | None
     limit: float | None
     outcome: Outcome
+    waiver: Waiver | None = None
 
     def __str__(self) -> str:
         if self.value is None or self.limit is None:
             return f"{self.clause.name} could not be determined"
         bound = f"{'at least' if self.clause.at_least else 'at most'} {self.limit:.4g}"
         verb = "keeps" if self.outcome == "kept" else "breaks"
-        return f"{self.clause.name}: the {self.clause.over} value {self.value:.4g} {verb} the bound, {bound}"
+        said = f"{self.clause.name}: the {self.clause.over} value {self.value:.4g} {verb} the bound, {bound}"
+        if self.waiver is None:
+            return said
+        until = self.waiver.expires.isoformat()
+        return f"{said}; waived until {until} by {self.waiver.approver}: {self.waiver.reason}"
 
 
 def judge(clauses: Sequence[Clause], result: Disclosure) -> tuple[Judgement, ...]:
@@ -70,15 +80,73 @@ def _over(figures: Sequence[float], clause: Clause, syntheses: int) -> float | N
     return min(figures) if clause.at_least else max(figures)
 
 
-def decide(judgements: Sequence[Judgement]) -> Decision:
-    """`approved` only where every clause is kept; one that warns may be exceeded, but must be determined.
+@dataclass(frozen=True)
+class RefusedWaiver:
+    """A waiver for this very content that does not apply, and why."""
 
-    Where a control is not kept no figure can be trusted, neither for an approval nor for a refusal.
+    waiver: Waiver
+    problem: str
+
+    def __str__(self) -> str:
+        return f"waiver {self.waiver.name} is refused: {self.problem}"
+
+
+def can_be_waived(clause: Clause) -> bool:
+    """Whether a waiver can let a clause pass: not where the tables or the engine cannot be trusted."""
+    return not clause.control and clause.measure not in {"key_overlap", "target_overlap"}
+
+
+def waive(
+    judgements: Sequence[Judgement],
+    waivers: Sequence[Waiver],
+    *,
+    gate: str,
+    snapshot: str,
+    policy_digest: str,
+    now: datetime,
+) -> tuple[tuple[Judgement, ...], tuple[RefusedWaiver, ...]]:
+    """The judgements with those waived that a waiver for this content lets pass, and the refused waivers.
+
+    Refused is every waiver for this content that does not let its clause pass, also where none is needed:
+    somebody believed in it. Waivers for other content have no say.
+    """
+    found = {judgement.clause.name: judgement for judgement in judgements}
+    names = [name for name, judgement in found.items() if can_be_waived(judgement.clause)]
+    concerned = [waiver for waiver in waivers if waiver.snapshot == snapshot]
+    refused = []
+    for waiver in concerned:
+        problem = waiver.problem(gate, policy_digest, names, now)
+        if problem is None and sum(other.clause == waiver.clause for other in concerned) > 1:
+            problem = f"another waiver is for {waiver.clause} too"
+        if problem is None:
+            problem = _not_waived(found[waiver.clause], waiver)
+        if problem is None:
+            found[waiver.clause] = replace(found[waiver.clause], outcome="waived", waiver=waiver)
+        else:
+            refused.append(RefusedWaiver(waiver, problem))
+    return tuple(found.values()), tuple(refused)
+
+
+def _not_waived(judgement: Judgement, waiver: Waiver) -> str | None:
+    value, clause = judgement.value, judgement.clause
+    if judgement.outcome == "kept":
+        return f"{clause.name} is kept without it"
+    if judgement.outcome != "exceeded" or value is None:
+        return f"{clause.name} could not be determined"
+    within = value >= waiver.ceiling if clause.at_least else value <= waiver.ceiling
+    return None if within else f"the value {value:.4g} is beyond its ceiling, {waiver.ceiling:.4g}"
+
+
+def decide(judgements: Sequence[Judgement], refused_waivers: Sequence[RefusedWaiver] = ()) -> Decision:
+    """`approved` only where every clause is kept or waived.
+
+    One that warns may be exceeded, but must be determined. Where a control is not kept no figure can be
+    trusted, neither for an approval nor for a refusal. A refused waiver refuses the candidate.
     """
     if any(judgement.clause.control and judgement.outcome != "kept" for judgement in judgements):
         return "undetermined"
     binding = [judgement for judgement in judgements if not judgement.clause.warns]
-    if any(judgement.outcome == "exceeded" for judgement in binding):
+    if refused_waivers or any(judgement.outcome == "exceeded" for judgement in binding):
         return "refused"
-    determined = all(judgement.outcome in {"kept", "exceeded"} for judgement in judgements)
+    determined = all(judgement.outcome in {"kept", "exceeded", "waived"} for judgement in judgements)
     return "approved" if binding and determined else "undetermined"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,12 +17,13 @@ import pandas as pd
 from disclosure_pipeline.comparison import exact_copies
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation import bins, key_overlap
-from disclosure_pipeline.evidence.dossier import clause, dossier, to_markdown, versions
+from disclosure_pipeline.evidence.dossier import dossier, to_markdown
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.measured import smallest_overlap
-from disclosure_pipeline.policy.verdict import Judgement, hold, judge
+from disclosure_pipeline.policy.verdict import Judgement, RefusedWaiver, can_be_waived, hold, judge, waive
+from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.release.files import StoreError, read_json, write_json, write_whole
-from disclosure_pipeline.release.publishing import publish
+from disclosure_pipeline.release.publishing import publish, staged
 from disclosure_pipeline.release.store import (
     MARKER,
     Snapshot,
@@ -58,6 +59,7 @@ class GateFolders:
     incoming: Path
     store: Store
     releases: Path
+    waivers: tuple[Waiver, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class Evaluation:
 
     result: Disclosure
     judgements: tuple[Judgement, ...]
+    refused_waivers: tuple[RefusedWaiver, ...]
     dossier: dict[str, Any]
 
 
@@ -131,10 +134,10 @@ def _read_recorded_ground_truth(folders: GateFolders) -> tuple[CanonicalTable, s
     return found, digest
 
 
-def _read_synthesis(folders: GateFolders, file: StoredFile) -> CanonicalTable:
-    """One table of a snapshot in canonical form, read from the stored bytes."""
+def _read_synthesis(folders: GateFolders, file: StoredFile, stage: Path | None = None) -> CanonicalTable:
+    """One table of a snapshot in canonical form, read from the stored bytes or their copy in `stage`."""
     gate = folders.gate
-    stored = folders.store.stored(file)
+    stored = folders.store.stored(file) if stage is None else stage / file.name
     return read_canonical(stored, gate.columns, _named(file), gate.measured, only_known=True)
 
 
@@ -222,36 +225,49 @@ def group_levels(folders: GateFolders, candidate: str) -> pd.DataFrame:
     return groups[groups["GT"] >= gate.policy.smallest_count].reset_index(drop=True)
 
 
-def evaluate(folders: GateFolders, candidate: str) -> Evaluation:
-    """Measure the snapshot against GT and hold the figures against the policy.
+def evaluate(folders: GateFolders, candidate: str, now: datetime, stage: Path | None = None) -> Evaluation:
+    """Measure the snapshot against GT and hold the figures against the policy and the waivers of that time.
 
-    Raises ContractError, InputError or StoreError where anything is not as it must be.
+    The tables are read from the store, or from a copy of them in `stage`. Raises ContractError, InputError
+    or StoreError where anything is not as it must be.
     """
+    gate = folders.gate
     snapshot = load_snapshot(candidate, folders.store)
     ground_truth, digest = _read_recorded_ground_truth(folders)
-    tables = [_read_synthesis(folders, file) for file in snapshot.files]
+    tables = [_read_synthesis(folders, file, stage) for file in snapshot.files]
     frames = [table.frame for table in tables]
     identifiers = _identifiers(folders, snapshot, ground_truth.frame, frames)
     if identifiers:
         raise ContractError(identifiers)
-    result = folders.gate.measure(ground_truth.frame, frames)
-    judgements = judge(folders.gate.clauses(), result)
+    result = gate.measure(ground_truth.frame, frames)
+    judgements, refused_waivers = waive(
+        judge(gate.clauses(), result),
+        folders.waivers,
+        gate=gate.name,
+        snapshot=snapshot.sha256,
+        policy_digest=gate.policy_digest(),
+        now=now,
+    )
     measured = {"ground_truth": digest, "snapshot": snapshot.sha256}
     ledger = [change for table in (ground_truth, *tables) for change in table.ledger]
     copies = exact_copies(ground_truth.frame, frames)
-    content = dossier(folders.gate, candidate, measured, result, judgements, ledger, copies)
-    return Evaluation(result, judgements, content)
+    content = dossier(gate, candidate, measured, result, judgements, ledger, copies, refused_waivers)
+    return Evaluation(result, judgements, refused_waivers, content)
 
 
-def measure(folders: GateFolders, candidate: str) -> Evaluation:
+def measure(folders: GateFolders, candidate: str, now: datetime) -> Evaluation:
     """Evaluate a candidate and record the figures for its dossier."""
-    evaluation = evaluate(folders, candidate)
+    evaluation = evaluate(folders, candidate, now)
     write_json(folders.store.candidate(candidate) / "figures.json", evaluation.dossier)
     return evaluation
 
 
 def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
-    """Write the dossier from the recorded figures. StoreError where they are of other tables or policy."""
+    """Write the dossier from the recorded figures, with what Great Expectations says of them.
+
+    StoreError where they are of other tables or another policy; RefusedError where the suite and the policy
+    do not agree on a clause.
+    """
     folder = folders.store.candidate(candidate)
     content = read_json(folder / "figures.json", "identity_disclosure and attribute_disclosure")
     snapshot = load_snapshot(candidate, folders.store)
@@ -267,55 +283,89 @@ def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
     return content
 
 
-def release(folders: GateFolders, candidate: str, made: Mapping[str, Any]) -> tuple[Path, bool]:
-    """Verify everything again, then publish; `made` (run, time) goes into the manifest.
-
-    Returns the published folder and whether it was published now. RefusedError where a clause is not kept or
-    not determined, or the dossier is not the one that this evaluation gives.
-    """
-    evaluation = evaluate(folders, candidate)
-    content = evaluation.dossier
-    if content["decision"] != "approved":
-        raise RefusedError(
-            f"Candidate {candidate!r} is {content['decision']}: {'; '.join(reasons(evaluation))}."
-        )
-    recorded = read_json(folders.store.candidate(candidate) / "dossier.json", "dossier")
-    if recorded != content:
-        raise RefusedError(
-            f"The dossier of {candidate!r} is not what its tables and policy give: run dossier again."
-        )
-    snapshot = load_snapshot(candidate, folders.store)
-    if snapshot.sha256 != content["measured"]["snapshot"]:
-        raise RefusedError(
-            f"The snapshot of {candidate!r} changed while it was measured: run synthetic again."
-        )
-    return publish(snapshot, folders.store, folders.releases, _manifest(content, snapshot, evaluation, made))
-
-
-def reasons(evaluation: Evaluation) -> list[str]:
-    """The clauses that stand against a release."""
+def against(content: Mapping[str, Any]) -> list[str]:
+    """The names of the clauses, and the refused waivers, of a dossier that stand against a release."""
     return [
-        str(judgement)
-        for judgement in evaluation.judgements
-        if judgement.outcome == "undetermined"
-        or (judgement.outcome == "exceeded" and not judgement.clause.warns)
+        *(
+            clause["name"]
+            for clause in content["clauses"]
+            if clause["outcome"] not in {"kept", "waived"} and not clause["warns"]
+        ),
+        *(f"waiver {waiver['name']}" for waiver in content["waivers"] if waiver["problem"]),
     ]
 
 
-def _manifest(
-    content: Mapping[str, Any], snapshot: Snapshot, evaluation: Evaluation, made: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What is told with the release. GT's hash is not: it would confirm a guess of its content."""
-    return {
-        "gate": content["gate"],
-        "candidate": content["candidate"],
-        "decision": content["decision"],
-        "files": [{"name": file.name, "sha256": file.sha256, "bytes": file.bytes} for file in snapshot.files],
-        "snapshot": snapshot.sha256,
-        "policy_digest": content["policy_digest"],
-        "clauses": [clause(judgement) for judgement in evaluation.judgements],
-        "ground_truth_records": evaluation.result.N_d,
-        "synthetic_records": list(evaluation.result.N_s),
-        "versions": versions(),
-        **made,
-    }
+def void_waivers(folders: GateFolders, content: Mapping[str, Any], now: datetime) -> list[str]:
+    """The gate's waivers that can let nothing pass, and why; but for those of this dossier's content."""
+    clauses = [clause.name for clause in folders.gate.clauses() if can_be_waived(clause)]
+    arrived = {snapshot.sha256 for snapshot in folders.store.recorded()}
+    found = []
+    for waiver in folders.waivers:
+        if waiver.snapshot == content["measured"]["snapshot"]:
+            continue
+        problem = waiver.problem(folders.gate.name, content["policy_digest"], clauses, now)
+        if problem is None and waiver.snapshot not in arrived:
+            problem = "no candidate has the content that it is for"
+        if problem:
+            found.append(f"{waiver.name} lets nothing pass: {problem}")
+    return found
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run that publishes, and when."""
+
+    run_id: str
+    at: datetime
+
+
+def release(
+    folders: GateFolders,
+    candidate: str,
+    run: Run,
+    unpassed: Callable[[Sequence[Judgement]], Sequence[str]],
+) -> tuple[Path, bool]:
+    """Verify everything again, then publish with a signed statement.
+
+    `unpassed` tells, from what was judged now, what stands against taking the run's checks for passed.
+    Returns the published folder and whether it was published now. RefusedError where a clause is not kept
+    or not determined, a check did not pass, or the dossier is not the one that this evaluation gives.
+    """
+    snapshot = load_snapshot(candidate, folders.store)
+    with staged(snapshot, folders.store, folders.releases) as stage:
+        evaluation = evaluate(folders, candidate, run.at, stage)
+        content = evaluation.dossier
+        if content["decision"] != "approved":
+            raise RefusedError(
+                f"Candidate {candidate!r} is {content['decision']}: {'; '.join(reasons(evaluation))}."
+            )
+        if snapshot.sha256 != content["measured"]["snapshot"]:
+            raise RefusedError(
+                f"The snapshot of {candidate!r} changed while it was measured: run synthetic again."
+            )
+        recorded = read_json(folders.store.candidate(candidate) / "dossier.json", "dossier")
+        if recorded != content:
+            raise RefusedError(
+                f"The dossier of {candidate!r} is not what its tables and policy give: run dossier again."
+            )
+        doubts = unpassed(evaluation.judgements)
+        if doubts:
+            raise RefusedError(f"Candidate {candidate!r} is not released: {'; '.join(doubts)}.")
+        target = folders.releases / candidate
+        if target.exists():
+            return target, False
+        publish(stage, target)
+        return target, True
+
+
+def reasons(evaluation: Evaluation) -> list[str]:
+    """The clauses and waivers that stand against a release."""
+    return [
+        *(
+            str(judgement)
+            for judgement in evaluation.judgements
+            if judgement.outcome == "undetermined"
+            or (judgement.outcome == "exceeded" and not judgement.clause.warns)
+        ),
+        *map(str, evaluation.refused_waivers),
+    ]

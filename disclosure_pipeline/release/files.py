@@ -28,6 +28,18 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+def copy_hashed(source: Path, target: Path) -> str:
+    """Copy a file to a name that is free, through to the disk, and return the sha256 of what was copied."""
+    digest = hashlib.sha256()
+    with source.open("rb") as original, target.open("xb") as copy:
+        while chunk := original.read(_CHUNK):
+            digest.update(chunk)
+            copy.write(chunk)
+        copy.flush()
+        os.fsync(copy.fileno())
+    return digest.hexdigest()
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that a reader sees the old content or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)

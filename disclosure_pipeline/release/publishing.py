@@ -1,69 +1,61 @@
-"""Publishing: everything at once, once."""
+"""Publishing: the very bytes that were measured, everything at once, once."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from disclosure_pipeline.release.files import (
-    StoreError,
-    read_json,
-    sha256_of,
-    sync_folder,
-    write_json,
-    write_whole,
-)
+from disclosure_pipeline.release.files import StoreError, copy_hashed, sync_folder
 from disclosure_pipeline.release.store import Snapshot, Store
 
-MANIFEST = "manifest.json"
+# Not allowed in a candidate's id: it parts the id from what makes a staged folder's name unique.
+_PARTS = "~"
 
 
-def publish(
-    snapshot: Snapshot, store: Store, releases: Path, manifest: Mapping[str, Any]
-) -> tuple[Path, bool]:
-    """Put the snapshot's bytes and the manifest into `releases/<candidate>`, by one atomic rename.
+@contextmanager
+def staged(snapshot: Snapshot, store: Store, releases: Path) -> Iterator[Path]:
+    """A copy of a snapshot's bytes that nobody else writes to, next to where it will be published.
 
-    Returns the folder, and whether it was published now: a candidate that is there already, with the same
-    content, is left untouched. StoreError where it is there with other content, or where the stored bytes
-    are no longer those of the snapshot.
+    What is measured there and what is published are the same bytes, whatever happens to the store. One
+    release of a candidate at a time; what a killed one left is removed. StoreError where the stored bytes
+    are not those of the snapshot.
     """
-    target = releases / snapshot.candidate
-    if target.exists():
-        _require_same(target, snapshot)
-        return target, False
     releases.mkdir(parents=True, exist_ok=True)
-    staged = Path(tempfile.mkdtemp(dir=releases, prefix=".partial-"))
+    with _alone(store.candidate(snapshot.candidate) / "release.lock"):
+        prefix = f".partial-{snapshot.candidate}{_PARTS}"
+        for left in releases.glob(f"{prefix}*"):
+            shutil.rmtree(left)
+        stage = Path(tempfile.mkdtemp(dir=releases, prefix=prefix))
+        try:
+            for file in snapshot.files:
+                if copy_hashed(store.stored(file), stage / file.name) != file.sha256:
+                    raise StoreError(f"The stored bytes of {file.name!r} changed: run synthetic again.")
+            yield stage
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a lock that the system takes back when the process ends, however it ends."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
-        for file in snapshot.files:
-            content = store.stored(file).read_bytes()
-            write_whole(staged / file.name, content)
-            if sha256_of(staged / file.name) != file.sha256:
-                raise StoreError(f"The stored bytes of {file.name!r} changed before they were published.")
-        write_json(staged / MANIFEST, manifest)
-        staged.chmod(0o755)
-        sync_folder(staged)
-        staged.rename(target)
-    except OSError:
-        # Somebody else was faster: the rename fails where the folder is there and not empty.
-        if not target.exists():
-            raise
-        _require_same(target, snapshot)
-        return target, False
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
     finally:
-        shutil.rmtree(staged, ignore_errors=True)
-    sync_folder(releases)
-    return target, True
+        os.close(handle)
 
 
-def _require_same(target: Path, snapshot: Snapshot) -> None:
-    expected = {file.name: file.sha256 for file in snapshot.files}
-    published = {file["name"]: file["sha256"] for file in read_json(target / MANIFEST, "release")["files"]}
-    there = {path.name: sha256_of(path) for path in target.iterdir() if path.name != MANIFEST}
-    if not expected == published == there:
-        raise StoreError(
-            f"Candidate {snapshot.candidate!r} was published before with other content. A candidate is "
-            "published once: give the new synthesis a name of its own."
-        )
+def publish(stage: Path, target: Path) -> None:
+    """Give a staged folder its final name, in one step. OSError where the name is taken."""
+    for path in stage.iterdir():
+        path.chmod(0o644)
+    stage.chmod(0o755)
+    sync_folder(stage)
+    stage.rename(target)
+    sync_folder(target.parent)

@@ -52,6 +52,16 @@ class Store:
         """The folder of a candidate's records."""
         return self.root / "candidates" / checked_name(candidate, "candidate")
 
+    def recorded(self) -> list[Snapshot]:
+        """The snapshots of all candidates; one whose record is damaged is left out."""
+        found = []
+        for folder in sorted((self.root / "candidates").glob("*/snapshot.json")):
+            try:
+                found.append(recorded_snapshot(folder.parent.name, self))
+            except StoreError:
+                continue
+        return found
+
 
 @dataclass(frozen=True)
 class StoredFile:
@@ -129,17 +139,25 @@ def _copy(path: Path, store: Store) -> StoredFile:
     return file
 
 
-def load_snapshot(candidate: str, store: Store) -> Snapshot:
-    """The recorded snapshot, its bytes checked against their hashes. StoreError where anything differs."""
+def recorded_snapshot(candidate: str, store: Store) -> Snapshot:
+    """The snapshot as it is recorded. StoreError where there is none, or not a whole one."""
     record = read_json(store.candidate(candidate) / "snapshot.json", "synthetic")
     try:
         snapshot = Snapshot(record["candidate"], tuple(StoredFile(**file) for file in record["files"]))
     except (KeyError, TypeError):
         snapshot = Snapshot("", ())
-    if snapshot.candidate != candidate or not snapshot.files:
+    names = [file.name for file in snapshot.files]
+    if snapshot.candidate != candidate or not names or len(set(names)) < len(names):
         raise StoreError(f"The snapshot of {candidate!r} is damaged: run synthetic again.")
+    for name in names:
+        checked_name(name, "file name")
+    return snapshot
+
+
+def load_snapshot(candidate: str, store: Store) -> Snapshot:
+    """The recorded snapshot, its bytes checked against their hashes. StoreError where anything differs."""
+    snapshot = recorded_snapshot(candidate, store)
     for file in snapshot.files:
-        checked_name(file.name, "file name")
         path = store.stored(file)
         as_recorded = path.is_file() and path.stat().st_size == file.bytes and sha256_of(path) == file.sha256
         if not as_recorded:
