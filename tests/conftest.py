@@ -40,7 +40,7 @@ def finished(small_gate: dg.Definitions) -> Iterator[Path]:
     import gates
 
     with gates.quick_folder() as path, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DAGSTER_HOME", str(path))
+        gates.with_keys(path, patch)
         with gates.instance_on_disk(path) as instance:
             gates.finish(gates.Home(path, small_gate, instance))
         yield path
@@ -52,7 +52,7 @@ def home(tmp_path: Path, small_gate: dg.Definitions, monkeypatch: pytest.MonkeyP
     import dagster as dg
     import gates
 
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    gates.with_keys(tmp_path, monkeypatch)
     with dg.DagsterInstance.ephemeral() as instance:
         yield gates.Home(tmp_path, small_gate, instance)
 
@@ -64,9 +64,10 @@ def finished_home(
     """A copy of the finished home, with all that its instance knows of the runs."""
     import gates
 
-    with gates.quick_folder() as path:
-        shutil.copytree(finished, path, dirs_exist_ok=True)
-        monkeypatch.setenv("DAGSTER_HOME", str(path))
+    with gates.quick_folder() as folder:
+        path = folder / "home"  # what surrounds it is nobody else's
+        shutil.copytree(finished, path)
+        gates.with_keys(path, monkeypatch)
         with gates.instance_on_disk(path) as instance:
             yield gates.Home(path, small_gate, instance)
 

@@ -20,11 +20,16 @@ from typing import Any
 import dagster as dg
 import numpy as np
 import pandas as pd
+import pytest
 import yaml
 from dagster.components.testing import create_defs_folder_sandbox
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.policy.trust import read_trusted
+from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
+from disclosure_pipeline.release.predicate import Predicate
 from disclosure_pipeline.release.store import Snapshot, Store, take_snapshot
+from disclosure_pipeline.release.verifying import verify
 from disclosure_pipeline.tables.sources import FORMATS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,6 +46,7 @@ _DEFINITION: dict[str, Any] = {
     "incoming": "incoming",
     "store": "store",
     "releases": "releases",
+    "trusted_keys": "keys/public-key.pem",
     "columns": {
         "sex": {"type": "category", "levels": ["f", "m"]},
         "age": {"type": "integer", "range": [20, 99]},
@@ -105,6 +111,22 @@ def quick_folder() -> Iterator[Path]:
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
         yield Path(folder)
+
+
+def with_keys(home: Path, patch: pytest.MonkeyPatch) -> None:
+    """Make a home the DAGSTER_HOME, with a key that the small gate trusts to sign its releases."""
+    patch.setenv("DAGSTER_HOME", str(home))
+    folder = home / "keys"
+    if not folder.is_dir():
+        keygen(folder)
+    patch.setenv(SIGNING_KEY, str(folder / "signing-key.pem"))
+    patch.setenv(SALT, str(folder / "salt"))
+
+
+def stated(folder: Path, public_key: Path | None = None) -> Predicate:
+    """What a published folder says of itself, verified with the key of its home."""
+    key = public_key or folder.parents[2] / "keys" / "public-key.pem"
+    return verify(folder, read_trusted(key)).predicate
 
 
 @contextmanager

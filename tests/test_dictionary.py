@@ -289,6 +289,7 @@ def test_an_identifier_is_no_key_and_no_target() -> None:
         Gate.model_validate(
             {
                 **{"name": "g", "ground_truth": "g.csv", "incoming": "i", "store": "s", "releases": "r"},
+                "trusted_keys": "k",
                 "columns": {"person": {"type": "text identifier"}, "t": {"type": "category"}},
                 **{"keys": ["person"], "targets": ["t"], "policy": {"repU": 1, "DiSCO": 1}},
             }

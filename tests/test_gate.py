@@ -1,7 +1,7 @@
 """The gate in Dagster: real runs of the demo, of a small gate and of the paper's example."""
 
 import hashlib
-import json
+import hmac
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +20,7 @@ from disclosure_pipeline.evidence.figures import FRAMES
 from disclosure_pipeline.orchestration import assets, shown
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release import approval
+from disclosure_pipeline.release.statement import STATEMENT
 
 SD2011 = Path(__file__).resolve().parents[2] / "shared" / "sd2011"
 DEMO_CANDIDATES = (DEMO_HONEST, DEMO_LEAKY)
@@ -127,35 +128,34 @@ def test_the_approved_candidate_has_no_failing_check(demo_instance: dg.DagsterIn
     assert all(check.passed for check in refusing)
 
 
-def test_the_manifest_fits_what_is_published(
+def test_the_statement_fits_what_is_published(
     demo: tuple[Path, str], demo_instance: dg.DagsterInstance
 ) -> None:
     home, _ = demo
     folder = home / "demo/releases/survey" / DEMO_HONEST
-    manifest = read_json(folder / "manifest.json")
-    assert {path.name for path in folder.iterdir()} == {"manifest.json", "synthetic.csv"}
-    (file,) = manifest["files"]
-    published = (folder / file["name"]).read_bytes()
+    assert {path.name for path in folder.iterdir()} == {STATEMENT, "synthetic.csv"}
+    published = (folder / "synthetic.csv").read_bytes()
     assert published == (home / "demo/incoming" / DEMO_HONEST / "synthetic.csv").read_bytes()
-    assert file == {
-        "name": "synthetic.csv",
-        "sha256": hashlib.sha256(published).hexdigest(),
-        "bytes": len(published),
-    }
+    said = gates.stated(folder, home / "demo/keys/public-key.pem")
     gate = Gate.model_validate(yaml.safe_load(SHIPPED.read_text())["attributes"])
-    assert manifest["policy_digest"] == gate.policy_digest()
-    assert manifest["run_id"] == demo_run(demo_instance, DEMO_HONEST).run_id
-    assert manifest["decision"] == "approved"
-    assert manifest["clauses"] == demo_dossier(home, DEMO_HONEST)["clauses"]
-    assert {"python", "disclosure-pipeline", "dagster", "pandas"} <= set(manifest["versions"])
+    assert said.policy.digest == gate.policy_digest()
+    assert said.policy.definition == gate.policy.model_dump(mode="json")
+    assert said.run_id == demo_run(demo_instance, DEMO_HONEST).run_id
+    dossier = demo_dossier(home, DEMO_HONEST)
+    found = {each.name: (each.value, each.limit) for each in (*said.clauses, *said.controls)}
+    assert found == {each["name"]: (each["value"], each["limit"]) for each in dossier["clauses"]}
+    assert {"python", "disclosure-pipeline", "dagster", "pandas"} <= set(said.versions)
+    assert said.waivers == ()
 
 
-def test_the_manifest_does_not_confirm_a_guess_of_the_ground_truth(demo: tuple[Path, str]) -> None:
+def test_the_statement_does_not_confirm_a_guess_of_the_ground_truth(demo: tuple[Path, str]) -> None:
     home, _ = demo
     digest = hashlib.sha256((home / "demo/ground_truth.csv").read_bytes()).hexdigest()
     assert digest in (home / "demo/store/survey/ground_truth.json").read_text()
-    for path in (home / "demo/releases").rglob("manifest.json"):
-        assert digest not in path.read_text()
+    said = gates.stated(home / "demo/releases/survey" / DEMO_HONEST, home / "demo/keys/public-key.pem")
+    assert digest not in said.model_dump_json()
+    salt = (home / "demo/keys/salt").read_bytes()
+    assert said.ground_truth.salted_hash == hmac.new(salt, digest.encode(), "sha256").hexdigest()
 
 
 @pytest.mark.parametrize("candidate", DEMO_CANDIDATES)
@@ -286,8 +286,8 @@ def test_several_syntheses_are_released_together(home: Home) -> None:
     dossier = read_json(home.record("three", "dossier.json"))
     assert dossier["figures"]["N_s"] == [300 - 2] * 3
     assert [row["synthesis"] for row in dossier["figures"]["identity"]] == [1, 2, 3]
-    manifest = read_json(home.published("three") / "manifest.json")
-    assert [file["name"] for file in manifest["files"]] == list(tables)
+    said = gates.stated(home.published("three"))
+    assert [table.name for table in said.synthetic] == list(tables)
     for name, table in tables.items():
         assert (home.published("three") / name).read_text() == table.to_csv(index=False)
 
@@ -453,14 +453,14 @@ def test_an_unexpected_error_tells_no_value(
 def home_on_disk(small_gate: dg.Definitions, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     """An empty home with the project's own configuration of the instance."""
     with gates.quick_folder() as path:
-        monkeypatch.setenv("DAGSTER_HOME", str(path))
+        gates.with_keys(path, monkeypatch)
         shutil.copy(gates.ROOT / "dagster_home" / "dagster.yaml", path)
         with gates.quiet(), dg.DagsterInstance.get() as instance:
             yield Home(path, small_gate, instance)
 
 
 def test_no_value_of_the_ground_truth_is_written_anywhere(home_on_disk: Home) -> None:
-    """In an instance on disk: neither in its databases and logs, nor in records, dossier and manifest."""
+    """In an instance on disk: neither in its databases and logs, nor in records, dossier and statement."""
     home = home_on_disk
     broken = gates.ground_truth().astype({"age": object})
     broken.loc[3, "age"] = CANARIES[0]
@@ -494,7 +494,7 @@ def test_the_gate_gives_the_figures_of_the_paper(tmp_path: Path, monkeypatch: py
         targets=list(printed),
         policy={"repU": 15, "DiSCO": {"at_most": 36, "targets": {"workab": 53}}},
     )
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    gates.with_keys(tmp_path, monkeypatch)
     with dg.DagsterInstance.ephemeral() as instance:
         home = Home(tmp_path, gates.load(attributes), instance)
         home.deliver("paper", {"synthetic.csv": (SD2011 / "synthetic.csv").read_bytes()})
@@ -504,7 +504,7 @@ def test_the_gate_gives_the_figures_of_the_paper(tmp_path: Path, monkeypatch: py
     (identity,) = figures["identity"]
     assert (round(identity["UiO"], 2), round(identity["repU"], 2)) == (48.38, 14.86)
     assert {row["target"]: round(row["DiSCO"], 2) for row in figures["attribute"]} == printed
-    assert json.loads((home.published("paper") / "manifest.json").read_text())["decision"] == "approved"
+    assert gates.stated(home.published("paper")).decision == "approved"
 
 
 def test_an_empty_group_of_candidates_is_no_release(home: Home) -> None:

@@ -28,6 +28,7 @@ from gates import Home
 
 import disclosure_pipeline
 from disclosure_pipeline.orchestration import guard
+from disclosure_pipeline.release.keys import keygen
 from disclosure_pipeline.tables.contract import ContractError, Violation
 
 CANARIES = (
@@ -94,7 +95,7 @@ def disk(defs: dg.Definitions, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home
     """A home with an instance on disk; temporary files are made in it as well."""
     with gates.quick_folder() as path:
         (path / "tmp").mkdir()
-        monkeypatch.setenv("DAGSTER_HOME", str(path))
+        gates.with_keys(path, monkeypatch)
         monkeypatch.setenv("TMPDIR", str(path / "tmp"))
         monkeypatch.setattr("tempfile.tempdir", None)
         shutil.copy(gates.ROOT / "dagster_home" / "dagster.yaml", path)
@@ -244,12 +245,14 @@ def broken(*_: Any, **__: Any) -> NoReturn:
 
 @pytest.fixture
 def ready(definitions: dg.Definitions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    keygen(tmp_path / "keys")  # while nothing is broken
+
     @contextmanager
     def make() -> Iterator[Home]:
         folder = tmp_path / "home"
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        monkeypatch.setenv("DAGSTER_HOME", str(folder))
+        shutil.copytree(tmp_path / "keys", folder / "keys")
+        gates.with_keys(folder, monkeypatch)
         with dg.DagsterInstance.ephemeral() as instance:
             home = Home(folder, definitions, instance)
             home.write_ground_truth(ground_truth())

@@ -33,6 +33,7 @@ ZONE = "Europe/Warsaw"
 
 DEFINITION: dict[str, Any] = {
     **{"name": "mismatches", "ground_truth": "x", "incoming": "x", "store": "x", "releases": "x"},
+    "trusted_keys": "x",
     "columns": {
         "person": {"type": "text identifier"},
         "sex": {"type": "category", "levels": ["female", {"level": "male", "aliases": ["m"]}]},
@@ -336,6 +337,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
         incoming=root / "incoming",
         store=Store(root / "store"),
         releases=root / "releases",
+        waivers=(),
+        trusted_keys=(),
     )
     assert approval.record_ground_truth(folders).violations == ()
     return Bench(folders)

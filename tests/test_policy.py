@@ -421,6 +421,7 @@ def described(**columns: str) -> dict[str, Any]:
         {"incoming": "elsewhere"},
         {"store": "elsewhere"},
         {"releases": "elsewhere"},
+        {"trusted_keys": "elsewhere.yaml"},
         {"columns": described(age="In years")},
     ],
 )

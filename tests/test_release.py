@@ -6,6 +6,7 @@ import math
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,6 +17,10 @@ from gates import COPY, GATE, HONEST, Home, checks, failures, read_json
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.trust import read_trusted
+from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
+from disclosure_pipeline.release.statement import STATEMENT
+from disclosure_pipeline.release.verifying import verify
 
 Change = Callable[[Home], object]
 
@@ -63,10 +68,13 @@ def test_what_was_approved_is_released(approved: Home) -> None:
     """The base of all that follows: without the change, it is published."""
     ran = approved.materialize("release", HONEST)
     assert ran.success
-    manifest = read_json(approved.published(HONEST) / "manifest.json")
-    content = (approved.published(HONEST) / "synthetic.csv").read_bytes()
-    assert manifest["files"][0]["sha256"] == hashlib.sha256(content).hexdigest()
-    assert manifest["run_id"] == ran.run_id
+    folder = approved.published(HONEST)
+    assert {path.name for path in folder.iterdir()} == {"synthetic.csv", STATEMENT}
+    assert (folder / "synthetic.csv").read_bytes() == stored(approved, HONEST).read_bytes()
+    said = gates.stated(folder)
+    assert (said.gate, said.candidate, said.run_id) == (GATE, HONEST, ran.run_id)
+    dossier = approved.record(HONEST, "dossier.json").read_bytes()
+    assert said.dossier == hashlib.sha256(dossier).hexdigest()
 
 
 # Before it may
@@ -285,14 +293,22 @@ def test_a_published_name_is_not_given_to_more_files(finished_home: Home) -> Non
     assert contents(finished_home.published(HONEST)) == before
 
 
+def trust_another_key(home: Path) -> Path:
+    """Replace the public key that the gate trusts; the key that signs is returned."""
+    made = keygen(home / "another")
+    shutil.copy(made.public_key, home / "keys" / "public-key.pem")
+    return made.signing_key
+
+
 @pytest.mark.parametrize(
     "change",
     [
         lambda folder: (folder / "synthetic.csv").write_bytes(b"x"),
         lambda folder: (folder / "more.csv").write_bytes(b"x"),
         lambda folder: (folder / "synthetic.csv").unlink(),
-        lambda folder: (folder / "manifest.json").unlink(),
-        lambda folder: edit(folder / "manifest.json", lambda content: content["files"].clear()),
+        lambda folder: (folder / STATEMENT).unlink(),
+        lambda folder: edit(folder / STATEMENT, lambda content: content["signatures"].clear()),
+        lambda folder: trust_another_key(folder.parents[2]),
     ],
 )
 def test_a_release_that_was_changed_afterwards_is_noticed(
@@ -317,3 +333,70 @@ def test_a_release_that_is_interrupted_leaves_nothing_and_can_be_repeated(
     assert not approved.published(HONEST).exists()
     assert approved.materialize("release", HONEST).success
     assert {path.name for path in (approved.path / "releases" / GATE).iterdir()} == {HONEST}
+
+
+# The signature
+
+
+def another_signing_key(home: Home, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv(SIGNING_KEY, str(keygen(home.path / "another").signing_key))
+
+
+def readable_by_others(home: Home, _: pytest.MonkeyPatch) -> None:
+    (home.path / "keys" / "signing-key.pem").chmod(0o644)
+
+
+def short_salt(home: Home, _: pytest.MonkeyPatch) -> None:
+    (home.path / "keys" / "salt").write_bytes(b"1234")
+
+
+def expired(home: Home, _: pytest.MonkeyPatch) -> None:
+    key = home.path / "keys" / "public-key.pem"
+    periods = {"valid_from": "2020-01-01T00:00:00Z", "valid_until": "2020-12-31T00:00:00Z"}
+    key.write_text(json.dumps([{"public_key": key.read_text(), **periods}]))
+
+
+UNSIGNED: dict[str, tuple[Callable[[Home, pytest.MonkeyPatch], object], str]] = {
+    "no key": (lambda _, patch: patch.delenv(SIGNING_KEY), f"{SIGNING_KEY} is not set"),
+    "no salt": (lambda _, patch: patch.delenv(SALT), f"{SALT} is not set"),
+    "a key that the gate does not trust": (another_signing_key, "none of those that were given"),
+    "a trusted key is replaced": (
+        lambda home, _: trust_another_key(home.path),
+        "none of those that were given",
+    ),
+    "no trusted key": (lambda home, _: (home.path / "keys" / "public-key.pem").unlink(), "cannot be read"),
+    "a trusted key that expired": (expired, "outside the period of the key"),
+    "a key that others can read": (readable_by_others, "chmod 600"),
+    "a salt that is none": (short_salt, "no 32 random bytes"),
+}
+
+
+@pytest.mark.parametrize(("change", "said"), UNSIGNED.values(), ids=UNSIGNED)
+def test_nothing_is_published_without_a_signature_that_is_believed(
+    approved: Home, monkeypatch: pytest.MonkeyPatch, change: Any, said: str
+) -> None:
+    change(approved, monkeypatch)
+    assert said in refused_to_release(approved, HONEST)
+
+
+def test_a_release_under_an_old_key_is_still_verified(
+    finished_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys are rotated: the old one is listed with the period in which it was used."""
+    old = (finished_home.path / "keys" / "public-key.pem").read_text()
+    made = keygen(finished_home.path / "new")
+    now = datetime.now(timezone.utc)
+    trusted = [
+        {"public_key": old, "valid_from": "2020-01-01T00:00:00Z", "valid_until": now.isoformat()},
+        {"public_key": made.public_key.read_text(), "valid_from": now.isoformat()},
+    ]
+    (finished_home.path / "keys" / "public-key.pem").write_text(json.dumps(trusted))
+    monkeypatch.setenv(SIGNING_KEY, str(made.signing_key))
+    before = contents(finished_home.published(HONEST))
+    assert finished_home.materialize("release", HONEST).success
+    assert contents(finished_home.published(HONEST)) == before
+    finished_home.deliver("third", {"synthetic.csv": gates.honest(3)})
+    assert finished_home.run_gate("third").success
+    keys = read_trusted(finished_home.path / "keys" / "public-key.pem")
+    signed = {name: verify(finished_home.published(name), keys).keyid for name in (HONEST, "third")}
+    assert signed[HONEST] != signed["third"]

@@ -23,7 +23,7 @@ def component() -> Any:
 
 def run(component: Any, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Home, Any]:
     """Materialise the synthesis and everything of the gate that follows from it."""
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    gates.with_keys(tmp_path, monkeypatch)
     candidates = Graph(component.gate).candidates
 
     @dg.asset(key=MADE, partitions_def=candidates)
@@ -85,7 +85,7 @@ def test_anything_but_tables_is_refused(
 def test_a_ground_truth_that_an_asset_writes_is_read_where_it_lies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    gates.with_keys(tmp_path, monkeypatch)
     written = dg.AssetKey(["registers", "people"])
 
     @dg.asset(key=written)

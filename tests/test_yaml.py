@@ -147,7 +147,7 @@ def test_a_contradiction_is_refused(changes: Mapping[str, Any], said: str) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["ground_truth", "incoming", "store", "releases", "columns", "keys", "policy"]
+    "name", ["ground_truth", "incoming", "store", "releases", "trusted_keys", "columns", "keys", "policy"]
 )
 def test_what_is_needed_has_no_default(name: str) -> None:
     with pytest.raises(ValidationError, match=name):

@@ -14,6 +14,7 @@ from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.release.files import read_json, write_whole
+from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 from disclosure_pipeline.release.store import MARKER
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
     if not configuration.exists():
         write_whole(configuration, b"telemetry:\n  enabled: false\n")
     make_data(home / "demo", records, seed)
+    _sign_with(home / "demo" / "keys")
 
     import dagster as dg
 
@@ -59,6 +61,14 @@ def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
             ran = run_job(gate, f"{GATE}_gate", instance, candidate)
             _require(ran, _has_verdict(ran))
     return [verdict(home / "demo", candidate) for candidate in (HONEST, LEAKY)]
+
+
+def _sign_with(folder: Path) -> None:
+    """Let releases be signed with the demo's own key, which is made the first time."""
+    if not folder.exists():
+        keygen(folder)
+    files = KeyFiles.of(folder)
+    os.environ |= {SIGNING_KEY: str(files.signing_key), SALT: str(files.salt)}
 
 
 def run_job(

@@ -9,10 +9,11 @@ from pydantic import BaseModel
 
 from disclosure_pipeline.orchestration.arrivals import arrivals_sensor, ground_truth_schedule
 from disclosure_pipeline.orchestration.assets import Graph, gate_assets
+from disclosure_pipeline.orchestration.failures import failures_sensor
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.waivers import read_waivers
 
-_PATHS = ("ground_truth", "incoming", "store", "releases")
+_PATHS = ("ground_truth", "incoming", "store", "releases", "trusted_keys")
 
 
 class DisclosureGate(dg.Component, dg.Resolvable):
@@ -54,7 +55,7 @@ class DisclosureGate(dg.Component, dg.Resolvable):
         return cls(Gate.model_validate(model.model_dump() | resolved))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """The assets and checks of the gate; a job for GT and one for a candidate; sensor and schedule."""
+        """The assets and checks of the gate; a job for GT and one for a candidate; sensors and schedule."""
         gate = self.gate
         graph = Graph(gate, read_waivers(context.path / "waivers"))
         assets = gate_assets(graph)
@@ -75,6 +76,13 @@ class DisclosureGate(dg.Component, dg.Resolvable):
         return dg.Definitions(
             assets=assets,
             jobs=[ground_truth_job, gate_job],
-            sensors=[arrivals_sensor(gate, graph.candidates, ground_truth_job, gate_job)],
+            sensors=[
+                arrivals_sensor(gate, graph.candidates, ground_truth_job, gate_job),
+                failures_sensor(
+                    gate,
+                    [check.key for asset in assets for check in asset.check_specs],
+                    [ground_truth_job, gate_job],
+                ),
+            ],
             schedules=[ground_truth_schedule(gate, graph.candidates, gate_job)],
         )

@@ -24,6 +24,7 @@ def folders_of(gate: Gate, waivers: Sequence[Waiver] = ()) -> GateFolders:
         store=Store(_resolve(gate.store) / gate.name),
         releases=_resolve(gate.releases) / gate.name,
         waivers=tuple(waivers),
+        trusted_keys=_resolve(gate.trusted_keys) if isinstance(gate.trusted_keys, str) else gate.trusted_keys,
     )
 
 

@@ -14,7 +14,9 @@ from disclosure_pipeline.controls import controls
 from disclosure_pipeline.evaluation import evaluate
 from disclosure_pipeline.exclusions import Exclusions, Pair, check_exclusions
 from disclosure_pipeline.policy.families import Measures, further_frames
+from disclosure_pipeline.policy.notify import Notify
 from disclosure_pipeline.policy.policy import Clause, Finite, Policy, clauses
+from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.result import Disclosure
 from disclosure_pipeline.tables.alignment import Grouping, check_tables
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column
@@ -30,12 +32,14 @@ _NOT_DECIDING: dict[str, Any] = {
         (
             "description",
             "owners",
+            "notify",
             "ground_truth",
             "incoming",
             "ground_truth_asset",
             "synthesis_asset",
             "store",
             "releases",
+            "trusted_keys",
         ),
         True,
     ),
@@ -88,6 +92,9 @@ class Gate(BaseModel):
     owners: Annotated[
         tuple[str, ...], Field(description="E-mail addresses, or team:name, of who answers for the gate")
     ] = ()
+    notify: Annotated[
+        Notify, Field(description="Who is told of a run that failed, beside the log, and what became of it")
+    ] = Notify()
     ground_truth: Annotated[
         str | Source,
         Field(
@@ -117,6 +124,13 @@ class Gate(BaseModel):
     ] = None
     store: Annotated[str, Field(description="Folder for snapshots, figures and dossiers")]
     releases: Annotated[str, Field(description="Folder that approved candidates are published in")]
+    trusted_keys: Annotated[
+        str | tuple[TrustedKey, ...],
+        Field(
+            description="Public keys whose signatures are believed: a file with one as PEM or a YAML list of "
+            "them with their periods, or that list itself. A release is signed with one of them or not made"
+        ),
+    ]
     columns: Annotated[Mapping[str, Column], Field(description="The data dictionary")]
     keys: Annotated[tuple[str, ...], Field(description="Columns that an intruder may know", min_length=1)]
     targets: Annotated[tuple[str, ...], Field(description="Columns to protect", min_length=1)]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +21,12 @@ from disclosure_pipeline.evaluation import bins, key_overlap
 from disclosure_pipeline.evidence.dossier import dossier, to_markdown
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.measured import smallest_overlap
+from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
 from disclosure_pipeline.policy.verdict import Judgement, RefusedWaiver, can_be_waived, hold, judge, waive
 from disclosure_pipeline.policy.waivers import Waiver
-from disclosure_pipeline.release.files import StoreError, read_json, write_json, write_whole
+from disclosure_pipeline.release.files import StoreError, read_json, to_json, write_json, write_whole
+from disclosure_pipeline.release.keys import salted, signer
+from disclosure_pipeline.release.predicate import Predicate, predicate
 from disclosure_pipeline.release.publishing import publish, staged
 from disclosure_pipeline.release.store import (
     MARKER,
@@ -33,6 +37,8 @@ from disclosure_pipeline.release.store import (
     load_snapshot,
     take_snapshot,
 )
+from disclosure_pipeline.release.statement import STATEMENT, sign, statement
+from disclosure_pipeline.release.verifying import verify
 from disclosure_pipeline.result import Disclosure
 from disclosure_pipeline.tables.contract import (
     CanonicalTable,
@@ -59,7 +65,8 @@ class GateFolders:
     incoming: Path
     store: Store
     releases: Path
-    waivers: tuple[Waiver, ...] = ()
+    waivers: tuple[Waiver, ...]
+    trusted_keys: Path | tuple[TrustedKey, ...]
 
 
 @dataclass(frozen=True)
@@ -331,6 +338,7 @@ def release(
     Returns the published folder and whether it was published now. RefusedError where a clause is not kept
     or not determined, a check did not pass, or the dossier is not the one that this evaluation gives.
     """
+    own_key, trusted = signer(), _trusted_keys(folders)
     snapshot = load_snapshot(candidate, folders.store)
     with staged(snapshot, folders.store, folders.releases) as stage:
         evaluation = evaluate(folders, candidate, run.at, stage)
@@ -343,8 +351,7 @@ def release(
             raise RefusedError(
                 f"The snapshot of {candidate!r} changed while it was measured: run synthetic again."
             )
-        recorded = read_json(folders.store.candidate(candidate) / "dossier.json", "dossier")
-        if recorded != content:
+        if _recorded_dossier(folders, candidate) != to_json(content):
             raise RefusedError(
                 f"The dossier of {candidate!r} is not what its tables and policy give: run dossier again."
             )
@@ -353,9 +360,50 @@ def release(
             raise RefusedError(f"Candidate {candidate!r} is not released: {'; '.join(doubts)}.")
         target = folders.releases / candidate
         if target.exists():
+            _require_same(target, folders.gate, snapshot, trusted)
             return target, False
+        said = _predicate(folders, snapshot, content, run)
+        subjects = {file.name: file.sha256 for file in snapshot.files}
+        write_whole(stage / STATEMENT, sign(statement(subjects, said), own_key))
+        # As anyone will who gets the folder: what could not be verified then is not published now.
+        verify(stage, trusted)
         publish(stage, target)
         return target, True
+
+
+def _recorded_dossier(folders: GateFolders, candidate: str) -> bytes:
+    try:
+        return (folders.store.candidate(candidate) / "dossier.json").read_bytes()
+    except FileNotFoundError:
+        raise StoreError("dossier.json is missing: run dossier first.") from None
+
+
+def _trusted_keys(folders: GateFolders) -> tuple[TrustedKey, ...]:
+    keys = folders.trusted_keys
+    return read_trusted(keys) if isinstance(keys, Path) else keys
+
+
+def _predicate(folders: GateFolders, snapshot: Snapshot, content: Mapping[str, Any], run: Run) -> Predicate:
+    return predicate(
+        content,
+        folders.gate.policy.model_dump(mode="json"),
+        dossier=hashlib.sha256(to_json(content)).hexdigest(),
+        ground_truth=salted(content["measured"]["ground_truth"]),
+        tables=[file.name for file in snapshot.files],
+        run_id=run.run_id,
+        measured_at=run.at,
+        published_at=run.at,
+    )
+
+
+def _require_same(target: Path, gate: Gate, snapshot: Snapshot, trusted: Sequence[TrustedKey]) -> None:
+    """StoreError or VerificationError unless the very same content is published there, by this gate."""
+    said = verify(target, trusted).predicate
+    if (said.gate, said.candidate, said.snapshot) != (gate.name, snapshot.candidate, snapshot.sha256):
+        raise StoreError(
+            f"Candidate {snapshot.candidate!r} was published before with other content. A candidate is "
+            "published once: give the new synthesis a name of its own."
+        )
 
 
 def reasons(evaluation: Evaluation) -> list[str]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from disclosure_pipeline.release.files import StoreError, read_json, sha256_of, sync_folder, write_json
 from disclosure_pipeline.tables.files import suffix_of
@@ -89,33 +92,53 @@ class Snapshot:
 def take_snapshot(folder: Path, candidate: str, store: Store, formats: Collection[str]) -> Snapshot:
     """Copy a candidate's files into the store, hashed while they are copied, and record what was copied.
 
-    StoreError where the candidate is incomplete (no marker file), empty, changes while it is read, or
-    holds anything but tables of known formats: whatever is in the folder would be published.
+    No link is followed, neither to the folder nor in it. StoreError where the candidate is incomplete (no
+    marker file), empty, changes while it is read, or holds anything but tables of known formats: whatever is
+    in the folder would be published.
     """
-    if not (folder / MARKER).is_file():
-        raise StoreError(f"Candidate {candidate!r} is not complete: its folder holds no file {MARKER}.")
-    sources = sorted(path for path in folder.iterdir() if path.name != MARKER)
-    if not sources:
-        raise StoreError(f"Candidate {candidate!r} holds no table.")
-    for path in sources:
-        checked_name(path.name, "file name")
-        if path.is_symlink() or not path.is_file() or not path.name.endswith(tuple(formats)):
-            raise StoreError(
-                f"Candidate {candidate!r} holds {path.name!r}, which is no plain file of a known format "
-                f"({', '.join(formats)}): remove it from the candidate's folder."
-            )
-    snapshot = Snapshot(candidate, tuple(_copy(path, store) for path in sources))
+    with _opened(folder, candidate) as place:
+        with os.scandir(place) as entries:
+            plain = {entry.name: entry.is_file(follow_symlinks=False) for entry in entries}
+        if not plain.pop(MARKER, False):
+            raise StoreError(f"Candidate {candidate!r} is not complete: its folder holds no file {MARKER}.")
+        if not plain:
+            raise StoreError(f"Candidate {candidate!r} holds no table.")
+        for name, is_file in plain.items():
+            checked_name(name, "file name")
+            if not is_file or not name.endswith(tuple(formats)):
+                raise StoreError(
+                    f"Candidate {candidate!r} holds {name!r}, which is no plain file of a known format "
+                    f"({', '.join(formats)}): remove it from the candidate's folder."
+                )
+        snapshot = Snapshot(candidate, tuple(_copy(name, place, store) for name in sorted(plain)))
     write_json(store.candidate(candidate) / "snapshot.json", asdict(snapshot))
     return snapshot
 
 
-def _copy(path: Path, store: Store) -> StoredFile:
+@contextmanager
+def _opened(folder: Path, candidate: str) -> Iterator[int]:
+    """A candidate's folder, opened: what is read through it lies in that very folder."""
+    try:
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        raise StoreError(
+            f"The folder of candidate {candidate!r} cannot be opened ({os.strerror(error.errno or 0)}): it "
+            "must be there, and be a folder, no link to one."
+        ) from None
+    try:
+        yield place
+    finally:
+        os.close(place)
+
+
+def _copy(name: str, place: int, store: Store) -> StoredFile:
+    """Copy a file of an opened folder into the store."""
     objects = store.root / "objects"
     objects.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
     handle, partial = tempfile.mkstemp(dir=objects, prefix=".partial-")
     try:
-        with os.fdopen(handle, "wb") as target, path.open("rb") as source:
+        with os.fdopen(handle, "wb") as target, _unfollowed(name, place) as source:
             before = os.fstat(source.fileno())
             while chunk := source.read(_CHUNK):
                 digest.update(chunk)
@@ -128,14 +151,26 @@ def _copy(path: Path, store: Store) -> StoredFile:
             after.st_size,
             after.st_mtime_ns,
         ) or size != after.st_size:
-            raise StoreError(
-                f"{path.name!r} changed while it was read: wait until it is written, then rerun."
-            )
-        file = StoredFile(path.name, digest.hexdigest(), size)
+            raise StoreError(f"{name!r} changed while it was read: wait until it is written, then rerun.")
+        file = StoredFile(name, digest.hexdigest(), size)
         Path(partial).replace(store.stored(file))
     finally:
         Path(partial).unlink(missing_ok=True)
     sync_folder(objects)
+    return file
+
+
+def _unfollowed(name: str, place: int) -> BinaryIO:
+    """A file of an opened folder, to be read: refused if it became a link or a pipe in the meantime."""
+    try:
+        # A pipe would be waited for until somebody writes into it.
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+    except OSError as error:
+        raise StoreError(f"{name!r} cannot be read ({os.strerror(error.errno or 0)}).") from None
+    file = os.fdopen(handle, "rb")
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        file.close()
+        raise StoreError(f"{name!r} is no plain file: remove it from the candidate's folder.")
     return file
 
 

@@ -1,0 +1,199 @@
+"""The statement of a release: in-toto Statement v1 in a signed DSSE envelope, in one form only.
+
+https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md,
+https://github.com/secure-systems-lab/dsse/blob/master/protocol.md
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from disclosure_pipeline.policy.waivers import Digest
+from disclosure_pipeline.release.keys import KeysError, public_key, to_pem
+from disclosure_pipeline.release.predicate import Predicate, StatementError, contradictions, told
+from disclosure_pipeline.release.store import is_safe_name
+
+if TYPE_CHECKING:
+    from securesystemslib.dsse import Envelope
+    from securesystemslib.signer import Signer
+
+STATEMENT = "statement.dsse.json"
+"""The name of the statement's file in a published folder."""
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "urn:disclosure-pipeline:release:v1"
+
+
+class Digests(BaseModel):
+    """The hash of a file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sha256: Digest
+
+
+class Subject(BaseModel):
+    """A file of the release."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    digest: Digests
+
+
+class Statement(BaseModel):
+    """The files of a release and what is said of them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="The statement of a release")
+
+    statement_type: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
+    subject: Annotated[
+        tuple[Subject, ...],
+        Field(
+            min_length=1, description="Every file of the release but the statement, in order of their names"
+        ),
+    ]
+    predicateType: Literal["urn:disclosure-pipeline:release:v1"]
+    predicate: Predicate
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files of the release: name -> sha256."""
+        return {subject.name: subject.digest.sha256 for subject in self.subject}
+
+
+class _Signature(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    keyid: str
+    sig: str
+
+
+class _Envelope(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    payload: str
+    payloadType: str
+    signatures: Annotated[list[_Signature], Field(min_length=1, max_length=1)]
+
+
+def statement(subjects: Mapping[str, str], predicate: Predicate) -> Statement:
+    """The statement on files (name -> sha256). StatementError where it contradicts itself."""
+    try:
+        made = Statement.model_validate(
+            {
+                "_type": STATEMENT_TYPE,
+                "subject": [
+                    {"name": name, "digest": {"sha256": sha256}} for name, sha256 in sorted(subjects.items())
+                ],
+                "predicateType": PREDICATE_TYPE,
+                "predicate": predicate,
+            }
+        )
+    except ValidationError as error:
+        raise StatementError(f"No statement can be made of these files: {'; '.join(told(error))}.") from None
+    wrong = faults(made)
+    if wrong:
+        raise StatementError(f"The statement would contradict itself: {'; '.join(wrong)}.")
+    return made
+
+
+def faults(made: Statement) -> list[str]:
+    """Where a statement contradicts itself, in words."""
+    names = [subject.name for subject in made.subject]
+    wrong = [
+        f"{name!r} is no name that a released file can have"
+        for name in names
+        if not is_safe_name(name) or name == STATEMENT
+    ]
+    if names != sorted(set(names)):
+        wrong.append("its files are not each there once, in order of their names")
+    return wrong + contradictions(made.predicate, made.files)
+
+
+def sign(made: Statement, signer: Signer) -> bytes:
+    """The signed envelope as it is written to a file. KeysError where the signer does not sign."""
+    from securesystemslib.dsse import Envelope
+
+    envelope = Envelope(payload(made), PAYLOAD_TYPE, {})
+    try:
+        signature = envelope.sign(signer)
+        # By the key that a verifier will have, not by what the signer says of itself.
+        public_key(to_pem(signer.public_key)).verify_signature(signature, envelope.pae())
+    except Exception as error:  # securesystemslib: a signer may raise anything
+        failed = type(error).__name__
+    else:
+        return canonical(envelope.to_dict()) + b"\n"
+    raise KeysError(f"The signer does not sign: it failed with {failed}.")
+
+
+def payload(made: Statement) -> bytes:
+    """The bytes of a statement that are signed."""
+    return canonical(made.model_dump(mode="json", by_alias=True))
+
+
+def canonical(content: Any) -> bytes:
+    """The one way in which JSON is written here: sorted names, no white space, no escapes but the needed.
+
+    ValueError for NaN and infinity.
+    """
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode()
+
+
+def read_envelope(raw: bytes) -> tuple[Envelope, list[str]]:
+    """The envelope of a file's bytes, and what is wrong with its form. StatementError where it is none."""
+    from securesystemslib.dsse import Envelope
+    from securesystemslib.exceptions import FormatError
+
+    try:
+        content = _Envelope.model_validate(json.loads(raw)).model_dump()
+        envelope = Envelope.from_dict(content)
+        written = canonical(envelope.to_dict()) + b"\n"
+    except ValidationError as error:
+        raise StatementError(f"it is no signed envelope: {'; '.join(told(error))}") from None
+    except (ValueError, RecursionError, FormatError):
+        raise StatementError("it is no signed envelope") from None
+    wrong = [] if written == raw else ["its file is not written as it was when it was signed"]
+    if envelope.payload_type != PAYLOAD_TYPE:
+        wrong.append(f"it is of type {envelope.payload_type[:100]!r}, not {PAYLOAD_TYPE}")
+    return envelope, wrong
+
+
+def read_statement(content: bytes) -> Statement:
+    """The statement of an envelope's payload. StatementError where it is none that can be understood."""
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        raise StatementError("it is no JSON") from None
+    known = {"_type": STATEMENT_TYPE, "predicateType": PREDICATE_TYPE}
+    for name, expected in known.items():
+        given = found.get(name) if isinstance(found, dict) else None
+        if given != expected:
+            raise StatementError(
+                f"its {name} is {str(given)[:100]!r}, not {expected!r}: a newer one is verified with a newer "
+                "version of this package"
+            )
+    try:
+        made = Statement.model_validate(found)
+        written = payload(made)
+    except ValidationError as error:
+        raise StatementError(f"it is not as it must be: {'; '.join(told(error)[:10])}") from None
+    except RecursionError:
+        raise StatementError("it is not as it must be: it has too many levels") from None
+    if written != content:
+        raise StatementError("it is not written in its one form")
+    return made
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a statement, the signed content of an envelope."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Statement.model_json_schema(),
+    }
