@@ -9,6 +9,11 @@ READY := $(VENV)/ready
 demo: $(READY)
 	$(BIN)/disclosure-pipeline demo
 
+# The demo makes its own keys; a gate of yours needs yours.
+KEYS := $(CURDIR)/dagster_home/demo/keys
+export DISCLOSURE_PIPELINE_SIGNING_KEY ?= $(KEYS)/signing-key.pem
+export DISCLOSURE_PIPELINE_SALT ?= $(KEYS)/salt
+
 ui: $(READY)
 	DAGSTER_HOME=$(CURDIR)/dagster_home VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg dev
 

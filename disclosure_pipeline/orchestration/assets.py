@@ -335,6 +335,9 @@ def _dossier(graph: Graph) -> dg.AssetsDefinition:
                 "decision": content["decision"],
                 "clauses": shown.clauses_table(content["clauses"]),
                 "dossier": dg.MetadataValue.md(to_markdown(content)),
+                "evidence": dg.MetadataValue.path(
+                    str(approval.evidence_page(folders, context.partition_key))
+                ),
                 "folder": str(folders.store.candidate(context.partition_key)),
             },
             check_results=[

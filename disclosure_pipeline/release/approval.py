@@ -19,6 +19,8 @@ from disclosure_pipeline.comparison import exact_copies
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation import bins, key_overlap
 from disclosure_pipeline.evidence.dossier import dossier, to_markdown
+from disclosure_pipeline.evidence.site import INDEX, pages
+from disclosure_pipeline.evidence.validation import disagreements, validate
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.measured import smallest_overlap
 from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
@@ -28,6 +30,7 @@ from disclosure_pipeline.release.files import StoreError, read_json, to_json, wr
 from disclosure_pipeline.release.keys import salted, signer
 from disclosure_pipeline.release.predicate import Predicate, predicate
 from disclosure_pipeline.release.publishing import publish, staged
+from disclosure_pipeline.release.statement import STATEMENT, sign, statement
 from disclosure_pipeline.release.store import (
     MARKER,
     Snapshot,
@@ -37,7 +40,6 @@ from disclosure_pipeline.release.store import (
     load_snapshot,
     take_snapshot,
 )
-from disclosure_pipeline.release.statement import STATEMENT, sign, statement
 from disclosure_pipeline.release.verifying import verify
 from disclosure_pipeline.result import Disclosure
 from disclosure_pipeline.tables.contract import (
@@ -285,9 +287,22 @@ def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
             "The figures were measured with another ground truth, snapshot or policy: run "
             "identity_disclosure and attribute_disclosure again."
         )
-    write_json(folder / "dossier.json", content)
+    validation = validate(folders.gate.clauses(), content["figures"])
+    disagreed = disagreements(validation.kept, content["clauses"])
+    if disagreed:
+        raise RefusedError(f"The expectation suite and the policy do not agree on {', '.join(disagreed)}.")
+    write_json(folder / "validation.json", validation.results)
+    for name, page in pages(content, validation).items():
+        write_whole(folder / "evidence" / name, page.encode())
     write_whole(folder / "dossier.md", to_markdown(content).encode())
+    # Last, so that where a dossier is its evidence is.
+    write_json(folder / "dossier.json", content)
     return content
+
+
+def evidence_page(folders: GateFolders, candidate: str) -> Path:
+    """The first page of a candidate's Data Docs."""
+    return folders.store.candidate(candidate) / "evidence" / INDEX
 
 
 def against(content: Mapping[str, Any]) -> list[str]:
