@@ -56,6 +56,8 @@ def forge(content: Any) -> None:
         clause |= {"outcome": "kept", "value": 0.0}
     for row in content["figures"]["identity"]:
         row["repU"] = 0.0
+    for row in content["figures"]["attribute"]:
+        row["DiSCO"] = 0.0
 
 
 def stored(home: Home, candidate: str) -> Path:
@@ -223,6 +225,20 @@ def test_nothing_is_released_that_was_tampered_with(approved: Home, change: Chan
     change(approved)
     said = refused_to_release(approved, HONEST)
     assert "Unexpected" not in said
+
+
+def test_forged_clauses_do_not_make_a_dossier(approved: Home) -> None:
+    """The expectation suite finds that the figures beside them say something else."""
+    figures = approved.record(COPY, "figures.json")
+    exceeded = [each["name"] for each in read_json(figures)["clauses"] if each["outcome"] == "exceeded"]
+    edit(
+        figures,
+        lambda content: [
+            each.update(outcome="kept") for each in content["clauses"] if each["name"] in exceeded
+        ],
+    )
+    (said,) = failures(approved.materialize("dossier", COPY)).values()
+    assert f"do not agree on {', '.join(exceeded)}." in said
 
 
 def test_forged_figures_do_not_release_a_refused_candidate(approved: Home) -> None:
