@@ -59,6 +59,11 @@ def test_nothing_is_known_of_a_candidate_that_never_ran(finished_home: Home) -> 
     assert len(told) == len(specs(finished_home)) - 1
 
 
+def report_both(home: Home) -> None:
+    report_materialization(home, IDENTITY)
+    report_check(home, REPU)
+
+
 FORGED: dict[str, tuple[Callable[[Home], object], str]] = {
     "a pass, of no materialisation": (lambda home: report_check(home, REPU), "no run that exists"),
     "a failure, of no materialisation": (
@@ -70,7 +75,7 @@ FORGED: dict[str, tuple[Callable[[Home], object], str]] = {
         "not evaluated on the latest materialisation",
     ),
     "a materialisation, and a pass": (
-        lambda home: (report_materialization(home, IDENTITY), report_check(home, REPU)),
+        report_both,
         "not evaluated on the latest materialisation",
     ),
     "a warning": (

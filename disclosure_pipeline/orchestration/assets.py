@@ -20,7 +20,7 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.policy import Clause
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.policy.waivers import Waiver
-from disclosure_pipeline.release import approval
+from disclosure_pipeline.release import approval, releasing
 
 
 @dataclass(frozen=True)
@@ -375,8 +375,8 @@ def _release(graph: Graph, checks: Sequence[dg.AssetCheckSpec]) -> dg.AssetsDefi
             may_warn = [check.key for check in checks if check.name in {*names, "waivers"}]
             return doubts(context.instance, checks, candidate, may_warn)
 
-        run = approval.Run(context.run.run_id, _now())
-        folder, now = approval.release(graph.folders, candidate, run, unpassed)
+        run = releasing.Run(context.run.run_id, _now())
+        folder, now = releasing.release(graph.folders, candidate, run, unpassed)
         return dg.MaterializeResult(
             metadata={
                 "folder": dg.MetadataValue.path(str(folder)),
