@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import click
@@ -155,6 +157,84 @@ def dictionary_schema() -> None:
     from disclosure_pipeline.policy.schema import file_schema
 
     click.echo(json.dumps(file_schema(), indent=2, ensure_ascii=False))
+
+
+@main.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+def keygen(folder: Path) -> None:
+    """Write new keys into FOLDER: a private key that signs releases, its public key, and a salt."""
+    from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
+    from disclosure_pipeline.release.keys import keygen as make_keys
+
+    try:
+        made = make_keys(folder.resolve())
+    except DisclosurePipelineError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"{made.public_key} is for everyone who verifies a release.")
+    click.echo("The other two are secret. The gate finds them by its environment:")
+    click.echo(f"export {SIGNING_KEY}={shlex.quote(str(made.signing_key))}")
+    click.echo(f"export {SALT}={shlex.quote(str(made.salt))}")
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A public key (PEM), or a YAML list of them with their periods; repeat for more.",
+)
+def verify(folder: Path, keys: tuple[Path, ...]) -> None:
+    """Say what was approved of a published FOLDER, or what is wrong with it (exit code 1).
+
+    Nothing is needed but the folder and the public key.
+    """
+    from disclosure_pipeline.policy.trust import read_trusted
+    from disclosure_pipeline.release.verifying import verify as verified
+
+    try:
+        approval = verified(folder, [key for path in keys for key in read_trusted(path)])
+    except DisclosurePipelineError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(approval)
+
+
+@main.command()
+@click.argument("store", type=click.Path(path_type=Path))
+@click.option(
+    "--releases",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Folder in which the gate publishes: RELEASES/GATE.",
+)
+@click.option(
+    "--older-than", "days", required=True, type=click.IntRange(1, 36500), help="Age in days from which on."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+def prune(store: Path, releases: Path, days: int, dry_run: bool) -> None:
+    """Remove the old bytes of candidates that were refused or never decided from STORE, a gate's store/GATE.
+
+    Bytes of what is published or approved stay, and so do all records.
+    """
+    from disclosure_pipeline.release.pruning import prune as pruned
+    from disclosure_pipeline.release.store import Store
+
+    try:
+        done = pruned(
+            Store(store), releases, timedelta(days=days), datetime.now(timezone.utc), dry_run=dry_run
+        )
+    except (DisclosurePipelineError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    for path in done.removed:
+        click.echo(f"{'would remove' if dry_run else 'removed'} {path}")
+    click.echo(f"{len(done.removed)} files, {done.bytes} bytes")
+    if done.unclear:
+        listed = "".join(f"\n- {each}" for each in done.unclear)
+        raise click.ClickException(
+            f"All stored tables were kept, for it is not clear what is needed:{listed}"
+        )
 
 
 def _pair(text: str) -> tuple[str, float]:

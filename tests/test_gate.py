@@ -19,7 +19,7 @@ from disclosure_pipeline.demo.run import LEAKY as DEMO_LEAKY
 from disclosure_pipeline.evidence.figures import FRAMES
 from disclosure_pipeline.orchestration import assets, shown
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.release import approval
+from disclosure_pipeline.release import approval, releasing
 from disclosure_pipeline.release.statement import STATEMENT
 
 SD2011 = Path(__file__).resolve().parents[2] / "shared" / "sd2011"
@@ -418,7 +418,7 @@ PLACES = [
     (assets, "publishable", "identity_disclosure"),
     (approval, "to_markdown", "dossier"),
     (shown, "clauses_table", "dossier"),
-    (approval, "publish", "release"),
+    (releasing, "publish", "release"),
 ]
 
 

@@ -76,7 +76,7 @@ def test_the_command_of_the_readme_shows_the_gate(tmp_path: Path) -> None:
             "release",
         )
     }
-    assert [sensor["name"] for sensor in nodes[0]["sensors"]] == ["survey_arrivals"]
+    assert {sensor["name"] for sensor in nodes[0]["sensors"]} == {"survey_arrivals", "survey_failures"}
     assert [schedule["name"] for schedule in nodes[0]["schedules"]] == ["survey_ground_truth_changed"]
 
 

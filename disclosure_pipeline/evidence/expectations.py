@@ -247,9 +247,12 @@ class _OfStackedTable(_Held, ABC):
     keys: list[StrictStr]
 
 
-def _measured(expectation: _OfStackedTable, table: pd.DataFrame, target: str) -> Disclosure:
+def _measured(expectation: _OfStackedTable, table: pd.DataFrame, target: str | None) -> Disclosure:
     """What `disclosure()` finds of the two tables that are stacked in one."""
-    source = _column(table, expectation.source_column)
+    name = expectation.source_column
+    source = _column(table, name)
+    if name in {*expectation.keys, target}:
+        raise _DoubtError(f"{name!r} tells GT from SD: it can be no key and no target")
     of_each = [
         (source == value).to_numpy(dtype=bool, na_value=False)
         for value in (expectation.ground_truth, expectation.synthetic)
@@ -257,8 +260,8 @@ def _measured(expectation: _OfStackedTable, table: pd.DataFrame, target: str) ->
     strangers = int((of_each[0] == of_each[1]).sum())
     if strangers:
         raise _DoubtError(f"{strangers} records are not of exactly one of GT and SD")
-    # The column has done its work: constant, it can stand for the target that repU does not look at.
-    table = table.assign(**{expectation.source_column: ""})
+    if target is None:  # a constant stands for the target that is not looked at
+        target, table = name, table.assign(**{name: ""})
     table = table.loc[:, table.columns.isin([*expectation.keys, target])]
     found = disclosure(table[of_each[0]], table[of_each[1]], expectation.keys, target)
     if found.warnings:
@@ -286,7 +289,7 @@ class ExpectReplicatedUniquesToBeAtMost(_OfStackedTable):
         return Clause("repU", None, self.bound)
 
     def _judged(self, table: pd.DataFrame) -> Judgement:
-        found = _measured(self, table, self.source_column)
+        found = _measured(self, table, None)
         return hold(self._clause(), values(found, "repU", None), 1)
 
 

@@ -95,8 +95,12 @@ def complete_candidates(incoming: Path) -> Incoming:
 
 
 def _signature(files: Iterable[Path]) -> str:
-    """Changes when a file is added, removed or written again. Cheap: the run itself hashes the content."""
-    listed = sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+    """Changes when a file is added, removed or written again. Cheap: the run itself hashes the content.
+
+    A link counts as itself: one that leads nowhere must not stop the sensor for everybody else.
+    """
+    found = [(path.name, path.lstat()) for path in files]
+    listed = sorted((name, state.st_size, state.st_mtime_ns) for name, state in found)
     return hashlib.sha256(repr(listed).encode()).hexdigest()[:16]
 
 

@@ -375,8 +375,7 @@ def _release(graph: Graph, checks: Sequence[dg.AssetCheckSpec]) -> dg.AssetsDefi
             may_warn = [check.key for check in checks if check.name in {*names, "waivers"}]
             return doubts(context.instance, checks, candidate, may_warn)
 
-        run = releasing.Run(context.run.run_id, _now())
-        folder, now = releasing.release(graph.folders, candidate, run, unpassed)
+        folder, now = releasing.release(graph.folders, candidate, context.run.run_id, _now, unpassed)
         return dg.MaterializeResult(
             metadata={
                 "folder": dg.MetadataValue.path(str(folder)),

@@ -46,7 +46,11 @@ from disclosure_pipeline.tables.sources import FORMATS, Source
 
 
 class RefusedError(DisclosurePipelineError):
-    """The candidate may not be released; the message lists the reasons."""
+    """The policy does not let the candidate pass; the message lists the reasons."""
+
+
+class UndeterminedError(DisclosurePipelineError):
+    """It could not be determined whether the candidate may be released; the message lists the reasons."""
 
 
 @dataclass(frozen=True)

@@ -197,8 +197,8 @@ def _stated(row: Mapping[str, Any], waivers: Mapping[str, Mapping[str, Any]]) ->
     used = waivers[row["waiver"]] if row.get("waiver") else None
     waiver = Waiver(**{name: used[name] for name in Waiver.model_fields}) if used else None
     judged = Judgement(clause, row["value"], row["limit"], row["outcome"], waiver)
-    told = {name: row[name] for name in ClauseStated.model_fields if name != "words"}
-    return ClauseStated(**told, words=str(judged))
+    shown = {name: row[name] for name in ClauseStated.model_fields if name != "words"}
+    return ClauseStated(**shown, words=str(judged))
 
 
 def told(error: ValidationError) -> list[str]:

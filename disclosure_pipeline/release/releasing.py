@@ -3,70 +3,80 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
 from disclosure_pipeline.policy.verdict import Judgement
-from disclosure_pipeline.release.approval import Evaluation, GateFolders, RefusedError, evaluate
+from disclosure_pipeline.release.approval import (
+    Evaluation,
+    GateFolders,
+    RefusedError,
+    UndeterminedError,
+    evaluate,
+)
 from disclosure_pipeline.release.files import StoreError, to_json, write_whole
 from disclosure_pipeline.release.keys import salted, signer
-from disclosure_pipeline.release.predicate import Predicate, predicate
+from disclosure_pipeline.release.predicate import predicate
 from disclosure_pipeline.release.publishing import publish, staged
 from disclosure_pipeline.release.statement import STATEMENT, sign, statement
 from disclosure_pipeline.release.store import Snapshot, load_snapshot
 from disclosure_pipeline.release.verifying import verify
 
 
-@dataclass(frozen=True)
-class Run:
-    """The run that publishes, and when."""
-
-    run_id: str
-    at: datetime
-
-
 def release(
     folders: GateFolders,
     candidate: str,
-    run: Run,
+    run_id: str,
+    clock: Callable[[], datetime],
     unpassed: Callable[[Sequence[Judgement]], Sequence[str]],
 ) -> tuple[Path, bool]:
     """Verify everything again, then publish with a signed statement.
 
-    `unpassed` tells, from what was judged now, what stands against taking the run's checks for passed.
-    Returns the published folder and whether it was published now. RefusedError where a clause is not kept
-    or not determined, a check did not pass, or the dossier is not the one that this evaluation gives.
+    `unpassed` tells, from what was judged now, what stands against taking the run's checks for passed;
+    `clock` tells the time.
+    Returns the published folder and whether it was published now. RefusedError where a clause is not
+    kept, UndeterminedError where one is not determined or a check did not pass, StoreError where the dossier
+    is not the one that this evaluation gives or something changed meanwhile.
     """
     own_key, trusted = signer(), _trusted_keys(folders)
     snapshot = load_snapshot(candidate, folders.store)
     with staged(snapshot, folders.store, folders.releases) as stage:
-        evaluation = evaluate(folders, candidate, run.at, stage)
+        measured_at = clock()
+        evaluation = evaluate(folders, candidate, measured_at, stage)
         content = evaluation.dossier
         if content["decision"] != "approved":
-            raise RefusedError(
+            error = RefusedError if content["decision"] == "refused" else UndeterminedError
+            raise error(
                 f"Candidate {candidate!r} is {content['decision']}: {'; '.join(reasons(evaluation))}."
             )
         if snapshot.sha256 != content["measured"]["snapshot"]:
-            raise RefusedError(
+            raise StoreError(
                 f"The snapshot of {candidate!r} changed while it was measured: run synthetic again."
             )
         if _recorded_dossier(folders, candidate) != to_json(content):
-            raise RefusedError(
+            raise StoreError(
                 f"The dossier of {candidate!r} is not what its tables and policy give: run dossier again."
             )
         doubts = unpassed(evaluation.judgements)
         if doubts:
-            raise RefusedError(f"Candidate {candidate!r} is not released: {'; '.join(doubts)}.")
+            raise UndeterminedError(f"Candidate {candidate!r} is not released: {'; '.join(doubts)}.")
         target = folders.releases / candidate
         if target.exists():
             _require_same(target, folders.gate, snapshot, trusted)
             return target, False
-        said = _predicate(folders, snapshot, content, run)
+        said = predicate(
+            content,
+            folders.gate.policy.model_dump(mode="json"),
+            dossier=hashlib.sha256(to_json(content)).hexdigest(),
+            ground_truth=salted(content["measured"]["ground_truth"]),
+            tables=[file.name for file in snapshot.files],
+            run_id=run_id,
+            measured_at=measured_at,
+            published_at=clock(),
+        )
         subjects = {file.name: file.sha256 for file in snapshot.files}
         write_whole(stage / STATEMENT, sign(statement(subjects, said), own_key))
         # As anyone will who gets the folder: what could not be verified then is not published now.
@@ -85,19 +95,6 @@ def _recorded_dossier(folders: GateFolders, candidate: str) -> bytes:
 def _trusted_keys(folders: GateFolders) -> tuple[TrustedKey, ...]:
     keys = folders.trusted_keys
     return read_trusted(keys) if isinstance(keys, Path) else keys
-
-
-def _predicate(folders: GateFolders, snapshot: Snapshot, content: Mapping[str, Any], run: Run) -> Predicate:
-    return predicate(
-        content,
-        folders.gate.policy.model_dump(mode="json"),
-        dossier=hashlib.sha256(to_json(content)).hexdigest(),
-        ground_truth=salted(content["measured"]["ground_truth"]),
-        tables=[file.name for file in snapshot.files],
-        run_id=run.run_id,
-        measured_at=run.at,
-        published_at=run.at,
-    )
 
 
 def _require_same(target: Path, gate: Gate, snapshot: Snapshot, trusted: Sequence[TrustedKey]) -> None:

@@ -167,11 +167,10 @@ def _unfollowed(name: str, place: int) -> BinaryIO:
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
     except OSError as error:
         raise StoreError(f"{name!r} cannot be read ({os.strerror(error.errno or 0)}).") from None
-    file = os.fdopen(handle, "rb")
     if not stat.S_ISREG(os.fstat(handle).st_mode):
-        file.close()
+        os.close(handle)
         raise StoreError(f"{name!r} is no plain file: remove it from the candidate's folder.")
-    return file
+    return os.fdopen(handle, "rb")
 
 
 def recorded_snapshot(candidate: str, store: Store) -> Snapshot:

@@ -31,8 +31,8 @@ class VerificationError(DisclosurePipelineError):
     """A folder is not what was approved; `problems` are all that are found."""
 
     def __init__(self, folder: Path, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        listed = "".join(f"\n- {_plain(problem)}" for problem in problems)
+        self.problems = tuple(map(_plain, problems))
+        listed = "".join(f"\n- {problem}" for problem in self.problems)
         super().__init__(f"{folder} is not a release that was approved:{listed}")
 
 

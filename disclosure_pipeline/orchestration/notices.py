@@ -1,0 +1,200 @@
+"""Notices of failed runs, and the ways they are sent: log, webhook, e-mail, Slack."""
+
+from __future__ import annotations
+
+import html
+import json
+import logging
+import re
+import textwrap
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+
+import dagster as dg
+
+from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.orchestration.guard import RunOutcome
+from disclosure_pipeline.policy.notify import Email, Notify, Slack
+from disclosure_pipeline.tables.locations import filled
+
+_LOG = logging.getLogger(__name__)
+
+# Seconds for all the sending of one notice. A tick of the sensor sends up to five and Dagster gives it 60:
+# beyond that it would begin again, with the notices that were sent already.
+SECONDS = 8.0
+# Seconds between one try and the next.
+PAUSES = (0.5, 1.5)
+
+_WORDS: Mapping[RunOutcome, str] = {
+    "refused": "refused",
+    "undetermined": "could not be determined",
+    "crashed": "crashed",
+}
+
+
+class NoticeError(DisclosurePipelineError):
+    """A notice cannot be sent as the gate's file says."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What became of a failed run, without a GT value. `candidate` is None of a run of the ground truth."""
+
+    gate: str
+    candidate: str | None
+    outcome: RunOutcome
+    reasons: tuple[str, ...]
+    run_id: str
+    link: str | None
+
+    @property
+    def subject(self) -> str:
+        """One line: whose run failed, and how."""
+        what = "ground truth" if self.candidate is None else f"candidate {self.candidate}"
+        return f"{self.gate}, {what}: {_WORDS[self.outcome]}"
+
+    @property
+    def text(self) -> str:
+        """The whole notice as lines of text."""
+        reasons = [f"- {reason}" for reason in self.reasons]
+        return "\n".join([self.subject, *reasons, f"Run {self.link or self.run_id}"])
+
+
+Send = Callable[[Notice, dg.RunFailureSensorContext], None]
+
+
+def ways(notify: Notify) -> dict[str, Send]:
+    """The ways that a gate's file asks for, by name. No secret is read before something is sent.
+
+    NoticeError where the package of one is not installed.
+    """
+    found: dict[str, Send] = {}
+    if notify.webhook is not None:
+        found["webhook"] = _webhook(notify.webhook)
+    if notify.email is not None:
+        found["email"] = _email(notify.email)
+    if notify.slack is not None:
+        if find_spec("dagster_slack") is None:
+            raise NoticeError("notify.slack needs a package: install disclosure-pipeline[slack].")
+        found["slack"] = _slack(notify.slack)
+    return found
+
+
+def write(notice: Notice, tick: logging.Logger) -> None:
+    """Into the log of the sensor's tick, and into that of the process: the notice that is always there."""
+    level = logging.WARNING if notice.outcome == "refused" else logging.ERROR
+    for log in (tick, _LOG):
+        log.log(level, notice.text)
+
+
+def send(notice: Notice, by: Mapping[str, Send], context: dg.RunFailureSensorContext) -> dict[str, str]:
+    """Send a notice in every way at once, a few times each; what kept it from arriving, by way.
+
+    It takes `SECONDS` at most: one way that hangs keeps no other waiting.
+    """
+    until = time.monotonic() + SECONDS
+    problems: dict[str, str | None] = {}
+
+    def attempts(name: str) -> None:
+        for pause in (0.0, *PAUSES):
+            if time.monotonic() + pause > until:
+                break
+            time.sleep(pause)
+            problems[name] = _attempt(by[name], notice, context)
+            if problems[name] is None:
+                break
+
+    threads = [threading.Thread(target=attempts, args=(name,), daemon=True) for name in by]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    ended = {name: problems.get(name, f"no answer within {SECONDS:g} s") for name in by}
+    return {name: problem for name, problem in ended.items() if problem is not None}
+
+
+def _attempt(way: Send, notice: Notice, context: dg.RunFailureSensorContext) -> str | None:
+    """None where the notice was sent. Of an error that is not ours only its type and code are told."""
+    try:
+        way(notice, context)
+    except DisclosurePipelineError as error:
+        return str(error)
+    except Exception as error:  # of whatever library: its message may hold an address or a secret
+        return _why(error)
+    return None
+
+
+def _why(error: Exception) -> str:
+    """The type of an error, and the code that a server answered with."""
+    cause = getattr(error, "reason", None)  # what urllib wraps
+    if isinstance(cause, Exception):
+        error = cause
+    codes = [getattr(error, name, None) for name in ("code", "smtp_code")]
+    answer = getattr(getattr(error, "response", None), "data", None)  # what Slack says
+    if isinstance(answer, dict):
+        codes.append(answer.get("error"))
+    told = [str(code) for code in codes if re.fullmatch(r"[a-z0-9_]{1,40}", str(code))]
+    return " ".join([type(error).__name__, *told])
+
+
+def _webhook(secret: str) -> Send:
+    def post(notice: Notice, context: dg.RunFailureSensorContext) -> None:
+        url = filled(secret, "notify.webhook")
+        if not url.startswith(("https://", "http://")):
+            raise NoticeError("notify.webhook must be the URL of a web server: https://...")
+        content = json.dumps(asdict(notice) | {"text": notice.text}).encode()
+        request = urllib.request.Request(url, content, {"Content-Type": "application/json"})
+        with _opener().open(request, timeout=SECONDS):
+            pass
+
+    return post
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """For http and https alone, through a proxy if the environment has one, and without redirects."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.HTTPDefaultErrorHandler(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+def _email(email: Email) -> Send:
+    def mail(notice: Notice, context: dg.RunFailureSensorContext) -> None:
+        text = html.escape(notice.text).encode("ascii", "xmlcharrefreplace").decode()  # it is sent as ASCII
+        lines = (textwrap.wrap(line, 400) for line in text.splitlines())
+        body = "<br>\n".join("\n".join(parts) for parts in lines)  # 998 characters fit into a line
+        by_dagster = dg.make_email_on_run_failure_sensor(
+            email_from=email.sender,
+            email_password=filled(email.password, "notify.email.password"),
+            email_to=list(email.to),
+            email_body_fn=lambda _: body,
+            email_subject_fn=lambda _: notice.subject,
+            smtp_host=email.host,
+            smtp_type=email.encryption,
+            smtp_port=email.port,
+            smtp_user=email.user,
+        )
+        by_dagster(context)
+
+    return mail
+
+
+def _slack(slack: Slack) -> Send:
+    def post(notice: Notice, context: dg.RunFailureSensorContext) -> None:
+        from dagster_slack import SlackResource
+
+        client = SlackResource(token=filled(slack.token, "notify.slack.token")).get_client()
+        text = html.escape(notice.text, quote=False)  # as Slack asks: no name becomes a mention
+        client.chat_postMessage(channel=slack.channel, text=text, mrkdwn=False)
+
+    return post

@@ -1,0 +1,188 @@
+"""Pruning: the stored bytes of what was refused or never decided, once they are old; never the evidence."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from errno import ENOENT, ENOTEMPTY
+from pathlib import Path, PurePath
+
+from disclosure_pipeline.release.files import StoreError, read_json
+from disclosure_pipeline.release.predicate import StatementError
+from disclosure_pipeline.release.statement import STATEMENT, read_envelope, read_statement
+from disclosure_pipeline.release.store import Snapshot, Store, recorded_snapshot
+
+_OBJECT = re.compile(r"([0-9a-f]{64})(\.[a-z0-9.]+)?")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_PARTIAL = ".partial-"
+# What can lie in a candidate's folder before anything is recorded of it.
+_NO_RECORD = (_PARTIAL, "release.lock")
+_DECISIONS = ("approved", "refused", "undetermined")
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The files that were removed, by their paths in the store, and their size together.
+
+    `unclear` are the records that cannot be understood: for their sake every stored byte was kept.
+    """
+
+    removed: tuple[str, ...]
+    bytes: int
+    unclear: tuple[str, ...]
+
+
+def prune(
+    store: Store, releases: Path, older_than: timedelta, now: datetime, *, dry_run: bool = False
+) -> Pruned:
+    """Remove from a gate's store the bytes that no candidate needs, if they are older than an age.
+
+    A candidate needs its bytes if it is published, if it is approved, or if a record of it is younger than
+    the age. Records stay: they are the evidence. Where one cannot be understood, no stored byte is removed.
+    What is left of interrupted writing, and of tables that were delivered in memory, goes too once it is
+    old. Nothing outside the store is touched and no link is followed. `releases` is where the gate publishes;
+    with `dry_run` it is only told what would go. StoreError where these are not the folders of one gate.
+    """
+    if now.tzinfo is None or older_than <= timedelta(0):
+        raise ValueError("now must have a time zone, and older_than must be positive.")
+    _require_folders(store.root, releases)
+    before = int((now - older_than).timestamp() * 1e9)
+    needed, unclear = _needed(store, releases, before)
+    unneeded = [*_partial(store.root), *_delivered(store.root, before)]
+    if not unclear:
+        unneeded += _objects(store.root, needed)
+    removed, size = [], 0
+    for path in unneeded:
+        found = _remove(store.root, path.relative_to(store.root), before, dry_run=dry_run)
+        if found is not None:
+            removed.append(path.relative_to(store.root).as_posix())
+            size += found
+    return Pruned(tuple(removed), size, tuple(unclear))
+
+
+def _require_folders(root: Path, releases: Path) -> None:
+    if not _is_folder(root) or not _is_folder(root / "candidates"):
+        raise StoreError(f"{root} is no store of a gate: give the folder named after the gate.")
+    if not releases.is_dir() or releases.resolve().name != root.resolve().name:
+        raise StoreError(
+            f"{releases} is not where the candidates of {root} are published: give the folder of its name "
+            "among the releases; if nothing was ever published, make it first."
+        )
+
+
+def _needed(store: Store, releases: Path, before: int) -> tuple[set[str], list[str]]:
+    """The sha256 of all stored bytes that are needed, and which records are not understood."""
+    needed: set[str] = set()
+    unclear = []
+    published = {path.name: path for path in releases.iterdir() if not path.name.startswith(_PARTIAL)}
+    for name, path in sorted(published.items()):
+        try:
+            needed |= _released(path)
+        except (StatementError, OSError) as error:
+            unclear.append(f"release {name!r}: {error}")
+    for path in sorted((store.root / "candidates").iterdir()):
+        try:
+            snapshot = _snapshot(path, store)
+            if snapshot and (path.name in published or _is_open(path, before)):
+                needed |= {file.sha256 for file in snapshot.files}
+        except (StoreError, OSError, TypeError, RecursionError) as error:
+            unclear.append(f"candidate {path.name!r}: {error}")
+    return needed, unclear
+
+
+def _released(folder: Path) -> set[str]:
+    """The sha256 of all files of a release. Whether they are still those is for `verify` to say."""
+    if not _is_folder(folder):
+        raise StatementError("it is no folder")
+    envelope, _ = read_envelope((folder / STATEMENT).read_bytes())
+    return set(read_statement(envelope.payload).files.values())
+
+
+def _snapshot(folder: Path, store: Store) -> Snapshot | None:
+    """The snapshot of a candidate; None where nothing is recorded of it. StoreError where it is damaged."""
+    if not _is_folder(folder):
+        raise StoreError("it is no folder.")
+    records = [path for path in folder.iterdir() if not path.name.startswith(_NO_RECORD)]
+    if not records:
+        return None
+    if any(path.is_symlink() for path in records):
+        raise StoreError("one of its records is a link.")
+    snapshot = recorded_snapshot(folder.name, store)
+    if not all(_SHA256.fullmatch(file.sha256) for file in snapshot.files):
+        raise StoreError("snapshot.json is damaged: run synthetic again.")
+    return snapshot
+
+
+def _is_open(folder: Path, before: int) -> bool:
+    """Whether a candidate that is not published may still be: it is approved, or not old."""
+    dossier = folder / "dossier.json"
+    if dossier.exists():
+        content = read_json(dossier, "dossier")
+        if content.get("candidate") != folder.name or content.get("decision") not in _DECISIONS:
+            raise StoreError("dossier.json is damaged: run dossier again.")
+        if content["decision"] == "approved":
+            return True
+    records = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    return any(path.lstat().st_mtime_ns >= before for path in records)
+
+
+def _objects(root: Path, needed: set[str]) -> Iterator[Path]:
+    for path in _inside(root / "objects"):
+        stored = _OBJECT.fullmatch(path.name)
+        if stored and stored[1] not in needed and path.is_file():
+            yield path
+
+
+def _partial(root: Path) -> Iterator[Path]:
+    for folder in (root, root / "objects", *_inside(root / "candidates")):
+        yield from (path for path in _inside(folder) if path.name.startswith(_PARTIAL) and path.is_file())
+
+
+def _delivered(root: Path, before: int) -> Iterator[Path]:
+    """The files of candidates that were delivered whole and long ago, each folder after its files."""
+    for folder in _inside(root / "delivered"):
+        found = _inside(folder)
+        if _is_folder(folder) and all(path.lstat().st_mtime_ns < before for path in (folder, *found)):
+            yield from found
+            yield folder
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _inside(folder: Path) -> list[Path]:
+    """What lies in a folder; nothing where it is none, or a link."""
+    return sorted(folder.iterdir()) if _is_folder(folder) else []
+
+
+def _remove(root: Path, path: PurePath, before: int, *, dry_run: bool) -> int | None:
+    """Remove an old plain file, or an empty folder, and return its size; None where it stays.
+
+    It is reached folder by folder, so that none of them can be a link by now. StoreError where it cannot be.
+    """
+    handles = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)]
+    try:
+        for part in path.parts[:-1]:
+            handles.append(os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handles[-1]))
+        found = os.stat(path.name, dir_fd=handles[-1], follow_symlinks=False)
+        if stat.S_ISDIR(found.st_mode):
+            if not dry_run:
+                os.rmdir(path.name, dir_fd=handles[-1])
+            return 0
+        if not stat.S_ISREG(found.st_mode) or found.st_mtime_ns >= before:
+            return None
+        if not dry_run:
+            os.unlink(path.name, dir_fd=handles[-1])
+        return found.st_size
+    except OSError as error:
+        if error.errno in {ENOENT, ENOTEMPTY}:  # somebody was faster, or put something in
+            return None
+        raise StoreError(f"{root / path} cannot be removed: {error.strerror}.") from None
+    finally:
+        for handle in handles:
+            os.close(handle)
