@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -67,6 +68,9 @@ def _where(folder: Path | None) -> str:
 )
 @click.option("--groups", multiple=True, metavar="COLUMN=N", help="Put a numeric column into N groups.")
 @click.option("--special", multiple=True, metavar="COLUMN=CODE", help="A code that stays a level of its own.")
+@click.option(
+    "--progress/--no-progress", default=None, help="Show how far the work is; by default on a terminal only."
+)
 def measure(
     ground_truth: Path,
     synthetic: tuple[Path, ...],
@@ -74,6 +78,7 @@ def measure(
     targets: tuple[str, ...],
     groups: tuple[str, ...],
     special: tuple[str, ...],
+    progress: bool | None,
 ) -> None:
     """Print what one or more SYNTHETIC tables (CSV, Parquet) disclose of the GROUND_TRUTH."""
     from disclosure_pipeline.evaluation import disclosure
@@ -89,6 +94,7 @@ def measure(
             list(targets) or None,
             groups=numbers,
             special_values=codes,
+            progress=sys.stderr.isatty() if progress is None else progress,
         )
     except DisclosurePipelineError as error:
         raise click.ClickException(str(error)) from None

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray, percent
-from disclosure_pipeline.measures.frequency import Keys, combine_keys
-from disclosure_pipeline.measures.overlap import copies, overlap
+from disclosure_pipeline.measures.frequency import combine_keys
+from disclosure_pipeline.measures.overlap import Overlap, Shared, copies, overlap
 from disclosure_pipeline.tables.alignment import Grouping, Tables, check_tables
 from disclosure_pipeline.tables.levels import CodedColumn, Kind
 
@@ -42,7 +41,7 @@ def compare(column: CodedColumn, names: Sequence[str]) -> tuple[Rows, list[str]]
     Records whose value is missing take no part: tables that share nothing but gaps share nothing. A warning
     for each synthesis that shares few values with GT, or writes some otherwise; `names` are the tables'.
     """
-    counts = [np.bincount(codes, minlength=column.size)[: column.missing] for codes in column.codes]
+    counts = [of_table[: column.missing] for of_table in column.counts]
     rows: Rows = {}
     doubts = []
     for synthesis, s in enumerate(counts[1:], start=1):
@@ -51,11 +50,13 @@ def compare(column: CodedColumn, names: Sequence[str]) -> tuple[Rows, list[str]]
     return rows, doubts
 
 
-def whole_key_overlap(keys: Keys) -> Rows:
-    """Of the combination of all keys; a missing value is a level of it."""
+def whole_key_overlap(found: Sequence[Shared], N_d: int, N_s: Sequence[int]) -> Rows:
+    """Of the combination of all keys, of each synthesis; a missing value is a level of it."""
     return {
-        (WHOLE_KEY, synthesis): asdict(overlap(keys.counts[0], s_q))
-        for synthesis, s_q in enumerate(keys.counts[1:], start=1)
+        (WHOLE_KEY, synthesis): asdict(
+            Overlap(percent(shared.GT_in_SD, N_d), percent(shared.SD_in_GT, N_s[synthesis - 1]))
+        )
+        for synthesis, shared in enumerate(found, start=1)
     }
 
 

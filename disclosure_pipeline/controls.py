@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.evaluation import evaluate
+from disclosure_pipeline.evaluation import Counts, count, evaluate, figures
 from disclosure_pipeline.exclusions import Exclusions
 from disclosure_pipeline.measures.chance import disclosed_by_chance
-from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
 from disclosure_pipeline.tables.alignment import Tables
 
 # Of a larger GT a sample is enough to see whether the engine works. SD is never sampled.
@@ -44,7 +44,8 @@ def controls(tables: Tables, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]
     copies = replace(tables, frames=(ground_truth, ground_truth.copy()))
     permuted = replace(tables, frames=(ground_truth, *_permuted(tables.frames[1:], tables.targets, rng)))
     copy = evaluate(copies, Exclusions(), _ANY, _ANY, with_attribution=False, with_chance=False)
-    shuffled = evaluate(permuted, Exclusions(), _ANY, _ANY, with_attribution=False)
+    counts = count(permuted, Exclusions())
+    shuffled = figures(permuted, counts, _ANY, _ANY, with_attribution=False)
 
     syntheses = shuffled.identity.index
     identity = pd.DataFrame(
@@ -59,7 +60,7 @@ def controls(tables: Tables, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]
             "copy_DiSCO": of_copy["DiSCO"].to_numpy(),
             "permuted_DiSCO": found["DiSCO"],
             "permuted_chance": found["DiSCO_chance"],
-            "permuted_deviation": _deviations(permuted, found["DiSCO_excess"]),
+            "permuted_deviation": _deviations(counts, found["DiSCO_excess"]),
         },
         index=found.index,
     )
@@ -81,21 +82,26 @@ def _permuted(
     for synthetic in syntheses:
         frame = synthetic.copy(deep=False)
         for target in targets:
-            frame[target] = synthetic[target].array.take(rng.permutation(len(synthetic)))
+            frame[target] = _permute(synthetic[target].array, rng)
         permuted.append(frame)
     return permuted
 
 
-def _deviations(permuted: Tables, excess: pd.Series[float]) -> list[float]:
+def _permute(values: Any, rng: np.random.Generator) -> Any:
+    if isinstance(values, pd.Categorical):  # permuting small codes is faster than taking them
+        return pd.Categorical.from_codes(rng.permutation(values.codes), dtype=values.dtype)
+    return values.take(rng.permutation(len(values)))
+
+
+def _deviations(counts: Counts, excess: pd.Series[float]) -> list[float]:
     """|DiSCO - DiSCO_chance| in standard errors, for each (target, synthesis) in their order."""
-    columns = [permuted.coded(key) for key in permuted.keys]
-    keys = combine_keys([column.codes for column in columns], [column.size for column in columns])
     deviations = []
-    for name in permuted.targets:
-        target = permuted.coded(name)
-        for synthesis, f in enumerate(frequency_tables(keys, target.codes, target.size), start=1):
-            records = abs(excess.loc[(name, synthesis)]) * f.N_d / 100
-            beyond = max(0.0, records - 3 * int(f.d.max()))
-            error = math.sqrt(disclosed_by_chance(f, f.d * f.d))
+    for target, of_target in zip(counts.targets, counts.found.targets, strict=True):
+        N_d, *N_s = (len(table.stored) for table in target.tables)
+        for synthesis, found in enumerate(of_target, start=1):
+            records = abs(excess.loc[(target.name, synthesis)]) * N_d / 100
+            beyond = max(0.0, records - 3 * found.cells.most)
+            squares, s_t = found.cells.drawn_squares, target.counts[synthesis]
+            error = math.sqrt(disclosed_by_chance(squares, s_t, N_s[synthesis - 1]))
             deviations.append(0.0 if beyond == 0 else beyond / error if error else math.inf)
     return deviations

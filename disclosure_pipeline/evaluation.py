@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
@@ -10,18 +12,24 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline import comparison
+from disclosure_pipeline.engines import memory
+from disclosure_pipeline.engines.counted import TABLES, OfTarget
+from disclosure_pipeline.engines.job import Target
+from disclosure_pipeline.engines.memory import Counted
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.exclusions import Exclusions, check_exclusions, code_exclusions, level_exclusions
-from disclosure_pipeline.measures.attribute import DisclosureTables, attribute, disclosure_tables
+from disclosure_pipeline.exclusions import Exclusions, check_exclusions, code_exclusions
+from disclosure_pipeline.measures.attribute import attribute
 from disclosure_pipeline.measures.attribution import Attribution, attribution
 from disclosure_pipeline.measures.chance import chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay, one_way, two_way
 from disclosure_pipeline.measures.exact import Mask, percent
-from disclosure_pipeline.measures.exclusions import STEPS, CodedExclusions, exclude, nothing_excluded
-from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
-from disclosure_pipeline.measures.identity import Identity, identity
+from disclosure_pipeline.measures.exclusions import STEPS
+from disclosure_pipeline.measures.frequency import combine_keys
+from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.identity import Identity, Uniques, identity
 from disclosure_pipeline.measures.overlap import Overlap
 from disclosure_pipeline.measures.uniques import unique_records
+from disclosure_pipeline.progress import Progress, shown, silent
 from disclosure_pipeline.result import Disclosure
 from disclosure_pipeline.tables.alignment import Grouping, Tables, check_tables
 from disclosure_pipeline.tables.grouping import Edges
@@ -42,6 +50,7 @@ def disclosure(
     exclude: Exclusions | None = None,
     one_way: Thresholds = (50, 90),
     two_way: Thresholds = (4, 80),
+    progress: bool = False,
 ) -> Disclosure:
     """Measure what a synthetic table gives away about the records it was made from.
 
@@ -64,6 +73,7 @@ def disclosure(
         two_way: A pair of target and key level is flagged when it has DiSCO cells of more records than the
             first number, and more than the second in percent of the key level's GT records have the target
             level.
+        progress: Whether to show on the standard error stream how far the work is.
 
     Returns:
         Frames with a row per synthesis and target; percentages of all GT records unless they say otherwise.
@@ -75,7 +85,8 @@ def disclosure(
     """
     grouping = Grouping(groups or {}, special_values or {}, edges)
     tables = check_tables(ground_truth, synthetic, keys, targets, grouping)
-    return evaluate(tables, exclude or Exclusions(), one_way, two_way)
+    with shown() if progress else nullcontext(silent) as show:
+        return evaluate(tables, exclude or Exclusions(), one_way, two_way, progress=show)
 
 
 def evaluate(
@@ -86,41 +97,75 @@ def evaluate(
     *,
     with_attribution: bool = True,
     with_chance: bool = True,
+    progress: Progress = silent,
 ) -> Disclosure:
     """The measures of checked tables: `disclosure()`, where a family of measures can be left out."""
+    thresholds = (_check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way))
+    counts = count(tables, exclusions, thresholds[1][0], progress)
+    return figures(tables, counts, *thresholds, with_attribution=with_attribution, with_chance=with_chance)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The columns that were counted, and what was found."""
+
+    keys: Sequence[CodedColumn]
+    targets: Sequence[CodedColumn]
+    found: Counted
+
+
+def count(
+    tables: Tables, exclusions: Exclusions, larger_than: float = math.inf, progress: Progress = silent
+) -> Counts:
+    """Count what the measures are made of; DiSCO cells of more records than `larger_than` one by one."""
     if not tables.targets:
         raise InputError("targets is empty: name at least one column, or pass None for all that are no keys.")
     check_exclusions(exclusions, tables.keys, tables.targets)
-    thresholds = (_check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way))
-
-    key_columns = [tables.coded(key) for key in tables.keys]
+    columns = tables.code((*tables.keys, *tables.targets))
+    keys, targets = columns[: len(tables.keys)], columns[len(tables.keys) :]
     # A level that does not exist is refused before anything is counted.
-    for name in level_exclusions(exclusions):
-        code_exclusions(exclusions, tables.coded(name), key_columns)
-    coded = combine_keys([column.codes for column in key_columns], [column.size for column in key_columns])
+    asked = [Target(target, code_exclusions(exclusions, target, keys), larger_than) for target in targets]
+    return Counts(keys, targets, memory.count(keys, asked, progress))
+
+
+def figures(
+    tables: Tables,
+    counts: Counts,
+    one_way: Thresholds,
+    two_way: Thresholds,
+    *,
+    with_attribution: bool = True,
+    with_chance: bool = True,
+) -> Disclosure:
+    """The measures, from what was counted."""
+    found, thresholds = counts.found, (one_way, two_way)
     rows = _Rows.empty()
-    for synthesis in range(1, len(tables.frames)):
-        rows.identity[(synthesis,)] = asdict(_identity_of_all(coded, synthesis))
-    for key in key_columns:
+    N_d, *N_s = (len(frame) for frame in tables.frames)
+    for synthesis, of_keys in enumerate(found.keys, start=1):
+        rows.identity[(synthesis,)] = asdict(identity(of_keys.uniques, N_d, N_s[synthesis - 1]))
+    for key in counts.keys:
         shares, doubts = comparison.compare(key, tables.names)
         rows.key_overlap.update(shares)
         rows.warnings.extend(doubts)
-    whole_key = comparison.whole_key_overlap(coded)
+    whole_key = comparison.whole_key_overlap([of_keys.shared for of_keys in found.keys], N_d, N_s)
     rows.key_overlap.update(whole_key)
     rows.warnings.extend(comparison.warnings(tables, whole_key))
-    for name in tables.targets:
-        target = tables.coded(name)
+    for target, of_target, pairs in zip(counts.targets, found.targets, found.pairs_of_key, strict=True):
         shares, doubts = comparison.compare(target, tables.names)
         rows.target_overlap.update(shares)
         rows.warnings.extend(doubts)
-        wanted = code_exclusions(exclusions, target, key_columns)
-        cells = frequency_tables(coded, target.codes, target.size)
-        for synthesis, f in enumerate(cells, start=1):
-            cells_left = _measure(rows, f, coded, synthesis, target, key_columns, wanted, thresholds)
+        for synthesis, of_one in enumerate(of_target, start=1):
+            at = (target.name, synthesis)
+            N = (N_d, N_s[synthesis - 1])
+            d_t, s_t = target.counts[0], target.counts[synthesis]
+            rows.attribute[at] = asdict(attribute(of_one.totals, *N))
             if with_attribution:
-                rows.attribution[name, synthesis] = asdict(attribution(f, cells_left))
+                rows.attribution[at] = asdict(attribution(of_one.totals, of_one.cells, d_t, *N))
             if with_chance:
-                rows.attribute[name, synthesis] |= asdict(chance(f, cells_left))
+                DiSCO = of_one.totals.records.DiSCO
+                rows.attribute[at] |= asdict(chance(DiSCO, of_one.cells.drawn, s_t, *N))
+            _after_exclusions(rows, at, of_one, found.keys[synthesis - 1].uniques, N)
+            _checks(rows, at, of_one, pairs, target, counts.keys, thresholds)
     return _result(rows, tables)
 
 
@@ -144,11 +189,6 @@ class _Rows:
         return cls({}, {}, {}, {}, {}, {}, {}, [], [], [])
 
 
-def _identity_of_all(keys: Keys, synthesis: int) -> Identity:
-    d_q, s_q = keys.counts[0], keys.counts[synthesis]
-    return identity(d_q, s_q, s_q > 0, len(keys.q[0]), len(keys.q[synthesis]))
-
-
 def key_overlap(
     ground_truth: pd.DataFrame,
     synthetic: pd.DataFrame | Sequence[pd.DataFrame],
@@ -165,9 +205,10 @@ def key_overlap(
     tables = check_tables(
         ground_truth, synthetic, keys, (), Grouping(groups or {}, special_values or {}, edges)
     )
-    columns = [tables.coded(key) for key in tables.keys]
-    whole = combine_keys([column.codes for column in columns], [column.size for column in columns])
-    rows = comparison.whole_key_overlap(whole)
+    columns = tables.code(tables.keys)
+    shared = [of_keys.shared for of_keys in memory.count(columns, []).keys]
+    N_d, *N_s = (len(frame) for frame in tables.frames)
+    rows = comparison.whole_key_overlap(shared, N_d, N_s)
     for column in columns:
         rows |= comparison.compare(column, tables.names)[0]
     return _frame(rows, ["key", "synthesis"], _names(Overlap))
@@ -193,7 +234,7 @@ def bins(
     for name in (*tables.keys, *tables.targets):
         if grouping.grouped(name):
             column = tables.coded(name)
-            counts = [np.bincount(codes, minlength=column.size) for codes in column.codes]
+            counts = column.counts
             rows += [
                 {"column": name, "level": column.label(code), "GT": int(counts[0][code]), "SD": int(of_code)}
                 for code, of_code in enumerate(np.sum(counts[1:], axis=0))
@@ -201,41 +242,44 @@ def bins(
     return pd.DataFrame(rows, columns=["column", "level", "GT", "SD"])
 
 
-def _measure(
+def _after_exclusions(
+    rows: _Rows, at: tuple[Any, int], found: OfTarget, of_all: Uniques, N: tuple[int, int]
+) -> None:
+    """What the exclusions took out and what is left, added to the rows."""
+    excluded = found.excluded
+    rows.identity_after_exclusions[at] = asdict(identity(excluded.uniques if excluded else of_all, *N))
+    taken = excluded.taken.tolist() if excluded else [[0] * len(STEPS)] * len(TABLES)
+    for table, counts in zip(TABLES, taken, strict=True):
+        remaining = getattr(found.totals.records, table)
+        rows.excluded.update({(*at, table): dict(zip(STEPS, counts, strict=True)) | {"remaining": remaining}})
+
+
+def _checks(
     rows: _Rows,
-    f: FrequencyTable,
-    keys: Keys,
-    synthesis: int,
+    at: tuple[Any, int],
+    found: OfTarget,
+    pairs_of_key: Sequence[Grouped],
     target: CodedColumn,
-    key_columns: Sequence[CodedColumn],
-    wanted: CodedExclusions,
+    keys: Sequence[CodedColumn],
     thresholds: tuple[Thresholds, Thresholds],
-) -> DisclosureTables:
-    """What is always told about one target in one synthesis, added to the rows; what the exclusions leave."""
-    at = (target.name, synthesis)
-    cells = disclosure_tables(f)
-    if wanted:
-        cells, taken = exclude(f, cells, keys, wanted)
-        d_q, s_q = f.per_key(cells.original.values()), f.per_key(cells.synthetic.values())
-        after = identity(d_q, s_q, keys.counts[synthesis] > 0, f.N_d, f.N_s)
-    else:
-        taken = nothing_excluded(cells)
-        after = _identity_of_all(keys, synthesis)
-    rows.attribute[at] = asdict(attribute(f, cells))
-    rows.identity_after_exclusions[at] = asdict(after)
-    rows.excluded.update({(*at, table): counts for table, counts in taken.items()})
-    first = {"target": target.name, "synthesis": synthesis}
-    for one in one_way(f, cells, thresholds[0]):
+) -> None:
+    """The flags of one target in one synthesis, added to the rows."""
+    original_t = Grouped.of(np.arange(target.size), target.counts[0])
+    if found.excluded:
+        original_t, pairs_of_key = found.excluded.original_t, found.excluded.pairs_of_key
+    first = {"target": at[0], "synthesis": at[1]}
+    for one in one_way(found.cells.DiSCO_t, original_t, thresholds[0]):
         rows.one_way.append(first | asdict(one) | {"level": target.label(one.level)})
-    for two in two_way(f, cells, keys, thresholds[1]):
-        key = key_columns[two.key]
+    if not len(found.large.t):
+        return
+    for two in two_way(found.large, pairs_of_key, target.size, thresholds[1][1]):
+        key = keys[two.key]
         labels = {
             "target_level": target.label(two.target_level),
             "key": key.name,
             "key_level": key.label(two.key_level),
         }
         rows.two_way.append(first | asdict(two) | labels)
-    return cells
 
 
 def _result(rows: _Rows, tables: Tables) -> Disclosure:

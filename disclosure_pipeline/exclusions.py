@@ -71,11 +71,6 @@ def _columns(wanted: bool | Sequence[Any]) -> Sequence[Any]:
     return wanted
 
 
-def level_exclusions(exclusions: Exclusions) -> list[Any]:
-    """The targets of which a level is excluded, by itself or with a level of a key."""
-    return list(dict.fromkeys([*exclusions.target_levels, *(pair.target for pair in exclusions.pairs)]))
-
-
 def code_exclusions(
     exclusions: Exclusions, target: CodedColumn, keys: Sequence[CodedColumn]
 ) -> CodedExclusions:

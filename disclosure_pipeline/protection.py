@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -140,7 +140,32 @@ def disclosure_protection(
     _check_method(method)
     tables, binned = _check(ground_truth, synthetic, keys, sensitive, continuous, bins)
     coded = _code(tables, binned, bins)
-    return _result(tables, method, coded, coded.attack(method))
+    return _result(tables, method, coded.baselines, coded.attack(method))
+
+
+def protection_of_each(
+    ground_truth: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    keys: Sequence[Any],
+    targets: Sequence[Any],
+    methods: Sequence[str],
+) -> dict[Any, dict[str, DisclosureProtection]]:
+    """`disclosure_protection()` of each target by itself, by each method; the keys are coded once for all."""
+    for method in methods:
+        _check_method(method)
+    tables, _ = _check(ground_truth, synthetic, keys, targets, None, 1)
+    key_columns = tables.code(tables.keys)
+    q = combine_keys([column.codes for column in key_columns], [column.size for column in key_columns])
+    found: dict[Any, dict[str, DisclosureProtection]] = {}
+    for target in tables.targets:
+        column = tables.coded(target)
+        for each in (*key_columns, column):
+            _check_not_all_missing(each, tables.names)
+        [f] = frequency_tables(q, column.codes, column.size)
+        without = baselines([int(_occurs(column).sum())], column.counts[0])
+        one = replace(tables, targets=(target,))
+        found[target] = {method: _result(one, method, without, attack(f, q, method)) for method in methods}
+    return found
 
 
 def disclosure_protection_estimate(
@@ -195,7 +220,7 @@ def disclosure_protection_estimate(
     N_d = len(ground_truth)
     everyone = records >= N_d
     sample = np.arange(N_d) if everyone else np.random.default_rng(seed).choice(N_d, records, replace=False)
-    result = _result(tables, method, coded, coded.attack(method, np.sort(sample)))
+    result = _result(tables, method, coded.baselines, coded.attack(method, np.sort(sample)))
     low = high = result.cap_protection
     if not everyone and result.scored:  # of the records scored the sample is a random one, too
         low, high = mean_interval(result.cap_protection, result.scored, confidence)
@@ -247,8 +272,8 @@ def _code(tables: Tables, continuous: Sequence[Any], bins: int) -> _Coded:
     )
 
 
-def _result(tables: Tables, method: str, coded: _Coded, attacked: Attack) -> DisclosureProtection:
-    protection, without = cap_protection(attacked), coded.baselines
+def _result(tables: Tables, method: str, without: Baselines, attacked: Attack) -> DisclosureProtection:
+    protection = cap_protection(attacked)
     farthest = len(tables.keys) if method == "generalized_cap" else 0
     return DisclosureProtection(
         method=method,
@@ -274,9 +299,8 @@ def _scores(interval: Interval, baseline: float) -> Interval:
 
 def _occurs(column: CodedColumn) -> npt.NDArray[np.bool_]:
     """Whether each code, missing included, occurs in GT."""
-    found = np.zeros(column.size, dtype=bool)
-    found[column.codes[0]] = True
-    return found
+    occurs: npt.NDArray[np.bool_] = column.counts[0] > 0
+    return occurs
 
 
 def _binned(column: CodedColumn, bins: int, names: Sequence[str]) -> CodedColumn:
@@ -391,8 +415,8 @@ def _check_whole_number(name: str, number: Any, lowest: int, highest: int | None
 
 
 def _check_not_all_missing(column: CodedColumn, names: Sequence[str]) -> None:
-    for codes, name in zip(column.codes, names, strict=True):
-        if (codes == column.missing).all():
+    for counts, name in zip(column.counts, names, strict=True):
+        if not counts[: column.missing].any():
             raise InputError(
                 f"Column {column.name!r} of {name} holds nothing but missing values: nothing can be found or "
                 "guessed by it, which would look like protection. Leave it out, or read it again."

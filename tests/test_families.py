@@ -86,7 +86,7 @@ def test_what_is_off_is_not_computed(
     for where, name in (
         ("disclosure_pipeline.evaluation", "attribution"),
         ("disclosure_pipeline.evaluation", "chance"),
-        ("disclosure_pipeline.policy.families", "disclosure_protection"),
+        ("disclosure_pipeline.policy.families", "protection_of_each"),
         ("disclosure_pipeline.policy.families", "prediction_risk"),
     ):
         monkeypatch.setattr(f"{where}.{name}", never)

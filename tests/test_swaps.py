@@ -13,6 +13,7 @@ from gates import COPY, GATE, HONEST, Home, failures, read_json
 
 from disclosure_pipeline.release import approval, releasing
 from disclosure_pipeline.release.keys import SIGNING_KEY, keygen
+from disclosure_pipeline.release.publishing import staged
 
 STEPS = ("synthetic", "bins", "identity_disclosure", "dossier", "release")
 LAX = {"repU": 100, "DiSCO": 100}
@@ -143,7 +144,7 @@ def test_what_is_measured_is_what_is_published_whatever_becomes_of_the_store(
         ready.materialize(step, COPY)
         ready.materialize(step, HONEST)
     genuine = {name: stored(ready, name).read_bytes() for name in (COPY, HONEST)}
-    evaluate, staged = approval.evaluate, releasing.staged
+    evaluate = approval.evaluate
 
     def evaluate_other_bytes(*arguments: Any) -> Any:
         stored(ready, COPY).write_bytes(genuine[HONEST])

@@ -11,19 +11,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
-from disclosure_pipeline.measures.attribute import DisclosureTables
-from disclosure_pipeline.measures.exact import (
-    ONE,
-    IntArray,
-    Mask,
-    percent,
-    percent_of_quotients,
-    sum_of_quotients,
-    total,
-)
-from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.cells import CellTotals
+from disclosure_pipeline.measures.exact import ONE, IntArray, percent, sum_of_quotients, total
+from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.totals import Totals
 
 # Scaled figures are rounded at this binary digit, so that what is exactly 0 does not come out as -1e-46.
 _SCALED_ONE = 2**128
@@ -70,78 +61,34 @@ class Attribution:
     min_CAP_matched: float
 
 
-def attribution(f: FrequencyTable, tables: DisclosureTables) -> Attribution:
-    """The CAP figures of what the exclusions leave; pd and ps are taken anew from it.
+def attribution(totals: Totals, cells: CellTotals, d_t: IntArray, N_d: int, N_s: int) -> Attribution:
+    """The CAP figures of what the exclusions leave.
 
-    Whether a q is in the other table, whether ps = 1, and the most frequent level of a q in SD are told on
-    the untouched tables: an intruder sees them whatever is excluded. N_d, N_s, baseCAPd and the two minima
-    stay those of all records.
+    `d_t`, the number of GT records with each target level, `N_d` and `N_s` are those of all records.
     """
-    d, s = tables.original.values(), tables.synthetic.values()
-    d_q, s_q = f.per_key(d)[f.q], f.per_key(s)[f.q]
-    d_t = f.per_target(f.d)
-    base, base_of = total(d_t * d_t), f.N_d * f.N_d
-    right = sum_of_quotients(s * d, s_q)  # expected number of right guesses
-    iS, DiS, DiSCO = tables.iS.total(), tables.DiS.total(), tables.DiSCO.total()
-    certain = tables.Dsyn.without(f.d_q == 0)
-    guessed = total(d, guessed_by_mode(f))
-    min_DCAP, min_CAP_matched = minimal_averages(f)
+    base, base_of = total(d_t * d_t), N_d * N_d
+    right = _sum(totals.DCAP)  # expected number of right guesses
+    records = totals.records
     return Attribution(
         baseCAPd=percent(base, base_of),
-        CAPd=percent_of_quotients(d * d, d_q, f.N_d),
-        CAPs=percent_of_quotients(s * s, s_q, f.N_s),
-        DCAP=percent(right, f.N_d * ONE),
-        CAP_matched=percent(right, iS * ONE),
-        TCAP=percent(DiSCO, iS),
-        TCAP_disclosive=percent(DiSCO, DiS),
-        TCAP_taub=percent_of_quotients(certain.values() * d, d_q, certain.total()),
-        DCAP_scaled=_scaled(right, f.N_d * ONE, base, base_of),
-        TCAP_scaled=_scaled(DiSCO, iS, base, base_of),
-        n_predicted_correctly=guessed,
-        pct_predicted_correctly=percent(guessed, f.N_d),
-        min_DCAP=min_DCAP,
-        min_CAP_matched=min_CAP_matched,
+        CAPd=percent(_sum(totals.CAPd), N_d * ONE),
+        CAPs=percent(_sum(totals.CAPs), N_s * ONE),
+        DCAP=percent(right, N_d * ONE),
+        CAP_matched=percent(right, records.iS * ONE),
+        TCAP=percent(records.DiSCO, records.iS),
+        TCAP_disclosive=percent(records.DiSCO, records.DiS),
+        TCAP_taub=percent(_sum(totals.TCAP_taub), totals.certain * ONE),
+        DCAP_scaled=_scaled(right, N_d * ONE, base, base_of),
+        TCAP_scaled=_scaled(records.DiSCO, records.iS, base, base_of),
+        n_predicted_correctly=cells.guessed,
+        pct_predicted_correctly=percent(cells.guessed, N_d),
+        min_DCAP=percent(cells.least, N_d),
+        min_CAP_matched=percent(cells.least_share.numerator, cells.least_share.denominator),
     )
 
 
-def guessed_by_mode(f: FrequencyTable) -> Mask:
-    """The cell of each q in SD that an intruder names who guesses the most frequent level (shape: cells).
-
-    Of levels that are equally frequent the first one in their order is named; missing is the last one.
-    """
-    start = np.flatnonzero(_first_of_each(f.q))
-    most = np.maximum.reduceat(f.s, start)
-    best = np.flatnonzero((f.s > 0) & (f.s == np.repeat(most, np.diff(start, append=len(f.q)))))
-    named = np.zeros(len(f.q), dtype=bool)
-    named[best[_first_of_each(f.q[best])]] = True
-    return named
-
-
-def _first_of_each(q: IntArray) -> Mask:
-    """The first entry of each q; the cells are in order of q and t."""
-    return np.concatenate(([True], q[1:] != q[:-1]))
-
-
-def minimal_averages(f: FrequencyTable) -> tuple[float, float]:
-    """The smallest DCAP and CAP_matched of any synthetic table, in percent. [B, theorems 2 and 3].
-
-    They are reached by a table that puts all of its records into the one cell where d / N_d (or d / d_q,
-    over the q in GT) is smallest. All pairs of a q and a t that occur in GT or in this SD are considered;
-    those that no GT record has make the minimum 0.
-    """
-    t = np.zeros(f.targets, dtype=bool)
-    t[f.t] = True
-    levels = int(t.sum())
-    occupied = f.d > 0
-    cells_of_q = f.per_key(occupied.astype(np.int64))
-    in_GT = f.per_key(f.d) > 0
-    in_either = np.zeros(f.keys, dtype=bool)
-    in_either[f.q] = True
-    d, d_q = f.d[occupied], f.d_q[occupied]
-    return (
-        0.0 if (cells_of_q[in_either] < levels).any() else percent(int(d.min()), f.N_d),
-        0.0 if (cells_of_q[in_GT] < levels).any() else float((100 * d / d_q).min()),
-    )
+def _sum(by_denominator: Grouped) -> int:
+    return sum_of_quotients(by_denominator.sums, by_denominator.groups)
 
 
 def _scaled(part: int, whole: int, base: int, base_of: int) -> float:

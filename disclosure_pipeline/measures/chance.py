@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from disclosure_pipeline.measures.attribute import DisclosureTables
 from disclosure_pipeline.measures.exact import IntArray, percent
-from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.grouped import Grouped
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,36 +33,34 @@ class Chance:
     DiSCO_excess: float
 
 
-def chance(f: FrequencyTable, tables: DisclosureTables) -> Chance:
-    """DiSCO by chance of the GT records that the exclusions leave; SD is permuted as it was before them."""
-    by_chance = 100 * disclosed_by_chance(f, tables.original.values()) / f.N_d
-    return Chance(by_chance, percent(tables.DiSCO.total(), f.N_d) - by_chance)
+def chance(DiSCO: int, drawn: Grouped, s_t: IntArray, N_d: int, N_s: int) -> Chance:
+    """DiSCO by chance of the GT records that the exclusions leave; SD is permuted as it was before them.
+
+    `DiSCO` is a number of records; for the rest see `disclosed_by_chance`.
+    """
+    by_chance = 100 * disclosed_by_chance(drawn, s_t, N_s) / N_d
+    return Chance(by_chance, percent(DiSCO, N_d) - by_chance)
 
 
-def disclosed_by_chance(f: FrequencyTable, d: IntArray) -> float:
+def disclosed_by_chance(drawn: Grouped, s_t: IntArray, N_s: int) -> float:
     """Expected number of GT records that count towards DiSCO when SD's target values are permuted.
 
-    `d` holds the GT records of each cell that are to be counted (shape: cells); SD is taken as it is:
+    `drawn` are the GT records to be counted whose q is in SD, by s_q * targets + t; `s_t` is the number of
+    SD records with each target level (shape: targets):
 
-        sum over the cells with s_q > 0 of  d * C(s_t, s_q) / C(N_s, s_q)
+        sum over s_q and t of  records * C(s_t, s_q) / C(N_s, s_q)
 
     C(s_t, s_q) / C(N_s, s_q) is the chance that s_q records drawn from SD all have level t. It depends on
     s_t and s_q only, so it is computed once for each pair of them that occurs.
     """
-    s_t = f.per_target(f.s)[f.t]
-    possible = (d > 0) & (f.s_q > 0) & (s_t >= f.s_q)
-    pair, pairs = pd.factorize(s_t[possible] * (f.N_s + 1) + f.s_q[possible])
-    records = np.zeros(len(pairs), dtype=np.int64)
-    np.add.at(records, pair, d[possible])
-    with_level, drawn = np.divmod(pairs, f.N_s + 1)
-
-    expected = np.empty(len(pairs))
-    order = np.argsort(with_level, kind="stable")
-    for same in np.split(order, np.flatnonzero(np.diff(with_level[order])) + 1):
-        if len(same):
-            n = int(with_level[same[0]])
-            expected[same] = records[same] * all_of_one_level(n, f.N_s, drawn[same])
-    return math.fsum(expected.tolist())  # exact, so that the order of the records makes no difference
+    s_q, t = np.divmod(drawn.groups, len(s_t))
+    expected = []
+    for with_level in np.unique(s_t).tolist():
+        of_level = np.flatnonzero((s_t[t] == with_level) & (s_q <= with_level))
+        if len(of_level):
+            same = Grouped.of(s_q[of_level], drawn.sums[of_level])
+            expected += (same.sums * all_of_one_level(with_level, N_s, same.groups)).tolist()
+    return math.fsum(expected)  # exact, so that the order of the records makes no difference
 
 
 def all_of_one_level(with_level: int, records: int, drawn: IntArray) -> Floats:

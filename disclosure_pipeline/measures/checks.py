@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from disclosure_pipeline.measures.attribute import DisclosureTables
-from disclosure_pipeline.measures.exact import percent
-from disclosure_pipeline.measures.frequency import FrequencyTable, Keys
+from disclosure_pipeline.measures.cells import LargeCells
+from disclosure_pipeline.measures.exact import IntArray, percent
+from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.tables import Cells
 
 
 @dataclass(frozen=True)
@@ -36,24 +39,25 @@ class TwoWay:
     pct_target_key_level: float
 
 
-def one_way(f: FrequencyTable, tables: DisclosureTables, more_than: tuple[float, float]) -> list[OneWay]:
+def one_way(DiSCO_t: Grouped, original_t: Grouped, more_than: tuple[float, float]) -> list[OneWay]:
     """The level with the most DiSCO records, if it has more than so many and more than so many percent.
 
-    Of several levels with equally many the first is named.
+    Of several levels with equally many the first is named. `DiSCO_t` and `original_t` are the DiSCO records
+    and the GT records by target level, as the exclusions leave them.
     """
     records, share = more_than
-    per_level = f.per_target(tables.DiSCO.values())
-    level, everything = int(per_level.argmax()), int(per_level.sum())
-    most = int(per_level[level])
+    everything = int(DiSCO_t.sums.sum())
+    first = int(DiSCO_t.sums.argmax()) if everything else 0
+    most = int(DiSCO_t.sums[first]) if everything else 0
     if not (most > records and 100 * most > share * everything):
         return []
-    in_GT = f.per_target(tables.original.values())
-    everyone = int(in_GT.sum())
+    level = int(DiSCO_t.groups[first])
+    everyone = int(original_t.sums.sum())
     return [
         OneWay(
             level=level,
             all=everyone,
-            pct_level_all=percent(int(in_GT[level]), everyone),
+            pct_level_all=percent(int(original_t.sums[original_t.groups == level].sum()), everyone),
             total_disclosive=everything,
             n_level_disclosive=most,
             pct_level_disclosive=percent(most, everything),
@@ -62,37 +66,33 @@ def one_way(f: FrequencyTable, tables: DisclosureTables, more_than: tuple[float,
 
 
 def two_way(
-    f: FrequencyTable, tables: DisclosureTables, keys: Keys, more_than: tuple[float, float]
+    large: LargeCells, pairs_of_key: Sequence[Grouped], targets: int, more_than: float
 ) -> list[TwoWay]:
-    """The pairs behind DiSCO cells of more than so many records, where the key level nearly tells the target.
+    """The pairs behind DiSCO cells of many records, where the key level nearly tells the target.
 
-    In order of npairs, largest first.
+    `large` are these cells. `pairs_of_key[k]` are the GT records that the exclusions leave, by level of key
+    k * `targets` + target level. A pair is flagged where more than so many percent of the GT records with
+    the key level have the target level. In order of npairs, largest first.
     """
-    records, share = more_than
-    chosen = np.flatnonzero(tables.DiSCO.where & (tables.DiSCO.counts > records))
-    if not len(chosen):
-        return []
-    d = tables.original.values()
     flags = []
-    for k, levels in enumerate(keys.levels):
-        key_level = keys.level_of(k).astype(np.int64)
-        pair = f.t[chosen] * levels + key_level[f.q[chosen]]
-        pairs, position = np.unique(pair, return_inverse=True)
-        npairs = np.zeros(len(pairs), dtype=np.int64)
-        np.add.at(npairs, position, f.d[chosen])
-
-        level_of_cell = key_level[f.q]
-        key_total = np.zeros(levels, dtype=np.int64)
-        np.add.at(key_total, level_of_cell, d)
-        key_target_total = np.zeros(len(pairs), dtype=np.int64)
-        cell_pair = f.t * levels + level_of_cell
-        at = np.searchsorted(pairs, cell_pair).clip(max=len(pairs) - 1)
-        named = pairs[at] == cell_pair
-        np.add.at(key_target_total, at[named], d[named])
-
-        for i, code in enumerate(pairs):
-            t, level = divmod(int(code), levels)
-            part, whole = int(key_target_total[i]), int(key_total[level])
-            if 100 * part > share * whole:
-                flags.append(TwoWay(t, k, level, int(npairs[i]), part, whole, percent(part, whole)))
+    for k, records in enumerate(pairs_of_key):
+        npairs = Grouped.of(large.key_levels[k] * targets + large.t, large.d)
+        key_total = Grouped.of(records.groups // targets, records.sums)
+        part = records.sums[np.searchsorted(records.groups, npairs.groups)]
+        whole = key_total.sums[np.searchsorted(key_total.groups, npairs.groups // targets)]
+        for i in np.flatnonzero(100 * part > more_than * whole):
+            level, t = divmod(int(npairs.groups[i]), targets)
+            some, everyone = int(part[i]), int(whole[i])
+            flags.append(TwoWay(t, k, level, int(npairs.sums[i]), some, everyone, percent(some, everyone)))
     return sorted(flags, key=lambda flag: (-flag.npairs, flag.key, flag.target_level, flag.key_level))
+
+
+def large_cells(
+    f: FrequencyTable, DiSCO: Cells, levels_of: Callable[[IntArray], IntArray], more_than: float
+) -> LargeCells:
+    """The DiSCO cells of more than so many records.
+
+    `levels_of` gives the level of each key (shape: keys, q) in some of the q.
+    """
+    at = np.flatnonzero(DiSCO.where & (DiSCO.counts > more_than))
+    return LargeCells(levels_of(f.q[at]), f.t[at], DiSCO.counts[at])

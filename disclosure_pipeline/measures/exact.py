@@ -7,6 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from disclosure_pipeline.measures.grouped import Grouped
+
 IntArray = npt.NDArray[np.integer]
 Mask = npt.NDArray[np.bool_]
 
@@ -40,12 +42,8 @@ def sum_of_quotients(numerators: IntArray, denominators: IntArray) -> int:
     Numerators that share a denominator are added as integers first, so that the order of the records
     makes no difference. Entries whose denominator is 0 must have a numerator of 0.
     """
-    if not len(denominators):
-        return 0
-    sums = np.zeros(int(denominators.max()) + 1, dtype=np.int64)
-    np.add.at(sums, denominators, numerators)
-    present = np.flatnonzero(sums)
+    grouped = Grouped.of(denominators, numerators)
     return sum(
         int(numerator) * ONE // int(denominator)
-        for numerator, denominator in zip(sums[present], present, strict=True)
+        for numerator, denominator in zip(grouped.sums, grouped.groups, strict=True)
     )

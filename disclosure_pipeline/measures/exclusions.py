@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from disclosure_pipeline.measures.attribute import Cells, DisclosureTables
-from disclosure_pipeline.measures.exact import Mask, total
-from disclosure_pipeline.measures.frequency import FrequencyTable, Keys
+from disclosure_pipeline.measures.exact import IntArray, Mask, total
+from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.tables import Cells, DisclosureTables
 
 STEPS = ("target_levels", "missing_target", "missing_key", "pairs", "count_over")
 
@@ -40,14 +40,15 @@ class CodedExclusions:
 
 
 def exclude(
-    f: FrequencyTable, tables: DisclosureTables, keys: Keys, wanted: CodedExclusions
+    f: FrequencyTable, tables: DisclosureTables, key_levels: IntArray, wanted: CodedExclusions
 ) -> tuple[DisclosureTables, dict[str, dict[str, int]]]:
     """The reduced tables, and for each table the records that each step took out and what remains.
 
     Whether a cell is disclosive was told on the untouched tables and stays as it is. A record that one
-    step took out is not counted again by a later one.
+    step took out is not counted again by a later one. `key_levels` is the level of each key in each q
+    (shape: keys, q).
     """
-    masks = _masks(f, keys, wanted)
+    masks = _masks(f, key_levels, wanted)
     reduced, taken = {}, {}
     for field in fields(DisclosureTables):
         cells: Cells = getattr(tables, field.name)
@@ -63,26 +64,18 @@ def exclude(
     return DisclosureTables(**reduced), taken
 
 
-def nothing_excluded(tables: DisclosureTables) -> dict[str, dict[str, int]]:
-    """The counts of `exclude` where nothing is asked to be excluded."""
-    return {
-        field.name: dict.fromkeys(STEPS, 0) | {"remaining": getattr(tables, field.name).total()}
-        for field in fields(DisclosureTables)
-    }
-
-
 def _over(cells: Cells, limit: int | None) -> Mask:
     return cells.counts > limit if limit is not None else np.zeros(len(cells.counts), dtype=bool)
 
 
-def _masks(f: FrequencyTable, keys: Keys, wanted: CodedExclusions) -> dict[str, Mask]:
+def _masks(f: FrequencyTable, key_levels: IntArray, wanted: CodedExclusions) -> dict[str, Mask]:
     """The cells that each of the first four steps names, in the order of the steps."""
     missing_key = np.zeros(len(f.q), dtype=bool)
     for k, missing in wanted.missing_keys:
-        missing_key |= (keys.level_of(k) == missing)[f.q]
+        missing_key |= (key_levels[k] == missing)[f.q]
     pairs = np.zeros(len(f.q), dtype=bool)
     for k, key_level, target_level in wanted.pairs:
-        pairs |= (keys.level_of(k) == key_level)[f.q] & (f.t == target_level)
+        pairs |= (key_levels[k] == key_level)[f.q] & (f.t == target_level)
     missing_target = -1 if wanted.missing_target is None else wanted.missing_target
     return {
         "target_levels": np.isin(f.t, list(wanted.target_levels)),

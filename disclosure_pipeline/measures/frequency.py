@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -97,6 +97,21 @@ class FrequencyTable:
     keys: int
     targets: int
 
+    @cached_property
+    def first(self) -> IntArray:
+        """The position of the first cell of each q that has cells."""
+        return np.flatnonzero(first_of_run(self.q))
+
+    @cached_property
+    def cells_of_q(self) -> IntArray:
+        """The number of cells of each q that has cells."""
+        return np.diff(self.first, append=len(self.q))
+
+    def only(self, cells: IntArray) -> FrequencyTable:
+        """Some of the cells, those of a q all or none of them; every sum and number stays."""
+        columns = {name: getattr(self, name)[cells] for name in ("q", "t", "d", "s", "d_q", "s_q")}
+        return replace(self, **columns)
+
     def per_key(self, counts: IntArray) -> IntArray:
         """Sum of `counts` over t for each q (shape: keys)."""
         sums = np.zeros(self.keys, dtype=np.int64)
@@ -130,11 +145,11 @@ def _count_cells(q: IntArray, t: IntArray, keys: int, levels: int) -> tuple[IntA
         occupied = np.flatnonzero(counts)
         return occupied, counts[occupied]
     cells.sort()
-    first = np.flatnonzero(_first_of_run(cells))
+    first = np.flatnonzero(first_of_run(cells))
     return cells[first].astype(np.int64), np.diff(first, append=len(cells))
 
 
-def _first_of_run(ascending: IntArray) -> Mask:
+def first_of_run(ascending: IntArray) -> Mask:
     """Marks each entry that differs from the one before it."""
     return np.concatenate(([True], ascending[1:] != ascending[:-1]))
 
@@ -144,7 +159,7 @@ def _merge(
 ) -> FrequencyTable:
     cells = np.concatenate((gt, sd))
     cells.sort(kind="stable")  # two ascending runs, which this kind of sort merges
-    cells = cells[_first_of_run(cells)]
+    cells = cells[first_of_run(cells)]
     q, t = np.divmod(cells, levels)
     return FrequencyTable(
         q=q,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent
 
 
@@ -19,17 +17,37 @@ class Identity:
     repU: float
 
 
-def identity(d_q: IntArray, s_q: IntArray, in_SD: Mask, N_d: int, N_s: int) -> Identity:
-    """UiO, UiS, UiOiS and repU from the counts per key combination.
+@dataclass(frozen=True)
+class Uniques:
+    """Numbers of key combinations that one record has: in GT, in SD, in GT and found in SD, in both."""
 
-    `in_SD` marks the q that occur in SD: s_q > 0 before any exclusion. The printed equations 2 and 3 of
-    [R] have slips; these are the definitions that its text states.
+    in_GT: int
+    in_SD: int
+    in_GT_found: int
+    in_both: int
+
+
+def uniques(d_q: IntArray, s_q: IntArray, found: Mask, keys: IntArray | int = 1) -> Uniques:
+    """From the counts of each q; `found` marks the q that occur in SD: s_q > 0 before any exclusion.
+
+    An entry can stand for several `keys` that have the same counts.
     """
-    unique_in_GT = d_q == 1
-    unique_in_SD = s_q == 1
+    in_GT, in_SD = d_q == 1, s_q == 1
+
+    def number(where: Mask) -> int:
+        return int((where * keys).sum())
+
+    return Uniques(number(in_GT), number(in_SD), number(in_GT & found), number(in_GT & in_SD))
+
+
+def identity(counts: Uniques, N_d: int, N_s: int) -> Identity:
+    """UiO, UiS, UiOiS and repU.
+
+    The printed equations 2 and 3 of [R] have slips; these are the definitions that its text states.
+    """
     return Identity(
-        UiO=percent(np.count_nonzero(unique_in_GT), N_d),
-        UiS=percent(np.count_nonzero(unique_in_SD), N_s),
-        UiOiS=percent(np.count_nonzero(unique_in_GT & in_SD), N_d),
-        repU=percent(np.count_nonzero(unique_in_GT & unique_in_SD), N_d),
+        UiO=percent(counts.in_GT, N_d),
+        UiS=percent(counts.in_SD, N_s),
+        UiOiS=percent(counts.in_GT_found, N_d),
+        repU=percent(counts.in_both, N_d),
     )

@@ -27,6 +27,19 @@ def overlap(d: IntArray, s: IntArray) -> Overlap:
     )
 
 
+@dataclass(frozen=True)
+class Shared:
+    """The number of GT records whose value occurs in SD, and of SD records whose value occurs in GT."""
+
+    GT_in_SD: int
+    SD_in_GT: int
+
+
+def shared(d: IntArray, s: IntArray) -> Shared:
+    """From the number of GT and of SD records with each value of a column, or of the whole key."""
+    return Shared(int((d * (s > 0)).sum()), int((s * (d > 0)).sum()))
+
+
 def copies(rows: Keys) -> tuple[int, ...]:
     """The number of records of each synthesis that are in GT too; `rows` combines every column compared."""
     in_GT = rows.counts[0] > 0

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from disclosure_pipeline.policy.measured import PROTECTION, Measure
 from disclosure_pipeline.prediction import prediction_risk
-from disclosure_pipeline.protection import disclosure_protection
+from disclosure_pipeline.protection import protection_of_each
 from disclosure_pipeline.tables.alignment import Tables
 
 Rows = dict[tuple[Any, int], dict[str, Any]]
@@ -82,12 +82,15 @@ def further_frames(measures: Measures, tables: Tables, tasks: dict[str, str]) ->
 def _protection(methods: tuple[str, ...], tables: Tables) -> pd.DataFrame:
     ground_truth, *syntheses = _in_groups(tables)
     rows: Rows = {}
-    for target in tables.targets:
-        for synthesis, synthetic in enumerate(syntheses, start=1):
-            row = rows[target, synthesis] = {}
-            for method in methods:
-                found = disclosure_protection(ground_truth, synthetic, tables.keys, [target], method)
-                row |= {f"{method}__{name}": getattr(found, name) for name in PROTECTION}
+    for synthesis, synthetic in enumerate(syntheses, start=1):
+        found = protection_of_each(ground_truth, synthetic, tables.keys, tables.targets, methods)
+        for target, by_method in found.items():
+            rows[target, synthesis] = {
+                f"{method}__{name}": getattr(by_method[method], name)
+                for method in methods
+                for name in PROTECTION
+            }
+    rows = {(t, i): rows[t, i] for t in tables.targets for i in range(1, len(tables.frames))}
     return _indexed(rows)
 
 

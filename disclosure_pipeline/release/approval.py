@@ -259,6 +259,19 @@ def evaluate(folders: GateFolders, candidate: str, now: datetime, stage: Path | 
     return Evaluation(result, judgements, refused_waivers, content)
 
 
+def reasons(evaluation: Evaluation) -> list[str]:
+    """The clauses and waivers that stand against a release."""
+    return [
+        *(
+            str(judgement)
+            for judgement in evaluation.judgements
+            if judgement.outcome == "undetermined"
+            or (judgement.outcome == "exceeded" and not judgement.clause.warns)
+        ),
+        *map(str, evaluation.refused_waivers),
+    ]
+
+
 def measure(folders: GateFolders, candidate: str, now: datetime) -> Evaluation:
     """Evaluate a candidate and record the figures for its dossier."""
     evaluation = evaluate(folders, candidate, now)

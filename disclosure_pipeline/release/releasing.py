@@ -11,11 +11,11 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release.approval import (
-    Evaluation,
     GateFolders,
     RefusedError,
     UndeterminedError,
     evaluate,
+    reasons,
 )
 from disclosure_pipeline.release.files import StoreError, to_json, write_whole
 from disclosure_pipeline.release.keys import salted, signer
@@ -105,16 +105,3 @@ def _require_same(target: Path, gate: Gate, snapshot: Snapshot, trusted: Sequenc
             f"Candidate {snapshot.candidate!r} was published before with other content. A candidate is "
             "published once: give the new synthesis a name of its own."
         )
-
-
-def reasons(evaluation: Evaluation) -> list[str]:
-    """The clauses and waivers that stand against a release."""
-    return [
-        *(
-            str(judgement)
-            for judgement in evaluation.judgements
-            if judgement.outcome == "undetermined"
-            or (judgement.outcome == "exceeded" and not judgement.clause.warns)
-        ),
-        *map(str, evaluation.refused_waivers),
-    ]

@@ -6,6 +6,7 @@ import difflib
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.parallel import in_threads, threads_for
 from disclosure_pipeline.tables.grouping import Edges, Floats, explicit_edges, group, interior_edges
 from disclosure_pipeline.tables.levels import GROUND_TRUTH, CodedColumn, Kind, code_column, common_kind
 
@@ -55,6 +57,11 @@ class Tables:
         if not self.grouping.grouped(column):
             return coded
         return group(coded, self.edges(column, coded), self.grouping.special_values.get(column, ()))
+
+    def code(self, columns: Sequence[Any]) -> list[CodedColumn]:
+        """Several columns coded, on threads."""
+        records = sum(len(frame) for frame in self.frames)
+        return in_threads([partial(self.coded, column) for column in columns], threads_for(records))
 
     def edges(self, column: Any, coded: CodedColumn | None = None) -> Floats:
         """The interior edges of a grouped column."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ GROUND_TRUTH = "the ground truth"
 
 # Every integer up to here is a float of its own; beyond it two integers can share one.
 _EXACT_IN_FLOAT = 2**53
+
+_PROBE = 1000
+_CHUNK = 1 << 16  # records at a time: they fit the cache
 
 
 class Kind(Enum):
@@ -51,17 +55,46 @@ _KIND_OF_OBJECTS = {
 
 
 @dataclass(frozen=True)
+class Stored:
+    """One column of one table as the table itself holds it, so that no record is copied.
+
+    `position[stored - lowest]` are the codes over the levels of all tables; its last entry is for missing,
+    which is stored as -1. `counts` are the numbers of records with each entry of `position`.
+    """
+
+    stored: IntArray
+    lowest: int
+    position: IntArray
+    counts: IntArray
+
+    def look_up(self, values: Values, records: slice = slice(None)) -> Values:
+        """For some of the records their entry of `values`, which has one for each entry of `position`."""
+        return values[_offsets(self.stored[records], self.lowest)]
+
+
+@dataclass(frozen=True)
 class CodedColumn:
     """One column of all tables: `codes[0]` of GT, `codes[i]` of synthesis i, one entry per record.
 
     A code is the position in `levels`, which are sorted and hold no missing value; missing is the code
-    len(levels). `size` is one more than the largest possible code.
+    len(levels). `size` is one more than the largest possible code. `tables` holds GT and the syntheses as
+    they are stored; the codes are made of them when they are asked for.
     """
 
     name: Any
     kind: Kind
-    codes: tuple[IntArray, ...]
+    tables: tuple[Stored, ...]
     levels: Values
+
+    @cached_property
+    def codes(self) -> tuple[IntArray, ...]:
+        """The code of every record."""
+        return tuple(table.look_up(table.position) for table in self.tables)
+
+    @cached_property
+    def counts(self) -> tuple[IntArray, ...]:
+        """The number of records of each table with each code."""
+        return tuple(_added_up(table.position, table.counts, self.size) for table in self.tables)
 
     @property
     def size(self) -> int:
@@ -72,6 +105,12 @@ class CodedColumn:
     def missing(self) -> int:
         """The code of a missing value."""
         return len(self.levels)
+
+    def reader(self, table: int, values: Values) -> Callable[[slice], Values]:
+        """A function from some records of a table to their entry of `values`, which has one for each code."""
+        own = self.tables[table]
+        by_own = values[own.position]
+        return lambda records: own.look_up(by_own, records)
 
     def label(self, code: int) -> str | None:
         """The level as text, None for missing."""
@@ -88,7 +127,8 @@ class CodedColumn:
     def recoded(self, levels: Values, new_code: IntArray, kind: Kind) -> CodedColumn:
         """The column over other levels; `new_code[c]` is the new code of c, missing included."""
         small = new_code.astype(np.min_scalar_type(-len(levels) - 1))
-        return CodedColumn(self.name, kind, tuple(small[codes] for codes in self.codes), levels)
+        tables = tuple(replace(table, position=small[table.position]) for table in self.tables)
+        return CodedColumn(self.name, kind, tables, levels)
 
 
 def level_label(level: Any) -> str:
@@ -115,7 +155,7 @@ def _is_missing(level: Any) -> bool:
 def kind_of(series: pd.Series[Any], table: str) -> Kind:
     """What the values of a column are, whatever its dtype. InputError if they are of several kinds."""
     dtype = series.dtype
-    if pd.isna(_without_nan(series)).all():
+    if _all_missing(series):
         return Kind.EMPTY
     if isinstance(dtype, pd.CategoricalDtype):
         return kind_of(pd.Series(dtype.categories, name=series.name), table)
@@ -136,6 +176,13 @@ def kind_of(series: pd.Series[Any], table: str) -> Kind:
     if pd.api.types.is_object_dtype(dtype):
         return _kind_of_objects(series, table)
     raise _unusable(series.name, table, f"is of type {dtype}")
+
+
+def _all_missing(series: pd.Series[Any]) -> bool:
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iub":
+        return not len(series)
+    # Whoever holds a value mostly holds one among its first records.
+    return all(bool(pd.isna(_without_nan(part)).all()) for part in (series.iloc[:_PROBE], series))
 
 
 def _kind_of_arrow(series: pd.Series[Any], dtype: pd.ArrowDtype, table: str) -> Kind:
@@ -206,14 +253,14 @@ def code_column(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence
     `tables` names the tables for messages. Raises InputError as `common_kind` does.
     """
     kind = common_kind(column, columns, tables)
-    coded = [_factorize(series) for series in columns]
-    comparable = _comparable(column, kind, [found for _, found in coded])
+    own = [_own_codes(series) for series in columns]
+    comparable = _comparable(column, kind, [found for _, found in own])
     levels, positions = _union(comparable)
-    codes = tuple(
-        _apply(position, table_codes, len(levels))
-        for position, (table_codes, _) in zip(positions, coded, strict=True)
+    stored = tuple(
+        replace(table, position=_apply(position, table.position, len(levels)))
+        for position, (table, _) in zip(positions, own, strict=True)
     )
-    return CodedColumn(column, kind, codes, levels)
+    return CodedColumn(column, kind, stored, levels)
 
 
 def _apply(position: IntArray, codes: IntArray, missing: int) -> IntArray:
@@ -222,23 +269,53 @@ def _apply(position: IntArray, codes: IntArray, missing: int) -> IntArray:
     return np.append(position, missing).astype(dtype)[codes]
 
 
-def _factorize(series: pd.Series[Any]) -> tuple[IntArray, Any]:
-    """A table's own codes (missing is -1), and its levels in any order."""
+def _own_codes(series: pd.Series[Any]) -> tuple[Stored, Any]:
+    """A table's own codes (`position` of what is stored; missing is -1), and its levels in any order."""
     if isinstance(series.dtype, pd.CategoricalDtype):
-        codes = series.cat.codes.to_numpy()
-        used = np.zeros(len(series.dtype.categories) + 1, dtype=bool)
-        used[codes] = True
-        renumber = np.append(np.cumsum(used[:-1]) - 1, -1)
-        return renumber[codes], series.dtype.categories[used[:-1]]
+        counts = _count(series.cat.codes.to_numpy(), 0, len(series.dtype.categories) + 1)
+        return _used(series.cat.codes.to_numpy(), 0, counts, series.dtype.categories)
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu" and len(series):
         values = series.to_numpy()
         lowest, highest = int(values.min()), int(values.max())
         if highest - lowest < len(values):
-            return _factorize_dense(values, lowest, highest)
+            counts = _count(values, lowest, highest - lowest + 2)
+            return _used(values, lowest, counts, np.arange(highest - lowest + 1) + lowest)
     codes, found = pd.factorize(_without_nan(series))
     if pd.isna(found).all():  # Arrow's type of nothing but nulls takes null for a level
-        return np.full(len(series), -1), found[:0]
-    return codes, found
+        codes, found = np.full(len(series), -1), found[:0]
+    codes = codes.astype(np.min_scalar_type(-len(found) - 1), copy=False)
+    return _used(codes, 0, _count(codes, 0, len(found) + 1), found)
+
+
+def _used(stored: IntArray, lowest: int, counts: IntArray, levels: Any) -> tuple[Stored, Any]:
+    """Leave out the levels that no record has. `counts` has an entry for each level, and one for missing."""
+    used = counts[:-1] > 0
+    position = np.append(np.where(used, np.cumsum(used) - 1, -1), -1)
+    return Stored(stored, lowest, position, counts), levels[used]
+
+
+def _count(stored: IntArray, lowest: int, entries: int) -> IntArray:
+    """The number of records with lowest, lowest + 1, …, and in the last entry of those with -1, missing."""
+    from_missing = np.zeros(entries, dtype=np.int64)
+    rows = max(_CHUNK, entries)
+    for start in range(0, len(stored), rows):
+        offsets = _offsets(stored[start : start + rows], lowest)
+        shifted = np.add(offsets, 1, dtype=np.intp, casting="unsafe")
+        from_missing += np.bincount(shifted, minlength=entries)
+    return np.roll(from_missing, -1)
+
+
+def _offsets(stored: IntArray, lowest: int) -> IntArray:
+    """How far each value is above the lowest, also where the difference does not fit the values' own type."""
+    if not lowest:
+        return stored
+    return (stored - stored.dtype.type(lowest)).view(f"u{stored.dtype.itemsize}")
+
+
+def _added_up(codes: IntArray, counts: IntArray, size: int) -> IntArray:
+    sums = np.zeros(size, dtype=np.int64)
+    np.add.at(sums, codes, counts)
+    return sums
 
 
 def _without_nan(series: pd.Series[Any]) -> Any:
@@ -246,14 +323,6 @@ def _without_nan(series: pd.Series[Any]) -> Any:
     if pd.api.types.is_float_dtype(series.dtype) and not isinstance(series.dtype, np.dtype):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     return series
-
-
-def _factorize_dense(values: Values, lowest: int, highest: int) -> tuple[IntArray, Values]:
-    """As factorize, by counting: for integers from a range no wider than the table is long."""
-    offsets = (values - values.dtype.type(lowest)).astype(np.int64, copy=False)
-    used = np.zeros(highest - lowest + 1, dtype=bool)
-    used[offsets] = True
-    return (np.cumsum(used) - 1)[offsets], np.flatnonzero(used) + lowest
 
 
 def _comparable(column: Any, kind: Kind, levels: Sequence[Any]) -> list[Values]:

@@ -1,0 +1,1 @@
+"""Engines: they count what the measures are made of, wherever the records are."""

@@ -1,0 +1,293 @@
+"""Records are sorted where there are too many cells to count them all.
+
+Every record is one number: its key combination, whether it is of SD, its target levels. Blocks of records
+are sorted one by one; a part is what all blocks hold of a range of key combinations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from disclosure_pipeline.engines.counted import OfKeys, OfTarget, Part, of_keys, of_target, settled
+from disclosure_pipeline.engines.job import Job, Target
+from disclosure_pipeline.engines.radix import Codes, Radix, Reader, add
+from disclosure_pipeline.measures.adding import add_up
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
+from disclosure_pipeline.measures.grouped import Grouped
+
+_NARROW = 32  # binary digits of the smaller of two types of numbers
+_SAMPLES = 64  # of each part, to find where parts end
+_CHUNK = 1 << 16  # records at a time: they fit the cache
+_SMALL = 1 << 16  # most combinations of keys whose pairs with target levels are counted together
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Records as numbers, in sorted blocks: `blocks[0]` of GT, `blocks[i]` of synthesis i.
+
+    From the lowest binary digit up: the levels of the `targets`, target i from digit `shifts[i]` on; at digit
+    `table` whether the record is of SD; and above it the key combination.
+    """
+
+    keys: Radix
+    targets: tuple[Target, ...]
+    shifts: tuple[int, ...]
+    table: int
+    blocks: tuple[tuple[Codes, ...], ...]
+
+    def q(self, records: Codes) -> Codes:
+        """The key combination of some records."""
+        return records >> (self.table + 1)
+
+    def t(self, records: Codes, target: int) -> Codes:
+        """The target level of some records."""
+        return (records >> self.shifts[target]) & ((1 << self.targets[target].bits) - 1)
+
+
+def groups(job: Job, targets: Sequence[int]) -> Iterator[list[int]]:
+    """Targets that fit into one number together, of either all or none of which something is excluded."""
+    of, key_bits = job.targets, (job.keys.size - 1).bit_length()
+    for excluding in (False, True):
+        group: list[int] = []
+        for i in (i for i in targets if bool(of[i].wanted) is excluding):
+            if group and key_bits + 1 + sum(of[j].bits for j in (*group, i)) > job.limits.bits:
+                yield group
+                group = []
+            group.append(i)
+        if group:
+            yield group
+
+
+def pack(job: Job, targets: Sequence[Target]) -> Packed:
+    """Make every record a number, and sort the blocks."""
+    shifts = [sum(target.bits for target in targets[:i]) for i in range(len(targets))]
+    table_bit = sum(target.bits for target in targets)
+    keys = job.keys
+    dtype = _unsigned((keys.size - 1).bit_length() + 1 + table_bit)
+
+    def sorted_block(readers: Sequence[Reader], block: slice, table: int) -> Codes:
+        records = np.empty(block.stop - block.start, dtype=dtype)
+        add(readers, block, records)
+        if table:
+            records += dtype(1 << table_bit)
+        records.sort()
+        return records
+
+    def readers_of(table: int) -> list[Reader]:
+        return [
+            *keys.readers(table, 1 << (table_bit + 1), dtype),
+            *(
+                target.column.reader(table, np.arange(target.column.size, dtype=dtype) << dtype(shift))
+                for target, shift in zip(targets, shifts, strict=True)
+            ),
+        ]
+
+    tables = range(len(job.records))
+    tasks = [
+        [partial(sorted_block, readers, block, table) for block in job.blocks(table)]
+        for table in tables
+        for readers in [readers_of(table)]
+    ]
+    blocks = iter(job.run("Sorting", [task for of_table in tasks for task in of_table]))
+    return Packed(
+        keys,
+        tuple(targets),
+        tuple(shifts),
+        table_bit,
+        tuple(tuple(next(blocks) for _ in of_table) for of_table in tasks),
+    )
+
+
+def measure(job: Job, packed: Packed) -> tuple[tuple[OfKeys, ...], list[tuple[OfTarget, ...]]]:
+    """What the keys and each target tell, of each synthesis."""
+    bounds = _bounds(job, packed)
+    tasks = [
+        partial(
+            _measure,
+            job,
+            packed,
+            synthesis,
+            [
+                block[bound[part] : bound[part + 1]]
+                for table in (0, synthesis)
+                for block, bound in zip(packed.blocks[table], bounds[table], strict=True)
+            ],
+        )
+        for synthesis in job.syntheses
+        for part in range(len(bounds[0][0]) - 1)
+    ]
+    found = job.run("Measuring", tasks)
+    parts = len(tasks) // len(job.syntheses)
+    of_synthesis = [
+        [part for part in found[i * parts : (i + 1) * parts] if part] for i in range(len(job.syntheses))
+    ]
+    of_all_keys = tuple(add_up([part[0] for part in each]) for each in of_synthesis)
+    of_all_targets = [
+        tuple(add_up([one for part in each for one in part[1][i]]) for each in of_synthesis)
+        for i in range(len(packed.targets))
+    ]
+    return of_all_keys, of_all_targets
+
+
+def _bounds(job: Job, packed: Packed) -> list[list[IntArray]]:
+    """Where the parts begin and end in each block of each table: all records of a q are in one part."""
+    step = max(1, job.limits.part // _SAMPLES)
+    every = job.limits.part // step
+    sample = packed.q(np.sort(np.concatenate([block[::step] for of in packed.blocks for block in of])))
+    ends = np.unique(sample[every::every]) << (packed.table + 1)
+    return [
+        [np.concatenate(([0], np.searchsorted(block, ends), [len(block)])) for block in of_table]
+        for of_table in packed.blocks
+    ]
+
+
+def _measure(
+    job: Job, packed: Packed, synthesis: int, slices: Sequence[Codes]
+) -> tuple[OfKeys, list[list[OfTarget]]] | None:
+    """Of the records of some q: GT's and one SD's. None where there are none."""
+    records = np.concatenate(slices)
+    if not len(records):
+        return None
+    records.sort()
+    of_all: list[OfKeys] = []
+    of_targets: list[list[OfTarget]] = [[] for _ in packed.targets]
+    if not any(target.wanted for target in packed.targets):
+        new = first_of_run(packed.q(records))
+        alone = new & np.append(new[1:], True)
+        lone = records[np.flatnonzero(alone)]
+        SD = int(((lone >> packed.table) & 1).sum())
+        GT = len(lone) - SD
+        if len(lone):
+            records = records[np.flatnonzero(~alone)]
+            of_all.append(of_keys(np.array([1, 0]), np.array([0, 1]), np.array([GT, SD])))
+            for target, found in zip(packed.targets, of_targets, strict=True):
+                found.append(settled(GT, SD, packed.keys.width, target.levels(synthesis)))
+    if len(records):
+        rest = _Keys.of(packed, records)
+        of_all.append(of_keys(rest.d_q, rest.s_q))
+        for i, (target, found) in enumerate(zip(packed.targets, of_targets, strict=True)):
+            f = _cells(job, packed, synthesis, rest, i)
+            part = Part(f, lambda some: packed.keys.levels_of(rest.codes[some]))
+            found.append(of_target(part, target.levels(synthesis), target.larger_than, target.wanted))
+    return add_up(of_all), of_targets
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """Sorted records of GT and one SD, and their q, numbered from 0 (`codes`: shape of d_q and s_q)."""
+
+    records: Codes
+    q: IntArray
+    of_SD: Codes
+    codes: Codes
+    d_q: IntArray
+    s_q: IntArray
+
+    @classmethod
+    def of(cls, packed: Packed, records: Codes) -> _Keys:
+        codes = packed.q(records)
+        new = first_of_run(codes)
+        first = np.flatnonzero(new)
+        of_SD = (records >> packed.table) & 1
+        number = np.diff(first, append=len(records))
+        s_q = _sums(of_SD, first, number)
+        return cls(records, np.cumsum(new) - 1, of_SD, codes[first], number - s_q, s_q)
+
+
+def _cells(job: Job, packed: Packed, synthesis: int, keys: _Keys, target: int) -> FrequencyTable:
+    """Count the cells of some q and a target: by a table of all of them where it is small, else sorted."""
+    bits = packed.targets[target].bits
+    size = len(keys.codes) << bits
+    dtype: Any = _unsigned((2 * size - 1).bit_length())
+    cells = keys.q.astype(dtype) << (bits + 1)
+    cells |= packed.t(keys.records, target).astype(dtype) << 1
+    cells |= keys.of_SD.astype(dtype)
+    occupied: Any
+    if size <= min(len(cells), job.limits.table):
+        counts = np.bincount(cells.astype(np.intp), minlength=2 * size)
+        occupied = np.flatnonzero(counts[::2] | counts[1::2])
+        d, s = counts[::2][occupied], counts[1::2][occupied]
+    else:
+        cells.sort()
+        cell: Codes = cells >> 1
+        first = np.flatnonzero(first_of_run(cell))
+        number = np.diff(first, append=len(cell))
+        s = _sums(cells & 1, first, number)
+        d, occupied = number - s, cell[first].astype(np.int64)
+    q = occupied >> bits
+    return FrequencyTable(
+        q=q,
+        t=occupied - (q << bits),
+        d=d,
+        s=s,
+        d_q=keys.d_q[q],
+        s_q=keys.s_q[q],
+        N_d=job.records[0],
+        N_s=job.records[synthesis],
+        keys=len(keys.codes),
+        targets=packed.targets[target].column.size,
+    )
+
+
+def _unsigned(bits: int) -> type[np.uint32] | type[np.uint64]:
+    """The smallest type for numbers of so many binary digits."""
+    return np.uint32 if bits <= _NARROW else np.uint64
+
+
+def _sums(values: Codes, first: IntArray, number: IntArray) -> IntArray:
+    """The sums of runs of values, each of so many from its first one on."""
+    return np.diff(np.cumsum(values, dtype=np.int64)[first + number - 1], prepend=0)
+
+
+def pairs_of_key(job: Job, packed: Packed, targets: Sequence[int]) -> list[tuple[Grouped, ...]]:
+    """The GT records by level of each key * size of the target + target level, of some of the targets."""
+    digits = list(_digits(packed.keys))
+    found = iter(
+        job.run(
+            "Measuring",
+            [partial(_pairs, job, packed, target, digit) for target in targets for digit in digits],
+        )
+    )
+    return [tuple(pairs for _ in digits for pairs in next(found)) for _ in targets]
+
+
+def _digits(keys: Radix) -> Iterator[tuple[int, Radix]]:
+    """The keys in groups of few combinations, and what each group's code counts in that of all keys."""
+    group: list[int] = []
+    for k, column in enumerate(keys.columns):
+        if group and column.size * Radix(tuple(keys.columns[j] for j in group)).size > _SMALL:
+            yield keys.weights[group[-1]], Radix(tuple(keys.columns[j] for j in group))
+            group = []
+        group.append(k)
+    yield keys.weights[group[-1]], Radix(tuple(keys.columns[j] for j in group))
+
+
+def _pairs(job: Job, packed: Packed, target: int, digit: tuple[int, Radix]) -> list[Grouped]:
+    (weight, keys), targets = digit, packed.targets[target].column.size
+    size = keys.size * targets
+    found = []
+    counts = np.zeros(size if size <= job.limits.table else 0, dtype=np.int64)
+    for block in packed.blocks[0]:
+        pairs = np.empty(len(block), dtype=np.intp)
+        for start in range(0, len(block), _CHUNK):
+            some, out = block[start : start + _CHUNK], pairs[start : start + _CHUNK]
+            above = packed.q(some) // block.dtype.type(weight)
+            out[:] = above - above // block.dtype.type(keys.size) * block.dtype.type(keys.size)
+            out *= targets
+            out += packed.t(some, target).astype(np.intp)
+        if len(counts):
+            counts += np.bincount(pairs, minlength=size)
+        else:
+            found.append(Grouped.of(pairs, np.ones(len(pairs), dtype=np.int64)))
+    if len(counts):
+        found.append(Grouped(np.flatnonzero(counts), counts[counts > 0]))
+    records = Grouped.joined(found)
+    codes = records.groups // targets
+    t = records.groups - codes * targets
+    return [Grouped.of(level * targets + t, records.sums) for level in keys.levels_of(codes)]

@@ -1,0 +1,107 @@
+"""What the figures of one target in one synthesis are made of that only single cells can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from disclosure_pipeline.measures.exact import IntArray, Mask, total
+from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.grouped import Grouped
+
+
+@dataclass(frozen=True)
+class LargeCells:
+    """Some DiSCO cells: the level of each key (shape: keys, cells), the target level, and the GT records."""
+
+    key_levels: IntArray
+    t: IntArray
+    d: IntArray
+
+    @classmethod
+    def nothing(cls, keys: int) -> LargeCells:
+        """No cell at all."""
+        return cls(np.empty((keys, 0), np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+
+    @classmethod
+    def joined(cls, parts: Sequence[LargeCells]) -> LargeCells:
+        """The cells of several parts."""
+        return cls(
+            np.concatenate([part.key_levels for part in parts], axis=1),
+            np.concatenate([part.t for part in parts]),
+            np.concatenate([part.d for part in parts]),
+        )
+
+
+@dataclass(frozen=True)
+class CellTotals:
+    """Integers that add up over keys, unless it is said otherwise.
+
+    guessed: GT records whose level is the one that a guess of the most frequent level of their q in SD names.
+    DiSCO_t: DiSCO records by target level.
+    drawn, drawn_squares: GT records whose q is in SD, and the sum of d², by s_q * targets + t.
+    most: the largest d.
+    least, least_share: the smallest d, and the smallest d / d_q over the q in GT. All pairs of a q and a t
+        that occur in GT or in this SD are considered; those that no GT record has make it 0.
+    """
+
+    guessed: int
+    DiSCO_t: Grouped
+    drawn: Grouped
+    drawn_squares: Grouped
+    most: int = field(metadata={"add": max})
+    least: int = field(metadata={"add": min})
+    least_share: Fraction = field(metadata={"add": min})
+
+
+def cell_totals(f: FrequencyTable, d: IntArray, DiSCO: Mask, levels: int) -> CellTotals:
+    """From the cells of some or all q.
+
+    `d` are the GT records that the exclusions leave in each cell, `DiSCO` marks the cells that then count
+    towards it; what an intruder would guess, and the least d, are told on the untouched tables. `levels` is
+    the number of target levels that occur in GT or in this SD.
+    """
+    least, least_share = _least(f, levels)
+    most = int(d.max())
+    both = np.flatnonzero((f.d_q > 0) & (f.s_q > 0))  # all that follows concerns q in both tables
+    if len(both) < len(d):
+        f, d, DiSCO = f.only(both), d[both], DiSCO[both]
+    found, disclosed = np.flatnonzero(d), np.flatnonzero(DiSCO)
+    drawn = f.s_q[found] * f.targets + f.t[found]
+    return CellTotals(
+        guessed=total(d, guessed_by_mode(f)) if len(d) else 0,
+        DiSCO_t=Grouped.of(f.t[disclosed], d[disclosed]),
+        drawn=Grouped.of(drawn, d[found]),
+        drawn_squares=Grouped.of(drawn, d[found] ** 2),
+        most=most,
+        least=least,
+        least_share=least_share,
+    )
+
+
+def guessed_by_mode(f: FrequencyTable) -> Mask:
+    """The cell of each q in SD that an intruder names who guesses the most frequent level (shape: cells).
+
+    Of levels that are equally frequent the first one in their order is named; missing is the last one.
+    """
+    rank = f.s * f.targets + (f.targets - 1 - f.t)
+    best: Mask = rank == np.repeat(np.maximum.reduceat(rank, f.first), f.cells_of_q)
+    return best & (f.s > 0)
+
+
+def _least(f: FrequencyTable, levels: int) -> tuple[int, Fraction]:
+    """The smallest d and the smallest d / d_q: see `CellTotals`."""
+    d_q = f.d_q[f.first]
+    in_GT = d_q > 0
+    if not in_GT.any():
+        return 0, Fraction(1)
+    if int(d_q[in_GT].min()) >= levels:  # else a level is missing somewhere, and there is no need to look
+        occupied = np.add.reduceat((f.d > 0).astype(np.int64), f.first)
+        if (occupied[in_GT] >= levels).all():
+            cells = np.flatnonzero(f.d)
+            at = cells[np.argmin(100 * f.d[cells] / f.d_q[cells])]
+            return int(f.d[cells].min()) if in_GT.all() else 0, Fraction(int(f.d[at]), int(f.d_q[at]))
+    return 0, Fraction(0)
