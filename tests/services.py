@@ -1,4 +1,4 @@
-"""A PostgreSQL server and an S3 server for the tests, started on this machine and stopped with them."""
+"""A PostgreSQL server, an S3 server and a browser for the tests, on this machine and stopped with them."""
 
 from __future__ import annotations
 
@@ -37,6 +37,14 @@ def absent(what: str) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(f"{what} is not installed, and CI must have it")
     pytest.skip(f"{what} is not installed")
+
+
+def chromium() -> str:
+    """The program of a browser."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        absent("Chromium")
+    return found
 
 
 def free_port() -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ["measures.md"]
+PAGES = ["measures.md", "expectations.md"]
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # What looks like a figure but names an edition: "arXiv:2406.16826", "1.9-2", "SDMetrics 0.29".

@@ -368,12 +368,16 @@ def test_a_figure_that_is_not_finite(
         ("identity", lambda frame: frame.drop(index=2)),
         ("identity", lambda frame: frame.iloc[:0]),
         ("identity", lambda frame: pd.concat([frame, frame])),
+        ("identity", lambda frame: frame.loc[[1, 1]]),  # one stands for another
         ("attribute", lambda frame: frame.drop(index="income", level="target")),
         ("attribute", lambda frame: frame.drop(index=("income", 2))),
         ("attribute", lambda frame: frame.iloc[:0]),
         ("key_overlap", lambda frame: frame.drop(index="age", level="key")),
         ("key_overlap", lambda frame: frame.iloc[:0]),
         ("key_overlap", lambda frame: frame * NAN),
+        ("key_overlap", lambda frame: frame * math.inf),
+        ("key_overlap", lambda frame: frame.drop(columns="GT_in_SD")),
+        ("target_overlap", lambda frame: frame.drop(columns="SD_in_GT")),
         ("identity_after_exclusions", lambda frame: frame.iloc[1:]),
     ],
 )

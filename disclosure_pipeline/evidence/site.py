@@ -16,7 +16,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from html import escape
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from disclosure_pipeline.evidence.figures import cell
@@ -42,13 +41,6 @@ _VERDICTS = {
 }
 
 
-def write_site(folder: Path, dossier: Mapping[str, Any], validation: Validation) -> None:
-    """Write the pages of `pages` into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, page in pages(dossier, validation).items():
-        (folder / name).write_text(page, encoding="utf-8")
-
-
 def pages(dossier: Mapping[str, Any], validation: Validation) -> dict[str, str]:
     """File name -> page: an index with the verdict, and a page for each metric table with its expectations.
 
@@ -66,7 +58,7 @@ def pages(dossier: Mapping[str, Any], validation: Validation) -> dict[str, str]:
     for name, document in documents.items():
         view = index if name == INDEX else other
         rendered = view.render(document)  # type: ignore[no-untyped-call]
-        found[name] = _page(title, _plain(rendered, list(documents)))
+        found[name] = _page(title, plain(rendered, list(documents)))
     return found
 
 
@@ -192,8 +184,8 @@ def _page(title: str, body: str) -> str:
 """
 
 
-def _plain(page: str, files: Sequence[str]) -> str:
-    """The body of a page, of which only plain elements are kept."""
+def plain(page: str, files: Sequence[str]) -> str:
+    """The body of a page, of which only plain elements are kept; `files` are those that it may link to."""
     parser = _Plain(files)
     parser.feed(page)
     parser.close()
@@ -201,10 +193,7 @@ def _plain(page: str, files: Sequence[str]) -> str:
 
 
 class _Plain(HTMLParser):
-    """Takes over plain elements and attributes that are known to load nothing and run nothing.
-
-    `files` are the files that may be linked to. The body of the page is in `kept`.
-    """
+    """Takes over, into `kept`, elements and attributes that are known to load nothing and run nothing."""
 
     _ELEMENTS = frozenset((
         "a", "br", "code", "div", "h4", "h5", "h6", "i", "input", "label", "li", "nav", "ol", "p", "span",
@@ -254,7 +243,7 @@ class _Plain(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self._LEFT_OUT:
-            self._left_out -= 1
+            self._left_out = max(0, self._left_out - 1)
         elif not self._left_out and tag in self._ELEMENTS - self._WITHOUT_CONTENT:
             self.kept.append(f"</{tag}>")
 

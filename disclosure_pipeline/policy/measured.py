@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.comparison import WHOLE_KEY
@@ -101,7 +103,7 @@ def values(result: Disclosure, measure: str, column: str | None) -> Sequence[flo
     if at.column not in frame.columns:
         return []
     rows = frame if column is None else frame[frame.index.get_level_values("target") == column]
-    return [float(value) for value in rows[at.column]]
+    return _one_a_synthesis(rows[at.column])
 
 
 def smallest_overlap(key_overlap: pd.DataFrame, key: str | None) -> Sequence[float]:
@@ -116,7 +118,15 @@ def _smallest(overlap: pd.DataFrame, level: str, column: str | None) -> Sequence
     if level not in overlap.index.names:
         return []
     rows = overlap[overlap.index.get_level_values(level) == column]
-    return [float(value) for value in rows.min(axis=1, skipna=False)]
+    shares = rows.reindex(columns=["GT_in_SD", "SD_in_GT"])
+    return _one_a_synthesis(shares.min(axis=1, skipna=False).where(np.isfinite(shares).all(axis=1)))
+
+
+def _one_a_synthesis(figures: pd.Series[Any]) -> Sequence[float]:
+    """The figures, unless a synthesis has more than one: then none is its figure."""
+    if figures.index.get_level_values("synthesis").has_duplicates:
+        return []
+    return [float(value) for value in figures]
 
 
 def _flags(result: Disclosure, check: str, target: str | None) -> Sequence[float]:
@@ -124,4 +134,5 @@ def _flags(result: Disclosure, check: str, target: str | None) -> Sequence[float
         return []
     flags = getattr(result, check)
     concerned = flags[flags["target"] == target]
-    return [float((concerned["synthesis"] == synthesis).sum()) for synthesis in result.identity.index]
+    syntheses = dict.fromkeys(result.identity.index)
+    return [float((concerned["synthesis"] == synthesis).sum()) for synthesis in syntheses]

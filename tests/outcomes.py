@@ -1,0 +1,148 @@
+"""What became of a run: its result in a form that passes between processes, its files, its moments."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+# What a step fails with whose blocking check failed.
+BLOCKED = "DagsterAssetCheckFailedError"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What became of a run, in a form that passes between processes."""
+
+    run_id: str
+    success: bool
+    failures: dict[str, str]
+    published: str | None
+
+    @property
+    def said(self) -> str:
+        """What its failures say."""
+        return "\n".join(self.failures.values())
+
+
+def ran(result: dg.ExecuteInProcessResult | dg.JobExecutionResult) -> Ran:
+    """The outcome of a run. None of its steps may have been tried twice."""
+    kinds = {event.event_type_value for event in result.all_events}
+    assert not kinds & {"STEP_UP_FOR_RETRY", "STEP_RESTARTED"}
+    failures, published = {}, None
+    for event in result.all_events:
+        if event.is_step_failure:
+            data = event.step_failure_data
+            error = data.error.cls_name if data.error else None
+            failures[str(event.step_key)] = str(
+                data.user_failure_data.description if data.user_failure_data else error
+            )
+        if event.is_step_materialization and event.materialization.asset_key.path[-1] == "release":
+            published = str(event.materialization.metadata["published"].value)
+    return Ran(result.run_id, result.success, failures, published)
+
+
+def refused(result: dg.ExecuteInProcessResult | dg.JobExecutionResult) -> str:
+    """What a run says that was stopped by a blocking check, or for reasons of ours."""
+    outcome = ran(result)
+    assert not outcome.success and outcome.published is None
+    assert outcome.said and "Unexpected" not in outcome.said, outcome.said
+    assert not [said for said in outcome.failures.values() if " " not in said and said != BLOCKED], outcome
+    return outcome.said
+
+
+# What is of one run: a rerun has its own. Everything else has to be the same.
+OF_A_RUN = {"run_id", "measured_at", "published_at", "signatures"}
+
+
+def state(home: Path) -> dict[str, Any]:
+    """Every file of the store and the releases of a home, by its path: all of it that counts."""
+    return {
+        str(path.relative_to(home)): content(path)
+        for folder in ("store", "releases")
+        for path in sorted((home / folder).rglob("*"))
+        if path.is_file() and path.suffix != ".lock"
+    }
+
+
+def content(path: Path) -> Any:
+    """The bytes of a file; of JSON its content without what is of one run, a signed payload included."""
+    if path.suffix != ".json":
+        return path.read_bytes()
+    return _timeless(json.loads(path.read_bytes()))
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_timeless(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "payload" in value and "payloadType" in value:
+        value["payload"] = json.loads(base64.b64decode(value["payload"]))
+    return {name: _timeless(each) for name, each in value.items() if name not in OF_A_RUN}
+
+
+# What opens a file to write, and what else changes a folder, by the names of Python's audit events.
+_WRITES = os.O_WRONLY | os.O_RDWR
+_CHANGES = {
+    "os.rename",
+    "os.mkdir",
+    "os.remove",
+    "os.rmdir",
+    "os.chmod",
+    "os.link",
+    "os.symlink",
+    "os.truncate",
+    "shutil.rmtree",
+}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment of a run: after an event was stored, or before a file changes."""
+
+    kind: str
+    step: str | None = None
+
+    @property
+    def is_boundary(self) -> bool:
+        return self.kind in {"STEP_START", "STEP_SUCCESS", "STEP_FAILURE", "RUN_START", "RUN_SUCCESS"}
+
+
+def watch(home: Path, at: Callable[[Moment], None]) -> None:
+    """Call a function at every moment of the runs of this process. It cannot be undone."""
+    original = dg.DagsterInstance.handle_new_event
+    step: list[str | None] = [None]
+
+    def handle(self: dg.DagsterInstance, event: Any, **settings: Any) -> None:
+        original(self, event, **settings)
+        if event.is_dagster_event:
+            kind = event.get_dagster_event().event_type_value.replace("PIPELINE", "RUN")
+            step[0] = event.step_key if kind == "STEP_START" else step[0]
+            at(Moment(kind, event.step_key))
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            path, _, flags = arguments
+            changes = (
+                isinstance(path, (str, bytes, os.PathLike)) and isinstance(flags, int) and flags & _WRITES
+            )
+        else:
+            path, changes = (arguments or (None,))[0], event in _CHANGES
+        if changes and counts(home, os.fspath(path)):
+            at(Moment(event, step[0]))
+
+    setattr(dg.DagsterInstance, "handle_new_event", handle)  # noqa: B010 (mypy knows it as a method)
+    sys.addaudithook(audit)
+
+
+def counts(home: Path, path: str | bytes) -> bool:
+    """Whether a path lies in the store or in the releases."""
+    return os.fsdecode(path).startswith((f"{home}/store/", f"{home}/releases/"))
