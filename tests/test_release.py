@@ -127,7 +127,7 @@ def test_nothing_is_released_of_which_a_figure_is_missing(
     assert not check.passed and "value" not in check.metadata
     assert not checks(ran)["dossier:within_policy"].passed
     assert read_json(approved.record(HONEST, "dossier.json"))["decision"] == "undetermined"
-    assert "undetermined: repU could not be determined" in refused_to_release(approved, HONEST)
+    assert "is undetermined: repU" in refused_to_release(approved, HONEST)
 
 
 def test_nothing_is_measured_with_another_ground_truth_than_the_recorded_one(approved: Home) -> None:

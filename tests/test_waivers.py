@@ -293,7 +293,7 @@ def test_a_waiver_that_was_not_there_for_the_dossier_does_not_release(strict: Ho
     late = with_waiver(strict, given(strict))
     ran = late.materialize("release", HONEST)
     assert not ran.success
-    assert "is not what its tables and policy give" in "".join(failures(ran).values())
+    assert "is refused: repU" in "".join(failures(ran).values())
     assert late.nothing_published()
 
 

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import NoReturn
 
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
@@ -14,10 +15,11 @@ from disclosure_pipeline.release.approval import (
     GateFolders,
     RefusedError,
     UndeterminedError,
+    against,
     evaluate,
     reasons,
 )
-from disclosure_pipeline.release.files import StoreError, to_json, write_whole
+from disclosure_pipeline.release.files import StoreError, read_json, to_json, write_whole
 from disclosure_pipeline.release.keys import salted, signer
 from disclosure_pipeline.release.predicate import predicate
 from disclosure_pipeline.release.publishing import publish, staged
@@ -43,20 +45,21 @@ def release(
     """
     own_key, trusted = signer(), _trusted_keys(folders)
     snapshot = load_snapshot(candidate, folders.store)
+    recorded = read_json(folders.store.candidate(candidate) / "dossier.json", "dossier")
+    if recorded.get("decision") in {"refused", "undetermined"}:
+        # Believed, since it is against a release: nothing of such a candidate is laid next to the published.
+        _refuse(candidate, recorded["decision"], against(recorded))
     with staged(snapshot, folders.store, folders.releases) as stage:
         measured_at = clock()
         evaluation = evaluate(folders, candidate, measured_at, stage)
         content = evaluation.dossier
         if content["decision"] != "approved":
-            error = RefusedError if content["decision"] == "refused" else UndeterminedError
-            raise error(
-                f"Candidate {candidate!r} is {content['decision']}: {'; '.join(reasons(evaluation))}."
-            )
+            _refuse(candidate, content["decision"], reasons(evaluation))
         if snapshot.sha256 != content["measured"]["snapshot"]:
             raise StoreError(
                 f"The snapshot of {candidate!r} changed while it was measured: run synthetic again."
             )
-        if _recorded_dossier(folders, candidate) != to_json(content):
+        if (folders.store.candidate(candidate) / "dossier.json").read_bytes() != to_json(content):
             raise StoreError(
                 f"The dossier of {candidate!r} is not what its tables and policy give: run dossier again."
             )
@@ -85,11 +88,9 @@ def release(
         return target, True
 
 
-def _recorded_dossier(folders: GateFolders, candidate: str) -> bytes:
-    try:
-        return (folders.store.candidate(candidate) / "dossier.json").read_bytes()
-    except FileNotFoundError:
-        raise StoreError("dossier.json is missing: run dossier first.") from None
+def _refuse(candidate: str, decision: str, reasons: Sequence[str]) -> NoReturn:
+    error = RefusedError if decision == "refused" else UndeterminedError
+    raise error(f"Candidate {candidate!r} is {decision}: {'; '.join(reasons)}.")
 
 
 def _trusted_keys(folders: GateFolders) -> tuple[TrustedKey, ...]:
