@@ -11,9 +11,8 @@ demo: $(READY)
 
 # The demo makes its own keys; a gate of yours needs yours.
 KEYS := $(CURDIR)/dagster_home/demo/keys
-export DISCLOSURE_PIPELINE_SIGNING_KEY ?= $(KEYS)/signing-key.pem
-export DISCLOSURE_PIPELINE_SALT ?= $(KEYS)/salt
-
+ui: export DISCLOSURE_PIPELINE_SIGNING_KEY ?= $(KEYS)/signing-key.pem
+ui: export DISCLOSURE_PIPELINE_SALT ?= $(KEYS)/salt
 ui: $(READY)
 	DAGSTER_HOME=$(CURDIR)/dagster_home VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg dev
 
