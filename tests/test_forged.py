@@ -235,7 +235,7 @@ def test_forged_passes_after_a_failed_check_do_not_release(
         assert not served.home.run_gate(candidate).success
     over_http(served, candidate, run_of(served.home, HONEST))
     assert is_forged(served.home, candidate)
-    assert "dossier" in not_released(served, candidate)
+    assert "undetermined: repU" in not_released(served, candidate)
     elsewhere(served, candidate)
     assert "repU" in not_released(served, candidate)
 
