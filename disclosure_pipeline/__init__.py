@@ -16,6 +16,7 @@ from disclosure_pipeline.evaluation import (
 )
 from disclosure_pipeline.exclusions import Exclusions, Pair
 from disclosure_pipeline.individual import individual_attribution, weap
+from disclosure_pipeline.key_sets import KeySets, disclosure_of_key_sets
 from disclosure_pipeline.plots import plot_cap_distributions, plot_individual_cap
 from disclosure_pipeline.prediction import PredictionRisk, prediction_risk
 from disclosure_pipeline.protection import (
@@ -39,10 +40,12 @@ __all__ = [
     "DisclosureProtectionEstimate",
     "Exclusions",
     "InputError",
+    "KeySets",
     "Pair",
     "PredictionRisk",
     "ReplicatedUniques",
     "disclosure",
+    "disclosure_of_key_sets",
     "disclosure_protection",
     "disclosure_protection_estimate",
     "exact_copies",

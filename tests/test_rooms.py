@@ -22,7 +22,7 @@ FLOORS: list[set[str]] = [
     {"release"},
     {"evidence"},
     {"policy"},
-    {"comparison", "controls", "individual", "protection", "prediction", "plots", "evaluation"},
+    {"comparison", "controls", "individual", "key_sets", "protection", "prediction", "plots", "evaluation"},
     {"learning", "exclusions", "result"},
     {"engines"},
     {"tables", "measures"},

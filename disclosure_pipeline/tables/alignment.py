@@ -20,7 +20,8 @@ from disclosure_pipeline.tables.levels import GROUND_TRUTH, CodedColumn, Kind, c
 
 _FEWEST_GROUPS = 2
 _WITH_ONE_SYNTHESIS = 2
-_COLUMNS = (pd.Series, pd.DataFrame, np.ndarray)
+# What holds values, and is no list of names.
+COLUMNS = (pd.Series, pd.DataFrame, np.ndarray)
 _EDGE_RULES = ("pooled", "ground_truth", "equal_width")
 
 
@@ -134,8 +135,8 @@ def _check_frames(
 def _check_keys(keys: Sequence[Any]) -> tuple[Any, ...]:
     if isinstance(keys, str):
         raise InputError(f"keys must be a list of column names, not {keys!r}: write [{keys!r}].")
-    if not isinstance(keys, Iterable) or isinstance(keys, _COLUMNS):
-        raise InputError(f"keys must be a list of column names, not {_told(keys)}.")
+    if not isinstance(keys, Iterable) or isinstance(keys, COLUMNS):
+        raise InputError(f"keys must be a list of column names, not {told(keys)}.")
     names = tuple(keys)
     if not names:
         raise InputError("keys is empty: name at least one column that an intruder may know.")
@@ -151,8 +152,8 @@ def _check_targets(targets: Any, keys: tuple[Any, ...], shared: list[Any]) -> tu
         if not names:
             raise InputError("No column but the keys is in all tables: there is no target to measure.")
         return names
-    if isinstance(targets, _COLUMNS):
-        raise InputError(f"targets must be column names, not {_told(targets)}.")
+    if isinstance(targets, COLUMNS):
+        raise InputError(f"targets must be column names, not {told(targets)}.")
     names = (targets,) if isinstance(targets, str) or not isinstance(targets, Iterable) else tuple(targets)
     twice = [name for i, name in enumerate(names) if name in names[:i]]
     if twice:
@@ -178,7 +179,7 @@ def _check_grouping(
     if not isinstance(edges, Mapping) and not (isinstance(edges, str) and edges in _EDGE_RULES):
         raise InputError(
             f"edges must be one of {_listed(_EDGE_RULES)} or a mapping from column to edges, "
-            f"not {_told(edges)}."
+            f"not {told(edges)}."
         )
     explicit = edges if isinstance(edges, Mapping) else {}
     for what, columns in (("groups", grouping.groups), ("edges", explicit)):
@@ -192,7 +193,7 @@ def _check_grouping(
         whole = isinstance(groups, Integral) and not isinstance(groups, bool)
         if not whole or groups < _FEWEST_GROUPS:
             raise InputError(
-                f"groups of column {column!r} must be a whole number from 2 on, not {_told(groups)}."
+                f"groups of column {column!r} must be a whole number from 2 on, not {told(groups)}."
             )
         if column in explicit:
             raise InputError(
@@ -220,7 +221,7 @@ def _check_finite(column: Any, grouping: Grouping, frames: Sequence[pd.DataFrame
             )
 
 
-def _told(argument: Any) -> str:
+def told(argument: Any) -> str:
     """An argument as a message may show it: anything but text and numbers may hold values of a table."""
     return repr(argument) if isinstance(argument, (str, int, float, Real)) else type(argument).__name__
 

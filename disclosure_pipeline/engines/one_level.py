@@ -1,0 +1,215 @@
+"""The engine for many key sets: in which q all records have one level, of many targets at once.
+
+That is all that Dorig and DiSCO ask. The levels of a record's targets are fields of one number (a word), so
+two records are compared in all of them by a few operations. A q is left alone as soon as every target is
+known to have two levels there; most q with many records are, after a few of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from disclosure_pipeline.engines.counted import OfKeys, of_keys
+from disclosure_pipeline.engines.job import Limits
+from disclosure_pipeline.engines.radix import add, radix
+from disclosure_pipeline.measures.exact import IntArray, total
+from disclosure_pipeline.parallel import in_threads, threads_for
+from disclosure_pipeline.progress import Progress, silent
+from disclosure_pipeline.tables.levels import CodedColumn
+
+Words = npt.NDArray[np.uint64]
+
+_CHUNK = 1 << 16  # records at a time: they fit the cache
+_BITS = 64  # of a word
+_MOST = 1 << 31  # bytes that the threads hold together, about
+_OF_RECORD, _OF_KEY = 4, 56  # bytes that a thread holds
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Some of the targets in words: `words[0]` of GT, `words[i]` of synthesis i, one entry per record.
+
+    `targets` are their positions. Field by field a word holds the level, and above it a binary digit that
+    stays 0: its `guard`. `fill` holds the largest number that fits below each guard.
+    """
+
+    targets: tuple[int, ...]
+    guards: tuple[int, ...]
+    fill: int
+    words: tuple[Words, ...]
+
+    def guards_of(self, asked: Sequence[int]) -> int:
+        """The guards of those targets that are asked for."""
+        return sum(guard for i, guard in zip(self.targets, self.guards, strict=True) if i in asked)
+
+    def differ(self, words: Words, others: Words, guards: int) -> Words:
+        """The guards of the fields in which two words differ, pair by pair."""
+        found = words ^ others
+        found += np.uint64(self.fill)  # reaches the guard from a field that is not 0
+        found &= np.uint64(guards)
+        return found
+
+
+@dataclass(frozen=True)
+class OfSet:
+    """What one key set tells, of each synthesis; records of GT by target (0 where it was not asked for).
+
+    Dorig: those whose q has one level in GT (shape: targets). DiSCO: those whose q has one level in SD,
+    which is their own (shape: syntheses, targets).
+    """
+
+    keys: tuple[OfKeys, ...]
+    Dorig: IntArray
+    DiSCO: IntArray
+
+
+def count(
+    key_sets: Sequence[Sequence[CodedColumn]],
+    targets: Sequence[CodedColumn],
+    asked: Sequence[Sequence[int]],
+    done: Progress = silent,
+    limits: Limits | None = None,
+) -> list[OfSet]:
+    """Count each key set; `asked[i]` are the positions of the targets that set i is asked about.
+
+    The result does not depend on the `limits`.
+    """
+    limits = limits or Limits()
+    records = [len(table.stored) for table in key_sets[0][0].tables]
+    threads = threads_for(sum(records)) if limits.threads is None else limits.threads
+    packed = [partial(_packed, targets, group, records) for group in _groups(targets)]
+    words = in_threads(packed, threads, partial(done, "Coding the targets"))
+    of_thread = _OF_RECORD * sum(records) + _OF_KEY * min(limits.table, sum(records))
+    return in_threads(
+        [
+            partial(_of_set, keys, words, of_set, records, limits.table)
+            for keys, of_set in zip(key_sets, asked, strict=True)
+        ],
+        min(threads, max(1, _MOST // of_thread)),
+        partial(done, "Measuring the key sets"),
+    )
+
+
+def _width(target: CodedColumn) -> int:
+    return (target.size - 1).bit_length() + 1
+
+
+def _groups(targets: Sequence[CodedColumn]) -> Iterator[list[int]]:
+    """Targets whose fields fit a word together."""
+    group: list[int] = []
+    for i, target in enumerate(targets):
+        if group and sum(_width(targets[j]) for j in group) + _width(target) > _BITS:
+            yield group
+            group = []
+        group.append(i)
+    yield group
+
+
+def _packed(targets: Sequence[CodedColumn], group: Sequence[int], records: Sequence[int]) -> Packed:
+    widths = [_width(targets[i]) for i in group]
+    ends = np.cumsum(widths).tolist()
+    guards = tuple(1 << (end - 1) for end in ends)
+    fill = sum(guard - (1 << (end - width)) for guard, end, width in zip(guards, ends, widths, strict=True))
+    words = tuple(np.empty(number, dtype=np.uint64) for number in records)
+    for table, out in enumerate(words):
+        readers = [
+            targets[i].reader(table, np.arange(targets[i].size, dtype=np.uint64) << np.uint64(end - width))
+            for i, end, width in zip(group, ends, widths, strict=True)
+        ]
+        add(readers, slice(0, len(out)), out)
+    return Packed(tuple(group), guards, fill, words)
+
+
+def _of_set(
+    columns: Sequence[CodedColumn],
+    words: Sequence[Packed],
+    asked: Sequence[int],
+    records: Sequence[int],
+    most: int,
+) -> OfSet:
+    keys = radix(columns, records, min(most, sum(records)))
+    dtype = np.min_scalar_type(keys.size)
+    q = [np.empty(number, dtype=dtype) for number in records]
+    for table, out in enumerate(q):
+        add(keys.readers(table, 1, dtype), slice(0, len(out)), out)
+    counts = [_counts(of_table, keys.size) for of_table in q]
+    examples = [_examples(of_table, keys.size) for of_table in q]
+    syntheses = range(1, len(records))
+    targets = sum(len(packed.targets) for packed in words)
+    Dorig = np.zeros(targets, dtype=np.int64)
+    DiSCO = np.zeros((len(syntheses), targets), dtype=np.int64)
+    for packed in words:
+        guards = packed.guards_of(asked)
+        if not guards:
+            continue
+        example = packed.words[0][examples[0]]
+        one = _several(packed, q[0], packed.words[0], example, guards) ^ np.uint64(guards)
+        left = np.flatnonzero((counts[0] > 0) & (one > 0))
+        d_q, one = counts[0][left], one[left]
+        for i, guard in zip(packed.targets, packed.guards, strict=True):
+            Dorig[i] = total(d_q, (one & np.uint64(guard)) > 0)
+        for j in syntheses:
+            example = packed.words[j][examples[j]]
+            one = _several(packed, q[j], packed.words[j], example, guards) ^ np.uint64(guards)
+            one[counts[j] == 0] = 0
+            DiSCO[j - 1, list(packed.targets)] = _agreeing(packed, q[0], example, one, guards)
+    return OfSet(tuple(of_keys(counts[0], counts[j]) for j in syntheses), Dorig, DiSCO)
+
+
+def _chunks(q: IntArray) -> Iterator[tuple[slice, IntArray]]:
+    """Some records at a time, and their q as an index."""
+    for start in range(0, len(q), _CHUNK):
+        some = slice(start, start + _CHUNK)
+        yield some, q[some].astype(np.intp)
+
+
+def _counts(q: IntArray, size: int) -> IntArray:
+    counts = np.zeros(size, dtype=np.int64)
+    step = max(_CHUNK, size)
+    for start in range(0, len(q), step):
+        counts += np.bincount(q[start : start + step].astype(np.intp), minlength=size)
+    return counts
+
+
+def _examples(q: IntArray, size: int) -> IntArray:
+    """A record of each q; of a q without records any one of the others."""
+    example = np.zeros(size, dtype=np.min_scalar_type(len(q)))
+    for some, index in _chunks(q):
+        example[index] = np.arange(some.start, some.start + len(index))
+    return example
+
+
+def _several(packed: Packed, q: IntArray, words: Words, example: Words, guards: int) -> Words:
+    """For each q the guards of the targets that have several levels there (shape: that of `example`)."""
+    several = np.zeros(len(example), dtype=np.uint64)
+    for some, index in _chunks(q):
+        left = np.flatnonzero(several[index] != np.uint64(guards))
+        at = index[left]
+        new = packed.differ(words[some][left], example[at], guards)
+        while True:  # of several records with one q only one is noted at a time
+            known = several[at]
+            more = np.flatnonzero(new & ~known)
+            if not len(more):
+                break
+            at, new = at[more], new[more]
+            several[at] = known[more] | new
+    return several
+
+
+def _agreeing(packed: Packed, q: IntArray, example: Words, one: Words, guards: int) -> list[int]:
+    """The GT records, target by target, that agree with the example of their q, where that is `one` level."""
+    found = np.zeros(len(packed.targets), dtype=np.int64)
+    for some, index in _chunks(q):
+        certain = one[index]
+        left = np.flatnonzero(certain)
+        if not len(left):
+            continue
+        at = index[left]
+        agree = certain[left] & ~packed.differ(packed.words[0][some][left], example[at], guards)
+        found += [np.count_nonzero(agree & np.uint64(guard)) for guard in packed.guards]
+    return found.tolist()
