@@ -150,7 +150,12 @@ def together(*functions: Callable[[], Any]) -> list[Any]:
         return function()
 
     children = [fork(waiting, function) for function in functions]
-    return [child.result() for child in children]
+    try:
+        return [child.result() for child in children]
+    finally:
+        for child in children:
+            child.process.kill()
+            child.process.join()
 
 
 def kill_myself() -> None:

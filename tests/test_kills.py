@@ -173,8 +173,12 @@ def test_killed_while_it_publishes(undisturbed: Undisturbed, part: int) -> None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_killed_before_it_publishes(undisturbed: Undisturbed, part: int) -> None:
-    first = publishing(undisturbed.moments[HONEST])[0]
-    for number in range(0, first, 6 if CI else first // 2)[1:][part::PARTS]:
+    """Before every file is given its name, and in between; every day, at one of each."""
+    moments = undisturbed.moments[HONEST]
+    first = publishing(moments)[0]
+    named = [number for number in range(first) if moments[number].kind == "os.rename"]
+    numbers = sorted({*named, *range(8, first, 8)}) if CI else [named[-4], first // 2]
+    for number in numbers[part::PARTS]:
         kill_and_run_again(undisturbed, HONEST, number)
 
 

@@ -43,7 +43,8 @@ def count(
     limits = limits or Limits()
     records = tuple(len(table.stored) for table in keys[0].tables)
     widest = max((target.bits for target in targets), default=0)
-    code = radix(keys, records, 1 << (limits.bits - 1 - widest))  # beside which the table and a target fit
+    # Beside the code of the keys the table and a target have to fit.
+    code = radix(keys, records, 1 << max(0, limits.bits - 1 - widest))
     job = Job(code, tuple(targets), records, limits, done)
     most = min(limits.table, sum(records))  # entries of a table that is worth making
 

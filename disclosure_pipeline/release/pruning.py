@@ -138,7 +138,9 @@ def _objects(root: Path, needed: set[str]) -> Iterator[Path]:
 
 
 def _partial(root: Path) -> Iterator[Path]:
-    for folder in (root, root / "objects", *_inside(root / "candidates")):
+    candidates = _inside(root / "candidates")
+    records = [path for candidate in candidates for path in _inside(candidate)]
+    for folder in (root, root / "objects", *candidates, *records):
         yield from (path for path in _inside(folder) if path.name.startswith(_PARTIAL) and path.is_file())
 
 
