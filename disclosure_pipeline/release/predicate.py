@@ -202,8 +202,12 @@ def _stated(row: Mapping[str, Any], waivers: Mapping[str, Mapping[str, Any]]) ->
 
 
 def told(error: ValidationError) -> list[str]:
-    """What pydantic found wrong, without the values that it found."""
-    return [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)]
+    """What pydantic found wrong, without the values that it found, nor what a check of ours ran into."""
+    return [
+        f"{'.'.join(map(str, each['loc']))}: "
+        f"{'it has not the form that it must have' if each['type'] == 'value_error' else each['msg']}"
+        for each in error.errors(include_url=False)
+    ]
 
 
 def contradictions(said: Predicate, files: Mapping[str, str]) -> list[str]:
