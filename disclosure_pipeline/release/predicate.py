@@ -186,7 +186,7 @@ def predicate(
             published_at=published_at,
         )
     except ValidationError as error:
-        wrong = "; ".join(told(error))
+        wrong = "; ".join(places(error))
     except (KeyError, TypeError, ValueError) as error:
         wrong = f"a {type(error).__name__} came up"
     raise StatementError(f"No statement can be made of this dossier: {wrong}. Run dossier again.")
@@ -202,12 +202,13 @@ def _stated(row: Mapping[str, Any], waivers: Mapping[str, Mapping[str, Any]]) ->
 
 
 def told(error: ValidationError) -> list[str]:
-    """What pydantic found wrong, without the values that it found, nor what a check of ours ran into."""
-    return [
-        f"{'.'.join(map(str, each['loc']))}: "
-        f"{'it has not the form that it must have' if each['type'] == 'value_error' else each['msg']}"
-        for each in error.errors(include_url=False)
-    ]
+    """What pydantic found wrong, without the values that it found."""
+    return [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)]
+
+
+def places(error: ValidationError) -> list[str]:
+    """Where pydantic found something wrong, and of what kind, without what a check of ours ran into."""
+    return [f"{'.'.join(map(str, each['loc']))} ({each['type']})" for each in error.errors(include_url=False)]
 
 
 def contradictions(said: Predicate, files: Mapping[str, str]) -> list[str]:

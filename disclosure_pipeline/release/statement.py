@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from disclosure_pipeline.policy.waivers import Digest
 from disclosure_pipeline.release.keys import KeysError, public_key, to_pem
-from disclosure_pipeline.release.predicate import Predicate, StatementError, contradictions, told
+from disclosure_pipeline.release.predicate import Predicate, StatementError, contradictions, places, told
 from disclosure_pipeline.release.store import is_safe_name
 
 if TYPE_CHECKING:
@@ -96,7 +96,9 @@ def statement(subjects: Mapping[str, str], predicate: Predicate) -> Statement:
             }
         )
     except ValidationError as error:
-        raise StatementError(f"No statement can be made of these files: {'; '.join(told(error))}.") from None
+        raise StatementError(
+            f"No statement can be made of these files: {'; '.join(places(error))}."
+        ) from None
     wrong = faults(made)
     if wrong:
         raise StatementError(f"The statement would contradict itself: {'; '.join(wrong)}.")
