@@ -16,7 +16,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.overlap import Overlap, Shared, copies, overlap
-from disclosure_pipeline.tables.alignment import Grouping, Tables, check_tables
+from disclosure_pipeline.tables.alignment import Grouping, Tables, check_tables, table_names
 from disclosure_pipeline.tables.levels import CodedColumn, Kind
 
 Rows = dict[tuple[Any, int], dict[str, Any]]
@@ -92,17 +92,13 @@ def exact_copies(
     )
 
 
-def warnings(tables: Tables, whole_key: Rows) -> list[str]:
-    """What makes the figures doubtful beside single columns (`compare`); never with a value.
-
-    `whole_key` are the rows of `whole_key_overlap`.
-    """
-    low = [
-        f"The whole key is hardly shared. {_shares(shares, tables.names[synthesis])}."
+def low_whole_key(whole_key: Rows, names: Sequence[str]) -> list[str]:
+    """A warning for each synthesis that hardly shares the whole key with GT: rows of `whole_key_overlap`."""
+    return [
+        f"The whole key is hardly shared. {_shares(shares, names[synthesis])}."
         for (_, synthesis), shares in whole_key.items()
         if not min(shares.values()) >= LOW_WHOLE_KEY
     ]
-    return low + _strange_columns(tables)
 
 
 def _doubts(name: Any, shares: Mapping[str, float], difference: str, table: str) -> list[str]:
@@ -158,21 +154,46 @@ _FORMS: Mapping[str, Callable[[str], str]] = {
 }
 
 
-def _strange_columns(tables: Tables) -> list[str]:
-    """Columns that GT lacks, and columns that tell of every record which one it is."""
+def strange_columns(tables: Tables) -> list[str]:
+    """Warnings of columns that GT lacks, and of those that tell of every record which one it is."""
     ground_truth, *syntheses = tables.frames
     found = []
     for frame, name in zip(syntheses, tables.names[1:], strict=True):
-        more = [column for column in frame.columns if column not in ground_truth.columns]
-        if more:
-            found.append(f"GT lacks columns that {name} has, {_listed(more)}: they are not measured.")
+        found += _more_columns(list(ground_truth.columns), list(frame.columns), name)
         for column in frame.columns:
             if column in ground_truth.columns and _identifies(ground_truth[column], frame[column]):
-                found.append(
-                    f"Column {column!r} has a value of its own for every GT record, and most of its values "
-                    f"in {name} are of GT: is it an identifier? Then it must not be in a synthetic table."
-                )
+                found.append(_identifier(column, name))
     return found
+
+
+def strange_coded(known: Sequence[Sequence[Any]], columns: Sequence[CodedColumn]) -> list[str]:
+    """As `strange_columns`, of the measured columns alone; `known` are the names that each table has."""
+    found = []
+    for synthesis, name in enumerate(table_names(len(known))[1:], start=1):
+        found += _more_columns(known[0], known[synthesis], name)
+        found += [_identifier(column.name, name) for column in columns if _numbers_records(column, synthesis)]
+    return found
+
+
+def _more_columns(known: Sequence[Any], columns: Sequence[Any], table: str) -> list[str]:
+    more = [column for column in columns if column not in known]
+    return [f"GT lacks columns that {table} has, {_listed(more)}: they are not measured."] if more else []
+
+
+def _identifier(column: Any, table: str) -> str:
+    return (
+        f"Column {column!r} has a value of its own for every GT record, and most of its values in {table} "
+        "are of GT: is it an identifier? Then it must not be in a synthetic table."
+    )
+
+
+def _numbers_records(column: CodedColumn, synthesis: int) -> bool:
+    """As `_identifies`, from the numbers of records with each value."""
+    d, s = column.counts[0], column.counts[synthesis]
+    whole = column.kind is not Kind.NUMBER or column.levels.dtype.kind in "iu"
+    if d.sum() < _FEWEST_IDENTIFIED or not whole or d[-1] or d.max() > 1:
+        return False
+    return bool(2 * int(s[d > 0].sum()) > int(s.sum()))
 
 
 def _identifies(ground_truth: pd.Series[Any], synthetic: pd.Series[Any]) -> bool:

@@ -45,7 +45,7 @@ def controls(tables: Tables, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]
     permuted = replace(tables, frames=(ground_truth, *_permuted(tables.frames[1:], tables.targets, rng)))
     copy = evaluate(copies, Exclusions(), _ANY, _ANY, with_attribution=False, with_chance=False)
     counts = count(permuted, Exclusions())
-    shuffled = figures(permuted, counts, _ANY, _ANY, with_attribution=False)
+    shuffled = figures(counts, _ANY, _ANY, with_attribution=False)
 
     syntheses = shuffled.identity.index
     identity = pd.DataFrame(

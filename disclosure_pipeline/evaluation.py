@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from disclosure_pipeline import comparison
-from disclosure_pipeline.engines import memory
-from disclosure_pipeline.engines.counted import TABLES, OfTarget
+from disclosure_pipeline.elsewhere import Elsewhere, tables_given
+from disclosure_pipeline.engines import memory, partitioned
+from disclosure_pipeline.engines.counted import TABLES, Counted, OfTarget
 from disclosure_pipeline.engines.job import Target
-from disclosure_pipeline.engines.memory import Counted
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.exclusions import Exclusions, check_exclusions, code_exclusions
 from disclosure_pipeline.measures.attribute import attribute
@@ -31,7 +31,16 @@ from disclosure_pipeline.measures.overlap import Overlap
 from disclosure_pipeline.measures.uniques import unique_records
 from disclosure_pipeline.progress import Progress, shown, silent
 from disclosure_pipeline.result import Disclosure
-from disclosure_pipeline.tables.alignment import Grouping, Tables, check_tables
+from disclosure_pipeline.tables.alignment import (
+    Grouping,
+    Tables,
+    check_names,
+    check_not_empty,
+    check_tables,
+    check_values,
+    table_names,
+)
+from disclosure_pipeline.tables.distinct import code_distinct
 from disclosure_pipeline.tables.grouping import Edges
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -39,8 +48,8 @@ Thresholds = tuple[float, float]
 
 
 def disclosure(
-    ground_truth: pd.DataFrame,
-    synthetic: pd.DataFrame | Sequence[pd.DataFrame],
+    ground_truth: Any,
+    synthetic: Any,
     keys: Sequence[Any],
     targets: Any = None,
     *,
@@ -50,12 +59,14 @@ def disclosure(
     exclude: Exclusions | None = None,
     one_way: Thresholds = (50, 90),
     two_way: Thresholds = (4, 80),
+    engine: str = "auto",
     progress: bool = False,
 ) -> Disclosure:
     """Measure what a synthetic table gives away about the records it was made from.
 
     Args:
-        ground_truth: The confidential records, one a row.
+        ground_truth: The confidential records, one a row: a data frame; the path of a file, or another
+            source (`FileSource`, `SqlSource`, `DuckDBSource`); or a table of Ibis.
         synthetic: The synthetic table, or a sequence of m of them that were made from the same records.
         keys: The columns that an intruder knows (quasi-identifiers).
         targets: The column or columns that an intruder wants to learn; None for every shared column that
@@ -73,6 +84,12 @@ def disclosure(
         two_way: A pair of target and key level is flagged when it has DiSCO cells of more records than the
             first number, and more than the second in percent of the key level's GT records have the target
             level.
+        engine: Who counts; every figure is the same. "memory"; "partitioned": files are read in batches, and
+            what does not fit into memory is put aside, encrypted, in the folder for temporary files; the URL
+            of a database for Ibis (extra `ibis`), such as "duckdb://": tables are then the names of its
+            tables, or files that it reads, and are counted there. "auto" chooses between the first two by
+            the tables' size and the memory that is free, and takes tables of Ibis where they are;
+            `Disclosure.engine` tells what was chosen.
         progress: Whether to show on the standard error stream how far the work is.
 
     Returns:
@@ -84,9 +101,17 @@ def disclosure(
     Source: Raab, Nowok & Dibben 2024 (arXiv:2406.16826), sections 3 to 5 and appendices 1 and 2.
     """
     grouping = Grouping(groups or {}, special_values or {}, edges)
-    tables = check_tables(ground_truth, synthetic, keys, targets, grouping)
+    thresholds = (_check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way))
+    larger_than = thresholds[1][0]
+    exclusions = exclude or Exclusions()
+    given = tables_given(ground_truth, synthetic, engine)
     with shown() if progress else nullcontext(silent) as show:
-        return evaluate(tables, exclude or Exclusions(), one_way, two_way, progress=show)
+        if isinstance(given, Elsewhere):
+            counts = count_elsewhere(given, keys, targets, grouping, exclusions, larger_than, show)
+        else:
+            tables = check_tables(*given.tables, keys, targets, grouping)
+            counts = count(tables, exclusions, larger_than, show, given.engine)
+        return replace(figures(counts, *thresholds), engine=given.told)
 
 
 def evaluate(
@@ -97,39 +122,94 @@ def evaluate(
     *,
     with_attribution: bool = True,
     with_chance: bool = True,
-    progress: Progress = silent,
 ) -> Disclosure:
     """The measures of checked tables: `disclosure()`, where a family of measures can be left out."""
     thresholds = (_check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way))
-    counts = count(tables, exclusions, thresholds[1][0], progress)
-    return figures(tables, counts, *thresholds, with_attribution=with_attribution, with_chance=with_chance)
+    counts = count(tables, exclusions, thresholds[1][0])
+    return figures(counts, *thresholds, with_attribution=with_attribution, with_chance=with_chance)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """The columns that were counted, and what was found."""
+    """The columns that were counted, what was found, and the number of records of each table (GT first).
+
+    `strange`: warnings of columns that are in one table alone, or number the records.
+    """
 
     keys: Sequence[CodedColumn]
     targets: Sequence[CodedColumn]
     found: Counted
+    records: tuple[int, ...]
+    strange: Sequence[str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tables' names in messages."""
+        return table_names(len(self.records))
 
 
 def count(
-    tables: Tables, exclusions: Exclusions, larger_than: float = math.inf, progress: Progress = silent
+    tables: Tables,
+    exclusions: Exclusions,
+    larger_than: float = math.inf,
+    progress: Progress = silent,
+    engine: Literal["memory", "partitioned"] = "memory",
 ) -> Counts:
     """Count what the measures are made of; DiSCO cells of more records than `larger_than` one by one."""
-    if not tables.targets:
-        raise InputError("targets is empty: name at least one column, or pass None for all that are no keys.")
-    check_exclusions(exclusions, tables.keys, tables.targets)
+    _check_asked(exclusions, tables.keys, tables.targets)
     columns = tables.code((*tables.keys, *tables.targets))
-    keys, targets = columns[: len(tables.keys)], columns[len(tables.keys) :]
-    # A level that does not exist is refused before anything is counted.
-    asked = [Target(target, code_exclusions(exclusions, target, keys), larger_than) for target in targets]
-    return Counts(keys, targets, memory.count(keys, asked, progress))
+    keys, asked = _asked(columns, len(tables.keys), exclusions, larger_than)
+    if engine == "partitioned":
+        found = partitioned.count(keys, asked, partitioned.in_memory(columns), progress)
+    else:
+        found = memory.count(keys, asked, progress)
+    records = tuple(len(frame) for frame in tables.frames)
+    return Counts(keys, columns[len(keys) :], found, records, comparison.strange_columns(tables))
+
+
+def count_elsewhere(
+    tables: Elsewhere,
+    keys: Sequence[Any],
+    targets: Any,
+    grouping: Grouping,
+    exclusions: Exclusions,
+    larger_than: float = math.inf,
+    progress: Progress = silent,
+) -> Counts:
+    """As `count`, of tables that are not frames; `keys` and `targets` are checked as `check_tables` does."""
+    key_names, target_names = check_names(tables.columns, keys, targets, grouping)
+    _check_asked(exclusions, key_names, target_names)
+    tables.refuse(exclusions)
+    names = (*key_names, *target_names)
+    distinct = tables.distinct(names, progress)
+    records = tuple(of_table.records for of_table in distinct[names[0]])
+    check_not_empty(records)
+    columns, ungrouped = [], []
+    for name in names:
+        check_values(name, [of_table.values for of_table in distinct[name]], grouping)
+        ungrouped.append(code_distinct(name, distinct[name], table_names(len(tables.columns))))
+        columns.append(grouping.apply(ungrouped[-1]))
+    asked_keys, asked = _asked(columns, len(key_names), exclusions, larger_than)
+    found = tables.count(asked_keys, asked, progress)
+    strange = comparison.strange_coded(tables.columns, ungrouped)
+    return Counts(asked_keys, columns[len(key_names) :], found, records, strange)
+
+
+def _check_asked(exclusions: Exclusions, keys: Sequence[Any], targets: Sequence[Any]) -> None:
+    if not targets:
+        raise InputError("targets is empty: name at least one column, or pass None for all that are no keys.")
+    check_exclusions(exclusions, keys, targets)
+
+
+def _asked(
+    columns: Sequence[CodedColumn], keys: int, exclusions: Exclusions, larger_than: float
+) -> tuple[Sequence[CodedColumn], list[Target]]:
+    """The keys, and what is asked of the targets. A level that does not exist is refused before counting."""
+    of_keys, targets = columns[:keys], columns[keys:]
+    return of_keys, [Target(one, code_exclusions(exclusions, one, of_keys), larger_than) for one in targets]
 
 
 def figures(
-    tables: Tables,
     counts: Counts,
     one_way: Thresholds,
     two_way: Thresholds,
@@ -140,18 +220,18 @@ def figures(
     """The measures, from what was counted."""
     found, thresholds = counts.found, (one_way, two_way)
     rows = _Rows.empty()
-    N_d, *N_s = (len(frame) for frame in tables.frames)
+    N_d, *N_s = counts.records
     for synthesis, of_keys in enumerate(found.keys, start=1):
         rows.identity[(synthesis,)] = asdict(identity(of_keys.uniques, N_d, N_s[synthesis - 1]))
     for key in counts.keys:
-        shares, doubts = comparison.compare(key, tables.names)
+        shares, doubts = comparison.compare(key, counts.names)
         rows.key_overlap.update(shares)
         rows.warnings.extend(doubts)
     whole_key = comparison.whole_key_overlap([of_keys.shared for of_keys in found.keys], N_d, N_s)
     rows.key_overlap.update(whole_key)
-    rows.warnings.extend(comparison.warnings(tables, whole_key))
+    rows.warnings.extend([*comparison.low_whole_key(whole_key, counts.names), *counts.strange])
     for target, of_target, pairs in zip(counts.targets, found.targets, found.pairs_of_key, strict=True):
-        shares, doubts = comparison.compare(target, tables.names)
+        shares, doubts = comparison.compare(target, counts.names)
         rows.target_overlap.update(shares)
         rows.warnings.extend(doubts)
         for synthesis, of_one in enumerate(of_target, start=1):
@@ -166,7 +246,7 @@ def figures(
                 rows.attribute[at] |= asdict(chance(DiSCO, of_one.cells.drawn, s_t, *N))
             _after_exclusions(rows, at, of_one, found.keys[synthesis - 1].uniques, N)
             _checks(rows, at, of_one, pairs, target, counts.keys, thresholds)
-    return _result(rows, tables)
+    return _result(rows, counts)
 
 
 @dataclass(frozen=True)
@@ -282,13 +362,13 @@ def _checks(
         rows.two_way.append(first | asdict(two) | labels)
 
 
-def _result(rows: _Rows, tables: Tables) -> Disclosure:
+def _result(rows: _Rows, counts: Counts) -> Disclosure:
     per_target = ["target", "synthesis"]
     return Disclosure(
-        keys=tables.keys,
-        targets=tables.targets,
-        N_d=len(tables.frames[0]),
-        N_s=tuple(len(frame) for frame in tables.frames[1:]),
+        keys=tuple(key.name for key in counts.keys),
+        targets=tuple(target.name for target in counts.targets),
+        N_d=counts.records[0],
+        N_s=counts.records[1:],
         identity=_frame(rows.identity, ["synthesis"], _names(Identity)),
         attribute=_frame(rows.attribute, per_target, list(next(iter(rows.attribute.values())))),
         attribution=_frame(rows.attribution, per_target, _names(Attribution)),

@@ -169,7 +169,7 @@ def _warnings(
     tables: Tables, columns: Iterable[CodedColumn], overlaps: Sequence[Mapping[str, float]]
 ) -> list[str]:
     found = [doubt for column in columns for doubt in comparison.compare(column, tables.names)[1]]
-    found += comparison.warnings(tables, {})
+    found += comparison.strange_columns(tables)
     low = sum(not min(shares.values()) >= comparison.LOW_WHOLE_KEY for shares in overlaps)
     if low:
         found.append(

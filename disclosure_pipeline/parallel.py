@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -45,6 +47,29 @@ def in_threads(
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+def each_in_threads(items: Iterable[Item], work: Callable[[Item], Result], threads: int) -> Iterator[Result]:
+    """What `work` makes of each item, in their order; few items are in memory at a time.
+
+    Items are taken on the caller's own thread, which also works if `threads` is 0. What is raised is raised,
+    as is an interrupt: no thread is left then.
+    """
+    if not threads:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        begun: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                begun.append(pool.submit(work, item))
+                del item  # the work has it, and lets it go
+                if len(begun) > threads:
+                    yield begun.popleft().result()
+            while begun:
+                yield begun.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _collected(

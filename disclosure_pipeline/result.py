@@ -25,7 +25,7 @@ class Disclosure:
     key occurs in the other table, missing values left out; the key "(whole key)" stands for all of them
     combined. `target_overlap`: the same, index (target, synthesis). `warnings`: what makes the figures
     doubtful, such as tables that are not coded alike. `further`: frames of other families of measures that
-    a gate adds, with index (target, synthesis).
+    a gate adds, with index (target, synthesis). `engine`: who counted, and why that one.
     """
 
     keys: tuple[Any, ...]
@@ -43,6 +43,7 @@ class Disclosure:
     further: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     target_overlap: pd.DataFrame = field(default_factory=pd.DataFrame)
     warnings: tuple[str, ...] = ()
+    engine: str = "memory"
 
     def frame(self, name: str) -> pd.DataFrame:
         """One of the frames by its name; an empty one where the family is not measured."""

@@ -112,12 +112,20 @@ class TestTables:
         refused(lambda: measured(sd=nothing), "empty", "at least one")
 
     @pytest.mark.parametrize(
-        "wrong", [None, "x", 3, {"sex": [1]}, table()["sex"], table().to_numpy(), [table(), None], [["a"]]]
+        "wrong", [None, 3, {"sex": [1]}, table()["sex"], table().to_numpy(), [table(), None], [["a"]]]
     )
     def test_anything_but_data_frames(self, wrong: Any) -> None:
         refused(lambda: dp.disclosure(table(), wrong, KEYS, "work"), "DataFrame")
         if not isinstance(wrong, list):
             refused(lambda: dp.disclosure(wrong, table(), KEYS, "work"), "DataFrame")
+
+    def test_text_is_the_path_of_a_file(self) -> None:
+        refused(lambda: dp.disclosure(table(), "x", KEYS, "work"), "synthetic", "format", ".parquet")
+        refused(lambda: dp.disclosure("x.csv", table(), KEYS, "work"), "ground truth", "no file 'x.csv'")
+
+    @pytest.mark.parametrize("engine", [None, 3, "", "spark", "Memory", ["memory"]])
+    def test_engines_that_do_not_exist(self, engine: Any) -> None:
+        refused(lambda: measured(engine=engine), "engine", "auto", "partitioned")
 
     @pytest.mark.parametrize("place", [0, 1, 2])
     def test_duplicate_column_names(self, place: int) -> None:

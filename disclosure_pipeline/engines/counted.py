@@ -55,6 +55,19 @@ class OfTarget:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """Everything that was counted, of the syntheses in their order.
+
+    `targets[i][j]` is of target i in synthesis j + 1. `pairs_of_key[i][k]` are the GT records by level of
+    key k * size of the target + its level; there are none where no cell is large enough to ask.
+    """
+
+    keys: tuple[OfKeys, ...]
+    targets: tuple[tuple[OfTarget, ...], ...]
+    pairs_of_key: tuple[tuple[Grouped, ...], ...]
+
+
+@dataclass(frozen=True)
 class Part:
     """The cells of some q, numbered from 0 in `cells.q`; `levels_of` gives the level of each key in them.
 

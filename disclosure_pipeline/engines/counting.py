@@ -65,18 +65,27 @@ def measure_targets(
     results: list[tuple[OfTarget, ...]] = []
     pairs: list[tuple[Grouped, ...]] = []
     for batch in _batches(job, keys, targets):
-        cells = _cells(job, keys, batch)
-        found = _measured(job, keys, counts, batch, cells)
-        large = [any(len(each.large.t) for each in of_target) for of_target in found]
+        found, of_pairs = measure_cells(job, keys, counts, batch, _cells(job, keys, batch))
         results += found
-        pairs += job.run(
-            "Measuring",
-            [
-                partial(_pairs_of_key, keys, target, of_target[0] if ask else None)
-                for target, of_target, ask in zip(batch, cells, large, strict=True)
-            ],
-        )
+        pairs += of_pairs
     return results, pairs
+
+
+def measure_cells(
+    job: Job,
+    keys: Numbered,
+    counts: Sequence[IntArray],
+    targets: Sequence[Target],
+    cells: Sequence[Sequence[IntArray]],
+) -> tuple[list[tuple[OfTarget, ...]], list[tuple[Grouped, ...]]]:
+    """As `measure_targets`, from `cells`: for each target and table the records with q * targets + t."""
+    found = _measured(job, keys, counts, targets, cells)
+    large = [any(len(each.large.t) for each in of_target) for of_target in found]
+    tasks = [
+        partial(_pairs_of_key, keys, target, of_target[0] if ask else None)
+        for target, of_target, ask in zip(targets, cells, large, strict=True)
+    ]
+    return found, job.run("Measuring", tasks)
 
 
 def _batches(job: Job, keys: Numbered, targets: Sequence[Target]) -> Iterator[list[Target]]:

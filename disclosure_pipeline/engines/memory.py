@@ -7,27 +7,13 @@ how. Where the table of all cells is small, cells are counted; else records are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from disclosure_pipeline.engines import counting, sorting
-from disclosure_pipeline.engines.counted import OfKeys, OfTarget
+from disclosure_pipeline.engines.counted import Counted, OfKeys, OfTarget
 from disclosure_pipeline.engines.job import Job, Limits, Target
 from disclosure_pipeline.engines.radix import radix
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.tables.levels import CodedColumn
-
-
-@dataclass(frozen=True)
-class Counted:
-    """Everything that was counted, of the syntheses in their order.
-
-    `targets[i][j]` is of target i in synthesis j + 1. `pairs_of_key[i][k]` are the GT records by level of
-    key k * size of the target + its level; there are none where no cell is large enough to ask.
-    """
-
-    keys: tuple[OfKeys, ...]
-    targets: tuple[tuple[OfTarget, ...], ...]
-    pairs_of_key: tuple[tuple[Grouped, ...], ...]
 
 
 def count(

@@ -37,6 +37,22 @@ class Grouping:
         """Whether the column is asked to be grouped at all."""
         return column in self.groups or (isinstance(self.edges, Mapping) and column in self.edges)
 
+    def apply(self, column: CodedColumn) -> CodedColumn:
+        """The column, grouped if that was asked."""
+        if not self.grouped(column.name):
+            return column
+        return group(column, self.edges_of(column), self.special_values.get(column.name, ()))
+
+    def edges_of(self, column: CodedColumn) -> Floats:
+        """The interior edges of a column that is grouped."""
+        rule = self.edges
+        if isinstance(rule, Mapping):
+            if column.name in rule:
+                return explicit_edges(column.name, rule[column.name])
+            rule = "pooled"
+        special = self.special_values.get(column.name, ())
+        return interior_edges(column, self.groups[column.name], special, rule)
+
 
 @dataclass(frozen=True)
 class Tables:
@@ -54,26 +70,19 @@ class Tables:
 
     def coded(self, column: Any) -> CodedColumn:
         """A column as integer codes over the levels of all tables, grouped if that was asked."""
-        coded = code_column(column, [frame[column] for frame in self.frames], self.names)
-        if not self.grouping.grouped(column):
-            return coded
-        return group(coded, self.edges(column, coded), self.grouping.special_values.get(column, ()))
+        return self.grouping.apply(self._ungrouped(column))
 
     def code(self, columns: Sequence[Any]) -> list[CodedColumn]:
         """Several columns coded, on threads."""
         records = sum(len(frame) for frame in self.frames)
         return in_threads([partial(self.coded, column) for column in columns], threads_for(records))
 
-    def edges(self, column: Any, coded: CodedColumn | None = None) -> Floats:
+    def edges(self, column: Any) -> Floats:
         """The interior edges of a grouped column."""
-        rule = self.grouping.edges
-        if isinstance(rule, Mapping):
-            if column in rule:
-                return explicit_edges(column, rule[column])
-            rule = "pooled"
-        coded = coded or code_column(column, [frame[column] for frame in self.frames], self.names)
-        special = self.grouping.special_values.get(column, ())
-        return interior_edges(coded, self.grouping.groups[column], special, rule)
+        return self.grouping.edges_of(self._ungrouped(column))
+
+    def _ungrouped(self, column: Any) -> CodedColumn:
+        return code_column(column, [frame[column] for frame in self.frames], self.names)
 
 
 def table_names(tables: int) -> tuple[str, ...]:
@@ -92,18 +101,34 @@ def check_tables(
 ) -> Tables:
     """Refuse what cannot be measured, before any work starts. InputError says what, where and what to do."""
     frames = _check_frames(ground_truth, synthetic)
-    key_names = _check_keys(keys)
-    shared = [column for column in frames[0].columns if all(column in frame.columns for frame in frames)]
-    target_names = _check_targets(targets, key_names, shared)
+    key_names, target_names = check_names([list(frame.columns) for frame in frames], keys, targets, grouping)
     for column in (*key_names, *target_names):
-        _check_present(column, frames)
-    _check_grouping(grouping, key_names, target_names, frames)
-    for column in (*key_names, *target_names):
-        kind = common_kind(column, [frame[column] for frame in frames], table_names(len(frames)))
-        if grouping.grouped(column) and kind not in {Kind.NUMBER, Kind.EMPTY}:
-            raise InputError(f"Column {column!r} holds {kind.value}: only numbers can be grouped.")
-        _check_finite(column, grouping, frames)
+        check_values(column, [frame[column] for frame in frames], grouping)
     return Tables(frames, key_names, target_names, grouping)
+
+
+def check_names(
+    columns: Sequence[Sequence[Any]], keys: Sequence[Any], targets: Any, grouping: Grouping
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The keys and targets of tables (GT first) with these columns. InputError as `check_tables`."""
+    key_names = _check_keys(keys)
+    shared = [name for name in columns[0] if all(name in of_table for of_table in columns)]
+    target_names = _check_targets(targets, key_names, shared)
+    for name in (*key_names, *target_names):
+        _check_present(name, columns)
+    _check_grouping(grouping, key_names, target_names, columns)
+    return key_names, target_names
+
+
+def check_values(column: Any, series: Sequence[pd.Series[Any]], grouping: Grouping) -> None:
+    """That a column is of one kind in all tables, and can be grouped if that is asked. InputError if not.
+
+    Each series holds the records of a table, or each of their values.
+    """
+    kind = common_kind(column, series, table_names(len(series)))
+    if grouping.grouped(column) and kind not in {Kind.NUMBER, Kind.EMPTY}:
+        raise InputError(f"Column {column!r} holds {kind.value}: only numbers can be grouped.")
+    _check_finite(column, grouping, series)
 
 
 def _check_frames(
@@ -120,8 +145,6 @@ def _check_frames(
     for frame, name in zip(frames, table_names(len(frames)), strict=True):
         if not isinstance(frame, pd.DataFrame):
             raise InputError(f"{_capital(name)} must be a pandas DataFrame, not {type(frame).__name__}.")
-        if not len(frame):
-            raise InputError(f"{_capital(name)} has no records: there is nothing to measure.")
         if frame.columns.nlevels > 1:
             raise InputError(f"{_capital(name)} has column names of several levels: give it plain ones.")
         twice = frame.columns[frame.columns.duplicated()].unique().tolist()
@@ -129,7 +152,15 @@ def _check_frames(
             raise InputError(
                 f"{_capital(name)} has several columns named {_listed(twice)}: every name must be unique."
             )
+    check_not_empty([len(frame) for frame in frames])
     return frames
+
+
+def check_not_empty(records: Sequence[int]) -> None:
+    """InputError where a table has no records."""
+    for number, name in zip(records, table_names(len(records)), strict=True):
+        if not number:
+            raise InputError(f"{_capital(name)} has no records: there is nothing to measure.")
 
 
 def _check_keys(keys: Sequence[Any]) -> tuple[Any, ...]:
@@ -166,14 +197,14 @@ def _check_targets(targets: Any, keys: tuple[Any, ...], shared: list[Any]) -> tu
     return names
 
 
-def _check_present(column: Any, frames: tuple[pd.DataFrame, ...]) -> None:
-    for frame, name in zip(frames, table_names(len(frames)), strict=True):
-        if not isinstance(column, Hashable) or column not in frame.columns:
-            raise InputError(f"Column {column!r} is not in {name}. {_did_you_mean(column, frame.columns)}")
+def _check_present(column: Any, columns: Sequence[Sequence[Any]]) -> None:
+    for of_table, name in zip(columns, table_names(len(columns)), strict=True):
+        if not isinstance(column, Hashable) or column not in of_table:
+            raise InputError(f"Column {column!r} is not in {name}. {_did_you_mean(column, of_table)}")
 
 
 def _check_grouping(
-    grouping: Grouping, keys: tuple[Any, ...], targets: tuple[Any, ...], frames: tuple[pd.DataFrame, ...]
+    grouping: Grouping, keys: tuple[Any, ...], targets: tuple[Any, ...], known: Sequence[Sequence[Any]]
 ) -> None:
     edges = grouping.edges
     if not isinstance(edges, Mapping) and not (isinstance(edges, str) and edges in _EDGE_RULES):
@@ -184,11 +215,11 @@ def _check_grouping(
     explicit = edges if isinstance(edges, Mapping) else {}
     for what, columns in (("groups", grouping.groups), ("edges", explicit)):
         for column in columns:
-            _check_present(column, frames)
+            _check_present(column, known)
             if column not in keys and column not in targets:
                 raise InputError(f"{what} names column {column!r}, which is neither a key nor a target.")
     for column in grouping.special_values:
-        _check_present(column, frames)
+        _check_present(column, known)
     for column, groups in grouping.groups.items():
         whole = isinstance(groups, Integral) and not isinstance(groups, bool)
         if not whole or groups < _FEWEST_GROUPS:
@@ -203,14 +234,13 @@ def _check_grouping(
         explicit_edges(column, explicit[column])
 
 
-def _check_finite(column: Any, grouping: Grouping, frames: Sequence[pd.DataFrame]) -> None:
+def _check_finite(column: Any, grouping: Grouping, tables: Sequence[pd.Series[Any]]) -> None:
     """Infinite values have no quantile and no width; as special values they are levels of their own."""
     if column not in grouping.groups:
         return
     special = {float(value) for value in grouping.special_values.get(column, ())}
     allowed = special & {math.inf, -math.inf}
-    for frame, name in zip(frames, table_names(len(frames)), strict=True):
-        series = frame[column]
+    for series, name in zip(tables, table_names(len(tables)), strict=True):
         levels = series.cat.categories if isinstance(series.dtype, pd.CategoricalDtype) else series
         numbers = pd.to_numeric(pd.Series(levels).dropna(), errors="coerce").to_numpy(np.float64, na_value=0)
         infinite = numbers[np.isinf(numbers)]

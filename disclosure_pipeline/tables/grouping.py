@@ -33,11 +33,8 @@ def interior_edges(
     """
     _require_numbers(column)
     ordinary = ~_is_special(column, special)
-    tables = column.codes[:1] if edges == "ground_truth" else column.codes
-    counts = np.zeros(column.size, dtype=np.int64)
-    for codes in tables:
-        counts += np.bincount(codes, minlength=column.size)
-    counts = counts[:-1][ordinary]
+    tables = column.counts[:1] if edges == "ground_truth" else column.counts
+    counts = np.sum(tables, axis=0)[:-1][ordinary]
     values = column.levels[ordinary].astype(np.float64)[counts > 0]
     counts = counts[counts > 0]
     if not len(values):

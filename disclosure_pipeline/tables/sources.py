@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -36,6 +36,8 @@ __all__ = [
     "Location",
     "Source",
     "SqlSource",
+    "columns_of",
+    "read_batches",
     "read_raw",
     "source_of",
 ]
@@ -201,14 +203,46 @@ def read_raw(
             _check_names(opened.names, columns, table)
             names = wanted(opened.names, columns)
             return collect(names, opened.batches(names), table)
-    except InputError as error:
-        told = str(error)
-    except ModuleNotFoundError as error:
-        told = f"{table}: to read it, the package {error.name} is needed: {_EXTRA}."
     except Exception as error:  # of whatever reader, driver or file system
-        told = _cannot_read(location, table, type(error).__name__)
+        told = _told(error, location, table)
     # Outside the except block: the reader's own error, which may quote a record, is not carried along.
     raise InputError(told)
+
+
+def columns_of(location: Location | Any, table: str) -> tuple[str, ...]:
+    """The names of a table's columns. InputError as `read_raw`."""
+    try:
+        with ExitStack() as stack:
+            opened = _open(location, table, stack)
+            _check_names(opened.names, None, table)
+            return opened.names
+    except Exception as error:  # of whatever reader, driver or file system
+        told = _told(error, location, table)
+    raise InputError(told)
+
+
+def read_batches(location: Location | Any, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """A table's batches one after the other, as Arrow arrays by column; `columns` are those it has.
+
+    InputError as `read_raw`.
+    """
+    try:
+        with ExitStack() as stack:
+            for batch in _open(location, table, stack).batches(list(columns)):
+                yield {name: batch.column(name) for name in columns}
+            return
+    except Exception as error:  # of whatever reader, driver or file system
+        told = _told(error, location, table)
+    raise InputError(told)
+
+
+def _told(error: Exception, location: Any, table: str) -> str:
+    """What may be told of an error that a table met."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, ModuleNotFoundError):
+        return f"{table}: to read it, the package {error.name} is needed: {_EXTRA}."
+    return _cannot_read(location, table, type(error).__name__)
 
 
 _EXTRA = "install disclosure-pipeline[sql], [duckdb], [s3], [gs] or [az]"
