@@ -83,12 +83,17 @@ def exact_copies(
     tables = check_tables(ground_truth, syntheses, common, (), Grouping({}, {}, "pooled"))
     columns = [tables.coded(name) for name in common]
     rows = combine_keys([column.codes for column in columns], [column.size for column in columns])
+    return copies_frame(len(common), copies(rows), [len(frame) for frame in syntheses])
+
+
+def copies_frame(columns: int, found: Sequence[int], records: Sequence[int]) -> pd.DataFrame:
+    """The frame of `exact_copies`, from the copies `found` in each synthesis of so many `records`."""
     return pd.DataFrame(
         [
-            {"columns": len(common), "copies": found, "percent": percent(found, len(frame))}
-            for found, frame in zip(copies(rows), syntheses, strict=True)
+            {"columns": columns, "copies": number, "percent": percent(number, of)}
+            for number, of in zip(found, records, strict=True)
         ],
-        index=pd.RangeIndex(1, len(syntheses) + 1, name="synthesis"),
+        index=pd.RangeIndex(1, len(found) + 1, name="synthesis"),
     )
 
 
@@ -198,7 +203,9 @@ def _numbers_records(column: CodedColumn, synthesis: int) -> bool:
 
 def _identifies(ground_truth: pd.Series[Any], synthetic: pd.Series[Any]) -> bool:
     """Whether values are all different in GT, are no measurements, and mostly come back in SD."""
-    whole = pd.api.types.is_integer_dtype(ground_truth) or not pd.api.types.is_numeric_dtype(ground_truth)
+    dtype = ground_truth.dtype
+    values: Any = dtype.categories if isinstance(dtype, pd.CategoricalDtype) else ground_truth
+    whole = pd.api.types.is_integer_dtype(values) or not pd.api.types.is_numeric_dtype(values)
     if len(ground_truth) < _FEWEST_IDENTIFIED or not whole:
         return False
     try:

@@ -14,20 +14,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.evaluation import Counts, count, evaluate, figures
+from disclosure_pipeline.elsewhere import Here
+from disclosure_pipeline.evaluation import Counts, count, figures
 from disclosure_pipeline.exclusions import Exclusions
 from disclosure_pipeline.measures.chance import disclosed_by_chance
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.tables.alignment import Tables
 
-# Of a larger GT a sample is enough to see whether the engine works. SD is never sampled.
+# Of larger tables samples are enough to see whether the engine works.
 LARGEST_GROUND_TRUTH = 100_000
+LARGEST_SYNTHESIS = 1_000_000
 
 # Thresholds of the checks, which the controls do not look at.
 _ANY = (0.0, 0.0)
 
 
-def controls(tables: Tables, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The controls of a gate's run, on GT or on a seeded sample of 100,000 of its records.
+def controls(tables: Tables, engine: Here = "memory", seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The controls of a gate's run: of tables, or of their records that `sample` names.
 
     Returns:
         A frame with index synthesis: copy_UiO, copy_repU (percent of the GT records), of an exact copy of
@@ -39,25 +42,29 @@ def controls(tables: Tables, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]
     C(N_s, s_q), as if key combinations were permuted independently. Where DiSCO is rare its distribution
     is far from normal: a difference of up to three times the largest d is no deviation.
     """
-    rng = np.random.default_rng(seed)
-    ground_truth = _sample(tables.frames[0], rng)
+    ground_truth, *syntheses = (
+        frame if records is None else frame.iloc[records]
+        for frame, records in zip(tables.frames, sample([len(f) for f in tables.frames], seed), strict=True)
+    )
     copies = replace(tables, frames=(ground_truth, ground_truth.copy()))
-    permuted = replace(tables, frames=(ground_truth, *_permuted(tables.frames[1:], tables.targets, rng)))
-    copy = evaluate(copies, Exclusions(), _ANY, _ANY, with_attribution=False, with_chance=False)
-    counts = count(permuted, Exclusions())
+    rng = np.random.default_rng(seed)
+    permuted = replace(tables, frames=(ground_truth, *_permuted(syntheses, tables.targets, rng)))
+    of_copy = count(copies, Exclusions(), engine=engine)
+    copy = figures(of_copy, _ANY, _ANY, with_attribution=False, with_chance=False)
+    counts = count(permuted, Exclusions(), engine=engine)
     shuffled = figures(counts, _ANY, _ANY, with_attribution=False)
 
-    syntheses = shuffled.identity.index
+    index = shuffled.identity.index
     identity = pd.DataFrame(
         {"copy_UiO": copy.identity["UiO"].iloc[0], "copy_repU": copy.identity["repU"].iloc[0]},
-        index=syntheses,
+        index=index,
     )
     found = shuffled.attribute
-    of_copy = copy.attribute.loc[found.index.get_level_values("target")]
+    same = copy.attribute.loc[found.index.get_level_values("target")]
     attribute = pd.DataFrame(
         {
-            "copy_Dorig": of_copy["Dorig"].to_numpy(),
-            "copy_DiSCO": of_copy["DiSCO"].to_numpy(),
+            "copy_Dorig": same["Dorig"].to_numpy(),
+            "copy_DiSCO": same["DiSCO"].to_numpy(),
             "permuted_DiSCO": found["DiSCO"],
             "permuted_chance": found["DiSCO_chance"],
             "permuted_deviation": _deviations(counts, found["DiSCO_excess"]),
@@ -67,11 +74,14 @@ def controls(tables: Tables, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]
     return identity, attribute
 
 
-def _sample(ground_truth: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    if len(ground_truth) <= LARGEST_GROUND_TRUTH:
-        return ground_truth
-    records = rng.choice(len(ground_truth), LARGEST_GROUND_TRUTH, replace=False)
-    return ground_truth.iloc[np.sort(records)]
+def sample(records: Sequence[int], seed: int = 0) -> list[IntArray | None]:
+    """The records of each table (GT first) that are looked at, seeded and in their order; None for all."""
+    found: list[IntArray | None] = []
+    for table, number in enumerate(records):
+        most = LARGEST_SYNTHESIS if table else LARGEST_GROUND_TRUTH
+        rng = np.random.default_rng([seed, table])
+        found.append(None if number <= most else np.sort(rng.choice(number, most, replace=False)))
+    return found
 
 
 def _permuted(

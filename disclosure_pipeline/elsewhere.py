@@ -72,7 +72,7 @@ def tables_given(ground_truth: Any, synthetic: Any, engine: str) -> Elsewhere | 
     of_ibis = [table for table in tables if _is_ibis(table)]
     if of_ibis or "://" in engine:
         return relational_tables(tables, engine)
-    name, why = _chosen(engine, tables)
+    name, why = chosen(engine, tables)
     if not any(map(_is_location, tables)):
         return Frames(why, (ground_truth, synthetic), name)
     if name == "partitioned":
@@ -98,19 +98,23 @@ def streamed(locations: Sequence[Location], why: str) -> Elsewhere:
         streams[:] = [stream(at, name, columns, progress) for at, name in zip(locations, names, strict=True)]
         return {column: [table.distinct(column) for table in streams] for column in columns}
 
-    def count(keys: Sequence[CodedColumn], targets: Sequence[Target], progress: Progress) -> Counted:
-        columns = [*keys, *(target.column for target in targets)]
-        batches = partitioned.Batches(
-            tuple(table.records for table in streams),
-            lambda table: streams[table].batches(),
-            lambda table, batch: [
-                streams[table].codes(column.name, batch, column.codes[table]) for column in columns
-            ],
-        )
-        return partitioned.count(keys, targets, batches, progress)
-
     known = tuple(columns_of(at, name) for at, name in zip(locations, names, strict=True))
-    return Elsewhere(why, known, distinct, count, lambda exclusions: None)
+    return Elsewhere(why, known, distinct, lambda *asked: count_streams(streams, *asked), lambda _: None)
+
+
+def count_streams(
+    streams: Sequence[Stream], keys: Sequence[CodedColumn], targets: Sequence[Target], progress: Progress
+) -> Counted:
+    """Count tables (GT first) that are read in batches: see `Elsewhere.count`."""
+    columns = [*keys, *(target.column for target in targets)]
+    batches = partitioned.Batches(
+        tuple(table.records for table in streams),
+        lambda table: streams[table].batches([column.name for column in columns]),
+        lambda table, batch: [
+            streams[table].codes(column.name, batch, column.codes[table]) for column in columns
+        ],
+    )
+    return partitioned.count(keys, targets, batches, progress)
 
 
 def relational_tables(tables: Sequence[Any], engine: str) -> Elsewhere:
@@ -146,8 +150,8 @@ def _check_engine(engine: str) -> None:
         )
 
 
-def _chosen(engine: str, tables: Sequence[Any]) -> tuple[Here, str]:
-    """The engine, and how it is told: what was asked for, or what was chosen and why."""
+def chosen(engine: str, tables: Sequence[Any]) -> tuple[Here, str]:
+    """The engine for frames and files, and how it is told: what was asked for, or what was chosen and why."""
     if engine in _HERE:
         return _HERE[engine], engine
     needed, free = sum(map(_needed, tables)), available_memory()

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline import comparison
-from disclosure_pipeline.elsewhere import Elsewhere, tables_given
+from disclosure_pipeline.elsewhere import Elsewhere, Here, tables_given
 from disclosure_pipeline.engines import memory, partitioned
 from disclosure_pipeline.engines.counted import TABLES, Counted, OfTarget
 from disclosure_pipeline.engines.job import Target
@@ -153,10 +153,14 @@ def count(
     exclusions: Exclusions,
     larger_than: float = math.inf,
     progress: Progress = silent,
-    engine: Literal["memory", "partitioned"] = "memory",
+    engine: Here = "memory",
+    keys_only: bool = False,
 ) -> Counts:
-    """Count what the measures are made of; DiSCO cells of more records than `larger_than` one by one."""
-    _check_asked(exclusions, tables.keys, tables.targets)
+    """Count what the measures are made of; DiSCO cells of more records than `larger_than` one by one.
+
+    InputError where there is no target, unless `keys_only`; and where an exclusion names nothing.
+    """
+    _check_asked(exclusions, tables.keys, tables.targets, keys_only)
     columns = tables.code((*tables.keys, *tables.targets))
     keys, asked = _asked(columns, len(tables.keys), exclusions, larger_than)
     if engine == "partitioned":
@@ -175,28 +179,37 @@ def count_elsewhere(
     exclusions: Exclusions,
     larger_than: float = math.inf,
     progress: Progress = silent,
+    keys_only: bool = False,
 ) -> Counts:
     """As `count`, of tables that are not frames; `keys` and `targets` are checked as `check_tables` does."""
     key_names, target_names = check_names(tables.columns, keys, targets, grouping)
-    _check_asked(exclusions, key_names, target_names)
+    _check_asked(exclusions, key_names, target_names, keys_only)
     tables.refuse(exclusions)
     names = (*key_names, *target_names)
-    distinct = tables.distinct(names, progress)
-    records = tuple(of_table.records for of_table in distinct[names[0]])
-    check_not_empty(records)
-    columns, ungrouped = [], []
-    for name in names:
-        check_values(name, [of_table.values for of_table in distinct[name]], grouping)
-        ungrouped.append(code_distinct(name, distinct[name], table_names(len(tables.columns))))
-        columns.append(grouping.apply(ungrouped[-1]))
+    ungrouped = code_elsewhere(tables, names, grouping, progress)
+    columns = [grouping.apply(column) for column in ungrouped]
     asked_keys, asked = _asked(columns, len(key_names), exclusions, larger_than)
     found = tables.count(asked_keys, asked, progress)
     strange = comparison.strange_coded(tables.columns, ungrouped)
+    records = tuple(int(counts.sum()) for counts in columns[0].counts)
     return Counts(asked_keys, columns[len(key_names) :], found, records, strange)
 
 
-def _check_asked(exclusions: Exclusions, keys: Sequence[Any], targets: Sequence[Any]) -> None:
-    if not targets:
+def code_elsewhere(
+    tables: Elsewhere, names: Sequence[Any], grouping: Grouping, progress: Progress = silent
+) -> list[CodedColumn]:
+    """Columns coded over their values, not grouped yet. InputError as `check_tables`."""
+    distinct = tables.distinct(names, progress)
+    check_not_empty([of_table.records for of_table in distinct[names[0]]])
+    for name in names:
+        check_values(name, [of_table.values for of_table in distinct[name]], grouping)
+    return [code_distinct(name, distinct[name], table_names(len(tables.columns))) for name in names]
+
+
+def _check_asked(
+    exclusions: Exclusions, keys: Sequence[Any], targets: Sequence[Any], keys_only: bool
+) -> None:
+    if not targets and not keys_only:
         raise InputError("targets is empty: name at least one column, or pass None for all that are no keys.")
     check_exclusions(exclusions, keys, targets)
 
@@ -285,12 +298,15 @@ def key_overlap(
     tables = check_tables(
         ground_truth, synthetic, keys, (), Grouping(groups or {}, special_values or {}, edges)
     )
-    columns = tables.code(tables.keys)
-    shared = [of_keys.shared for of_keys in memory.count(columns, []).keys]
-    N_d, *N_s = (len(frame) for frame in tables.frames)
-    rows = comparison.whole_key_overlap(shared, N_d, N_s)
-    for column in columns:
-        rows |= comparison.compare(column, tables.names)[0]
+    return overlap_of(count(tables, Exclusions(), keys_only=True))
+
+
+def overlap_of(counts: Counts) -> pd.DataFrame:
+    """The frame `key_overlap` of what was counted."""
+    N_d, *N_s = counts.records
+    rows = comparison.whole_key_overlap([of_keys.shared for of_keys in counts.found.keys], N_d, N_s)
+    for column in counts.keys:
+        rows |= comparison.compare(column, counts.names)[0]
     return _frame(rows, ["key", "synthesis"], _names(Overlap))
 
 
@@ -310,15 +326,24 @@ def bins(
     """
     grouping = Grouping(groups or {}, special_values or {}, edges)
     tables = check_tables(ground_truth, synthetic, keys, targets, grouping)
+    grouped = [name for name in (*tables.keys, *tables.targets) if grouping.grouped(name)]
+    return bins_of([tables.coded(name) for name in grouped])
+
+
+def bins_of(columns: Sequence[CodedColumn]) -> pd.DataFrame:
+    """The frame of `bins` from the columns that are grouped."""
     rows = []
-    for name in (*tables.keys, *tables.targets):
-        if grouping.grouped(name):
-            column = tables.coded(name)
-            counts = column.counts
-            rows += [
-                {"column": name, "level": column.label(code), "GT": int(counts[0][code]), "SD": int(of_code)}
-                for code, of_code in enumerate(np.sum(counts[1:], axis=0))
-            ]
+    for column in columns:
+        counts = column.counts
+        rows += [
+            {
+                "column": column.name,
+                "level": column.label(code),
+                "GT": int(counts[0][code]),
+                "SD": int(of_code),
+            }
+            for code, of_code in enumerate(np.sum(counts[1:], axis=0))
+        ]
     return pd.DataFrame(rows, columns=["column", "level", "GT", "SD"])
 
 

@@ -393,11 +393,12 @@ def library_exclusions(exclusions: Exclusions) -> dp.Exclusions:
     )
 
 
-def measured(case: Case) -> dp.Disclosure:
-    """All figures of a case, from its frames."""
+def measured(case: Case, tables: Sequence[Any] = (), engine: str = "memory") -> dp.Disclosure:
+    """All figures of a case, from its frames unless other tables are given that hold the same."""
+    ground_truth, *syntheses = tables or (case.ground_truth_frame, *case.synthetic_frames)
     return dp.disclosure(
-        case.ground_truth_frame,
-        case.synthetic_frames,
+        ground_truth,
+        syntheses,
         keys=case.keys,
         targets=case.targets,
         groups=case.groups,
@@ -406,4 +407,5 @@ def measured(case: Case) -> dp.Disclosure:
         exclude=library_exclusions(case.exclusions),
         one_way=case.one_way,
         two_way=case.two_way,
+        engine=engine,
     )

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import disclosure_pipeline as dp
 from disclosure_pipeline import controls as controls_module
-from disclosure_pipeline.controls import controls
+from disclosure_pipeline.controls import controls, sample
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.measures.identity import Identity, Uniques, identity
@@ -93,14 +93,20 @@ def test_the_copy_shows_the_figures_of_gt_itself(
     assert health["permuted_chance"] == chance.iloc[1]
 
 
-def test_a_large_ground_truth_is_sampled_with_a_seed_and_the_synthesis_never(
+def test_large_tables_are_sampled_with_a_seed(
     tables: tuple[pd.DataFrame, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(controls_module, "LARGEST_GROUND_TRUTH", 300)
+    monkeypatch.setattr(controls_module, "LARGEST_SYNTHESIS", 900)
     both = check_tables(*tables, ["sex", "age"], ["health"], Grouping({}, {}, "pooled"))
-    first, again, other = (controls(both, seed)[1] for seed in (1, 1, 2))
+    first, again, other = (controls(both, seed=seed)[1] for seed in (1, 1, 2))
     pd.testing.assert_frame_equal(first, again)
     assert first["copy_Dorig"].iloc[0] != other["copy_Dorig"].iloc[0]
+    of_GT, of_SD = sample([2000, 2000])
+    assert of_GT is not None and len(np.unique(of_GT)) == 300 and (np.diff(of_GT) > 0).all()
+    assert of_SD is not None and len(np.unique(of_SD)) == 900
+    assert sample([300, 900]) == [None, None]
+    pd.testing.assert_frame_equal(first, controls(both, "partitioned", seed=1)[1])
 
 
 def blind_to_uniques(counts: Uniques, N_d: int, N_s: int) -> Identity:

@@ -28,7 +28,7 @@ from receivers import Posted
 from disclosure_pipeline.controls import controls
 from disclosure_pipeline.orchestration import notices
 from disclosure_pipeline.orchestration.failures import ending
-from disclosure_pipeline.release import approval
+from disclosure_pipeline.release import approval, tables
 
 SECRET = "not-to-be-shown-4711"
 NOTIFY = {"webhook": "${HOOK}", "web_server": "https://dagster.example.org/"}
@@ -111,8 +111,8 @@ def tables_that_share_no_key(home: Home, _: pytest.MonkeyPatch) -> None:
 
 
 def a_control_that_fails(home: Home, patch: pytest.MonkeyPatch) -> None:
-    def blind(tables: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
-        of_identity, of_attribute = controls(tables)
+    def blind(tables: Any, engine: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+        of_identity, of_attribute = controls(tables, engine)
         return of_identity * math.nan, of_attribute
 
     patch.setattr("disclosure_pipeline.policy.gate.controls", blind)
@@ -137,7 +137,7 @@ def a_ground_truth_that_breaks_its_contract(home: Home, _: pytest.MonkeyPatch) -
 
 
 def a_crash(home: Home, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(approval, "bins", raises)
+    patch.setattr(tables, "bins", raises)
     home.run_gate(HONEST)
 
 
@@ -148,7 +148,7 @@ def a_crash_after_the_verdict(home: Home, patch: pytest.MonkeyPatch) -> None:
 
 
 def a_crash_of_the_ground_truth(home: Home, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(approval, "read_canonical", raises)
+    patch.setattr(tables, "read_canonical", raises)
     home.run_ground_truth()
 
 
@@ -158,7 +158,7 @@ def an_error_that_nobody_catches(home: Home, patch: pytest.MonkeyPatch) -> None:
     def ends(*_: Any, **__: Any) -> NoReturn:
         raise SystemExit(CANARIES[0])
 
-    patch.setattr(approval, "bins", ends)
+    patch.setattr(tables, "bins", ends)
     home.run_gate(HONEST)
     assert CANARIES[0] in gates.everything_logged(home.instance)
 

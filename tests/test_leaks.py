@@ -292,7 +292,7 @@ def test_the_search_finds_a_leak_when_the_redaction_is_off(
     monkeypatch.undo()
     assert guard.guarded is not None
     with disk(unguarded, monkeypatch) as home:
-        monkeypatch.setattr("disclosure_pipeline.release.approval.read_canonical", broken)
+        monkeypatch.setattr("disclosure_pipeline.release.tables.read_canonical", broken)
         assert not home.run_ground_truth().success
         found = leaks(home, printed(capfd))
     assert set(found["(events)"]) == {CANARIES[0], CANARIES[2], CANARIES[3]}

@@ -20,7 +20,7 @@ class Limits:
 
     block: records that are coded and sorted at a time. part: records of a part, about. table: most cells
     that are counted instead of sorted. bits: most binary digits of a number that stands for a record.
-    threads: None for as many as the tables are worth.
+    threads: None for as many as the tables are worth. aside: records of a part that is put aside, about.
     """
 
     block: int = 1 << 20
@@ -28,6 +28,7 @@ class Limits:
     table: int = 1 << 22
     bits: int = 64
     threads: int | None = None
+    aside: int = 1 << 21
 
 
 @dataclass(frozen=True)

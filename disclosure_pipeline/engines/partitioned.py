@@ -27,7 +27,6 @@ from disclosure_pipeline.tables.levels import CodedColumn, Stored
 
 Codes = npt.NDArray[Any]
 
-PART = 1 << 21  # records of a part, about
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring codes over all parts
 _HALF = np.uint64(32)
 
@@ -69,7 +68,6 @@ def count(
     batches: Batches,
     done: Callable[[str, int, int], None] = lambda what, done, of: None,
     limits: Limits | None = None,
-    part: int = PART,
 ) -> Counted:
     """Count GT and all syntheses: what `memory.count` finds of the same columns.
 
@@ -83,7 +81,7 @@ def count(
         return _counted(of_keys, targets, batches, done, limits)
     columns = [*keys, *(target.column for target in targets)]
     dtype = np.dtype([(f"{i}", np.min_scalar_type(column.size - 1)) for i, column in enumerate(columns)])
-    parts = max(1, -(-sum(batches.records) // part))
+    parts = max(1, -(-sum(batches.records) // limits.aside))
     with spill(dtype, sum(batches.records)) as aside:
         _put_aside(keys, batches, aside, parts, done, limits)
         return _measured(keys, targets, batches, aside, parts, done, limits)

@@ -106,7 +106,7 @@ def pack(job: Job, targets: Sequence[Target]) -> Packed:
 
 def measure(job: Job, packed: Packed) -> tuple[tuple[OfKeys, ...], list[tuple[OfTarget, ...]]]:
     """What the keys and each target tell, of each synthesis."""
-    bounds = _bounds(job, packed)
+    parts, bounds = _bounds(job, packed)
     tasks = [
         partial(
             _measure,
@@ -120,10 +120,9 @@ def measure(job: Job, packed: Packed) -> tuple[tuple[OfKeys, ...], list[tuple[Of
             ],
         )
         for synthesis in job.syntheses
-        for part in range(len(bounds[0][0]) - 1)
+        for part in range(parts)
     ]
     found = job.run("Measuring", tasks)
-    parts = len(tasks) // len(job.syntheses)
     of_synthesis = [
         [part for part in found[i * parts : (i + 1) * parts] if part] for i in range(len(job.syntheses))
     ]
@@ -135,13 +134,16 @@ def measure(job: Job, packed: Packed) -> tuple[tuple[OfKeys, ...], list[tuple[Of
     return of_all_keys, of_all_targets
 
 
-def _bounds(job: Job, packed: Packed) -> list[list[IntArray]]:
-    """Where the parts begin and end in each block of each table: all records of a q are in one part."""
+def _bounds(job: Job, packed: Packed) -> tuple[int, list[list[IntArray]]]:
+    """The number of parts, and where they begin and end in each block of each table.
+
+    All records of a q are in one part.
+    """
     step = max(1, job.limits.part // _SAMPLES)
     every = job.limits.part // step
     sample = packed.q(np.sort(np.concatenate([block[::step] for of in packed.blocks for block in of])))
     ends = np.unique(sample[every::every]) << (packed.table + 1)
-    return [
+    return len(ends) + 1, [
         [np.concatenate(([0], np.searchsorted(block, ends), [len(block)])) for block in of_table]
         for of_table in packed.blocks
     ]

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from disclosure_pipeline.controls import controls
-from disclosure_pipeline.evaluation import evaluate
+from disclosure_pipeline.elsewhere import Elsewhere, Here
+from disclosure_pipeline.evaluation import Counts, count, count_elsewhere, figures
 from disclosure_pipeline.exclusions import Exclusions, Pair, check_exclusions
 from disclosure_pipeline.policy.families import Measures, further_frames
 from disclosure_pipeline.policy.notify import Notify
 from disclosure_pipeline.policy.policy import Clause, Finite, Policy, clauses
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.result import Disclosure
-from disclosure_pipeline.tables.alignment import Grouping, check_tables
+from disclosure_pipeline.tables.alignment import Grouping, Tables, check_tables
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column
 from disclosure_pipeline.tables.grouping import explicit_edges
-from disclosure_pipeline.tables.sources import Source
+from disclosure_pipeline.tables.sources import FileSource, Source
 
 # Two numbers; not tuple[float, float], whose JSON schema Dagster cannot show.
 Thresholds = Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2)]
+
+Engine = Literal["auto", "memory", "partitioned"]
 
 # What decides nothing: where files lie, and what people are told.
 _NOT_DECIDING: dict[str, Any] = {
@@ -40,6 +44,7 @@ _NOT_DECIDING: dict[str, Any] = {
             "store",
             "releases",
             "trusted_keys",
+            "engine",
         ),
         True,
     ),
@@ -142,6 +147,13 @@ class Gate(BaseModel):
     one_way: Thresholds = (50, 90)
     two_way: Thresholds = (4, 80)
     measures: Measures = Measures()
+    engine: Annotated[
+        Engine,
+        Field(
+            description="Who counts; no figure depends on it. memory; partitioned, for tables that do not "
+            "fit into memory; or auto, which chooses by their size and the memory that is free"
+        ),
+    ] = "auto"
     policy: Policy
 
     @model_validator(mode="after")
@@ -170,8 +182,24 @@ class Gate(BaseModel):
                     raise ValueError(f"edges are for numbers: {name} is of type {self.columns[name].type}")
                 explicit_edges(name, edges)
         check_exclusions(self.exclusions.as_exclusions(), self.keys, self.targets)
+        if self.engine == "partitioned" and self.only_in_memory:
+            raise ValueError(f"engine partitioned cannot do {self.only_in_memory}: use memory or auto")
         self.clauses()
         return self
+
+    @property
+    def only_in_memory(self) -> str:
+        """What of this gate only tables in memory allow; empty where there is nothing."""
+        families = [name for name in ("protection", "prediction") if getattr(self.measures, name)]
+        identifiers = [name for name, column in self.columns.items() if column.type == "text identifier"]
+        database = not isinstance(self.ground_truth, (str, FileSource))
+        return "; ".join(
+            [
+                *(f"measures.{name}" for name in families),
+                *(f"column {name!r}, a text identifier" for name in identifiers),
+                *(["a ground truth in a database"] if database else []),
+            ]
+        )
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -201,24 +229,45 @@ class Gate(BaseModel):
         """Every clause of the policy for the keys and targets of this gate."""
         return clauses(self.policy, self.keys, self.targets, self.measures, self.tasks)
 
-    def measure(self, ground_truth: Any, syntheses: Any) -> Disclosure:
-        """All measures of the tables (in canonical form) as this gate defines them."""
-        tables = check_tables(
+    def measure(self, ground_truth: Any, syntheses: Any, engine: str = "memory") -> Disclosure:
+        """All measures of tables in canonical form as this gate defines them. `engine`: as it is told."""
+        tables = self._checked(ground_truth, syntheses)
+        counts = count(tables, self.exclusions.as_exclusions(), self.two_way[0])
+        return self._result(counts, tables, further_frames(self.measures, tables, self.tasks), engine)
+
+    def measure_elsewhere(self, tables: Elsewhere, samples: Sequence[pd.DataFrame]) -> Disclosure:
+        """As `measure`, of tables that are counted where they are.
+
+        `samples` are the records of each that `controls.sample` names, in canonical form.
+        """
+        grouping, exclusions = Grouping(**self.grouping), self.exclusions.as_exclusions()
+        counts = count_elsewhere(tables, self.keys, self.targets, grouping, exclusions, self.two_way[0])
+        return self._result(counts, self._checked(samples[0], samples[1:]), {}, tables.told, "partitioned")
+
+    def _checked(self, ground_truth: Any, syntheses: Any) -> Tables:
+        return check_tables(
             ground_truth, syntheses, list(self.keys), list(self.targets), Grouping(**self.grouping)
         )
-        result = evaluate(
-            tables,
-            self.exclusions.as_exclusions(),
+
+    def _result(
+        self,
+        counts: Counts,
+        of_controls: Tables,
+        further: Mapping[str, pd.DataFrame],
+        told: str,
+        engine: Here = "memory",
+    ) -> Disclosure:
+        """The measures, with those of the controls."""
+        result = figures(
+            counts,
             (self.one_way[0], self.one_way[1]),
             (self.two_way[0], self.two_way[1]),
             with_attribution=self.measures.attribution,
             with_chance=self.measures.chance,
         )
-        of_identity, of_attribute = controls(tables)
-        further = further_frames(self.measures, tables, self.tasks)
-        return replace(
-            result, further=further | {"control_identity": of_identity, "control_attribute": of_attribute}
-        )
+        of_identity, of_attribute = controls(of_controls, engine)
+        frames = {**further, "control_identity": of_identity, "control_attribute": of_attribute}
+        return replace(result, further=frames, engine=told)
 
     def policy_digest(self) -> str:
         """sha256 of everything in the definition that decides: dictionary, keys, targets, policy."""

@@ -11,9 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.comparison import exact_copies
+from disclosure_pipeline.elsewhere import Here
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.evaluation import bins, key_overlap
 from disclosure_pipeline.evidence.dossier import dossier, to_markdown
 from disclosure_pipeline.evidence.site import INDEX, pages
 from disclosure_pipeline.evidence.validation import disagreements, validate
@@ -22,6 +21,7 @@ from disclosure_pipeline.policy.measured import smallest_overlap
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, RefusedWaiver, can_be_waived, hold, judge, waive
 from disclosure_pipeline.policy.waivers import Waiver
+from disclosure_pipeline.release import tables
 from disclosure_pipeline.release.files import StoreError, read_json, write_json, write_whole
 from disclosure_pipeline.release.store import (
     MARKER,
@@ -32,12 +32,12 @@ from disclosure_pipeline.release.store import (
     load_snapshot,
     take_snapshot,
 )
+from disclosure_pipeline.release.tables import Table, engine_for
 from disclosure_pipeline.result import Disclosure
 from disclosure_pipeline.tables.contract import (
     CanonicalTable,
     ContractError,
     Violation,
-    read_canonical,
     shared_identifiers,
 )
 from disclosure_pipeline.tables.fingerprint import content_sha256
@@ -101,20 +101,21 @@ class Evaluation:
 
 def record_ground_truth(folders: GateFolders) -> GroundTruth:
     """Check GT and record its hash, if it keeps its contract. StoreError where it is not there."""
+    engine, _ = engine_for(folders.gate, [folders.ground_truth])
     try:
-        found, digest = _read_ground_truth(folders)
+        found, digest = _read_ground_truth(folders, engine)
     except ContractError as broken:
         return GroundTruth(folders.ground_truth.sha256() or "", 0, broken.violations)
     recorded = {
         "sha256": digest,
-        "records": len(found.frame),
+        "records": tables.records(found),
         "recorded_at": datetime.now(timezone.utc).isoformat(),
     }
     write_json(folders.store.ground_truth, recorded)
-    return GroundTruth(digest, len(found.frame), ())
+    return GroundTruth(digest, tables.records(found), ())
 
 
-def _read_ground_truth(folders: GateFolders) -> tuple[CanonicalTable, str]:
+def _read_ground_truth(folders: GateFolders, engine: Here) -> tuple[Table, str]:
     """GT in canonical form, and its sha256: of its bytes, or of what was read from a database.
 
     StoreError where it is not there, or changes while it is read.
@@ -123,26 +124,38 @@ def _read_ground_truth(folders: GateFolders) -> tuple[CanonicalTable, str]:
     if not source.exists():
         raise StoreError("The ground truth is not where the gate's definition says.")
     before = source.sha256()
-    found = read_canonical(source, gate.columns, GROUND_TRUTH, gate.measured, only_known=False)
+    found = tables.read(gate, engine, source, GROUND_TRUTH, only_known=False)
     if source.sha256() != before:
         raise StoreError("The ground truth changed while it was read: run again.")
-    return found, before or content_sha256(found.frame)
+    if before is not None:
+        return found, before
+    assert isinstance(found, CanonicalTable)  # a database is read into memory
+    return found, content_sha256(found.frame)
 
 
-def _read_recorded_ground_truth(folders: GateFolders) -> tuple[CanonicalTable, str]:
+def _read_recorded_ground_truth(folders: GateFolders, engine: Here) -> tuple[Table, str]:
     """As `_read_ground_truth`; StoreError where it is not the one that was recorded."""
     recorded = read_json(folders.store.ground_truth, "ground_truth")
-    found, digest = _read_ground_truth(folders)
+    found, digest = _read_ground_truth(folders, engine)
     if recorded.get("sha256") != digest:
         raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
     return found, digest
 
 
-def _read_synthesis(folders: GateFolders, file: StoredFile, stage: Path | None = None) -> CanonicalTable:
+def _read_synthesis(folders: GateFolders, engine: Here, file: StoredFile, stage: Path | None = None) -> Table:
     """One table of a snapshot in canonical form, read from the stored bytes or their copy in `stage`."""
-    gate = folders.gate
-    stored = folders.store.stored(file) if stage is None else stage / file.name
-    return read_canonical(stored, gate.columns, _named(file), gate.measured, only_known=True)
+    stored = _stored(folders, file, stage)
+    return tables.read(folders.gate, engine, stored, _named(file), only_known=True)
+
+
+def _stored(folders: GateFolders, file: StoredFile, stage: Path | None = None) -> Path:
+    return folders.store.stored(file) if stage is None else stage / file.name
+
+
+def _engine(folders: GateFolders, snapshot: Snapshot) -> tuple[Here, str]:
+    """The engine for GT and a candidate, and how it is told."""
+    stored = [folders.store.stored(file) for file in snapshot.files]
+    return engine_for(folders.gate, [folders.ground_truth, *stored])
 
 
 def _named(file: StoredFile) -> str:
@@ -150,13 +163,18 @@ def _named(file: StoredFile) -> str:
 
 
 def _identifiers(
-    folders: GateFolders, snapshot: Snapshot, ground_truth: pd.DataFrame, tables: Sequence[pd.DataFrame]
+    folders: GateFolders, snapshot: Snapshot, ground_truth: Table, syntheses: Sequence[Table]
 ) -> list[Violation]:
-    """Where a candidate holds identifiers of GT."""
+    """Where a candidate holds identifiers of GT. A gate with identifiers reads all tables into memory."""
+    if not isinstance(ground_truth, CanonicalTable):
+        return []
     return [
         violation
-        for file, table in zip(snapshot.files, tables, strict=True)
-        for violation in shared_identifiers(ground_truth, table, folders.gate.columns, _named(file))
+        for file, table in zip(snapshot.files, syntheses, strict=True)
+        if isinstance(table, CanonicalTable)
+        for violation in shared_identifiers(
+            ground_truth.frame, table.frame, folders.gate.columns, _named(file)
+        )
     ]
 
 
@@ -182,38 +200,29 @@ def receive(folders: GateFolders, candidate: str, folder: Path | None = None) ->
     """
     checked_name(candidate, "candidate")
     snapshot = take_snapshot(folder or folders.incoming / candidate, candidate, folders.store, FORMATS)
-    tables: list[pd.DataFrame] = []
+    engine, _ = _engine(folders, snapshot)
+    syntheses: list[Table] = []
     violations: list[Violation] = []
     for file in snapshot.files:
         try:
-            tables.append(_read_synthesis(folders, file).frame)
+            syntheses.append(_read_synthesis(folders, engine, file))
         except ContractError as broken:
             violations += broken.violations
-    records = tuple(len(table) for table in tables)
+    records = tuple(map(tables.records, syntheses))
     if violations:
         return Arrival(snapshot, records, tuple(violations), pd.DataFrame(), ())
-    ground_truth = _read_recorded_ground_truth(folders)[0].frame
-    violations += _identifiers(folders, snapshot, ground_truth, tables)
+    ground_truth = _read_recorded_ground_truth(folders, engine)[0]
+    violations += _identifiers(folders, snapshot, ground_truth, syntheses)
     if violations:
         return Arrival(snapshot, records, tuple(violations), pd.DataFrame(), ())
     gate = folders.gate
-    overlap = key_overlap(ground_truth, tables, list(gate.keys), **_of_keys(gate))
+    overlap = tables.overlap(gate, [ground_truth, *syntheses])
     overlaps = tuple(
-        hold(clause, smallest_overlap(overlap, clause.column), len(tables))
+        hold(clause, smallest_overlap(overlap, clause.column), len(syntheses))
         for clause in gate.clauses()
         if clause.measure == "key_overlap"
     )
     return Arrival(snapshot, records, (), overlap, overlaps)
-
-
-def _of_keys(gate: Gate) -> dict[str, Any]:
-    """The grouping of the keys alone."""
-    grouping = gate.grouping
-    groups = {name: groups for name, groups in grouping["groups"].items() if name in gate.keys}
-    edges = grouping["edges"]
-    if isinstance(edges, Mapping):
-        edges = {name: given for name, given in edges.items() if name in gate.keys}
-    return grouping | {"groups": groups, "edges": edges}
 
 
 def group_levels(folders: GateFolders, candidate: str) -> pd.DataFrame:
@@ -221,12 +230,12 @@ def group_levels(folders: GateFolders, candidate: str) -> pd.DataFrame:
 
     Groups of too few GT records to be told are left out.
     """
-    ground_truth = _read_recorded_ground_truth(folders)[0].frame
     snapshot = load_snapshot(candidate, folders.store)
-    gate = folders.gate
-    tables = [_read_synthesis(folders, file).frame for file in snapshot.files]
-    groups = bins(ground_truth, tables, list(gate.keys), list(gate.targets), **gate.grouping)
-    return groups[groups["GT"] >= gate.policy.smallest_count].reset_index(drop=True)
+    engine, _ = _engine(folders, snapshot)
+    ground_truth = _read_recorded_ground_truth(folders, engine)[0]
+    syntheses = [_read_synthesis(folders, engine, file) for file in snapshot.files]
+    groups = tables.groups(folders.gate, [ground_truth, *syntheses])
+    return groups[groups["GT"] >= folders.gate.policy.smallest_count].reset_index(drop=True)
 
 
 def evaluate(folders: GateFolders, candidate: str, now: datetime, stage: Path | None = None) -> Evaluation:
@@ -237,13 +246,14 @@ def evaluate(folders: GateFolders, candidate: str, now: datetime, stage: Path | 
     """
     gate = folders.gate
     snapshot = load_snapshot(candidate, folders.store)
-    ground_truth, digest = _read_recorded_ground_truth(folders)
-    tables = [_read_synthesis(folders, file, stage) for file in snapshot.files]
-    frames = [table.frame for table in tables]
-    identifiers = _identifiers(folders, snapshot, ground_truth.frame, frames)
+    engine, told = _engine(folders, snapshot)
+    ground_truth, digest = _read_recorded_ground_truth(folders, engine)
+    syntheses = [_read_synthesis(folders, engine, file, stage) for file in snapshot.files]
+    identifiers = _identifiers(folders, snapshot, ground_truth, syntheses)
     if identifiers:
         raise ContractError(identifiers)
-    result = gate.measure(ground_truth.frame, frames)
+    everything = [ground_truth, *syntheses]
+    result = tables.measure(gate, everything, told)
     judgements, refused_waivers = waive(
         judge(gate.clauses(), result),
         folders.waivers,
@@ -253,8 +263,8 @@ def evaluate(folders: GateFolders, candidate: str, now: datetime, stage: Path | 
         now=now,
     )
     measured = {"ground_truth": digest, "snapshot": snapshot.sha256}
-    ledger = [change for table in (ground_truth, *tables) for change in table.ledger]
-    copies = exact_copies(ground_truth.frame, frames)
+    ledger = [change for table in everything for change in table.ledger]
+    copies = tables.copies(everything)
     content = dossier(gate, candidate, measured, result, judgements, ledger, copies, refused_waivers)
     return Evaluation(result, judgements, refused_waivers, content)
 

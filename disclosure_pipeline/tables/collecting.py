@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -41,14 +42,20 @@ def _column(chunks: list[Any], name: str, table: str) -> Any:
     if not chunks:
         return pd.arrays.ArrowExtensionArray(pa.array([], pa.dictionary(pa.int8(), pa.string())))
     kinds = [chunk.type.value_type for chunk in chunks]
-    if any(kind != kinds[0] for kind in kinds):
+    if all(map(pa.types.is_null, kinds)):
+        chunks = [pa.nulls(sum(map(len, chunks)), pa.string()).dictionary_encode()]
+    elif any(kind != kinds[0] for kind in kinds):
         chunks = _of_one_type(chunks, kinds, name, table)
     index = pa.int32()
     encoded = encode_arrow(
         pa.chunked_array([chunk.cast(pa.dictionary(index, chunk.type.value_type)) for chunk in chunks])
     )
     chunks.clear()
-    indices = pa.array(encoded.codes, mask=encoded.codes < 0)
+    absent = encoded.codes < 0
+    if pa.types.is_floating(encoded.levels.type):  # not a number is no number
+        nan = encoded.levels.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+        absent |= np.append(nan, True)[encoded.codes]
+    indices = pa.array(encoded.codes, mask=absent)
     return pd.arrays.ArrowExtensionArray(pa.DictionaryArray.from_arrays(indices, encoded.levels))
 
 

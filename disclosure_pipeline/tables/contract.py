@@ -8,7 +8,7 @@ the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,11 @@ import pyarrow.compute as pc
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 from disclosure_pipeline.tables.canonical import Levels, Mask, mask, read_levels
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
-from disclosure_pipeline.tables.encoding import Encoded, encode, smallest
-from disclosure_pipeline.tables.sources import Location, read_raw
+from disclosure_pipeline.tables.distinct import Distinct
+from disclosure_pipeline.tables.encoding import Encoded, arrow_array, encode, smallest
+from disclosure_pipeline.tables.levels import IntArray
+from disclosure_pipeline.tables.sources import Location, columns_of, read_raw
+from disclosure_pipeline.tables.streams import Stream, stream
 
 ALL_MISSING = "holds nothing but missing values"
 NOT_THERE = "the column is not in the table"
@@ -79,11 +82,42 @@ class CanonicalTable:
 
 
 @dataclass(frozen=True)
+class CanonicalStream:
+    """A table that is read in batches: what is known of it, and the canonical form of each column's values.
+
+    `distinct` has a value for each that was met, which are those of `stream`, in their order.
+    """
+
+    stream: Stream
+    distinct: Mapping[str, Distinct]
+    ledger: tuple[Change, ...]
+
+    def records(self, positions: IntArray, dictionary: Dictionary) -> pd.DataFrame:
+        """Some records in canonical form; `positions` ascend. InputError where they cannot be read."""
+        raw = self.stream.some(positions)
+        read = _read_columns(raw, dictionary)
+        return pd.DataFrame({name: _canonical(column, dictionary[name]) for name, column in read.items()})
+
+
+@dataclass(frozen=True)
 class _Read:
-    """A column of a raw table: its codes, and its levels as the dictionary reads them."""
+    """A column of a raw table: its codes, and its levels as the dictionary reads them.
+
+    Of a table that is read in batches there is a code for each level, and `counts` are the records with
+    each; else they are counted.
+    """
 
     encoded: Encoded
     levels: Levels
+    counts: IntArray | None = None
+
+    def counted(self, codes: IntArray) -> IntArray:
+        """The records with each level and last those that are missing, from the codes as pandera has them."""
+        if self.counts is None:
+            return Encoded(codes, self.encoded.levels).counts
+        there = np.zeros(len(self.counts), dtype=bool)
+        there[codes] = True  # -1, missing, is the last
+        return np.where(there, self.counts, 0)
 
 
 def canonical_table(
@@ -94,7 +128,7 @@ def canonical_table(
     Arguments and rules as in `violations`; the frame has the columns that the dictionary describes.
     """
     read = _read_columns(raw, dictionary)
-    found = _violations(raw, read, dictionary, table, needed, only_known)
+    found = _violations(list(raw.columns), len(raw), read, dictionary, table, needed, only_known)
     if found:
         raise ContractError(found)
     return CanonicalTable(
@@ -112,7 +146,8 @@ def violations(
     levels, within its range; with `only_known`, no column is there that the dictionary does not describe.
     Checks run whatever the environment says of pandera.
     """
-    return _violations(raw, _read_columns(raw, dictionary), dictionary, table, needed, only_known)
+    read = _read_columns(raw, dictionary)
+    return _violations(list(raw.columns), len(raw), read, dictionary, table, needed, only_known)
 
 
 def read_canonical(
@@ -124,6 +159,34 @@ def read_canonical(
     """
     raw = read_raw(location, table, None if only_known else dictionary)
     return canonical_table(raw, dictionary, table, needed, only_known)
+
+
+def stream_canonical(
+    location: Location, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
+) -> CanonicalStream:
+    """As `read_canonical`, of a table that is read in batches: every rule is about values, not records."""
+    names = columns_of(location, table)
+    described = [name for name in dictionary if name in names]
+    if not described:
+        raise ContractError([Violation(table, "(all)", NO_HEADER, 0, 1.0)])
+    opened = stream(location, table, described)
+    distinct = {name: opened.distinct(name) for name in described}
+    read = {}
+    for name, raw in distinct.items():
+        levels = arrow_array(raw.values)
+        codes = np.append(np.arange(len(levels)), -1)
+        read[name] = _Read(Encoded(codes, levels), read_levels(dictionary[name], levels), raw.counts)
+    found = _violations(names, opened.records, read, dictionary, table, needed, only_known)
+    if found:
+        raise ContractError(found)
+    return CanonicalStream(
+        opened,
+        {
+            name: Distinct(pd.Series(_canonical(column, dictionary[name])[:-1]), distinct[name].counts)
+            for name, column in read.items()
+        },
+        tuple(change for name, column in read.items() for change in _changes(column, table, name)),
+    )
 
 
 def shared_identifiers(
@@ -153,28 +216,27 @@ def _read_columns(raw: pd.DataFrame, dictionary: Dictionary) -> dict[str, _Read]
 
 
 def _violations(
-    raw: pd.DataFrame,
+    columns: Sequence[str],
+    records: int,
     read: Mapping[str, _Read],
     dictionary: Dictionary,
     table: str,
     needed: Collection[str],
     only_known: bool,
 ) -> list[Violation]:
-    if not len(raw):
+    if not records:
         return [Violation(table, "(all)", "the table has no records", 0, 1.0)]
     if not read and len(dictionary):
         # What stands where names should be may be a record: it is not told.
-        return [Violation(table, "(all)", NO_HEADER, len(raw), 1.0)]
+        return [Violation(table, "(all)", NO_HEADER, records, 1.0)]
     rules = {name: _rules(dictionary[name], column.levels) for name, column in read.items()}
     failed: dict[tuple[str, str], int] = {}
     ran: set[tuple[str, str]] = set()
-    schema, positions = _schema(raw, read, dictionary, rules, needed, only_known, failed, ran)
-    found = [Violation(table, name, rule, len(raw), 1.0) for name, rule in _broken_columns(schema, positions)]
+    schema, positions = _schema(columns, records, read, dictionary, rules, needed, only_known, failed, ran)
+    found = [Violation(table, name, rule, records, 1.0) for name, rule in _broken_columns(schema, positions)]
     if ran != {(name, rule) for name, of_column in rules.items() for rule in of_column}:
         raise DisclosurePipelineError(f"{table}: not every rule of the contract was checked.")
-    return found + [
-        _violation(table, name, rule, records, len(raw)) for (name, rule), records in failed.items()
-    ]
+    return found + [_violation(table, name, rule, broken, records) for (name, rule), broken in failed.items()]
 
 
 def _violation(table: str, name: str, rule: str, records: int, of: int) -> Violation:
@@ -192,7 +254,8 @@ def _rules(column: Column, levels: Levels) -> dict[str, Mask]:
 
 
 def _schema(
-    raw: pd.DataFrame,
+    columns: Sequence[str],
+    of: int,
     read: Mapping[str, _Read],
     dictionary: Dictionary,
     rules: Mapping[str, Mapping[str, Mask]],
@@ -211,9 +274,9 @@ def _schema(
 
         def passes(series: pd.Series[Any]) -> bool:
             if name not in counts:  # once per column, whatever the number of its rules
-                counts[name] = Encoded(series.cat.codes.to_numpy(), read[name].encoded.levels).counts
+                counts[name] = read[name].counted(series.cat.codes.to_numpy())
             records = int(counts[name][breaks].sum())
-            broken = records == len(series) if all_of_them else records > 0
+            broken = records == of if all_of_them else records > 0
             ran.add((name, rule))
             if broken:
                 failed[(name, rule)] = records
@@ -232,15 +295,24 @@ def _schema(
         },
         strict=only_known,
     )
+    entries = max(len(column.encoded.codes) for column in read.values())
     positions = {
         name: pd.Categorical.from_codes(
-            read[name].encoded.codes, categories=pd.RangeIndex(len(read[name].encoded.levels))
+            _filled(read[name].encoded.codes, entries),
+            categories=pd.RangeIndex(len(read[name].encoded.levels)),
         )
         if name in read
-        else np.zeros(len(raw), dtype=np.int8)
-        for name in raw.columns
+        else np.zeros(entries, dtype=np.int8)
+        for name in columns
     }
     return schema, pd.DataFrame(positions)
+
+
+def _filled(codes: IntArray, entries: int) -> IntArray:
+    """Codes as so many entries; those that are too few are filled with missing, which they end with."""
+    if len(codes) == entries:
+        return codes
+    return np.append(codes, np.full(entries - len(codes), -1, dtype=codes.dtype))
 
 
 def _pandera() -> Any:
@@ -298,5 +370,8 @@ def _canonical(column: _Read, declared: Column) -> Any:
 
 
 def _changes(column: _Read, table: str, name: str) -> list[Change]:
-    counted = {rule: column.encoded.records(where) for rule, where in column.levels.changed.items()}
+    counts = column.encoded.counts if column.counts is None else column.counts
+    counted = {
+        rule: int(counts[np.append(where, False)].sum()) for rule, where in column.levels.changed.items()
+    }
     return [Change(table, name, rule, records) for rule, records in counted.items() if records]

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.parallel import cores, each_in_threads
+from disclosure_pipeline.tables.collecting import collect
 from disclosure_pipeline.tables.distinct import Distinct
 from disclosure_pipeline.tables.encoding import smallest
 from disclosure_pipeline.tables.levels import IntArray
@@ -147,14 +148,28 @@ class Stream:
         """The values of a column."""
         return self.met[column].distinct(column, self.name)
 
-    def batches(self) -> Iterator[dict[str, Any]]:
-        """The batches of the columns. InputError where they are not as many records as before."""
+    def batches(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The batches of some columns. InputError where they are not as many records as before."""
         records = 0
-        for batch in read_batches(self.location, self.name, list(self.met)):
+        for batch in read_batches(self.location, self.name, columns):
             records += len(next(iter(batch.values())))
             yield batch
         if records != self.records:
             raise InputError(f"{self.name} {_CHANGED}.")
+
+    def some(self, positions: IntArray) -> pd.DataFrame:
+        """Some records as `sources.read_raw` reads them; `positions` ascend."""
+
+        def taken() -> Iterator[Any]:
+            start = 0
+            for batch in self.batches(list(self.met)):
+                end = start + len(next(iter(batch.values())))
+                first, last = np.searchsorted(positions, [start, end])
+                here = pa.array(positions[first:last] - start)
+                yield pa.table({name: column.take(here) for name, column in batch.items()})
+                start = end
+
+        return collect(list(self.met), taken(), self.name)
 
     def codes(self, column: str, batch: dict[str, Any], of_number: IntArray) -> IntArray:
         """The code of each record of a batch: see `Met.codes`."""
