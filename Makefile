@@ -21,7 +21,7 @@ test: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2
 
 bench: $(READY)
-	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/run.py
 
 # The marker is written last, so that an interrupted set-up is taken up again.
 $(READY): requirements.lock pyproject.toml

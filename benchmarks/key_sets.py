@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from disclosure import resident
+from measuring import resident
 
 import disclosure_pipeline as dp
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
-from disclosure import measured
+from measuring import measured
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population

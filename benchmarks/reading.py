@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import yaml
-from disclosure import resident
+from measuring import resident
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population

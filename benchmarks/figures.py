@@ -1,0 +1,92 @@
+"""What every peer has to compute, and how far two of them may differ: not at all in counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import disclosure_pipeline as dp
+
+IDENTITY = ("UiO", "UiS", "UiOiS", "repU")
+ATTRIBUTE = ("Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO")
+CAP = (
+    *("baseCAPd", "CAPd", "CAPs", "DCAP", "CAP_matched"),
+    *("TCAP", "TCAP_disclosive", "TCAP_taub", "DCAP_scaled", "TCAP_scaled"),
+)
+_TOLERANCE = 1e-9
+
+Numbers = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """`counts` of records and of keys, which are exact; `percent`, which was divided."""
+
+    counts: dict[str, int]
+    percent: dict[str, float]
+
+
+def of_sums(identity: Numbers, targets: Mapping[str, Numbers], N_d: int, N_s: int) -> Figures:
+    """From what a peer counted of the keys, and of each target over all keys.
+
+    Of a target: the six counts of ATTRIBUTE; `base`, the sum of d_t²; `certain`, the SD records with ps = 1
+    whose q is in GT; and the sums of quotients CAPd, CAPs, DCAP and TCAP_taub.
+    """
+    counts = {name: int(identity[name]) for name in IDENTITY}
+    percent: dict[str, float] = {}
+    for target, found in targets.items():
+        counts |= {f"{name}[{target}]": int(found[name]) for name in ATTRIBUTE}
+        base, DCAP = found["base"] / N_d**2, found["DCAP"] / N_d
+        TCAP = _share(found["DiSCO"], found["iS"])
+        shares = {
+            "baseCAPd": base,
+            "CAPd": found["CAPd"] / N_d,
+            "CAPs": found["CAPs"] / N_s,
+            "DCAP": DCAP,
+            "CAP_matched": _share(found["DCAP"], found["iS"]),
+            "TCAP": TCAP,
+            "TCAP_disclosive": _share(found["DiSCO"], found["DiS"]),
+            "TCAP_taub": _share(found["TCAP_taub"], found["certain"]),
+            "DCAP_scaled": _share(DCAP - base, 1 - base),
+            "TCAP_scaled": _share(TCAP - base, 1 - base),
+        }
+        percent |= {f"{name}[{target}]": 100 * share for name, share in shares.items()}
+    return Figures(counts, percent)
+
+
+def of_disclosure(found: dp.Disclosure) -> Figures:
+    """The same figures of ours, of one synthesis; percentages are counts again."""
+
+    def count(name: str, percentage: float) -> int:
+        return round(percentage * (found.N_s[0] if name in {"UiS", "Dsyn"} else found.N_d) / 100)
+
+    counts = {name: count(name, found.identity[name].iloc[0]) for name in IDENTITY}
+    percent: dict[str, float] = {}
+    for target in found.targets:
+        attribute, attribution = found.attribute.loc[(target, 1)], found.attribution.loc[(target, 1)]
+        counts |= {f"{name}[{target}]": count(name, attribute[name]) for name in ATTRIBUTE}
+        percent |= {f"{name}[{target}]": float(attribution[name]) for name in CAP}
+    return Figures(counts, percent)
+
+
+def differences(one: Figures, other: Figures) -> list[str]:
+    """The names of the figures that are not the same in both."""
+    counts = one.counts.keys() | other.counts.keys()
+    percent = one.percent.keys() | other.percent.keys()
+    return sorted(
+        [name for name in counts if one.counts.get(name) != other.counts.get(name)]
+        + [name for name in percent if not _equal(one.percent.get(name), other.percent.get(name))]
+    )
+
+
+def _equal(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return False
+    return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) or (
+        math.isnan(one) and math.isnan(other)
+    )
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else math.nan

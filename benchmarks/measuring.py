@@ -1,0 +1,187 @@
+"""Seconds, CPU seconds and peak memory of works, each in a process of its own, in turn."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+Prepare = Callable[..., Callable[[], Any]]
+"""Loads what a work needs and returns the work; has to be a function of a module."""
+
+SECONDS = 300  # what takes longer is stopped
+LONG = 10  # seconds from which on a work is run FEW times instead of OFTEN
+OFTEN, FEW = 5, 3
+
+
+@dataclass(frozen=True)
+class Run:
+    """CPU seconds are those of all threads; `peak`: bytes over what the process held before."""
+
+    seconds: float
+    cpu: float
+    peak: int
+    result: Any
+
+
+@dataclass
+class Measured:
+    """`first` has the peak of memory, as nothing ran before it, and the result; `runs` have the times."""
+
+    first: Run | None = None
+    runs: list[Run] = field(default_factory=list)
+    failed: str = ""
+
+    @property
+    def seconds(self) -> float:
+        return statistics.median(run.seconds for run in self.runs)
+
+    @property
+    def cpu(self) -> float:
+        return statistics.median(run.cpu for run in self.runs)
+
+
+def resident(field_name: str) -> int:
+    """Bytes of resident memory of this process: VmRSS now, VmHWM at its peak."""
+    status = Path("/proc/self/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith(field_name))
+    return int(line.split()[1]) * 1024
+
+
+def run(work: Callable[[], Any]) -> Run:
+    """Run a work in this process."""
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    before = resident("VmRSS")
+    start, cpu = time.perf_counter(), time.process_time()
+    result = work()
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    return Run(seconds, cpu, resident("VmHWM") - before, result)
+
+
+def measured(work: Callable[[], Any]) -> tuple[float, float]:
+    """CPU seconds, and megabytes of peak memory over what was there before."""
+    found = run(work)
+    return found.cpu, found.peak / 1e6
+
+
+class StoppedError(Exception):
+    """Why a work has no result."""
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A process that prepared a work."""
+
+    process: Any
+    connection: Connection
+
+    def ask(self, what: Callable[[Callable[[], Any]], Any]) -> Any:
+        """What a function of a module returns that is given the work, there."""
+        self.connection.send(what)
+        return self.answer()
+
+    def answer(self) -> Any:
+        if not self.connection.poll(SECONDS):
+            self.process.kill()
+            raise StoppedError(f"over {SECONDS} s")
+        try:
+            found = self.connection.recv()
+        except EOFError:
+            self.process.join()
+            killed = self.process.exitcode == -signal.SIGKILL  # which is how the system gets memory back
+            raise StoppedError("out of memory" if killed else "crashed") from None
+        if isinstance(found, StoppedError):
+            raise found
+        return found
+
+
+@contextmanager
+def worker(prepare: Prepare, *arguments: Any) -> Iterator[Worker]:
+    """A fresh process; how it begins is not timed."""
+    context = get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_serve, args=(there, prepare, arguments), daemon=True)
+    process.start()
+    there.close()
+    try:
+        yield Worker(process, here)
+    finally:
+        process.kill()
+        process.join()
+        here.close()
+
+
+def _serve(connection: Connection, prepare: Prepare, arguments: tuple[Any, ...]) -> None:
+    try:
+        work = prepare(*arguments)
+        connection.send("ready")
+        while True:
+            connection.send(connection.recv()(work))
+    except MemoryError:
+        connection.send(StoppedError("out of memory"))
+    except Exception as error:
+        out = "OutOfMemory" in type(error).__name__
+        connection.send(StoppedError("out of memory" if out else f"failed: {type(error).__name__}"))
+        if not out:
+            raise
+
+
+def in_turn(
+    works: Mapping[str, tuple[Prepare, Sequence[Any]]],
+    check: Callable[[Mapping[str, Any]], None],
+    profile: tuple[str, Callable[[Callable[[], Any]], Any]] | None = None,
+) -> tuple[dict[str, Measured], Any]:
+    """Every work once, for its memory and its result, which are checked; then all of them, several times.
+
+    At last what one of them is asked for its profile.
+    """
+    found = {name: Measured() for name in works}
+    with _workers(works, found) as workers:
+        for name in works:
+            _try(found[name], workers[name], first=True)
+        check({name: each.first.result for name, each in found.items() if each.first})
+        for i in range(OFTEN):
+            for name, each in found.items():
+                if each.first and (i < FEW or each.first.seconds < LONG):
+                    _try(each, workers[name], first=False)
+        return found, workers[profile[0]].ask(profile[1]) if profile else None
+
+
+@contextmanager
+def _workers(
+    works: Mapping[str, tuple[Prepare, Sequence[Any]]], found: Mapping[str, Measured]
+) -> Iterator[dict[str, Worker]]:
+    with ExitStack() as stack:
+        started = {
+            name: stack.enter_context(worker(prepare, *arguments))
+            for name, (prepare, arguments) in works.items()
+        }
+        for name, each in started.items():  # all are ready before one is measured
+            try:
+                each.answer()
+            except StoppedError as reason:
+                found[name].failed = str(reason)
+        yield started
+
+
+def _try(found: Measured, of: Worker, *, first: bool) -> None:
+    if found.failed:
+        return
+    try:
+        done = of.ask(run)
+    except StoppedError as reason:
+        found.failed = str(reason)
+        return
+    if first:
+        found.first = done
+    else:
+        found.runs.append(done)

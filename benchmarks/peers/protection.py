@@ -1,0 +1,30 @@
+"""SDMetrics' measure, CAP protection of one target, by SDMetrics and by ours."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+import disclosure_pipeline as dp
+
+
+def ours(paths: Sequence[Path], keys: Sequence[str], targets: Sequence[str]) -> Callable[[], float]:
+    gt, sd = (pd.read_parquet(path, columns=[*keys, *targets]) for path in paths)
+    return lambda: dp.disclosure_protection(gt, sd, keys, list(targets)).cap_protection
+
+
+def sdmetrics(paths: Sequence[Path], keys: Sequence[str], targets: Sequence[str]) -> Callable[[], float]:
+    from sdmetrics.single_table import DisclosureProtection
+
+    warnings.simplefilter("ignore")
+    # It reads no categories.
+    gt, sd = (pd.read_parquet(path, columns=[*keys, *targets]).astype(str) for path in paths)
+
+    def work() -> float:
+        found = DisclosureProtection.compute_breakdown(gt, sd, list(keys), list(targets), "cap")
+        return float(found["cap_protection"])
+
+    return work

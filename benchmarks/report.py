@@ -1,0 +1,184 @@
+"""docs/benchmarks.md, and what README.md takes from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import chart
+from data import TARGETS
+from measuring import FEW, LONG, OFTEN, SECONDS, Measured
+from profiling import Place
+from results import GATE, OURS, PEERS, PROTECTION, READ, SDMETRICS, Comparison, Results
+
+_BEGIN, _END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
+_PLACES = 10
+_IMAGE = "images/benchmarks.svg"
+
+# The most that ours may take: times the read (4 keys; with a postcode), gigabytes, times through the gate.
+_MEANT_FOR = 10_000_000
+_TIMES = (4, 6)
+_GIGABYTES = 1
+_TIMES_GATE = 8
+
+
+def write(results: Results, folder: Path) -> None:
+    """The document and its picture."""
+    (folder / _IMAGE).parent.mkdir(parents=True, exist_ok=True)
+    chart.draw(results, folder / _IMAGE)
+    (folder / "benchmarks.md").write_text(document(results), encoding="utf-8")
+
+
+def document(results: Results) -> str:
+    return "\n\n".join(_lines(results)) + "\n"
+
+
+def in_readme(readme: str, results: Results) -> str:
+    """The text with the short table between its markers."""
+    before, rest = readme.split(_BEGIN)
+    _, after = rest.split(_END)
+    return f"{before}{_BEGIN}\n{summary(results)}\n{_END}{after}"
+
+
+def summary(results: Results) -> str:
+    """The largest tables in a few lines."""
+    cases = results.largest
+    records = cases[0].records
+    names = (READ, OURS, GATE, *PEERS)
+    of_each = [(of.works, unit) for of in cases for unit in (_seconds, _peak)]
+    paragraphs = [
+        f"GT and SD of {records:,} records each, 5 targets, {results.machine['Cores'].split(' ')[0]} cores:",
+        _table(
+            ["", *(f"{of.case}: {unit}" for of in cases for unit in ("seconds", "peak GB"))],
+            [[name, *(unit(works[name]) for works, unit in of_each)] for name in names],
+        ),
+    ]
+    finished = [of for of in results.protection if of.works[SDMETRICS].runs]
+    if finished:
+        of = finished[-1]
+        paragraphs.append(
+            f"SDMetrics takes {_seconds(of.works[SDMETRICS])} s for the CAP protection of one target among "
+            f"{of.records:,} records, `dp.disclosure_protection` {_seconds(of.works[PROTECTION])} s."
+        )
+    return "\n\n".join(paragraphs)
+
+
+_HOW = """\
+GT is the demo's population, SD its honest synthesis. Targets: {targets}; 2 to 25 levels, some missing.
+Everybody starts from tables in memory in the form that suits the library (categories, enumerations, integers)
+and computes identity, attribute and CAP disclosure from joint counts: a row for each combination of keys and
+target level that occurs, added up by key. Ours also computes chance, overlap, guesses of the most frequent
+level, the least possible CAP, and the one-way and two-way checks. Before anything was timed, the counts of
+all were equal to ours, and the rest to 1e-9.
+
+Every work has a process of its own. Its first run gives the peak of resident memory over what the process
+held before, which are the tables. Then all run in turn, {often} times ({few} where a run takes over
+{long} s); what takes over {most} s is stopped. Medians and ranges; CPU seconds are those of all threads."""
+
+_SDMETRICS = """\
+SDMetrics measures CAP protection only: of one target here, with 4 keys, by `DisclosureProtection` with the
+method `cap`. `dp.disclosure_protection` is the same measure, and its figure was equal to 1e-9;
+`dp.disclosure` computes all measures of five targets. Sizes at which SDMetrics would take over a minute are
+not run."""
+
+_PROFILE = """\
+Ours was run once more while its threads were looked at every 2 ms. A share is that of the moments at which a
+thread worked in a function of the package, or in what NumPy or pandas did for it; waiting is left out. The
+line is the one of the function at which it was met most often. Shares add up over threads: a function on one
+thread keeps the clock running longer than its share tells."""
+
+
+def _lines(results: Results) -> Iterator[str]:
+    largest = results.largest
+    yield "# Benchmarks"
+    yield f"Written by `make bench` on {results.day}."
+    yield _table(["", ""], [[name, value] for name, value in results.machine.items()])
+    yield f"![Seconds of ours, the peers and the read]({_IMAGE})"
+    yield "## The targets"
+    yield f"They are meant for {_MEANT_FOR:,} records on two cores; these are {largest[0].records:,}."
+    yield _table(["case", "figure", "measured", "at most", ""], list(_targets(largest)))
+    yield "## Ours, the peers and the read"
+    targets = ", ".join(f"`{target}`" for target in TARGETS)
+    yield _HOW.format(targets=targets, often=OFTEN, few=FEW, long=LONG, most=SECONDS)
+    for of in results.cases:
+        yield f"### {of.case}, {of.records:,} records"
+        yield (
+            f"Of the key combinations in GT, {of.unique_keys:.1f} % are unique, which are {of.unique:.2f} % "
+            "of its records."
+        )
+        yield _comparison(of, READ)
+    if results.protection:
+        yield "## SDMetrics"
+        yield _SDMETRICS
+    for of in results.protection:
+        yield f"### {of.records:,} records"
+        yield _comparison(of, PROTECTION)
+    yield "## What takes the remaining time"
+    yield _PROFILE
+    for case, places in results.profiles.items():
+        yield f"### {case}, {largest[0].records:,} records"
+        yield _table(["share", "function", "line"], list(_shares(places)))
+
+
+def _targets(cases: Sequence[Comparison]) -> Iterator[list[str]]:
+    for i, of in enumerate(cases):
+        ours = of.works[OURS]
+        through = "from Parquet, through reader, contract and canonical form / read"
+        found = [
+            (f"{OURS} from frames / read", of.ratio(OURS), "times", _TIMES[i]),
+            (f"peak memory of {OURS} over the frames", _gigabytes(ours), "GB", _GIGABYTES),
+            (through, of.ratio(GATE), "times", _TIMES_GATE),
+        ]
+        for what, figure, unit, most in found:
+            kept = "kept" if figure <= most else "**not kept**"
+            yield [of.case, what, f"{figure:.2f} {unit}", f"{most} {unit}", kept]
+
+
+def _comparison(of: Comparison, base: str) -> str:
+    rows = []
+    for name, each in of.works.items():
+        if not each.runs:
+            rows.append([name, each.failed, "", "", "", _peak(each)])
+            continue
+        runs = [run.seconds for run in each.runs]
+        times = each.seconds / of.works[base].seconds
+        rows.append(
+            [
+                name,
+                _seconds(each) + (f" ({each.failed} at last)" if each.failed else ""),
+                f"{min(runs):.3g} to {max(runs):.3g}",
+                f"{each.cpu:.3g}",
+                f"{times:.3g}" if times < 1000 else f"{times:,.0f}",
+                _peak(each),
+            ]
+        )
+    header = "times the read" if base == READ else f"times {base}"
+    return _table(["", "seconds", "range", "CPU seconds", header, "peak GB"], rows)
+
+
+def _shares(places: Sequence[Place]) -> Iterator[list[str]]:
+    for place in places[:_PLACES]:
+        line = place.line.replace("|", "\\|")
+        yield [f"{100 * place.share:.0f} %", f"`{place.module}`: `{place.function}`", f"`{line}`"]
+    rest = sum(place.share for place in places[_PLACES:])
+    yield [f"{100 * rest:.0f} %", f"{max(0, len(places) - _PLACES)} others", ""]
+
+
+def _seconds(of: Measured) -> str:
+    return f"{of.seconds:.3g}" if of.runs else of.failed
+
+
+def _gigabytes(of: Measured) -> float:
+    return of.first.peak / 1e9 if of.first else float("nan")
+
+
+def _peak(of: Measured) -> str:
+    if not of.first:
+        return ""
+    gigabytes = _gigabytes(of)
+    return f"{gigabytes:.2f}" if gigabytes >= 0.01 else f"{gigabytes:.4f}"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    cells = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(row) + " |" for row in cells)

@@ -1,0 +1,78 @@
+"""What one run of the benchmarks found, and on which machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+
+from measuring import Measured
+from profiling import Place
+
+READ, OURS, GATE = (
+    "Parquet read (pyarrow)",
+    "`dp.disclosure`",
+    "`dp.disclosure`, from Parquet through the gate",
+)
+PEERS = ("Polars by hand", "DuckDB by hand", "pandas by hand")
+SDMETRICS, PROTECTION, ALL = "SDMetrics", "`dp.disclosure_protection`", "`dp.disclosure`, 5 targets"
+
+_LIBRARIES = ("numpy", "pandas", "pyarrow", "polars", "duckdb", "sdmetrics")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Works that were measured in turn, on GT and SD of so many records each.
+
+    `unique`: percent of the GT records whose key no other has; `unique_keys`: of the keys that are in GT.
+    """
+
+    case: str
+    records: int
+    works: Mapping[str, Measured]
+    unique: float = 0.0
+    unique_keys: float = 0.0
+
+    def ratio(self, work: str) -> float:
+        """Seconds of a work, in seconds of the read."""
+        return self.works[work].seconds / self.works[READ].seconds
+
+
+@dataclass(frozen=True)
+class Results:
+    """`cases`: the smaller sizes first; `profiles`: by case, of ours at the largest size."""
+
+    day: str
+    machine: Mapping[str, str]
+    cases: Sequence[Comparison]
+    protection: Sequence[Comparison]
+    profiles: Mapping[str, Sequence[Place]]
+
+    @property
+    def largest(self) -> list[Comparison]:
+        most = max(each.records for each in self.cases)
+        return [each for each in self.cases if each.records == most]
+
+
+def today() -> str:
+    return datetime.now(timezone.utc).date().isoformat()
+
+
+def machine() -> dict[str, str]:
+    """Nothing that names it or its users."""
+    model = [
+        line.split(":", 1)[1].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "Cores": f"{len(os.sched_getaffinity(0))}" + (f" ({model[0]})" if model else ""),
+        "Memory": f"{memory:.0f} GiB",
+        "Python": f"{platform.python_version()}, {platform.system()}",
+        "Libraries": ", ".join(f"{name} {version(name)}" for name in _LIBRARIES),
+    }

@@ -1,0 +1,124 @@
+"""`make bench`: everything that docs/benchmarks.md and README.md show.
+
+To try it out, `python benchmarks/run.py --records 100000 --output FOLDER` leaves both as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import report
+from data import CASES, KEYS, TARGETS, write
+from figures import Figures, differences
+from measuring import Prepare, in_turn
+from peers import duckdb_by_hand, ours, pandas_by_hand, polars_by_hand, protection
+from profiling import Place, profiled
+from results import ALL, GATE, OURS, PEERS, PROTECTION, READ, SDMETRICS, Comparison, Results, machine, today
+
+RECORDS = 10_000_000
+CORES = 2
+ROOT = Path(__file__).parents[1]
+
+_BY_HAND = (polars_by_hand, duckdb_by_hand, pandas_by_hand)
+WORKS: Mapping[str, Prepare] = {
+    READ: ours.read,
+    OURS: ours.from_frames,
+    GATE: ours.through_the_gate,
+    **{name: module.prepare for name, module in zip(PEERS, _BY_HAND, strict=True)},
+}
+_PROTECTED = ("health",)
+_PROTECTED_RECORDS = (1_000, 10_000, 20_000)
+_LONGEST = 60  # seconds; a size at which SDMetrics would take longer is not run
+_GROWTH = 1.5  # its seconds by the number of records, to what power, about: more for many, less for few
+
+
+def measure(records: int, folder: Path) -> Results:
+    """The largest tables and, where they are large, those of a tenth; the files go into the folder."""
+    cases, profiles = [], {}
+    for size in [records // 10, records] if records > RECORDS // 10 else [records]:
+        paths = write(folder, size)
+        for case, keys in CASES.items():
+            found, places = _case(case, keys, size, paths)
+            cases.append(found)
+            profiles[case] = places  # that of the largest stays
+    return Results(today(), machine(), cases, list(_protection(records // 10, folder)), profiles)
+
+
+def _case(
+    case: str, keys: Sequence[str], records: int, paths: Sequence[Path]
+) -> tuple[Comparison, Sequence[Place]]:
+    print(f"{case}, {records:,} records", flush=True)
+    works = {name: (prepare, (paths, keys, TARGETS)) for name, prepare in WORKS.items()}
+    found, places = in_turn(works, same_figures, (OURS, profiled))
+    first = found[OURS].first
+    assert first is not None
+    unique = first.result.counts["UiO"]
+    return Comparison(
+        case, records, found, 100 * unique / records, 100 * unique / _keys(paths[0], keys)
+    ), places
+
+
+def same_figures(found: Mapping[str, Figures | None]) -> None:
+    """Nobody is compared with who computes less, or something else."""
+    for name, figures in found.items():
+        if figures is not None and name != READ:
+            expected = found[OURS]
+            assert expected is not None
+            assert not differences(expected, figures), (name, differences(expected, figures))
+
+
+def _protection(most: int, folder: Path) -> Iterator[Comparison]:
+    expected, before = 0.0, 1
+    for records in (size for size in _PROTECTED_RECORDS if size <= most):
+        if expected * (records / before) ** _GROWTH > _LONGEST:
+            return
+        print(f"SDMetrics, {records:,} records", flush=True)
+        paths = write(folder, records)
+        works: dict[str, tuple[Prepare, Sequence[Any]]] = {
+            SDMETRICS: (protection.sdmetrics, (paths, KEYS, _PROTECTED)),
+            PROTECTION: (protection.ours, (paths, KEYS, _PROTECTED)),
+            ALL: (ours.from_frames, (paths, KEYS, TARGETS)),
+        }
+        found, _ = in_turn(works, _same_protection)
+        yield Comparison("4 keys", records, found)
+        expected, before = found[SDMETRICS].seconds if found[SDMETRICS].runs else math.inf, records
+
+
+def _same_protection(found: Mapping[str, Any]) -> None:
+    if SDMETRICS in found:
+        assert abs(found[SDMETRICS] - found[PROTECTION]) < 1e-9, found
+
+
+def _keys(path: Path, keys: Sequence[str]) -> int:
+    """The number of key combinations in a table."""
+    import polars as pl
+
+    return int(
+        pl.scan_parquet(path).select(keys).unique().select(pl.len()).collect(engine="streaming").item()
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=RECORDS, help="of GT and of SD")
+    parser.add_argument("--output", type=Path, help="a folder for the document; README.md stays as it is")
+    arguments = parser.parse_args()
+    # Also of the processes that are started.
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    with tempfile.TemporaryDirectory() as folder:
+        results = measure(arguments.records, Path(folder))
+    report.write(results, arguments.output or ROOT / "docs")
+    if not arguments.output:
+        readme = ROOT / "README.md"
+        readme.write_text(report.in_readme(readme.read_text(encoding="utf-8"), results), encoding="utf-8")
+    print(report.summary(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""The benchmarks compare like with like, and write what they found."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+import measuring
+import report
+from data import CASES, KEYS, TARGETS, tables
+from figures import ATTRIBUTE, CAP, IDENTITY, Figures, differences
+from measuring import Measured, Run
+from peers import duckdb_by_hand, ours, pandas_by_hand, polars_by_hand, protection
+from results import GATE, OURS, PEERS, READ, Comparison, Results
+
+ROOT = Path(__file__).parents[1]
+RECORDS = 1000
+PEERS_AND_GATE: dict[str, Callable[..., Callable[[], Figures]]] = {
+    "pandas": pandas_by_hand.prepare,
+    "Polars": polars_by_hand.prepare,
+    "DuckDB": duckdb_by_hand.prepare,
+    "gate": ours.through_the_gate,
+}
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Tables with gaps in keys and targets, with few postcodes, so that many keys are in both."""
+    random = np.random.default_rng(1)
+    folder = tmp_path_factory.mktemp("tables")
+    found = []
+    for name, table in zip(("gt", "sd"), tables(RECORDS, 1), strict=True):
+        table["postcode"] = table["postcode"] % 7
+        for column in ("sex", "age", "household", "postcode", "work", "worked_abroad"):
+            table[column] = table[column].convert_dtypes().mask(random.random(len(table)) < 1 / 10)
+        table["region"] = pd.Categorical(table["region"].astype(object), sorted(set(table["region"])))
+        table.to_parquet(folder / f"{name}.parquet", index=False)
+        found.append(folder / f"{name}.parquet")
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("peer", PEERS_AND_GATE)
+def test_peers_compute_what_ours_computes(peer: str, case: str, paths: list[Path]) -> None:
+    arguments = (paths, CASES[case], TARGETS)
+    expected = ours.from_frames(*arguments)()
+    work = PEERS_AND_GATE[peer](*arguments)
+    assert not differences(expected, work())
+    assert not differences(expected, work())  # nothing of the first run is left
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_figures_tell_something(case: str, paths: list[Path]) -> None:
+    """Every measure is there, and none is the same for all tables."""
+    figures = ours.from_frames(paths, CASES[case], TARGETS)()
+    assert set(figures.counts) == {*IDENTITY, *(f"{name}[{t}]" for name in ATTRIBUTE for t in TARGETS)}
+    assert set(figures.percent) == {f"{name}[{t}]" for name in CAP for t in TARGETS}
+    assert all(0 < count < RECORDS for count in figures.counts.values())
+    assert all(np.isfinite(percent) and percent for percent in figures.percent.values())
+
+
+@pytest.mark.filterwarnings("ignore")  # of SDMetrics
+def test_sdmetrics_computes_what_ours_computes(paths: list[Path]) -> None:
+    arguments = (paths, KEYS, ("health",))
+    figure = protection.ours(*arguments)()
+    assert 0 < figure < 1
+    assert protection.sdmetrics(*arguments)() == pytest.approx(figure, abs=1e-9)
+
+
+def test_differences_are_found() -> None:
+    one = Figures({"UiO": 3}, {"DCAP[work]": 12.5, "TCAP[work]": float("nan")})
+    assert not differences(one, one)
+    assert differences(one, Figures({"UiO": 4}, one.percent)) == ["UiO"]
+    assert differences(one, Figures(one.counts, {**one.percent, "DCAP[work]": 12.5 + 1e-7})) == ["DCAP[work]"]
+    assert differences(one, Figures({}, {"DCAP[work]": 12.5})) == ["TCAP[work]", "UiO"]
+
+
+def test_the_small_run_writes_a_whole_document(tmp_path: Path) -> None:
+    readme, docs = (ROOT / "README.md").read_text(), (ROOT / "docs" / "benchmarks.md").read_text()
+    command = [sys.executable, str(ROOT / "benchmarks" / "run.py")]
+    ran = subprocess.run(
+        [*command, "--records", "2000", "--output", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    text = (tmp_path / "benchmarks.md").read_text()
+    for heading in ("The targets", "Ours, the peers and the read", "What takes the remaining time"):
+        assert f"\n## {heading}\n" in text
+    for case in CASES:
+        assert text.count(f"### {case}, 2,000 records") == 2  # the times and the profile
+    for name in (READ, OURS, GATE, *PEERS):
+        rows = re.findall(rf"^\| {re.escape(name)} \|(.*)\|$", text, re.MULTILINE)
+        assert len(rows) == len(CASES)
+        for row in rows:
+            cells = [cell.strip() for cell in row.split("|")]
+            seconds, _, cpu, times, peak = cells
+            assert min(float(seconds), float(cpu), float(times)) > 0
+            assert float(peak) >= 0
+    assert (tmp_path / "images" / "benchmarks.svg").read_text().startswith("<svg")
+    assert str(ROOT) not in text
+    assert (ROOT / "README.md").read_text() == readme
+    assert (ROOT / "docs" / "benchmarks.md").read_text() == docs
+
+
+def test_what_did_not_finish_is_told() -> None:
+    text = report.document(_results())
+    assert "| pandas by hand | over 300 s |" in text
+    assert "**not kept**" in text
+    readme = report.in_readme("before\n<!-- benchmarks -->\nold\n<!-- /benchmarks -->\nafter\n", _results())
+    assert readme.startswith("before\n<!-- benchmarks -->\nGT and SD of 10 records")
+    assert readme.endswith("\n<!-- /benchmarks -->\nafter\n")
+    assert "old" not in readme
+    assert re.search(r"\| pandas by hand \| over 300 s \|  \|", readme)
+
+
+def test_a_work_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    with measuring.worker(partial(partial, time.sleep, 60)) as worker:
+        worker.answer()
+        monkeypatch.setattr(measuring, "SECONDS", 0.1)
+        with pytest.raises(measuring.StoppedError, match=r"over 0\.1 s"):
+            worker.ask(measuring.run)
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (partial(signal.raise_signal, signal.SIGKILL), "out of memory"),
+        (partial(os._exit, 1), "crashed"),
+        (partial(int, "x"), "failed: ValueError"),
+    ],
+)
+def test_a_work_that_ends_otherwise_is_told(end: Callable[[], object], told: str) -> None:
+    works: dict[str, tuple[measuring.Prepare, tuple[()]]] = {
+        "it": (partial(partial, end), ()),
+        "other": (partial(partial, int, "1"), ()),
+    }
+    found, _ = measuring.in_turn(works, lambda results: None)
+    assert found["it"].failed == told
+    assert not found["it"].runs
+    assert len(found["other"].runs) == measuring.OFTEN
+
+
+def _results() -> Results:
+    """Of a read that takes 1 s and of others that take 5; one did not finish."""
+    works = {name: _measured(1 if name == READ else 5) for name in (READ, OURS, GATE, *PEERS)}
+    works["pandas by hand"] = Measured(failed="over 300 s")
+    cases = [Comparison(case, 10, works) for case in CASES]
+    return Results("2024-01-31", {"Cores": "2"}, cases, [], {})
+
+
+def _measured(seconds: float) -> Measured:
+    run = Run(seconds, seconds, 10**9, None)
+    return Measured(run, [run])
