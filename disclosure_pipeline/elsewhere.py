@@ -13,7 +13,6 @@ from disclosure_pipeline.engines import partitioned
 from disclosure_pipeline.engines.counted import Counted
 from disclosure_pipeline.engines.job import Target
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.exclusions import Exclusions
 from disclosure_pipeline.machine import available_memory
 from disclosure_pipeline.progress import Progress
 from disclosure_pipeline.tables.alignment import table_names, told
@@ -44,15 +43,13 @@ class Elsewhere:
     """Tables (GT first) that are counted where they are. `told`: by which engine, as it is told.
 
     `columns`: the names of each table's columns. `distinct`: for some of them, the values in each table.
-    `count`: as `memory.count`, of columns coded over these values. `refuse`: InputError where the engine
-    cannot do what is asked.
+    `count`: as `memory.count`, of columns coded over these values.
     """
 
     told: str
     columns: tuple[tuple[str, ...], ...]
     distinct: Callable[[Sequence[str], Progress], Mapping[str, Sequence[Distinct]]]
     count: Callable[[Sequence[CodedColumn], Sequence[Target], Progress], Counted]
-    refuse: Callable[[Exclusions], None]
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,7 @@ def streamed(locations: Sequence[Location], why: str) -> Elsewhere:
         return {column: [table.distinct(column) for table in streams] for column in columns}
 
     known = tuple(columns_of(at, name) for at, name in zip(locations, names, strict=True))
-    return Elsewhere(why, known, distinct, lambda *asked: count_streams(streams, *asked), lambda _: None)
+    return Elsewhere(why, known, distinct, lambda *asked: count_streams(streams, *asked))
 
 
 def count_streams(
@@ -138,7 +135,6 @@ def relational_tables(tables: Sequence[Any], engine: str) -> Elsewhere:
         tuple(tuple(table.columns) for table in opened),
         distinct,
         lambda keys, targets, progress: relational.count(opened, found, keys, targets, progress),
-        relational.refuse,
     )
 
 

@@ -184,7 +184,6 @@ def count_elsewhere(
     """As `count`, of tables that are not frames; `keys` and `targets` are checked as `check_tables` does."""
     key_names, target_names = check_names(tables.columns, keys, targets, grouping)
     _check_asked(exclusions, key_names, target_names, keys_only)
-    tables.refuse(exclusions)
     names = (*key_names, *target_names)
     ungrouped = code_elsewhere(tables, names, grouping, progress)
     columns = [grouping.apply(column) for column in ungrouped]
@@ -384,7 +383,7 @@ def _checks(
             "key": key.name,
             "key_level": key.label(two.key_level),
         }
-        rows.two_way.append(first | asdict(two) | labels)
+        rows.two_way.append(first | vars(two) | labels)  # there can be many
 
 
 def _result(rows: _Rows, counts: Counts) -> Disclosure:

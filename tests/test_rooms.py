@@ -35,6 +35,15 @@ FLOORS: list[set[str]] = [
 GLUE = FLOORS[7] | FLOORS[8]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
+# The engine that counts in databases: no other knows Ibis, or Arrow.
+RELATIONAL = (
+    "engines/connections.py",
+    "engines/relational.py",
+    "engines/relational_cells.py",
+    "engines/relational_coding.py",
+    "engines/relational_exclusions.py",
+    "engines/relational_targets.py",
+)
 # Library -> the places that may import it; a place ending in "/" is a folder.
 IMPORTERS = {
     "dagster": ("orchestration/", "definitions.py", "demo/"),
@@ -47,11 +56,13 @@ IMPORTERS = {
     "securesystemslib": ("release/",),
     "cryptography": ("release/", "engines/spill.py"),
     "psutil": ("machine.py",),
+    "ibis": RELATIONAL,
+    "pyspark": RELATIONAL,
 }
 # Room -> all that it may import beside the standard library.
 ONLY = {
     "measures": {"numpy", "pandas"},
-    "engines": {"cryptography", "numpy", "pandas"},
+    "engines": {"cryptography", "ibis", "numpy", "pandas", "pyarrow", "pyspark"},
     "errors": set[str](),
     "machine": {"psutil"},
     "parallel": set[str](),
@@ -67,6 +78,8 @@ LAZY = (
     "sklearn",
     "securesystemslib",
     "cryptography",
+    "ibis",
+    "pyspark",
 )
 
 
@@ -187,6 +200,14 @@ def test_who_imports_what(library: str) -> None:
 def test_rooms_with_few_libraries(room: str) -> None:
     found = {each.library for each in ALL if each.room == room} - {PACKAGE} - set(sys.stdlib_module_names)
     assert found <= ONLY[room]
+
+
+def test_engines_in_memory_know_no_arrow() -> None:
+    assert not [
+        each.path
+        for each in ALL
+        if each.room == "engines" and each.library == "pyarrow" and each.path not in RELATIONAL
+    ]
 
 
 def test_heavy_libraries_are_imported_where_they_are_needed() -> None:

@@ -24,7 +24,7 @@ class Limits:
     """
 
     block: int = 1 << 20
-    part: int = 1 << 18
+    part: int = 1 << 20
     table: int = 1 << 22
     bits: int = 64
     threads: int | None = None

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from disclosure_pipeline.engines.counted import OfKeys, OfTarget, Part, of_keys, of_target, settled
+from disclosure_pipeline.engines.few import MOST, can_be_compared, few_of, of_few
 from disclosure_pipeline.engines.job import Job, Target
 from disclosure_pipeline.engines.radix import Codes, Radix, Reader, add
 from disclosure_pipeline.measures.adding import add_up
@@ -23,7 +24,7 @@ from disclosure_pipeline.measures.grouped import Grouped
 
 _NARROW = 32  # binary digits of the smaller of two types of numbers
 _SAMPLES = 64  # of each part, to find where parts end
-_CHUNK = 1 << 16  # records at a time: they fit the cache
+_CHUNK_OF_PAIRS = 1 << 20  # records at a time: not many fewer than there are pairs
 _SMALL = 1 << 16  # most combinations of keys whose pairs with target levels are counted together
 
 
@@ -159,25 +160,70 @@ def _measure(
     records.sort()
     of_all: list[OfKeys] = []
     of_targets: list[list[OfTarget]] = [[] for _ in packed.targets]
+    rest = [_Rest(records, range(len(packed.targets)), with_keys=True)]
     if not any(target.wanted for target in packed.targets):
-        new = first_of_run(packed.q(records))
-        alone = new & np.append(new[1:], True)
-        lone = records[np.flatnonzero(alone)]
+        rest = _measure_rare(packed, synthesis, records, of_all, of_targets)
+    for each in rest:
+        keys = _Keys.of(packed, each.records)
+        if each.with_keys:
+            of_all.append(of_keys(keys.d_q, keys.s_q))
+        for i in each.targets:
+            target = packed.targets[i]
+            f = _cells(job, packed, synthesis, keys, i)
+            part = Part(f, partial(_levels_of, packed, keys.codes))
+            of_targets[i].append(of_target(part, target.levels(synthesis), target.larger_than, target.wanted))
+    return add_up(of_all), of_targets
+
+
+def _levels_of(packed: Packed, codes: Codes, some: IntArray) -> IntArray:
+    """The level of each key in some of the key combinations."""
+    return packed.keys.levels_of(codes[some])
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """Records whose cells have to be counted for some targets, and whether `with_keys` what the keys tell."""
+
+    records: Codes
+    targets: Sequence[int]
+    with_keys: bool
+
+
+def _measure_rare(
+    packed: Packed,
+    synthesis: int,
+    records: Codes,
+    of_all: list[OfKeys],
+    of_targets: list[list[OfTarget]],
+) -> list[_Rest]:
+    """Measure the q of few records, which is added; what is left to do."""
+    first = np.flatnonzero(first_of_run(packed.q(records)))
+    number = np.diff(first, append=len(records))
+    lone = records[first[number == 1]]
+    if len(lone):
         SD = int(((lone >> packed.table) & 1).sum())
         GT = len(lone) - SD
-        if len(lone):
-            records = records[np.flatnonzero(~alone)]
-            of_all.append(of_keys(np.array([1, 0]), np.array([0, 1]), np.array([GT, SD])))
-            for target, found in zip(packed.targets, of_targets, strict=True):
-                found.append(settled(GT, SD, packed.keys.width, target.levels(synthesis)))
-    if len(records):
-        rest = _Keys.of(packed, records)
-        of_all.append(of_keys(rest.d_q, rest.s_q))
+        of_all.append(of_keys(np.array([1, 0]), np.array([0, 1]), np.array([GT, SD])))
+        for target, found in zip(packed.targets, of_targets, strict=True):
+            found.append(settled(GT, SD, packed.keys.width, target.levels(synthesis)))
+    left = []
+    for few in few_of(records, first, number, packed.table):
+        of_all.append(of_keys(few.d_q.astype(np.int64), few.s_q.astype(np.int64)))
+        others = []
+        levels_of = partial(_levels_of, packed, packed.q(few.records[0]))
         for i, (target, found) in enumerate(zip(packed.targets, of_targets, strict=True)):
-            f = _cells(job, packed, synthesis, rest, i)
-            part = Part(f, lambda some: packed.keys.levels_of(rest.codes[some]))
-            found.append(of_target(part, target.levels(synthesis), target.larger_than, target.wanted))
-    return add_up(of_all), of_targets
+            size = target.column.size
+            if can_be_compared(few, size, target.levels(synthesis)):
+                t = packed.t(few.records, i).astype(np.min_scalar_type(size))
+                found.append(of_few(few, t, size, target.larger_than, levels_of, packed.keys.width))
+            else:
+                others.append(i)
+        if others:
+            left.append(_Rest(np.sort(few.records, axis=None), others, with_keys=False))
+    many = np.repeat(number > MOST, number)
+    if many.any():
+        left.append(_Rest(records[many], range(len(packed.targets)), with_keys=True))
+    return left
 
 
 @dataclass(frozen=True)
@@ -250,13 +296,8 @@ def _sums(values: Codes, first: IntArray, number: IntArray) -> IntArray:
 def pairs_of_key(job: Job, packed: Packed, targets: Sequence[int]) -> list[tuple[Grouped, ...]]:
     """The GT records by level of each key * size of the target + target level, of some of the targets."""
     digits = list(_digits(packed.keys))
-    found = iter(
-        job.run(
-            "Measuring",
-            [partial(_pairs, job, packed, target, digit) for target in targets for digit in digits],
-        )
-    )
-    return [tuple(pairs for _ in digits for pairs in next(found)) for _ in targets]
+    found = job.run("Measuring", [partial(_pairs, job, packed, targets, digit) for digit in digits])
+    return [tuple(pairs for of_digit in found for pairs in of_digit[i]) for i in range(len(targets))]
 
 
 def _digits(keys: Radix) -> Iterator[tuple[int, Radix]]:
@@ -270,26 +311,33 @@ def _digits(keys: Radix) -> Iterator[tuple[int, Radix]]:
     yield keys.weights[group[-1]], Radix(tuple(keys.columns[j] for j in group))
 
 
-def _pairs(job: Job, packed: Packed, target: int, digit: tuple[int, Radix]) -> list[Grouped]:
-    (weight, keys), targets = digit, packed.targets[target].column.size
-    size = keys.size * targets
-    found = []
-    counts = np.zeros(size if size <= job.limits.table else 0, dtype=np.int64)
+def _pairs(job: Job, packed: Packed, targets: Sequence[int], digit: tuple[int, Radix]) -> list[list[Grouped]]:
+    """Of the keys of one digit, for each of the targets."""
+    weight, keys = digit
+    sizes = [packed.targets[target].column.size for target in targets]
+    tables = [
+        np.zeros(keys.size * size if keys.size * size <= job.limits.table else 0, int) for size in sizes
+    ]
+    found: list[list[Grouped]] = [[] for _ in targets]
     for block in packed.blocks[0]:
-        pairs = np.empty(len(block), dtype=np.intp)
-        for start in range(0, len(block), _CHUNK):
-            some, out = block[start : start + _CHUNK], pairs[start : start + _CHUNK]
+        for start in range(0, len(block), _CHUNK_OF_PAIRS):
+            some = block[start : start + _CHUNK_OF_PAIRS]
             above = packed.q(some) // block.dtype.type(weight)
-            out[:] = above - above // block.dtype.type(keys.size) * block.dtype.type(keys.size)
-            out *= targets
-            out += packed.t(some, target).astype(np.intp)
+            level = above - above // block.dtype.type(keys.size) * block.dtype.type(keys.size)
+            level = level.astype(np.intp)
+            for i, (target, size) in enumerate(zip(targets, sizes, strict=True)):
+                pairs = level * size
+                pairs += packed.t(some, target).astype(np.intp)
+                if len(tables[i]):
+                    tables[i] += np.bincount(pairs, minlength=len(tables[i]))
+                else:
+                    found[i].append(Grouped.of(pairs, np.ones(len(pairs), dtype=np.int64)))
+    results = []
+    for grouped, size, counts in zip(found, sizes, tables, strict=True):
         if len(counts):
-            counts += np.bincount(pairs, minlength=size)
-        else:
-            found.append(Grouped.of(pairs, np.ones(len(pairs), dtype=np.int64)))
-    if len(counts):
-        found.append(Grouped(np.flatnonzero(counts), counts[counts > 0]))
-    records = Grouped.joined(found)
-    codes = records.groups // targets
-    t = records.groups - codes * targets
-    return [Grouped.of(level * targets + t, records.sums) for level in keys.levels_of(codes)]
+            grouped.append(Grouped(np.flatnonzero(counts), counts[counts > 0]))
+        records = Grouped.joined(grouped)
+        codes = records.groups // size
+        t = records.groups - codes * size
+        results.append([Grouped.of(level * size + t, records.sums) for level in keys.levels_of(codes)])
+    return results

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.parallel import each_in_threads, in_threads, threads_for
 from disclosure_pipeline.tables.encoding import encode_arrow
 
 
@@ -19,10 +21,18 @@ def collect(names: Sequence[str], batches: Iterable[Any], table: str) -> pd.Data
     InputError where a column holds values of several kinds, or of one that cannot be compared.
     """
     chunks: dict[str, list[Any]] = {name: [] for name in names}
-    for batch in batches:
-        for name in names:
-            chunks[name] += _encoded(batch.column(name), name, table)
-    return pd.DataFrame({name: _column(found, name, table) for name, found in chunks.items()})
+
+    def encode(batch: Any) -> list[list[Any]]:
+        return [_encoded(batch.column(name), name, table) for name in names]
+
+    for found in each_in_threads(batches, encode, 1):  # while the next batch is read
+        for name, parts in zip(names, found, strict=True):
+            chunks[name] += parts
+    records = sum(map(len, next(iter(chunks.values()), [])))
+    columns = in_threads(
+        [partial(_column, found, name, table) for name, found in chunks.items()], threads_for(records)
+    )
+    return pd.DataFrame(dict(zip(chunks, columns, strict=True)), copy=False)
 
 
 def _encoded(column: Any, name: str, table: str) -> list[Any]:

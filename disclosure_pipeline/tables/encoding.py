@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from disclosure_pipeline.tables.levels import level_label
+from disclosure_pipeline.tables.levels import count_codes, level_label
 
 IntArray = npt.NDArray[np.integer]
 Mask = npt.NDArray[np.bool_]
@@ -29,10 +29,9 @@ class Encoded:
     levels: Any
 
     @cached_property
-    def counts(self) -> npt.NDArray[np.int64]:
+    def counts(self) -> IntArray:
         """The number of records with each level, and last of those that are missing."""
-        found = np.bincount(self.codes.astype(np.int64) + 1, minlength=len(self.levels) + 1)
-        return np.append(found[1:], found[0])
+        return count_codes(self.codes, 0, len(self.levels) + 1)
 
     def records(self, levels: Mask, missing: bool = False) -> int:
         """How many records have one of the levels."""

@@ -272,19 +272,19 @@ def _apply(position: IntArray, codes: IntArray, missing: int) -> IntArray:
 def _own_codes(series: pd.Series[Any]) -> tuple[Stored, Any]:
     """A table's own codes (`position` of what is stored; missing is -1), and its levels in any order."""
     if isinstance(series.dtype, pd.CategoricalDtype):
-        counts = _count(series.cat.codes.to_numpy(), 0, len(series.dtype.categories) + 1)
+        counts = count_codes(series.cat.codes.to_numpy(), 0, len(series.dtype.categories) + 1)
         return _used(series.cat.codes.to_numpy(), 0, counts, series.dtype.categories)
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu" and len(series):
         values = series.to_numpy()
         lowest, highest = int(values.min()), int(values.max())
         if highest - lowest < len(values):
-            counts = _count(values, lowest, highest - lowest + 2)
+            counts = count_codes(values, lowest, highest - lowest + 2)
             return _used(values, lowest, counts, np.arange(highest - lowest + 1) + lowest)
     codes, found = pd.factorize(_without_nan(series))
     if pd.isna(found).all():  # Arrow's type of nothing but nulls takes null for a level
         codes, found = np.full(len(series), -1), found[:0]
     codes = codes.astype(np.min_scalar_type(-len(found) - 1), copy=False)
-    return _used(codes, 0, _count(codes, 0, len(found) + 1), found)
+    return _used(codes, 0, count_codes(codes, 0, len(found) + 1), found)
 
 
 def _used(stored: IntArray, lowest: int, counts: IntArray, levels: Any) -> tuple[Stored, Any]:
@@ -294,7 +294,7 @@ def _used(stored: IntArray, lowest: int, counts: IntArray, levels: Any) -> tuple
     return Stored(stored, lowest, position, counts), levels[used]
 
 
-def _count(stored: IntArray, lowest: int, entries: int) -> IntArray:
+def count_codes(stored: IntArray, lowest: int, entries: int) -> IntArray:
     """The number of records with lowest, lowest + 1, …, and in the last entry of those with -1, missing."""
     from_missing = np.zeros(entries, dtype=np.int64)
     rows = max(_CHUNK, entries)
