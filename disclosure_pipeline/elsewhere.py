@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from disclosure_pipeline.progress import Progress
 from disclosure_pipeline.tables.alignment import table_names, told
 from disclosure_pipeline.tables.distinct import Distinct
 from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.locations import filled
 from disclosure_pipeline.tables.sizes import COUNTING, bytes_needed
 from disclosure_pipeline.tables.sources import (
     DuckDBSource,
@@ -61,14 +63,22 @@ class Frames:
     engine: Here
 
 
-def tables_given(ground_truth: Any, synthetic: Any, engine: str) -> Elsewhere | Frames:
+@contextmanager
+def tables_given(ground_truth: Any, synthetic: Any, engine: str) -> Iterator[Elsewhere | Frames]:
     """The tables as the engine takes them, which is chosen if it is "auto". InputError as `disclosure()`."""
     _check_engine(engine)
     several = isinstance(synthetic, Sequence) and not isinstance(synthetic, (str, bytes))
     tables = [ground_truth, *(synthetic if several else [synthetic])]
     of_ibis = [table for table in tables if _is_ibis(table)]
     if of_ibis or "://" in engine:
-        return relational_tables(tables, engine)
+        with relational_tables(tables, engine) as found:
+            yield found
+        return
+    yield _here(ground_truth, synthetic, tables, engine)
+
+
+def _here(ground_truth: Any, synthetic: Any, tables: Sequence[Any], engine: str) -> Elsewhere | Frames:
+    """Frames and files, which this process counts."""
     name, why = chosen(engine, tables)
     if not any(map(_is_location, tables)):
         return Frames(why, (ground_truth, synthetic), name)
@@ -114,28 +124,42 @@ def count_streams(
     return partitioned.count(keys, targets, batches, progress)
 
 
-def relational_tables(tables: Sequence[Any], engine: str) -> Elsewhere:
+@contextmanager
+def relational_tables(tables: Sequence[Any], engine: str) -> Iterator[Elsewhere]:
     """Tables that are counted by a database. InputError where one cannot be reached."""
     from disclosure_pipeline.engines import relational
 
-    opened, backend = relational.open_tables(tables, engine, table_names(len(tables)))
-    found: dict[str, list[Distinct]] = {}
+    names = table_names(len(tables))
+    with relational.open_tables([_for_database(table) for table in tables], engine, names) as opened:
+        found: dict[str, list[Distinct]] = {}
 
-    def distinct(columns: Sequence[str], progress: Progress) -> Mapping[str, Sequence[Distinct]]:
-        for i, column in enumerate(columns):
-            progress("Reading the values", i, len(columns))
-            found[column] = [
-                relational.distinct(table, column, MOST_VALUES, name)
-                for table, name in zip(opened, table_names(len(opened)), strict=True)
-            ]
-        return found
+        def distinct(columns: Sequence[str], progress: Progress) -> Mapping[str, Sequence[Distinct]]:
+            for i, column in enumerate(columns):
+                progress("Reading the values", i, len(columns))
+                found[column] = [
+                    relational.distinct(table, column, MOST_VALUES, name)
+                    for table, name in zip(opened, names, strict=True)
+                ]
+            return found
 
-    return Elsewhere(
-        f"{backend}, by Ibis",
-        tuple(tuple(table.columns) for table in opened),
-        distinct,
-        lambda keys, targets, progress: relational.count(opened, found, keys, targets, progress),
-    )
+        yield Elsewhere(
+            f"{opened[0].get_backend().name}, by Ibis",
+            tuple(tuple(table.columns) for table in opened),
+            distinct,
+            lambda keys, targets, progress: relational.count(opened, found, keys, targets, progress),
+        )
+
+
+def _for_database(table: Any) -> Any:
+    """A table as a database takes it: by name, or the path of Parquet."""
+    if isinstance(table, FileSource):
+        return Path(filled(table.path, "The table"))
+    if isinstance(table, (SqlSource, DuckDBSource)):
+        if table.table is None:
+            raise InputError("A database counts tables, not queries: make a view of the query and name that.")
+        schema = table.schema_ if isinstance(table, SqlSource) else None
+        return f"{schema}.{table.table}" if schema else table.table
+    return Path(table) if isinstance(table, str) and table.endswith(".parquet") else table
 
 
 def _check_engine(engine: str) -> None:

@@ -104,8 +104,10 @@ def disclosure(
     thresholds = (_check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way))
     larger_than = thresholds[1][0]
     exclusions = exclude or Exclusions()
-    given = tables_given(ground_truth, synthetic, engine)
-    with shown() if progress else nullcontext(silent) as show:
+    with (
+        shown() if progress else nullcontext(silent) as show,
+        tables_given(ground_truth, synthetic, engine) as given,
+    ):
         if isinstance(given, Elsewhere):
             counts = count_elsewhere(given, keys, targets, grouping, exclusions, larger_than, show)
         else:

@@ -68,6 +68,33 @@ def connect(url: str) -> Any:
     return asked(f"{shown!r} cannot be connected to", partial(open_url, url))
 
 
+@contextmanager
+def connected(url: str) -> Iterator[Any]:
+    """A connection as `connect` makes it, closed after the block; a Spark session goes on."""
+    backend = connect(url)
+    try:
+        yield backend
+    finally:
+        if backend.name != _SPARK:
+            backend.disconnect()
+
+
+@contextmanager
+def opened_table(backend: Any, source: Any, what: str) -> Iterator[Any]:
+    """A table as `open_table` opens it; what it brought to the database is gone after the block."""
+    table = open_table(backend, source, what)
+    try:
+        yield table
+    finally:
+        if table is not source and not isinstance(source, str):
+            if backend.name == _SPARK:
+                backend.raw_sql("SELECT 1").sparkSession.catalog.dropTempView(table.op().name)
+            else:
+                view = isinstance(source, Path) and backend.name in _READ_FILES
+                drop = backend.drop_view if view else backend.drop_table
+                drop(table.op().name, force=True)
+
+
 def _connect(url: str) -> Any:
     import ibis
 
@@ -188,7 +215,7 @@ def uploaded(backend: Any, data: Any) -> Iterator[Any]:
     finally:
         # Ibis brings it there when it is asked for, and would leave it there until the process ends.
         drop = backend.drop_view if backend.name == "duckdb" else backend.drop_table
-        drop(table.get_name(), force=True)
+        drop(table.op().name, force=True)
 
 
 @contextmanager

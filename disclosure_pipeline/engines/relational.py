@@ -9,7 +9,7 @@ counted: all figures are of that one state of the tables.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 from disclosure_pipeline.engines import relational_coding as coding
 from disclosure_pipeline.engines.connections import (
     asked,
-    connect,
+    connected,
     fetched,
     numbers,
-    open_table,
+    opened_table,
     stored,
     uploaded,
 )
@@ -44,8 +44,9 @@ _DONE = "Counting in the database"
 _FAILED = "The database did not do what counting needs"
 
 
-def open_tables(sources: Sequence[Any], engine: str, names: Sequence[str]) -> tuple[list[Any], str]:
-    """Tables of one database, each as `open_table` opens it, and what kind of database it is.
+@contextmanager
+def open_tables(sources: Sequence[Any], engine: str, names: Sequence[str]) -> Iterator[list[Any]]:
+    """Tables of one database, each as `open_table` opens it; what was brought there is gone after the block.
 
     `engine` is a URL, or "auto" where a table of Ibis says which database it is. `names` are the tables' in
     messages. Raises InputError where there is no such database or table, or there are several databases.
@@ -56,9 +57,10 @@ def open_tables(sources: Sequence[Any], engine: str, names: Sequence[str]) -> tu
     own = asked("The database of the tables is not known", lambda: [each.get_backend() for each in of_ibis])
     if any(backend is not own[0] for backend in own):
         raise InputError("The tables are in several databases: bring them to one.")
-    backend = own[0] if own else connect(engine)
-    opened = [open_table(backend, source, name) for source, name in zip(sources, names, strict=True)]
-    return opened, str(backend.name)
+    with ExitStack() as stack:
+        backend = own[0] if own else stack.enter_context(connected(engine))
+        opened = (opened_table(backend, each, name) for each, name in zip(sources, names, strict=True))
+        yield [stack.enter_context(table) for table in opened]
 
 
 def _of_ibis(sources: Sequence[Any]) -> list[Any]:
