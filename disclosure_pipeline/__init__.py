@@ -26,6 +26,7 @@ from disclosure_pipeline.protection import (
     disclosure_protection_estimate,
 )
 from disclosure_pipeline.result import Disclosure
+from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, SqlSource
 
 if TYPE_CHECKING:
     from disclosure_pipeline.orchestration.component import DisclosureGate
@@ -38,12 +39,15 @@ __all__ = [
     "DisclosurePipelineError",
     "DisclosureProtection",
     "DisclosureProtectionEstimate",
+    "DuckDBSource",
     "Exclusions",
+    "FileSource",
     "InputError",
     "KeySets",
     "Pair",
     "PredictionRisk",
     "ReplicatedUniques",
+    "SqlSource",
     "disclosure",
     "disclosure_of_key_sets",
     "disclosure_protection",

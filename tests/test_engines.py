@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from services import absent
 from strategies import Case, cases, measured
 from test_kernel import TARGETS, assert_same, survey
 
@@ -79,6 +81,25 @@ def test_partitioned_files(case: Case, way: str) -> None:
         assert_same(measured(case, paths, "memory"), measured(case))
 
 
+def needed(engine: str) -> None:
+    """Skip where the packages of an engine are missing."""
+    if engine.startswith("duckdb") and not (find_spec("ibis") and find_spec("duckdb")):
+        absent("ibis or duckdb")
+
+
+@settings(max_examples=100 if os.environ.get("CI") else 20)
+@given(case=cases())
+def test_files_in_a_database(case: Case) -> None:
+    """The engines of databases are held to the counts themselves in test_relational.py."""
+    needed("duckdb://")
+    assume("" not in case.ground_truth_frame.columns)  # no name in a database
+    with tempfile.TemporaryDirectory() as folder:
+        paths = written(Path(folder), [case.ground_truth_frame, *case.synthetic_frames])
+        found = measured(case, paths, "duckdb://")
+    assert_same(found, measured(case))
+    assert found.engine == "duckdb, by Ibis"
+
+
 MISMATCHES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "text for numbers": lambda sd: sd.assign(age=sd["age"].astype(str)),
     "outer blanks": lambda sd: sd.assign(work=sd["work"].astype(str) + " "),
@@ -100,9 +121,11 @@ def outcome(ask: Callable[[], dp.Disclosure]) -> dp.Disclosure | str:
         return str(error)
 
 
+@pytest.mark.parametrize("engine", ["partitioned", "duckdb://"])
 @pytest.mark.parametrize("mismatch", MISMATCHES)
-def test_mismatches_are_caught_in_files_as_in_frames(mismatch: str, tmp_path: Path) -> None:
+def test_mismatches_are_caught_in_files_as_in_frames(mismatch: str, engine: str, tmp_path: Path) -> None:
     """Refused, measured or warned of in the very same words."""
+    needed(engine)
     gt, sd = (
         survey(500, seed).assign(day=pd.Timestamp("2020-02-01") + pd.to_timedelta(np.arange(500) % 7, "D"))
         for seed in (1, 2)
@@ -111,7 +134,7 @@ def test_mismatches_are_caught_in_files_as_in_frames(mismatch: str, tmp_path: Pa
     paths = written(tmp_path, [gt, sd])
     keys, targets = ["age", "day"], ["work", "sex"]
     expected = outcome(lambda: dp.disclosure(gt, sd, keys, targets, engine="memory"))
-    found = outcome(lambda: dp.disclosure(paths[0], paths[1], keys, targets, engine="partitioned"))
+    found = outcome(lambda: dp.disclosure(paths[0], paths[1], keys, targets, engine=engine))
     if isinstance(expected, str) or isinstance(found, str):
         assert found == expected
     else:
@@ -206,6 +229,50 @@ def test_frames_beside_files(paths: list[Path], surveys: list[pd.DataFrame]) -> 
     assert_same(found, dp.disclosure(surveys[0], surveys[1], ["age"], TARGETS))
     with pytest.raises(dp.InputError, match="files or data frames"):
         dp.disclosure(paths[0], surveys[1], ["age"], TARGETS, engine="partitioned")
+
+
+def test_tables_of_ibis_are_counted_where_they_are(surveys: list[pd.DataFrame]) -> None:
+    """Beside frames, which are brought there and taken away again."""
+    needed("duckdb://")
+    import ibis
+
+    database = ibis.duckdb.connect()
+    gt = database.create_table("gt", surveys[0])
+    sd = database.create_table("sd", surveys[1])
+    ask = partial(dp.disclosure, keys=["age", "sex", "postcode"], targets=TARGETS)
+    expected = ask(surveys[0], surveys[1:])
+    for syntheses in ([sd, surveys[2]], [surveys[1], surveys[2]]):
+        assert_same(ask(gt, syntheses), expected)
+        assert sorted(database.list_tables()) == ["gt", "sd"]
+    with pytest.raises(dp.InputError, match="leave the engine to 'auto'"):
+        ask(gt, sd, engine="memory")
+    with pytest.raises(dp.InputError, match="no table 'nobody'"):
+        ask(gt, "nobody")
+    with pytest.raises(dp.InputError, match="'kex' is not in the ground truth"):
+        dp.disclosure(gt, sd, ["kex"], TARGETS)
+    assert sorted(database.list_tables()) == ["gt", "sd"]
+
+
+def test_names_of_tables_in_a_database(surveys: list[pd.DataFrame], tmp_path: Path) -> None:
+    needed("duckdb://")
+    import duckdb
+
+    path = tmp_path / "tables.duckdb"
+    with duckdb.connect(str(path)) as database:
+        for name, frame in zip(("gt", "sd"), surveys[:2], strict=True):
+            database.register("frame", frame)
+            database.execute(f"CREATE SCHEMA of_{name}; CREATE TABLE of_{name}.{name} AS FROM frame")
+    ask = partial(dp.disclosure, keys=["age", "sex"], targets=TARGETS, engine=f"duckdb:///{path}")
+    expected = dp.disclosure(surveys[0], surveys[1], ["age", "sex"], TARGETS)
+    assert_same(ask("of_gt.gt", "of_sd.sd"), expected)
+    for source in (
+        dp.SqlSource(url="duckdb://", table="gt", schema_="of_gt"),
+        dp.DuckDBSource(duckdb=str(path), table="of_gt.gt"),
+    ):
+        assert_same(ask(source, "of_sd.sd"), expected)
+    with pytest.raises(dp.InputError, match="not queries"):
+        ask(dp.DuckDBSource(duckdb=str(path), query="SELECT 1"), "of_sd.sd")
+    duckdb.connect(str(path)).close()  # nobody holds it any more
 
 
 # What is put aside.

@@ -111,7 +111,7 @@ def surveys() -> list[pd.DataFrame]:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("exclusions", [None, dp.Exclusions(missing_keys=["sex"], count_over=20)])
 def test_larger_tables(surveys: list[pd.DataFrame], way: str, exclusions: dp.Exclusions | None) -> None:
-    """Against one thread that sorts everything as one part of numbers of 64 bits."""
+    """Against one thread that sorts everything as one part of numbers of 64 bits, rare keys included."""
     keys, limits = WAYS[way]
     if exclusions is not None and "sex" not in keys:
         exclusions = dp.Exclusions(count_over=20)
@@ -127,10 +127,34 @@ def test_larger_tables(surveys: list[pd.DataFrame], way: str, exclusions: dp.Exc
     )
     with pytest.MonkeyPatch.context() as patch, limited(Limits(table=0, threads=1)):
         patch.setattr(sorting, "_unsigned", lambda _: np.uint64)
+        patch.setattr(sorting, "can_be_compared", lambda *_: False)
         expected = ask()
     assert len(expected.one_way)
     with limited(limits):
         assert_same(ask(), expected)
+
+
+@pytest.mark.parametrize("larger_than", [0, 1, 3, 4, 7])
+@pytest.mark.parametrize("levels", [1, 2, 5, 300])
+def test_rare_keys(levels: int, larger_than: int) -> None:
+    """Keys of up to ten records, mostly of few levels; with large cells, and with a level in every key."""
+    rng = np.random.default_rng(levels)
+
+    def table(records: int) -> pd.DataFrame:
+        k = rng.integers(0, 900, records)
+        same = rng.random(records) < 0.8
+        t = np.where(same, k % levels, rng.integers(0, levels, records))
+        return pd.DataFrame({"k": k, "t": t, "u": np.where(rng.random(records) < 0.1, np.nan, t)})
+
+    gt, sd = table(2500), [table(2500), table(40)]
+    for targets in (["t"], ["t", "u"]):
+        ask = partial(dp.disclosure, gt, sd, ["k"], targets, two_way=(larger_than, 0))
+        with pytest.MonkeyPatch.context() as patch, limited(Limits(table=0, threads=1)):
+            patch.setattr(sorting, "can_be_compared", lambda *_: False)
+            expected = ask()
+        with limited(Limits(table=0, part=900)):
+            assert_same(ask(), expected)
+        assert len(expected.two_way) or larger_than > 4
 
 
 def test_keys_of_more_combinations_than_a_number_holds() -> None:
