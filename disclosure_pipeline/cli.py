@@ -5,14 +5,27 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import pandas as pd
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.tables.levels import GROUND_TRUTH
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from disclosure_pipeline.result import Disclosure
+    from disclosure_pipeline.tables.alignment import Grouping
+    from disclosure_pipeline.tables.dictionary import Column
+
+# The thresholds of the one-way and two-way checks: those that `disclosure()` takes by itself.
+_ONE_WAY, _TWO_WAY = (50, 90), (4, 80)
 
 
 @click.group()
@@ -69,6 +82,14 @@ def _where(folder: Path | None) -> str:
 @click.option("--groups", multiple=True, metavar="COLUMN=N", help="Put a numeric column into N groups.")
 @click.option("--special", multiple=True, metavar="COLUMN=CODE", help="A code that stays a level of its own.")
 @click.option(
+    "--engine",
+    type=click.Choice(["auto", "memory", "partitioned"]),
+    default="auto",
+    show_default=True,
+    help="Who counts; no figure depends on it. partitioned is for tables that do not fit into memory; auto "
+    "chooses by their size and the memory that is free.",
+)
+@click.option(
     "--progress/--no-progress", default=None, help="Show how far the work is; by default on a terminal only."
 )
 def measure(
@@ -78,40 +99,89 @@ def measure(
     targets: tuple[str, ...],
     groups: tuple[str, ...],
     special: tuple[str, ...],
+    engine: str,
     progress: bool | None,
 ) -> None:
-    """Print what one or more SYNTHETIC tables (CSV, Parquet) disclose of the GROUND_TRUTH."""
-    from disclosure_pipeline.evaluation import disclosure
+    """Print what one or more SYNTHETIC tables (CSV, Parquet, Arrow) disclose of the GROUND_TRUTH."""
+    from disclosure_pipeline.tables.alignment import Grouping
 
-    numbers = dict(map(_whole, groups))
-    codes = _grouped(special)
-    numeric = {*numbers, *codes}
+    tables = [(GROUND_TRUTH, ground_truth), *((f"synthetic table {path.name!r}", path) for path in synthetic)]
+    grouping = Grouping(dict(map(_whole, groups)), _grouped(special), "pooled")
+    show = sys.stderr.isatty() if progress is None else progress
     try:
-        result = disclosure(
-            _read(ground_truth, GROUND_TRUTH, numeric),
-            [_read(path, f"synthetic table {path.name!r}", numeric) for path in synthetic],
-            list(keys),
-            list(targets) or None,
-            groups=numbers,
-            special_values=codes,
-            progress=sys.stderr.isatty() if progress is None else progress,
-        )
+        result = _measured(tables, list(keys), list(targets) or None, grouping, engine, show)
     except DisclosurePipelineError as error:
         raise click.ClickException(str(error)) from None
     click.echo(result)
+    click.echo(f"Engine: {result.engine}", err=True)
     for warning in result.warnings:
         click.echo(f"Warning: {warning}", err=True)
 
 
-def _read(path: Path, table: str, numeric: set[str]) -> pd.DataFrame:
-    """A file whose columns are categories, as they are written, but for those that are asked as numbers."""
-    from disclosure_pipeline.tables.contract import canonical_table
-    from disclosure_pipeline.tables.dictionary import Column
-    from disclosure_pipeline.tables.sources import read_raw
+def _measured(
+    tables: Sequence[tuple[str, Path]],
+    keys: list[str],
+    targets: list[str] | None,
+    grouping: Grouping,
+    engine: str,
+    progress: bool,
+) -> Disclosure:
+    """The measures of files (GT first), each beside its name in messages."""
+    from disclosure_pipeline.elsewhere import chosen
+    from disclosure_pipeline.evaluation import disclosure
 
-    raw = read_raw(path, table)
-    dictionary = {name: Column(type="number" if name in numeric else "category") for name in raw.columns}
-    return canonical_table(raw, dictionary, table, (), only_known=False).frame
+    taken, told = chosen(engine, [path for _, path in tables])
+    if taken == "partitioned":
+        return _measured_in_batches(tables, keys, targets, grouping, told, progress)
+    ground_truth, *syntheses = (_read(path, name, grouping) for name, path in tables)
+    groups, special = grouping.groups, grouping.special_values
+    found = disclosure(
+        ground_truth, syntheses, keys, targets, groups=groups, special_values=special, progress=progress
+    )
+    return replace(found, engine=told)
+
+
+def _measured_in_batches(
+    tables: Sequence[tuple[str, Path]],
+    keys: list[str],
+    targets: list[str] | None,
+    grouping: Grouping,
+    told: str,
+    progress: bool,
+) -> Disclosure:
+    """As `_measured`, of tables that need not fit into memory. Only columns that are measured are read."""
+    from disclosure_pipeline.evaluation import count_elsewhere, figures
+    from disclosure_pipeline.exclusions import Exclusions
+    from disclosure_pipeline.progress import shown, silent
+    from disclosure_pipeline.release.tables import elsewhere
+    from disclosure_pipeline.tables.alignment import check_names
+    from disclosure_pipeline.tables.contract import stream_canonical
+    from disclosure_pipeline.tables.sources import columns_of
+
+    known = tuple(columns_of(path, name) for name, path in tables)
+    key_names, target_names = check_names(known, keys, targets, grouping)
+    dictionary = _dictionary((*key_names, *target_names), grouping)
+    with shown() if progress else nullcontext(silent) as show:
+        streams = [stream_canonical(path, dictionary, name, (), False, show) for name, path in tables]
+        given = replace(elsewhere(streams, told), columns=known)
+        counts = count_elsewhere(given, keys, targets, grouping, Exclusions(), _TWO_WAY[0], show)
+        return replace(figures(counts, _ONE_WAY, _TWO_WAY), engine=told)
+
+
+def _read(path: Path, table: str, grouping: Grouping) -> pd.DataFrame:
+    from disclosure_pipeline.tables.contract import read_canonical
+    from disclosure_pipeline.tables.sources import columns_of
+
+    dictionary = _dictionary(columns_of(path, table), grouping)
+    return read_canonical(path, dictionary, table, (), only_known=False).frame
+
+
+def _dictionary(columns: Iterable[str], grouping: Grouping) -> dict[str, Column]:
+    """Columns are categories, as they are written, but for those that are asked as numbers."""
+    from disclosure_pipeline.tables.dictionary import Column
+
+    numeric = {*grouping.groups, *grouping.special_values}
+    return {name: Column(type="number" if name in numeric else "category") for name in columns}
 
 
 @main.group()

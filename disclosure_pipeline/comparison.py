@@ -17,6 +17,7 @@ from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.overlap import Overlap, Shared, copies, overlap
 from disclosure_pipeline.tables.alignment import Grouping, Tables, check_tables, table_names
+from disclosure_pipeline.tables.distinct import Distinct, code_distinct
 from disclosure_pipeline.tables.levels import CodedColumn, Kind
 
 Rows = dict[tuple[Any, int], dict[str, Any]]
@@ -168,6 +169,19 @@ def strange_columns(tables: Tables) -> list[str]:
         for column in frame.columns:
             if column in ground_truth.columns and _identifies(ground_truth[column], frame[column]):
                 found.append(_identifier(column, name))
+    return found
+
+
+def strange_distinct(tables: Sequence[Mapping[Any, Distinct]]) -> list[str]:
+    """As `strange_columns`, from the values of all columns of each table (GT first)."""
+    names = table_names(len(tables))
+    found = []
+    for synthetic, name in zip(tables[1:], names[1:], strict=True):
+        found += _more_columns(list(tables[0]), list(synthetic), name)
+        for column, values in synthetic.items():
+            if column in tables[0]:
+                coded = code_distinct(column, (tables[0][column], values), (names[0], name))
+                found += [_identifier(column, name)] if _numbers_records(coded, 1) else []
     return found
 
 

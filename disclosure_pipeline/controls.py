@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.elsewhere import Here
 from disclosure_pipeline.evaluation import Counts, count, figures
 from disclosure_pipeline.exclusions import Exclusions
 from disclosure_pipeline.measures.chance import disclosed_by_chance
@@ -29,7 +28,7 @@ LARGEST_SYNTHESIS = 1_000_000
 _ANY = (0.0, 0.0)
 
 
-def controls(tables: Tables, engine: Here = "memory", seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+def controls(tables: Tables, engine: str = "memory", seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The controls of a gate's run: of tables, or of their records that `sample` names.
 
     Returns:
@@ -106,8 +105,8 @@ def _permute(values: Any, rng: np.random.Generator) -> Any:
 def _deviations(counts: Counts, excess: pd.Series[float]) -> list[float]:
     """|DiSCO - DiSCO_chance| in standard errors, for each (target, synthesis) in their order."""
     deviations = []
+    N_d, *N_s = counts.records
     for target, of_target in zip(counts.targets, counts.found.targets, strict=True):
-        N_d, *N_s = (len(table.stored) for table in target.tables)
         for synthesis, found in enumerate(of_target, start=1):
             records = abs(excess.loc[(target.name, synthesis)]) * N_d / 100
             beyond = max(0.0, records - 3 * found.cells.most)

@@ -124,12 +124,26 @@ def count_streams(
     return partitioned.count(keys, targets, batches, progress)
 
 
+@dataclass(frozen=True)
+class InDatabase(Elsewhere):
+    """Tables of a database; `count_known` counts columns coded over values that were read of them before."""
+
+    count_known: Callable[
+        [Mapping[str, Sequence[Distinct]], Sequence[CodedColumn], Sequence[Target], Progress], Counted
+    ]
+
+
 @contextmanager
-def relational_tables(tables: Sequence[Any], engine: str) -> Iterator[Elsewhere]:
-    """Tables that are counted by a database. InputError where one cannot be reached."""
+def relational_tables(
+    tables: Sequence[Any], engine: str, names: Sequence[str] | None = None
+) -> Iterator[InDatabase]:
+    """Tables that are counted by a database. InputError where one cannot be reached.
+
+    `names` are those in messages; by default of GT and its syntheses.
+    """
     from disclosure_pipeline.engines import relational
 
-    names = table_names(len(tables))
+    names = names or table_names(len(tables))
     with relational.open_tables([_for_database(table) for table in tables], engine, names) as opened:
         found: dict[str, list[Distinct]] = {}
 
@@ -142,11 +156,12 @@ def relational_tables(tables: Sequence[Any], engine: str) -> Iterator[Elsewhere]
                 ]
             return found
 
-        yield Elsewhere(
+        yield InDatabase(
             f"{opened[0].get_backend().name}, by Ibis",
             tuple(tuple(table.columns) for table in opened),
             distinct,
-            lambda keys, targets, progress: relational.count(opened, found, keys, targets, progress),
+            lambda *asked: relational.count(opened, found, *asked),
+            lambda *asked: relational.count(opened, *asked),
         )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline import comparison
-from disclosure_pipeline.elsewhere import Elsewhere, Here, tables_given
+from disclosure_pipeline.elsewhere import Elsewhere, relational_tables, tables_given
 from disclosure_pipeline.engines import memory, partitioned
 from disclosure_pipeline.engines.counted import TABLES, Counted, OfTarget
 from disclosure_pipeline.engines.job import Target
@@ -155,14 +155,19 @@ def count(
     exclusions: Exclusions,
     larger_than: float = math.inf,
     progress: Progress = silent,
-    engine: Here = "memory",
+    engine: str = "memory",
     keys_only: bool = False,
 ) -> Counts:
     """Count what the measures are made of; DiSCO cells of more records than `larger_than` one by one.
 
-    InputError where there is no target, unless `keys_only`; and where an exclusion names nothing.
+    `engine`: "memory", "partitioned" or the URL of a database, to which the frames are brought. InputError
+    where there is no target, unless `keys_only`; and where an exclusion names nothing.
     """
     _check_asked(exclusions, tables.keys, tables.targets, keys_only)
+    if "://" in engine:
+        with relational_tables(tables.frames, engine) as elsewhere:
+            asked_of = (tables.keys, tables.targets, tables.grouping, exclusions, larger_than, progress)
+            return count_elsewhere(elsewhere, *asked_of, keys_only=keys_only)
     columns = tables.code((*tables.keys, *tables.targets))
     keys, asked = _asked(columns, len(tables.keys), exclusions, larger_than)
     if engine == "partitioned":

@@ -531,12 +531,19 @@ def test_a_missing_package_names_its_extra(
     with pytest.raises(InputError, match=re.escape(f"install disclosure-pipeline{extra}")):
         connect(url)
     with pytest.raises(InputError, match=re.escape(f"install disclosure-pipeline{extra}")):
-        relational.open_tables(["people"], url, ["it"])
+        relational.open_tables(["people"], url, ["it"]).__enter__()
 
 
 def test_tables_by_name(database: Any) -> None:
-    if database.name == "pyspark":
-        pytest.skip("a session without a catalog has temporary views only")
+    if database.name == "pyspark":  # a session without a catalog has temporary views only
+        database.create_view("people", ibis.memtable({"a": [1, 2]}))
+        try:
+            assert relational.records(open_table(database, "people", "it")) == 2
+            with pytest.raises(InputError, match="it: the database has no table 'nobody'"):
+                open_table(database, "nobody", "it")
+        finally:
+            database.drop_view("people")
+        return
     database.create_database("office")
     database.create_table("people", pa.table({"a": [1, 2]}), database="office")
     try:
@@ -572,15 +579,15 @@ def test_tables_of_ibis_stay_as_they_are(duckdb: Any) -> None:
     with brought(duckdb, [frame]) as [table]:
         some = table.filter(table["a"] > 1)
         assert open_table(duckdb, some, "it") is some
-        opened, name = relational.open_tables([some, table], "auto", ["one", "two"])
-        assert name == "duckdb"
-        assert opened == [some, table]
+        with relational.open_tables([some, table], "auto", ["one", "two"]) as opened:
+            assert opened[0] is some
+            assert opened[1] is table
         with pytest.raises(InputError, match="leave the engine to 'auto'"):
-            relational.open_tables([some], "duckdb://", ["one"])
-        with BACKENDS["duckdb"]() as other, pytest.raises(InputError, match="several databases"):
-            relational.open_tables(
-                [some, other.create_table("x", pa.table({"a": [1]}))], "auto", ["one", "two"]
-            )
+            relational.open_tables([some], "duckdb://", ["one"]).__enter__()
+        with BACKENDS["duckdb"]() as other:
+            elsewhere = other.create_table("x", pa.table({"a": [1]}))
+            with pytest.raises(InputError, match="several databases"):
+                relational.open_tables([some, elsewhere], "auto", ["one", "two"]).__enter__()
     with pytest.raises(InputError, match="it must be the name of a table"):
         open_table(duckdb, 1, "it")
     with pytest.raises(InputError, match="it: column 'a' holds values of several kinds") as refused:

@@ -278,6 +278,7 @@ def _disclosure(graph: Graph) -> dg.AssetsDefinition:
             asset_key=identity_key,
             metadata={
                 "identity": shown.table(result.identity),
+                "engine": result.engine,
                 "dagster/row_count": len(result.identity),
                 "dagster/column_schema": shown.frame_schema(result.identity.reset_index()),
                 **shown.worst(result, ["identity"]),
@@ -288,6 +289,7 @@ def _disclosure(graph: Graph) -> dg.AssetsDefinition:
             asset_key=attribute_key,
             metadata={
                 "attribute": shown.table(result.attribute),
+                "engine": result.engine,
                 **{
                     name: shown.table(result.frame(name))
                     for name in ("attribution", "protection", "prediction", "control_attribute")

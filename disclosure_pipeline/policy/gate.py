@@ -12,7 +12,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from disclosure_pipeline.controls import controls
-from disclosure_pipeline.elsewhere import Elsewhere, Here
+from disclosure_pipeline.elsewhere import Elsewhere
 from disclosure_pipeline.evaluation import Counts, count, count_elsewhere, figures
 from disclosure_pipeline.exclusions import Exclusions, Pair, check_exclusions
 from disclosure_pipeline.policy.families import Measures, further_frames
@@ -23,12 +23,18 @@ from disclosure_pipeline.result import Disclosure
 from disclosure_pipeline.tables.alignment import Grouping, Tables, check_tables
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column
 from disclosure_pipeline.tables.grouping import explicit_edges
-from disclosure_pipeline.tables.sources import FileSource, Source
+from disclosure_pipeline.tables.locations import filled, redacted
+from disclosure_pipeline.tables.sources import (
+    ENVIRONMENT,
+    DuckDBSource,
+    FileSource,
+    Source,
+    SqlSource,
+    refuse_password,
+)
 
 # Two numbers; not tuple[float, float], whose JSON schema Dagster cannot show.
 Thresholds = Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2)]
-
-Engine = Literal["auto", "memory", "partitioned"]
 
 # What decides nothing: where files lie, and what people are told.
 _NOT_DECIDING: dict[str, Any] = {
@@ -148,10 +154,12 @@ class Gate(BaseModel):
     two_way: Thresholds = (4, 80)
     measures: Measures = Measures()
     engine: Annotated[
-        Engine,
+        str,
         Field(
             description="Who counts; no figure depends on it. memory; partitioned, for tables that do not "
-            "fit into memory; or auto, which chooses by their size and the memory that is free"
+            "fit into memory; auto, which chooses by their size and the memory that is free; or the URL of a "
+            f"database that Ibis reaches, without a password, in which the ground truth lies; {ENVIRONMENT}",
+            pattern=r"^(auto|memory|partitioned|[a-z][a-z0-9+]*://.*)$",
         ),
     ] = "auto"
     policy: Policy
@@ -182,17 +190,46 @@ class Gate(BaseModel):
                     raise ValueError(f"edges are for numbers: {name} is of type {self.columns[name].type}")
                 explicit_edges(name, edges)
         check_exclusions(self.exclusions.as_exclusions(), self.keys, self.targets)
-        if self.engine == "partitioned" and self.only_in_memory:
-            raise ValueError(f"engine partitioned cannot do {self.only_in_memory}: use memory or auto")
+        self._check_engine()
         self.clauses()
         return self
+
+    @property
+    def in_database(self) -> bool:
+        """Whether a database counts."""
+        return "://" in self.engine
+
+    def _check_engine(self) -> None:
+        if self.in_database:
+            refuse_password(self.engine)
+            self._check_database()
+        if (self.in_database or self.engine == "partitioned") and self.only_in_memory:
+            shown = redacted(self.engine)
+            raise ValueError(f"engine {shown} cannot do {self.only_in_memory}: use memory or auto")
+
+    def _check_database(self) -> None:
+        """The ground truth is a table of that database, or Parquet that it reads in place: never copied."""
+        source, (kind, _, place) = self.ground_truth, self.engine.partition("?")[0].partition("://")
+        if isinstance(source, (SqlSource, DuckDBSource)):
+            if source.table is None:
+                raise ValueError("engine counts a table, not a query: make a view of it and name that")
+            own = source.url.partition("://")[2] if isinstance(source, SqlSource) else f"/{source.duckdb}"
+            if own != place:
+                raise ValueError("engine must be the database that ground_truth is in: the same after ://")
+            return
+        path = source.path if isinstance(source, FileSource) else source
+        if kind not in {"duckdb", "pyspark"} or not path.endswith(".parquet"):
+            raise ValueError(
+                "engine cannot read ground_truth in place: give a table of that database, or Parquet to "
+                "DuckDB or Spark"
+            )
 
     @property
     def only_in_memory(self) -> str:
         """What of this gate only tables in memory allow; empty where there is nothing."""
         families = [name for name in ("protection", "prediction") if getattr(self.measures, name)]
         identifiers = [name for name, column in self.columns.items() if column.type == "text identifier"]
-        database = not isinstance(self.ground_truth, (str, FileSource))
+        database = not self.in_database and not isinstance(self.ground_truth, (str, FileSource))
         return "; ".join(
             [
                 *(f"measures.{name}" for name in families),
@@ -235,14 +272,19 @@ class Gate(BaseModel):
         counts = count(tables, self.exclusions.as_exclusions(), self.two_way[0])
         return self._result(counts, tables, further_frames(self.measures, tables, self.tasks), engine)
 
-    def measure_elsewhere(self, tables: Elsewhere, samples: Sequence[pd.DataFrame]) -> Disclosure:
+    def measure_elsewhere(
+        self, tables: Elsewhere, samples: Sequence[pd.DataFrame], strange: Sequence[str]
+    ) -> Disclosure:
         """As `measure`, of tables that are counted where they are.
 
-        `samples` are the records of each that `controls.sample` names, in canonical form.
+        `samples` are the tables of the controls, in canonical form; `strange` are the warnings of all
+        columns, as `comparison.strange_columns` gives them.
         """
         grouping, exclusions = Grouping(**self.grouping), self.exclusions.as_exclusions()
         counts = count_elsewhere(tables, self.keys, self.targets, grouping, exclusions, self.two_way[0])
-        return self._result(counts, self._checked(samples[0], samples[1:]), {}, tables.told, "partitioned")
+        counts = replace(counts, strange=strange)
+        engine = filled(self.engine, "engine") if self.in_database else "partitioned"
+        return self._result(counts, self._checked(samples[0], samples[1:]), {}, tables.told, engine)
 
     def _checked(self, ground_truth: Any, syntheses: Any) -> Tables:
         return check_tables(
@@ -255,7 +297,7 @@ class Gate(BaseModel):
         of_controls: Tables,
         further: Mapping[str, pd.DataFrame],
         told: str,
-        engine: Here = "memory",
+        engine: str = "memory",
     ) -> Disclosure:
         """The measures, with those of the controls."""
         result = figures(

@@ -23,6 +23,7 @@ from disclosure_pipeline.policy.verdict import Judgement, RefusedWaiver, can_be_
 from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.release import tables
 from disclosure_pipeline.release.files import StoreError, read_json, write_json, write_whole
+from disclosure_pipeline.release.in_database import DatabaseTable, values_sha256
 from disclosure_pipeline.release.store import (
     MARKER,
     Snapshot,
@@ -43,6 +44,8 @@ from disclosure_pipeline.tables.contract import (
 from disclosure_pipeline.tables.fingerprint import content_sha256
 from disclosure_pipeline.tables.levels import GROUND_TRUTH
 from disclosure_pipeline.tables.sources import FORMATS, Source
+
+_CHANGED = "The ground truth changed while it was read: run again."
 
 
 class RefusedError(DisclosurePipelineError):
@@ -115,7 +118,7 @@ def record_ground_truth(folders: GateFolders) -> GroundTruth:
     return GroundTruth(digest, tables.records(found), ())
 
 
-def _read_ground_truth(folders: GateFolders, engine: Here) -> tuple[Table, str]:
+def _read_ground_truth(folders: GateFolders, engine: Here | None) -> tuple[Table, str]:
     """GT in canonical form, and its sha256: of its bytes, or of what was read from a database.
 
     StoreError where it is not there, or changes while it is read.
@@ -126,14 +129,22 @@ def _read_ground_truth(folders: GateFolders, engine: Here) -> tuple[Table, str]:
     before = source.sha256()
     found = tables.read(gate, engine, source, GROUND_TRUTH, only_known=False)
     if source.sha256() != before:
-        raise StoreError("The ground truth changed while it was read: run again.")
+        raise StoreError(_CHANGED)
     if before is not None:
         return found, before
-    assert isinstance(found, CanonicalTable)  # a database is read into memory
+    if isinstance(found, DatabaseTable):
+        return found, values_sha256(found)
+    assert isinstance(found, CanonicalTable)  # what is in a database is not read in batches
     return found, content_sha256(found.frame)
 
 
-def _read_recorded_ground_truth(folders: GateFolders, engine: Here) -> tuple[Table, str]:
+def _require_unchanged(folders: GateFolders, engine: Here | None, digest: str) -> None:
+    """StoreError unless GT is what it was before the work that read it again, where it is not in memory."""
+    if engine != "memory" and folders.ground_truth.sha256() not in {None, digest}:
+        raise StoreError(_CHANGED)
+
+
+def _read_recorded_ground_truth(folders: GateFolders, engine: Here | None) -> tuple[Table, str]:
     """As `_read_ground_truth`; StoreError where it is not the one that was recorded."""
     recorded = read_json(folders.store.ground_truth, "ground_truth")
     found, digest = _read_ground_truth(folders, engine)
@@ -142,7 +153,9 @@ def _read_recorded_ground_truth(folders: GateFolders, engine: Here) -> tuple[Tab
     return found, digest
 
 
-def _read_synthesis(folders: GateFolders, engine: Here, file: StoredFile, stage: Path | None = None) -> Table:
+def _read_synthesis(
+    folders: GateFolders, engine: Here | None, file: StoredFile, stage: Path | None = None
+) -> Table:
     """One table of a snapshot in canonical form, read from the stored bytes or their copy in `stage`."""
     stored = _stored(folders, file, stage)
     return tables.read(folders.gate, engine, stored, _named(file), only_known=True)
@@ -152,7 +165,7 @@ def _stored(folders: GateFolders, file: StoredFile, stage: Path | None = None) -
     return folders.store.stored(file) if stage is None else stage / file.name
 
 
-def _engine(folders: GateFolders, snapshot: Snapshot) -> tuple[Here, str]:
+def _engine(folders: GateFolders, snapshot: Snapshot) -> tuple[Here | None, str]:
     """The engine for GT and a candidate, and how it is told."""
     stored = [folders.store.stored(file) for file in snapshot.files]
     return engine_for(folders.gate, [folders.ground_truth, *stored])
@@ -211,12 +224,13 @@ def receive(folders: GateFolders, candidate: str, folder: Path | None = None) ->
     records = tuple(map(tables.records, syntheses))
     if violations:
         return Arrival(snapshot, records, tuple(violations), pd.DataFrame(), ())
-    ground_truth = _read_recorded_ground_truth(folders, engine)[0]
+    ground_truth, digest = _read_recorded_ground_truth(folders, engine)
     violations += _identifiers(folders, snapshot, ground_truth, syntheses)
     if violations:
         return Arrival(snapshot, records, tuple(violations), pd.DataFrame(), ())
     gate = folders.gate
     overlap = tables.overlap(gate, [ground_truth, *syntheses])
+    _require_unchanged(folders, engine, digest)
     overlaps = tuple(
         hold(clause, smallest_overlap(overlap, clause.column), len(syntheses))
         for clause in gate.clauses()
@@ -232,9 +246,10 @@ def group_levels(folders: GateFolders, candidate: str) -> pd.DataFrame:
     """
     snapshot = load_snapshot(candidate, folders.store)
     engine, _ = _engine(folders, snapshot)
-    ground_truth = _read_recorded_ground_truth(folders, engine)[0]
+    ground_truth, digest = _read_recorded_ground_truth(folders, engine)
     syntheses = [_read_synthesis(folders, engine, file) for file in snapshot.files]
     groups = tables.groups(folders.gate, [ground_truth, *syntheses])
+    _require_unchanged(folders, engine, digest)
     return groups[groups["GT"] >= folders.gate.policy.smallest_count].reset_index(drop=True)
 
 
@@ -264,7 +279,8 @@ def evaluate(folders: GateFolders, candidate: str, now: datetime, stage: Path | 
     )
     measured = {"ground_truth": digest, "snapshot": snapshot.sha256}
     ledger = [change for table in everything for change in table.ledger]
-    copies = tables.copies(everything)
+    copies = tables.copies(gate, everything)
+    _require_unchanged(folders, engine, digest)
     content = dossier(gate, candidate, measured, result, judgements, ledger, copies, refused_waivers)
     return Evaluation(result, judgements, refused_waivers, content)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
+from disclosure_pipeline.parallel import in_threads, threads_for
+from disclosure_pipeline.progress import Progress, silent
 from disclosure_pipeline.tables.canonical import Levels, Mask, mask, read_levels
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
 from disclosure_pipeline.tables.distinct import Distinct
@@ -114,7 +117,8 @@ class _Read:
     def counted(self, codes: IntArray) -> IntArray:
         """The records with each level and last those that are missing, from the codes as pandera has them."""
         if self.counts is None:
-            return Encoded(codes, self.encoded.levels).counts
+            known = np.may_share_memory(codes, self.encoded.codes)
+            return (self.encoded if known else Encoded(codes, self.encoded.levels)).counts
         there = np.zeros(len(self.counts), dtype=bool)
         there[codes] = True  # -1, missing, is the last
         return np.where(there, self.counts, 0)
@@ -127,12 +131,28 @@ def canonical_table(
 
     Arguments and rules as in `violations`; the frame has the columns that the dictionary describes.
     """
+    return _canonical_table(raw, list(raw.columns), dictionary, table, needed, only_known)
+
+
+def _canonical_table(
+    raw: pd.DataFrame,
+    names: Sequence[str],
+    dictionary: Dictionary,
+    table: str,
+    needed: Collection[str],
+    only_known: bool,
+) -> CanonicalTable:
+    """As `canonical_table`; `names` are those of all columns of the table, described or not."""
     read = _read_columns(raw, dictionary)
-    found = _violations(list(raw.columns), len(raw), read, dictionary, table, needed, only_known)
+    found = _violations(names, len(raw), read, dictionary, table, needed, only_known)
     if found:
         raise ContractError(found)
+    columns = in_threads(
+        [partial(_canonical, column, dictionary[name]) for name, column in read.items()],
+        threads_for(len(raw)),
+    )
     return CanonicalTable(
-        pd.DataFrame({name: _canonical(column, dictionary[name]) for name, column in read.items()}),
+        pd.DataFrame(dict(zip(read, columns, strict=True)), copy=False),
         tuple(change for name, column in read.items() for change in _changes(column, table, name)),
     )
 
@@ -155,37 +175,61 @@ def read_canonical(
 ) -> CanonicalTable:
     """A table read and brought into canonical form. ContractError where it breaks the contract.
 
-    Only columns that the dictionary describes are read, unless `only_known` forbids others. See `violations`.
+    Only columns that the dictionary describes are read; see `violations`.
     """
-    raw = read_raw(location, table, None if only_known else dictionary)
-    return canonical_table(raw, dictionary, table, needed, only_known)
+    names = columns_of(location, table) if only_known else ()
+    raw = read_raw(location, table, dictionary)
+    if not len(raw.columns):  # without a header: any column tells how many records there are
+        names = columns_of(location, table)
+        raw = read_raw(location, table, names[:1])
+    return _canonical_table(raw, names or list(raw.columns), dictionary, table, needed, only_known)
 
 
 def stream_canonical(
-    location: Location, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
+    location: Location,
+    dictionary: Dictionary,
+    table: str,
+    needed: Collection[str],
+    only_known: bool,
+    progress: Progress = silent,
 ) -> CanonicalStream:
     """As `read_canonical`, of a table that is read in batches: every rule is about values, not records."""
     names = columns_of(location, table)
     described = [name for name in dictionary if name in names]
-    if not described:
-        raise ContractError([Violation(table, "(all)", NO_HEADER, 0, 1.0)])
-    opened = stream(location, table, described)
-    distinct = {name: opened.distinct(name) for name in described}
+    opened = stream(location, table, described or names[:1], progress)
+    raw = {name: opened.distinct(name) for name in described}
+    distinct, ledger = canonical_values(names, opened.records, raw, dictionary, table, needed, only_known)
+    return CanonicalStream(opened, distinct, ledger)
+
+
+def canonical_values(
+    columns: Sequence[str],
+    records: int,
+    raw: Mapping[str, Distinct],
+    dictionary: Dictionary,
+    table: str,
+    needed: Collection[str],
+    only_known: bool,
+) -> tuple[Mapping[str, Distinct], tuple[Change, ...]]:
+    """The values of a table's columns in canonical form, each in its place, and the ledger.
+
+    `columns` are the names of all its columns, `raw` the values of those that the dictionary describes.
+    ContractError where the table of so many `records` breaks its contract: see `violations`.
+    """
     read = {}
-    for name, raw in distinct.items():
-        levels = arrow_array(raw.values)
+    for name, found in raw.items():
+        levels = arrow_array(found.values)
         codes = np.append(np.arange(len(levels)), -1)
-        read[name] = _Read(Encoded(codes, levels), read_levels(dictionary[name], levels), raw.counts)
-    found = _violations(names, opened.records, read, dictionary, table, needed, only_known)
-    if found:
-        raise ContractError(found)
-    return CanonicalStream(
-        opened,
-        {
-            name: Distinct(pd.Series(_canonical(column, dictionary[name])[:-1]), distinct[name].counts)
-            for name, column in read.items()
-        },
-        tuple(change for name, column in read.items() for change in _changes(column, table, name)),
+        read[name] = _Read(Encoded(codes, levels), read_levels(dictionary[name], levels), found.counts)
+    broken = _violations(columns, records, read, dictionary, table, needed, only_known)
+    if broken:
+        raise ContractError(broken)
+    distinct = {
+        name: Distinct(pd.Series(_canonical(column, dictionary[name])[:-1]), raw[name].counts)
+        for name, column in read.items()
+    }
+    return distinct, tuple(
+        change for name, column in read.items() for change in _changes(column, table, name)
     )
 
 
@@ -207,12 +251,14 @@ def shared_identifiers(
 
 
 def _read_columns(raw: pd.DataFrame, dictionary: Dictionary) -> dict[str, _Read]:
-    read = {}
-    for name, column in dictionary.items():
-        if name in raw.columns:
-            encoded = encode(raw[name])
-            read[name] = _Read(encoded, read_levels(column, encoded.levels))
-    return read
+    def read(name: str) -> _Read:
+        encoded = encode(raw[name])
+        _ = encoded.counts  # kept, while this is a thread of its own
+        return _Read(encoded, read_levels(dictionary[name], encoded.levels))
+
+    names = [name for name in dictionary if name in raw.columns]
+    found = in_threads([partial(read, name) for name in names], threads_for(len(raw)))
+    return dict(zip(names, found, strict=True))
 
 
 def _violations(
@@ -305,7 +351,7 @@ def _schema(
         else np.zeros(entries, dtype=np.int8)
         for name in columns
     }
-    return schema, pd.DataFrame(positions)
+    return schema, pd.DataFrame(positions, copy=False)
 
 
 def _filled(codes: IntArray, entries: int) -> IntArray:
@@ -335,7 +381,7 @@ def _broken_columns(schema: Any, positions: pd.DataFrame) -> list[tuple[str, str
     by_rule = {"CHECK_ERROR", "DATAFRAME_CHECK"}
     try:
         with config_context(validation_enabled=True, validation_depth=ValidationDepth.SCHEMA_AND_DATA):
-            schema.validate(positions, lazy=True)
+            schema.validate(positions, lazy=True, inplace=True)
     except SchemaErrors as errors:
         reasons = [(error.reason_code.name, str(error.failure_cases)) for error in errors.schema_errors]
     else:

@@ -39,12 +39,13 @@ __all__ = [
     "columns_of",
     "read_batches",
     "read_raw",
+    "refuse_password",
     "source_of",
 ]
 
 T = TypeVar("T")
 
-_ENVIRONMENT = "${NAME} stands for an environment variable"
+ENVIRONMENT = "${NAME} stands for an environment variable"
 
 
 class FileSource(BaseModel):
@@ -53,7 +54,7 @@ class FileSource(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: Annotated[
-        str, Field(description=f"Path, or location such as s3://bucket/table.parquet; {_ENVIRONMENT}")
+        str, Field(description=f"Path, or location such as s3://bucket/table.parquet; {ENVIRONMENT}")
     ]
     format: Annotated[Format | None, Field(description="Needed where the name does not tell it")] = None
     delimiter: Annotated[
@@ -62,7 +63,7 @@ class FileSource(BaseModel):
 
     @model_validator(mode="after")
     def _has_no_secret(self) -> FileSource:
-        _refuse_password(self.path)
+        refuse_password(self.path)
         return self
 
     @property
@@ -138,13 +139,13 @@ class SqlSource(_Database):
 
     url: Annotated[
         str,
-        Field(description=f"SQLAlchemy URL without a password; {_ENVIRONMENT}, also for the whole URL"),
+        Field(description=f"SQLAlchemy URL without a password; {ENVIRONMENT}, also for the whole URL"),
     ]
     schema_: Annotated[str | None, Field(alias="schema", description="Schema of the table")] = None
 
     @model_validator(mode="after")
     def _has_no_secret(self) -> SqlSource:
-        _refuse_password(self.url)
+        refuse_password(self.url)
         return self
 
     @property
@@ -160,7 +161,7 @@ class SqlSource(_Database):
 class DuckDBSource(_Database):
     """A table or query of a DuckDB file."""
 
-    duckdb: Annotated[str, Field(description=f"Path of the file; {_ENVIRONMENT}")]
+    duckdb: Annotated[str, Field(description=f"Path of the file; {ENVIRONMENT}")]
 
     @property
     def shown(self) -> str:
@@ -285,8 +286,8 @@ def _cannot_read(location: Any, table: str, reason: str) -> str:
     )
 
 
-def _refuse_password(location: str) -> None:
-    """A password in a file is in its history for ever: only ${NAME} may stand in its place."""
+def refuse_password(location: str) -> None:
+    """ValueError where a password is written out: it would be in a file's history for ever."""
     user, at, _ = location.partition("://")[2].rpartition("@")
     password = user.partition(":")[2]
     if at and password and not re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", password):

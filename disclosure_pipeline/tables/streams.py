@@ -194,6 +194,8 @@ def stream(
 
     met = {column: Met() for column in columns}
     records = 0
+    if not columns:
+        return Stream(location, name, records, met)
     for rows, found in each_in_threads(read_batches(location, name, columns), encode, cores()):
         records += rows
         for column, encoded in found.items():
