@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Told what is being done, and how many steps of how many are done."""
+"""Told what is being done, and how many steps of how many are done; of 0 are records of an unknown number."""
 
 _EVERY = 0.1  # seconds
-_WIDTH = 40
+_WIDTH = 60
 
 
 def silent(_what: str, _done: int, _of: int) -> None:
@@ -27,10 +27,11 @@ def shown() -> Iterator[Progress]:
     def show(what: str, done: int, of: int) -> None:
         nonlocal last, shown_at
         now = time.monotonic()
-        if what == last and done < of and now - shown_at < _EVERY:
+        if what == last and (done < of or not of) and now - shown_at < _EVERY:
             return
         last, shown_at = what, now
-        sys.stderr.write(f"\r{f'{what}: {100 * done // max(of, 1)} %':<{_WIDTH}}")
+        far = f"{100 * done // of} %" if of else f"{done:,} records"
+        sys.stderr.write(f"\r{f'{what}: {far}':<{_WIDTH}}")
         sys.stderr.flush()
 
     try:

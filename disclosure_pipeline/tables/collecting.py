@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.parallel import each_in_threads, in_threads, threads_for
-from disclosure_pipeline.tables.encoding import encode_arrow
+from disclosure_pipeline.tables.encoding import by_range, encode_arrow
 
 
 def collect(names: Sequence[str], batches: Iterable[Any], table: str) -> pd.DataFrame:
@@ -39,13 +39,22 @@ def _encoded(column: Any, name: str, table: str) -> list[Any]:
     """The chunks of a column, each with its own dictionary."""
     parts = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     try:
-        return [part if pa.types.is_dictionary(part.type) else part.dictionary_encode() for part in parts]
+        return [part if pa.types.is_dictionary(part.type) else _dictionary(part) for part in parts]
     except pa.ArrowException:
         kind = column.type
     raise InputError(
         f"{table}: column {name!r} is of type {kind}, whose values cannot be compared: expected numbers, "
         "text, true/false or dates."
     )
+
+
+def _dictionary(part: Any) -> Any:
+    found = by_range(part)
+    if found is None:
+        return part.dictionary_encode()
+    codes, levels = found
+    indices = pa.array(codes, mask=codes < 0) if part.null_count else pa.array(codes)
+    return pa.DictionaryArray.from_arrays(indices, levels)
 
 
 def _column(chunks: list[Any], name: str, table: str) -> Any:
@@ -65,7 +74,7 @@ def _column(chunks: list[Any], name: str, table: str) -> Any:
     if pa.types.is_floating(encoded.levels.type):  # not a number is no number
         nan = encoded.levels.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
         absent |= np.append(nan, True)[encoded.codes]
-    indices = pa.array(encoded.codes, mask=absent)
+    indices = pa.array(encoded.codes, mask=absent) if absent.any() else pa.array(encoded.codes)
     return pd.arrays.ArrowExtensionArray(pa.DictionaryArray.from_arrays(indices, encoded.levels))
 
 

@@ -405,7 +405,7 @@ def _canonical(column: _Read, declared: Column) -> Any:
         )
     renumber = np.full(len(levels) + 1, -1)
     renumber[used] = np.arange(len(used))
-    codes = np.append(renumber[position], -1).astype(smallest(len(used)))[column.encoded.codes]
+    codes = _looked_up(np.append(renumber[position], -1).astype(smallest(len(used))), column.encoded.codes)
     if declared.type == "text identifier":  # nearly as many levels as records: they stay in Arrow
         indices = pa.array(codes, mask=codes < 0)
         return pd.arrays.ArrowExtensionArray(
@@ -413,6 +413,12 @@ def _canonical(column: _Read, declared: Column) -> Any:
         )
     categories = pd.Index(levels.take(pa.array(used)).to_pandas())
     return pd.Categorical.from_codes(codes, categories, ordered=declared.type == "ordered category")
+
+
+def _looked_up(new: IntArray, codes: IntArray) -> IntArray:
+    """The new code of each; the same array where every code stays as it is."""
+    same = new.dtype == codes.dtype and np.array_equal(new[:-1], np.arange(len(new) - 1))
+    return codes if same else new[codes]
 
 
 def _changes(column: _Read, table: str, name: str) -> list[Change]:

@@ -11,10 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from disclosure_pipeline.tables.levels import count_codes, level_label
 
 IntArray = npt.NDArray[np.integer]
+
+_LARGEST = 2**63
 Mask = npt.NDArray[np.bool_]
 
 
@@ -56,6 +59,8 @@ def encode_arrow(column: Any) -> Encoded:
     if not column.num_chunks:
         return Encoded(np.empty(0, dtype=np.int8), pa.array([], column.type.value_type))
     levels = column.chunk(0).dictionary
+    if column.num_chunks == 1 and not column.null_count:
+        return Encoded(column.chunk(0).indices.to_numpy().astype(smallest(len(levels)), copy=False), levels)
     # Codes become as small as they can be, chunk by chunk, so that they are never all there twice.
     codes = np.empty(len(column), dtype=smallest(len(levels)))
     start = 0
@@ -63,6 +68,24 @@ def encode_arrow(column: Any) -> Encoded:
         codes[start : start + len(chunk)] = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         start += len(chunk)
     return Encoded(codes, levels)
+
+
+def by_range(array: Any) -> tuple[IntArray, Any] | None:
+    """Whole numbers as codes from the lowest on and their levels, which is faster than to look them up.
+
+    None where they lie too far apart. Levels that no record has are among them.
+    """
+    if not pa.types.is_integer(array.type) or len(array) == array.null_count:
+        return None
+    least = pc.min_max(array)
+    lowest, highest = least["min"].as_py(), least["max"].as_py()
+    if highest - lowest >= len(array) or highest >= _LARGEST:
+        return None
+    values = (array.fill_null(lowest) if array.null_count else array).to_numpy(zero_copy_only=False)
+    codes = (values.astype(np.int64) - lowest).astype(smallest(highest - lowest + 1))
+    if array.null_count:
+        codes[array.is_null().to_numpy(zero_copy_only=False)] = -1
+    return codes, pa.array(np.arange(lowest, highest + 1), array.type)
 
 
 def smallest(levels: int) -> np.dtype[Any]:

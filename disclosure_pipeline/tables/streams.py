@@ -15,7 +15,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.parallel import cores, each_in_threads
 from disclosure_pipeline.tables.collecting import collect
 from disclosure_pipeline.tables.distinct import Distinct
-from disclosure_pipeline.tables.encoding import smallest
+from disclosure_pipeline.tables.encoding import by_range
 from disclosure_pipeline.tables.levels import IntArray
 from disclosure_pipeline.tables.sources import Location, read_batches
 
@@ -91,10 +91,9 @@ class _Encoded:
 
 def _encoded(column: Any, name: str, table: str) -> _Encoded:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if pa.types.is_integer(array.type) and len(array) > array.null_count:
-        found = _by_range(array)
-        if found is not None:
-            return found
+    found = by_range(array)
+    if found is not None:
+        return _Encoded(*found, np.zeros(len(found[1]), dtype=bool))
     try:
         array = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     except pa.ArrowException:
@@ -107,20 +106,6 @@ def _encoded(column: Any, name: str, table: str) -> _Encoded:
     values = array.dictionary
     empty = values.is_null(nan_is_null=pa.types.is_floating(values.type)).to_numpy(zero_copy_only=False)
     return _Encoded(array.indices.fill_null(-1).to_numpy(zero_copy_only=False), values, empty)
-
-
-def _by_range(array: Any) -> _Encoded | None:
-    """Whole numbers of a small range: counted from the lowest on, which is faster than to look them up."""
-    least = pc.min_max(array)
-    lowest, highest = least["min"].as_py(), least["max"].as_py()
-    if highest - lowest >= len(array) or highest >= 2**63:
-        return None
-    values = array.fill_null(lowest).to_numpy(zero_copy_only=False)
-    codes = (values.astype(np.int64) - lowest).astype(smallest(highest - lowest + 1))
-    if array.null_count:
-        codes[array.is_null().to_numpy(zero_copy_only=False)] = -1
-    levels = pa.array(np.arange(lowest, highest + 1), array.type)
-    return _Encoded(codes, levels, np.zeros(len(levels), dtype=bool))
 
 
 def _of_one_type(arrays: Sequence[Any], column: str, table: str) -> Any:
@@ -200,5 +185,5 @@ def stream(
         records += rows
         for column, encoded in found.items():
             met[column].add(encoded)
-        done(f"Reading {name}", records, records + rows)
+        done(f"Reading {name}", records, 0)
     return Stream(location, name, records, met)
