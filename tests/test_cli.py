@@ -12,6 +12,9 @@ from click.testing import CliRunner, Result
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli import main
 from disclosure_pipeline.demo.run import HONEST, LEAKY
+from disclosure_pipeline.engines import partitioned
+from disclosure_pipeline.engines.job import Limits
+from disclosure_pipeline.tables import files
 
 
 def run(*arguments: str | Path) -> Result:
@@ -27,7 +30,12 @@ def tables(tmp_path: Path) -> Callable[..., list[Path]]:
         paths = []
         for number, table in enumerate((gates.ground_truth(), *syntheses)):
             path = tmp_path / f"table{number}{suffix}"
-            table.to_csv(path, index=False) if suffix == ".csv" else table.to_parquet(path)
+            if suffix == ".csv":
+                table.to_csv(path, index=False)
+            elif suffix == ".arrow":
+                table.to_feather(path)
+            else:
+                table.to_parquet(path)
             paths.append(path)
         return paths
 
@@ -52,6 +60,75 @@ def test_measure_prints_what_the_library_finds(tables: Callable[..., list[Path]]
     assert shown.stdout == f"{found}\n"
 
 
+ENGINES = ("auto", "memory", "partitioned")
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many batches and many parts, where tables are measured so."""
+    monkeypatch.setattr(partitioned, "Limits", lambda: Limits(table=0, aside=50))
+    monkeypatch.setattr(files, "_ROWS", 64)
+    monkeypatch.setattr(files, "_BLOCK", 1 << 10)
+
+
+@pytest.mark.usefixtures("in_parts")
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+@pytest.mark.parametrize("targets", [(), ("--target", "income")])
+def test_measure_finds_the_same_with_every_engine(
+    tables: Callable[..., list[Path]], suffix: str, targets: tuple[str, ...]
+) -> None:
+    """The same on the standard output stream; on the other one, who counted."""
+    paths = tables(gates.honest(1), gates.honest(2), suffix=suffix)
+    shown = {name: run("measure", *paths, *OPTIONS, *targets, "--engine", name) for name in ENGINES}
+    for name, each in shown.items():
+        assert each.exit_code == 0, each.output
+        assert each.stdout == shown["memory"].stdout
+        told = re.findall("^Engine: (.*)$", each.stderr, re.MULTILINE)
+        assert told == [name] or (name == "auto" and told[0].startswith("memory (about 0.0 GB are needed"))
+    assert shown["memory"].stdout == run("measure", *paths, *OPTIONS, *targets).stdout
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_measure_chooses_its_engine(
+    tables: Callable[..., list[Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = tables(gates.honest())
+    roomy = run("measure", *paths, *OPTIONS)
+    monkeypatch.setattr("disclosure_pipeline.elsewhere.available_memory", lambda: 1000)
+    scarce = run("measure", *paths, *OPTIONS, "--progress")
+    assert "Engine: memory (about 0.0 GB are needed in memory, " in roomy.stderr
+    assert "Engine: partitioned (about 0.0 GB are needed in memory, 0.0 GB are free)" in scarce.stderr
+    assert "Reading the ground truth" in scarce.stderr and "Measuring" in scarce.stderr
+    assert scarce.stdout == roomy.stdout
+    assert run("measure", *paths, *OPTIONS, "--engine", "spark").exit_code == 2
+
+
+def without_engine(shown: Result) -> str:
+    return re.sub("^Engine: .*\n", "", shown.output, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda sd: sd.assign(sex=["female", "male"] * 149),
+        lambda sd: sd.assign(work=None),
+        lambda sd: sd.drop(columns="age"),
+        lambda sd: sd.assign(note="n"),
+        lambda sd: sd.assign(income="much"),
+        lambda sd: sd.assign(income=float("inf")),
+        lambda sd: sd.head(0),
+    ],
+)
+def test_measure_warns_and_refuses_alike(
+    change: Callable[[pd.DataFrame], pd.DataFrame], tables: Callable[..., list[Path]]
+) -> None:
+    paths = tables(change(gates.honest()))
+    in_memory, in_batches = (run("measure", *paths, *OPTIONS, "--engine", name) for name in ENGINES[1:])
+    assert without_engine(in_batches) == without_engine(in_memory)
+    assert in_batches.exit_code == in_memory.exit_code
+    assert "Warning" in in_memory.output or in_memory.exit_code == 1
+
+
 def test_measure_one_target(tables: Callable[..., list[Path]]) -> None:
     shown = run("measure", *tables(gates.honest()), *OPTIONS[:4], "--target", "work")
     assert shown.exit_code == 0
@@ -66,6 +143,7 @@ def test_measure_says_where_tables_share_few_values(tables: Callable[..., list[P
     assert "share few values" not in run("measure", *tables(gates.honest()), *OPTIONS).stderr
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -83,9 +161,11 @@ def test_measure_says_where_tables_share_few_values(tables: Callable[..., list[P
         (("--key", "sex", "--special", "income=none"), "COLUMN=NUMBER"),
     ],
 )
-def test_measure_refuses(tables: Callable[..., list[Path]], options: tuple[str, ...], said: str) -> None:
+def test_measure_refuses(
+    tables: Callable[..., list[Path]], options: tuple[str, ...], said: str, engine: str
+) -> None:
     """With a message, not with a traceback, and without a value of the tables."""
-    shown = run("measure", *tables(gates.honest()), *options)
+    shown = run("measure", *tables(gates.honest()), *options, "--engine", engine)
     assert shown.exit_code != 0
     assert isinstance(shown.exception, SystemExit)
     assert said in shown.output
@@ -96,10 +176,11 @@ def test_measure_refuses_damaged_files(tables: Callable[..., list[Path]], tmp_pa
     (path, good) = tables(gates.honest())
     for content in (b"", b"sex,age\nf\n", b"\xff\xfe", b"sex,age,work,income\n"):
         (tmp_path / "damaged.csv").write_bytes(content)
-        for files in ((path, tmp_path / "damaged.csv"), (tmp_path / "damaged.csv", good)):
-            shown = run("measure", *files, *OPTIONS)
-            assert shown.exit_code == 1
-            assert isinstance(shown.exception, SystemExit)
+        for given in ((path, tmp_path / "damaged.csv"), (tmp_path / "damaged.csv", good)):
+            for engine in ENGINES:
+                shown = run("measure", *given, *OPTIONS, "--engine", engine)
+                assert shown.exit_code == 1
+                assert isinstance(shown.exception, SystemExit)
     assert run("measure", path, tmp_path / "missing.csv", *OPTIONS).exit_code == 2
     assert run("measure", path, *OPTIONS).exit_code == 2
 

@@ -12,7 +12,9 @@ import os
 import pickle
 import pkgutil
 import shutil
+import stat
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,10 +27,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from gates import Home
+from test_engines import small
 
 import disclosure_pipeline
+from disclosure_pipeline import comparison, controls, elsewhere
+from disclosure_pipeline.engines import partitioned
+from disclosure_pipeline.engines.job import Limits
+from disclosure_pipeline.engines.spill import Spill
 from disclosure_pipeline.orchestration import guard
 from disclosure_pipeline.release.keys import keygen
+from disclosure_pipeline.tables import contract, distinct, files, streams
 from disclosure_pipeline.tables.contract import ContractError, Violation
 
 CANARIES = (
@@ -93,11 +101,11 @@ def definitions() -> dg.Definitions:
 @contextmanager
 def disk(defs: dg.Definitions, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     """A home with an instance on disk; temporary files are made in it as well."""
-    with gates.quick_folder() as path:
+    with gates.quick_folder() as path, pytest.MonkeyPatch.context() as patch:
         (path / "tmp").mkdir()
         gates.with_keys(path, monkeypatch)
-        monkeypatch.setenv("TMPDIR", str(path / "tmp"))
-        monkeypatch.setattr("tempfile.tempdir", None)
+        patch.setenv("TMPDIR", str(path / "tmp"))
+        patch.setattr("tempfile.tempdir", None)
         shutil.copy(gates.ROOT / "dagster_home" / "dagster.yaml", path)
         with gates.quiet(), dg.DagsterInstance.get() as instance:
             home = Home(path, defs, instance)
@@ -248,13 +256,13 @@ def ready(definitions: dg.Definitions, tmp_path: Path, monkeypatch: pytest.Monke
     keygen(tmp_path / "keys")  # while nothing is broken
 
     @contextmanager
-    def make() -> Iterator[Home]:
+    def make(defs: dg.Definitions = definitions) -> Iterator[Home]:
         folder = tmp_path / "home"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(tmp_path / "keys", folder / "keys")
         gates.with_keys(folder, monkeypatch)
         with dg.DagsterInstance.ephemeral() as instance:
-            home = Home(folder, definitions, instance)
+            home = Home(folder, defs, instance)
             home.write_ground_truth(ground_truth())
             home.deliver(HONEST, {"synthetic.csv": synthetic()})
             yield home
@@ -282,6 +290,124 @@ def test_no_crash_tells_a_value(ready: Any, capfd: pytest.CaptureFixture[str]) -
             function.__code__ = code
     # What may fail without stopping a run is what a run does not need.
     assert not survived
+
+
+# Tables that are read in batches, and what is put aside of them.
+
+
+@pytest.fixture(scope="module")
+def in_batches() -> dg.Definitions:
+    return gates.load(DEFINITION | {"engine": "partitioned"})
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Many batches, many parts, and everything is put aside."""
+    monkeypatch.setattr(files, "_BLOCK", 1 << 10)
+    with small(Limits(table=0, aside=50), rows=64):
+        yield
+
+
+def open_files() -> Iterator[tuple[str, bytes]]:
+    """Every file that this process has open, also those that have no name: what it is called, its content."""
+    for link in list(Path("/proc/self/fd").iterdir()):
+        try:
+            if stat.S_ISREG(link.stat().st_mode):
+                yield str(link.readlink()), link.read_bytes()
+        except OSError:  # closed meanwhile
+            continue
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are found in /proc")
+def test_what_is_put_aside_holds_no_value_while_it_is_there(
+    in_batches: dg.Definitions, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Neither a value nor the coded records, in any open file but GT itself, whenever a part is measured."""
+    put_aside: set[bytes] = set()
+    searched, unnamed = 0, 0
+    original_add, original_part = Spill.add, partitioned._measure_part
+
+    def add(self: Spill, part: Any, records: Any) -> None:
+        if records.nbytes >= 16:  # what is shorter may be found by chance
+            put_aside.add(records.tobytes())
+        original_add(self, part, records)
+
+    def measure_part(*arguments: Any) -> Any:
+        nonlocal searched, unnamed
+        for name, content in open_files():
+            if Path(name).name == "ground_truth.csv":
+                continue
+            searched += 1
+            assert not [canary for canary in CANARIES if canary.encode() in content], name
+            if name.endswith("(deleted)") and len(content) > 1000:
+                unnamed += 1
+                assert not [records for records in put_aside if records in content], name
+        return original_part(*arguments)
+
+    monkeypatch.setattr(Spill, "add", add)
+    monkeypatch.setattr(partitioned, "_measure_part", measure_part)
+    with disk(in_batches, monkeypatch) as home:
+        assert home.run_ground_truth().success
+        assert home.run_gate(HONEST).success
+        assert not home.run_gate(COPY).success
+        assert home.published(HONEST).is_dir()
+        assert not list((home.path / "tmp").rglob("*disclosure*"))
+        assert not leaks(home, printed(capfd))
+    assert len(put_aside) > 20 and unnamed > 5 and searched > unnamed
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_search_of_open_files_finds_a_leak(tmp_path: Path) -> None:
+    with tempfile.TemporaryFile(dir=tmp_path) as file:
+        file.write(CANARIES[0].encode())
+        file.flush()
+        assert [name for name, content in open_files() if CANARIES[0].encode() in content]
+
+
+IN_BATCHES: tuple[Callable[..., Any], ...] = (
+    comparison.strange_distinct,
+    contract.stream_canonical,
+    contract.CanonicalStream.records,
+    controls.sample,
+    distinct.code_distinct,
+    elsewhere.count_streams,
+    partitioned._measure_part,
+    partitioned._measured,
+    partitioned._pairs_of_key,
+    partitioned._put_batch_aside,
+    partitioned._part,
+    Spill._opened,
+    Spill.add,
+    Spill.read,
+    streams.Met.add,
+    streams.Met.codes,
+    streams.Met.distinct,
+    streams._encoded,
+    streams.stream,
+)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("function", IN_BATCHES[:: min(EVERY, 3)], ids=lambda function: function.__qualname__)
+def test_no_crash_between_batches_tells_a_value(
+    function: Any, ready: Any, in_batches: dg.Definitions, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Also on threads. Nothing that was put aside is left."""
+    code = function.__code__
+    function.__code__ = broken.__code__
+    try:
+        with ready(in_batches) as home:
+            succeeded = home.run_ground_truth().success and home.run_gate(HONEST).success
+            function.__code__ = code
+            assert not succeeded
+            assert not leaks(home, printed(capfd))
+            assert home.nothing_published()
+            if sys.platform == "linux":
+                left = [name for name, content in open_files() if name.endswith("(deleted)") and content]
+                assert not [name for name in left if name.startswith(tempfile.gettempdir())]
+    finally:
+        function.__code__ = code
 
 
 def test_the_search_finds_a_leak_when_the_redaction_is_off(

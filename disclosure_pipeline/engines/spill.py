@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,12 +29,12 @@ _NONCE, _TAG = 12, 16  # bytes
 
 @dataclass(frozen=True)
 class Spill:
-    """A file of sealed chunks; `chunks[part]` lists the place and the size of each chunk of a part."""
+    """A file of sealed chunks; `chunks[part]` holds the place and the size of each chunk of a part in turn."""
 
     file: IO[bytes]
     cipher: Any
     dtype: np.dtype[Any]
-    chunks: dict[Any, list[tuple[int, int]]] = field(default_factory=dict)
+    chunks: dict[Any, array[int]] = field(default_factory=dict)  # few bytes a chunk: there are many
     lock: Lock = field(default_factory=Lock)
 
     def add(self, part: Any, records: Records) -> None:
@@ -41,7 +42,7 @@ class Spill:
         with self.lock:
             at = self.file.seek(0, os.SEEK_END)
             self.file.truncate(at + records.nbytes + _TAG)  # the place is taken
-            self.chunks.setdefault(part, []).append((at, records.nbytes + _TAG))
+            self.chunks.setdefault(part, array("q")).extend((at, records.nbytes + _TAG))
         sealed = self.cipher.encrypt(at.to_bytes(_NONCE, "big"), records.tobytes(), None)
         try:
             written = os.pwrite(self.file.fileno(), sealed, at)
@@ -55,10 +56,11 @@ class Spill:
 
     def read(self, part: Any) -> Records:
         """All records of a part. DisclosurePipelineError where a chunk is not what was written."""
-        chunks = self.chunks.get(part, [])
-        records = np.empty(sum(size - _TAG for _, size in chunks) // self.dtype.itemsize, dtype=self.dtype)
+        chunks = self.chunks.get(part, array("q"))
+        places, sizes = chunks[::2], chunks[1::2]
+        records = np.empty((sum(sizes) - _TAG * len(sizes)) // self.dtype.itemsize, dtype=self.dtype)
         start = 0
-        for at, size in chunks:
+        for at, size in zip(places, sizes, strict=True):
             opened = np.frombuffer(self._opened(at, size), dtype=self.dtype)
             records[start : start + len(opened)] = opened
             start += len(opened)

@@ -177,7 +177,7 @@ def read_canonical(
 
     Only columns that the dictionary describes are read; see `violations`.
     """
-    names = columns_of(location, table) if only_known else ()
+    names = columns_of(location, table, dictionary) if only_known else ()
     raw = read_raw(location, table, dictionary)
     if not len(raw.columns):  # without a header: any column tells how many records there are
         names = columns_of(location, table)
@@ -194,7 +194,7 @@ def stream_canonical(
     progress: Progress = silent,
 ) -> CanonicalStream:
     """As `read_canonical`, of a table that is read in batches: every rule is about values, not records."""
-    names = columns_of(location, table)
+    names = columns_of(location, table, dictionary)
     described = [name for name in dictionary if name in names]
     opened = stream(location, table, described or names[:1], progress)
     raw = {name: opened.distinct(name) for name in described}

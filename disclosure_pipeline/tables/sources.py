@@ -210,12 +210,14 @@ def read_raw(
     raise InputError(told)
 
 
-def columns_of(location: Location | Any, table: str) -> tuple[str, ...]:
-    """The names of a table's columns. InputError as `read_raw`."""
+def columns_of(
+    location: Location | Any, table: str, known: Collection[str] | None = None
+) -> tuple[str, ...]:
+    """The names of a table's columns. InputError as `read_raw`, which may tell the `known` names."""
     try:
         with ExitStack() as stack:
             opened = _open(location, table, stack)
-            _check_names(opened.names, None, table)
+            _check_names(opened.names, known, table)
             return opened.names
     except Exception as error:  # of whatever reader, driver or file system
         told = _told(error, location, table)
