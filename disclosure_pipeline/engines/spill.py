@@ -29,12 +29,12 @@ _NONCE, _TAG = 12, 16  # bytes
 
 @dataclass(frozen=True)
 class Spill:
-    """A file of sealed chunks; `chunks[part]` holds the place and the size of each chunk of a part in turn."""
+    """A file of sealed chunks; `chunks[part]` holds place and size of each chunk of a part in turn."""
 
     file: IO[bytes]
     cipher: Any
     dtype: np.dtype[Any]
-    chunks: dict[Any, array[int]] = field(default_factory=dict)  # few bytes a chunk: there are many
+    chunks: dict[Any, array[int]] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
     def add(self, part: Any, records: Records) -> None:

@@ -210,9 +210,7 @@ def read_raw(
     raise InputError(told)
 
 
-def columns_of(
-    location: Location | Any, table: str, known: Collection[str] | None = None
-) -> tuple[str, ...]:
+def columns_of(location: Location | Any, table: str, known: Collection[str] | None = None) -> tuple[str, ...]:
     """The names of a table's columns. InputError as `read_raw`, which may tell the `known` names."""
     try:
         with ExitStack() as stack:
