@@ -168,7 +168,7 @@ def relational_tables(
 def _for_database(table: Any) -> Any:
     """A table as a database takes it: by name, or the path of Parquet."""
     if isinstance(table, FileSource):
-        return Path(filled(table.path, "The table"))
+        return Path(filled(table.path, "path"))
     if isinstance(table, (SqlSource, DuckDBSource)):
         if table.table is None:
             raise InputError("A database counts tables, not queries: make a view of the query and name that.")
@@ -189,20 +189,20 @@ def chosen(engine: str, tables: Sequence[Any]) -> tuple[Here, str]:
     """The engine for frames and files, and how it is told: what was asked for, or what was chosen and why."""
     if engine in _HERE:
         return _HERE[engine], engine
-    needed, free = sum(map(_needed, tables)), available_memory()
+    needed, free = sum(map(_needed, tables, table_names(len(tables)))), available_memory()
     compared = f"about {needed / 1e9:.1f} GB are needed in memory, {free / 1e9:.1f} GB are free"
     if needed > _SHARE_OF_FREE * free:
         return "partitioned", f"partitioned ({compared})"
     return "memory", f"memory ({compared})"
 
 
-def _needed(table: Any) -> int:
+def _needed(table: Any, name: str) -> int:
     """Bytes that reading and counting a table needs; of a database it is not known beforehand."""
     if isinstance(table, pd.DataFrame):
         return COUNTING * len(table)
     if isinstance(table, (SqlSource, DuckDBSource)) or not _is_location(table):
         return 0
-    return bytes_needed(table, "The table")
+    return bytes_needed(table, name)
 
 
 def _is_location(table: Any) -> bool:
