@@ -109,7 +109,9 @@ def compare(
     rows = []
     small = write(folder, WARM_UP)
     for records in sizes:
-        paths = in_fresh_process(write, folder, records)
+        paths = [folder / f"{name}_{records}.parquet" for name in ("gt", "sd")]
+        if not all(path.exists() for path in paths):
+            paths = in_fresh_process(write, folder, records)
         for case in cases:
             found: dict[str, str] = {}
             for name, engine in engines.items():
@@ -118,8 +120,6 @@ def compare(
                 rows.append([f"{records:,}", case, name, *_shown(cost)])
                 found |= {name: cost.figures} if cost else {}
             assert len(set(found.values())) <= 1, f"the engines do not agree: {records}, {case}"
-        for path in paths:
-            path.unlink()
     return rows
 
 
@@ -147,13 +147,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--largest", type=int, default=LARGEST, help="records of GT and of SD, at most")
     parser.add_argument("--engines", nargs="*", choices=[*ENGINES, "spark"], default=[*ENGINES])
+    parser.add_argument("--data", type=Path, help="a folder that keeps the tables for the next time")
     parser.add_argument("--output", type=Path, help="the document whose tables are replaced")
     arguments = parser.parse_args()
     # Also of the processes that are started.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     found = {}
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = arguments.data or Path(name)
         engines = {name: url for name, url in ENGINES.items() if name in arguments.engines}
         if engines:
             sizes = [size for size in SIZES if size <= arguments.largest] or [arguments.largest]
@@ -161,7 +162,7 @@ def main() -> None:
             found["growth"] = table(["records", "keys", "engine"], rows)
         if "spark" in arguments.engines:
             sizes = [size for size in SPARK_SIZES if size <= arguments.largest] or [arguments.largest]
-            by_partitions = {str(number): spark(number, folder) for number in PARTITIONS}
+            by_partitions = {str(number): spark(number, Path(name)) for number in PARTITIONS}
             rows = compare(sizes, list(CASES), by_partitions, folder)
             found["spark"] = table(["records", "keys", "shuffle partitions"], rows)
     for marker, text in found.items():

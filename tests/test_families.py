@@ -92,7 +92,7 @@ def test_what_is_off_is_not_computed(
         monkeypatch.setattr(f"{where}.{name}", never)
     # The controls need the chance of permuted tables, whatever is told of the candidate.
     nothing = (pd.DataFrame(), pd.DataFrame())
-    monkeypatch.setattr("disclosure_pipeline.policy.gate.controls", lambda _: nothing)
+    monkeypatch.setattr("disclosure_pipeline.policy.gate.controls", lambda *_: nothing)
     off = gate({"attribution": False, "chance": False}, {})
     result = off.measure(tables[0], [tables[1]])
     assert np.isfinite(result.attribute["DiSCO"]).all()

@@ -288,8 +288,8 @@ def test_no_crash_tells_a_value(ready: Any, capfd: pytest.CaptureFixture[str]) -
                 assert succeeded or home.nothing_published(), function.__qualname__
         finally:
             function.__code__ = code
-    # What may fail without stopping a run is what a run does not need.
-    assert not survived
+    # What may fail without stopping a run is what a run does not need: sizes, which choose the engine.
+    assert set(survived) <= {"Place.files", "_entry"}
 
 
 # Tables that are read in batches, and what is put aside of them.
