@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from disclosure_pipeline.tables.alignment import Grouping
     from disclosure_pipeline.tables.dictionary import Column
 
-# The thresholds of the one-way and two-way checks: those that `disclosure()` takes by itself.
-_ONE_WAY, _TWO_WAY = (50, 90), (4, 80)
-
 
 @click.group()
 @click.version_option(package_name="disclosure-pipeline")
@@ -150,7 +147,7 @@ def _measured_in_batches(
     progress: bool,
 ) -> Disclosure:
     """As `_measured`, of tables that need not fit into memory. Only columns that are measured are read."""
-    from disclosure_pipeline.evaluation import count_elsewhere, figures
+    from disclosure_pipeline.evaluation import ONE_WAY, TWO_WAY, count_elsewhere, figures
     from disclosure_pipeline.exclusions import Exclusions
     from disclosure_pipeline.progress import shown, silent
     from disclosure_pipeline.release.tables import elsewhere
@@ -164,8 +161,8 @@ def _measured_in_batches(
     with shown() if progress else nullcontext(silent) as show:
         streams = [stream_canonical(path, dictionary, name, (), False, show) for name, path in tables]
         given = replace(elsewhere(streams, told), columns=known)
-        counts = count_elsewhere(given, keys, targets, grouping, Exclusions(), _TWO_WAY[0], show)
-        return replace(figures(counts, _ONE_WAY, _TWO_WAY), engine=told)
+        counts = count_elsewhere(given, keys, targets, grouping, Exclusions(), TWO_WAY[0], show)
+        return replace(figures(counts, ONE_WAY, TWO_WAY), engine=told)
 
 
 def _read(path: Path, table: str, grouping: Grouping) -> pd.DataFrame:

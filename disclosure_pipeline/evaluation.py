@@ -46,6 +46,9 @@ from disclosure_pipeline.tables.levels import CodedColumn
 
 Thresholds = tuple[float, float]
 
+ONE_WAY: Thresholds = (50, 90)
+TWO_WAY: Thresholds = (4, 80)
+
 
 def disclosure(
     ground_truth: Any,
@@ -57,8 +60,8 @@ def disclosure(
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
     exclude: Exclusions | None = None,
-    one_way: Thresholds = (50, 90),
-    two_way: Thresholds = (4, 80),
+    one_way: Thresholds = ONE_WAY,
+    two_way: Thresholds = TWO_WAY,
     engine: str = "auto",
     progress: bool = False,
 ) -> Disclosure:
@@ -116,26 +119,12 @@ def disclosure(
         return replace(figures(counts, *thresholds), engine=given.told)
 
 
-def evaluate(
-    tables: Tables,
-    exclusions: Exclusions,
-    one_way: Thresholds,
-    two_way: Thresholds,
-    *,
-    with_attribution: bool = True,
-    with_chance: bool = True,
-) -> Disclosure:
-    """The measures of checked tables: `disclosure()`, where a family of measures can be left out."""
-    thresholds = (_check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way))
-    counts = count(tables, exclusions, thresholds[1][0])
-    return figures(counts, *thresholds, with_attribution=with_attribution, with_chance=with_chance)
-
-
 @dataclass(frozen=True)
 class Counts:
     """The columns that were counted, what was found, and the number of records of each table (GT first).
 
-    `strange`: warnings of columns that are in one table alone, or number the records.
+    `strange`: warnings of columns that are in one table alone, or number the records; not looked for where
+    only the keys are counted.
     """
 
     keys: Sequence[CodedColumn]
@@ -175,7 +164,8 @@ def count(
     else:
         found = memory.count(keys, asked, progress)
     records = tuple(len(frame) for frame in tables.frames)
-    return Counts(keys, columns[len(keys) :], found, records, comparison.strange_columns(tables))
+    strange = [] if keys_only else comparison.strange_columns(tables)
+    return Counts(keys, columns[len(keys) :], found, records, strange)
 
 
 def count_elsewhere(
@@ -196,7 +186,7 @@ def count_elsewhere(
     columns = [grouping.apply(column) for column in ungrouped]
     asked_keys, asked = _asked(columns, len(key_names), exclusions, larger_than)
     found = tables.count(asked_keys, asked, progress)
-    strange = comparison.strange_coded(tables.columns, ungrouped)
+    strange = [] if keys_only else comparison.strange_coded(tables.columns, ungrouped)
     records = tuple(int(counts.sum()) for counts in columns[0].counts)
     return Counts(asked_keys, columns[len(key_names) :], found, records, strange)
 

@@ -33,7 +33,7 @@ from disclosure_pipeline.engines.job import Target
 from disclosure_pipeline.engines.relational_coding import Digits, Mapped
 from disclosure_pipeline.engines.relational_targets import counted_keys, measure
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.exact import total
+from disclosure_pipeline.measures.exact import IntArray, total
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.progress import Progress, silent
 from disclosure_pipeline.tables.alignment import table_names
@@ -164,30 +164,26 @@ def _coded(
     stack: ExitStack,
 ) -> Any:
     """The coded records of a table; what is uploaded for them is there as long as the stack."""
-    mapped = list(_mapped(table, i, distincts, columns, digits, stack))
+    shifts = [each.shift for each in digits] + [0] * (len(columns) - len(digits))
+    mapped = [
+        _mapped(table, column, column.codes[i], distincts[column.name][i], shift, stack)
+        for column, shift in zip(columns, shifts, strict=True)
+    ]
     words = [each.word for each in digits]
     return coding.coded(table, i, mapped[: len(words)], words, mapped[len(words) :])
 
 
 def _mapped(
-    table: Any,
-    i: int,
-    distincts: Mapping[Any, Sequence[Distinct]],
-    columns: Sequence[CodedColumn],
-    digits: Sequence[Digits],
-    stack: ExitStack,
-) -> Iterator[Mapped]:
-    """How the columns of a table are coded, keys in their place within a word."""
-    for k, column in enumerate(columns):
-        shift = digits[k].shift if k < len(digits) else 0
-        values = distincts[column.name][i].values
-        codes = column.codes[i][: len(values)].astype(np.int64) << shift
-        uploads = None
-        if len(values):
-            kind = coding.comparable(table[column.name]).type().to_pyarrow()
-            data = pa.table({"value": pa.array(values, from_pandas=True).cast(kind), "code": codes})
-            uploads = stack.enter_context(uploaded(table.get_backend(), data))
-        yield Mapped(column.name, uploads, column.missing << shift, column.size << shift)
+    table: Any, column: CodedColumn, codes: IntArray, distinct: Distinct, shift: int, stack: ExitStack
+) -> Mapped:
+    """How a column of a table is coded; keys have their place within a word, `shift` bits from its end."""
+    uploads = None
+    if len(distinct.values):
+        kind = coding.comparable(table[column.name]).type().to_pyarrow()
+        values = pa.array(distinct.values, from_pandas=True).cast(kind)
+        data = pa.table({"value": values, "code": codes[: len(values)].astype(np.int64) << shift})
+        uploads = stack.enter_context(uploaded(table.get_backend(), data))
+    return Mapped(column.name, uploads, column.missing << shift, column.size << shift)
 
 
 def _check(rows: Any, columns: Sequence[CodedColumn], digits: Sequence[Digits]) -> None:

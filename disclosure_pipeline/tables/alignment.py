@@ -70,19 +70,12 @@ class Tables:
 
     def coded(self, column: Any) -> CodedColumn:
         """A column as integer codes over the levels of all tables, grouped if that was asked."""
-        return self.grouping.apply(self._ungrouped(column))
+        return self.grouping.apply(code_column(column, [frame[column] for frame in self.frames], self.names))
 
     def code(self, columns: Sequence[Any]) -> list[CodedColumn]:
         """Several columns coded, on threads."""
         records = sum(len(frame) for frame in self.frames)
         return in_threads([partial(self.coded, column) for column in columns], threads_for(records))
-
-    def edges(self, column: Any) -> Floats:
-        """The interior edges of a grouped column."""
-        return self.grouping.edges_of(self._ungrouped(column))
-
-    def _ungrouped(self, column: Any) -> CodedColumn:
-        return code_column(column, [frame[column] for frame in self.frames], self.names)
 
 
 def table_names(tables: int) -> tuple[str, ...]:
