@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo ui test bench lock
+.PHONY: demo ui test mutants bench lock
 
 demo: $(READY)
 	$(BIN)/disclosure-pipeline demo
@@ -18,7 +18,12 @@ ui: $(READY)
 
 test: $(READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+# Small faults in a copy of the code, and which of them no test notices.
+MINUTES ?= 20
+mutants: $(READY)
+	PYTHONPATH=tests $(BIN)/python tests/mutants.py --minutes $(MINUTES)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py

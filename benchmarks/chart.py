@@ -15,7 +15,7 @@ _OURS, _OTHERS, _FLOOR = "#1f4e79", "#c8553d", "#8a8a8a"
 
 def draw(results: Results, path: Path) -> None:
     """Every dot is a median, every line a range."""
-    panels = [_panel(each) for each in results.largest]
+    panels = [_panel(comparison) for comparison in results.largest]
     rows: list[Any] = [alt.hconcat(*panels, spacing=30).resolve_scale(x="shared")]
     if results.protection:
         rows.append(_growth(results.protection))
@@ -28,13 +28,13 @@ def _panel(of: Comparison) -> alt.LayerChart:
     rows: list[dict[str, Any]] = [
         {
             "who": name.replace("`", ""),
-            "seconds": each.seconds,
-            "low": min(run.seconds for run in each.runs),
-            "high": max(run.seconds for run in each.runs),
+            "seconds": measured.seconds,
+            "low": min(run.seconds for run in measured.runs),
+            "high": max(run.seconds for run in measured.runs),
             "colour": _colour(name),
         }
-        for name, each in of.works.items()
-        if each.runs
+        for name, measured in of.works.items()
+        if measured.runs
     ]
     y = alt.Y("who:N", title=None, sort=[row["who"] for row in rows])
     base = alt.Chart(pd.DataFrame(rows))
@@ -56,12 +56,12 @@ def _growth(protection: Sequence[Comparison]) -> alt.LayerChart:
         {
             "who": name.replace("`", ""),
             "records": of.records,
-            "seconds": each.seconds,
+            "seconds": measured.seconds,
             "colour": _colour(name),
         }
         for of in protection
-        for name, each in of.works.items()
-        if each.runs and name in {SDMETRICS, PROTECTION}
+        for name, measured in of.works.items()
+        if measured.runs and name in {SDMETRICS, PROTECTION}
     ]
     base = alt.Chart(pd.DataFrame(rows)).encode(
         x=alt.X("records:Q", title="records of GT and of SD (logarithmic)", scale=alt.Scale(type="log")),

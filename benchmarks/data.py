@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +17,18 @@ from disclosure_pipeline.tables.dictionary import Column
 
 KEYS = ("sex", "age", "region", "household")
 TARGETS = ("education", "income", "health", "work", "worked_abroad")
-CASES = {"4 keys": KEYS, "4 keys and a postcode": (*KEYS, "postcode")}
+KEY_SETS = {"4 keys": KEYS, "4 keys and a postcode": (*KEYS, "postcode")}
 INTEGERS = ("age", "postcode")
 DICTIONARY = {
     name: Column.model_validate({"type": "integer" if name in INTEGERS else "category"})
     for name in (*KEYS, "postcode", *TARGETS)
 }
 
+Draw = Callable[[int, int], tuple[pd.DataFrame, pd.DataFrame]]
+
 _CHUNK = 1_000_000
+_EXAMPLE = 200_000  # records that show the levels of every column
+_UNIFORM_POSTCODES = 500
 _BAND = 250
 _BANDS = 23
 _INCOMES = ("none", *(f"from {_BAND * i}" for i in range(_BANDS)))
@@ -37,18 +43,56 @@ def tables(records: int, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
     return ground_truth, synthetic
 
 
-def write(folder: Path, records: int) -> list[Path]:
+def uniform_tables(records: int, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """GT and SD with the columns and levels of `tables`, all drawn alone, every level as often as any other.
+
+    There are as many postcodes as give a key combination 1.5 records at 10 million GT and SD records: hardly
+    any is left alone, none has many, and nothing is in order.
+    """
+    example, _ = tables(_EXAMPLE)
+    example["postcode"] %= _UNIFORM_POSTCODES
+    random = np.random.default_rng(seed)
+    ground_truth, synthetic = (
+        pd.DataFrame({name: _drawn(column, records, random) for name, column in example.items()})
+        for _ in range(2)
+    )
+    return ground_truth, synthetic
+
+
+def _drawn(column: pd.Series, records: int, random: np.random.Generator) -> pd.Series:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        lowest = -1 if column.isna().any() else 0  # the code of missing
+        codes = random.integers(lowest, len(column.cat.categories), records)
+        return pd.Series(pd.Categorical.from_codes(codes, dtype=column.dtype))
+    return pd.Series(random.integers(column.min(), column.max() + 1, records).astype(column.dtype.type))
+
+
+def write(folder: Path, records: int, draw: Draw = tables) -> list[Path]:
     """GT and SD of so many records each, text in dictionaries; drawn in parts, for memory's sake."""
-    paths = [folder / f"{name}_{records}.parquet" for name in ("gt", "sd")]
+    paths = [folder / f"{draw.__name__}_{name}_{records}.parquet" for name in ("gt", "sd")]
     schema = pa.Schema.from_pandas(tables(1)[0], preserve_index=False)
     with (
         pa.parquet.ParquetWriter(paths[0], schema) as gt,
         pa.parquet.ParquetWriter(paths[1], schema) as sd,
     ):
         for seed, start in enumerate(range(0, records, _CHUNK)):
-            for writer, table in zip((gt, sd), tables(min(_CHUNK, records - start), seed), strict=True):
+            for writer, table in zip((gt, sd), draw(min(_CHUNK, records - start), seed), strict=True):
                 writer.write_table(pa.Table.from_pandas(table, schema, preserve_index=False))
     return paths
+
+
+@dataclass(frozen=True)
+class Case:
+    """Keys, and who draws the tables."""
+
+    keys: tuple[str, ...]
+    draw: Draw = tables
+
+
+CASES = {
+    **{name: Case(keys) for name, keys in KEY_SETS.items()},
+    "4 keys and a postcode, uniform": Case(KEY_SETS["4 keys and a postcode"], uniform_tables),
+}
 
 
 def _in_bands(income: pd.Series) -> pd.Series:

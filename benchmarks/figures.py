@@ -28,26 +28,26 @@ class Figures:
 
 
 def of_sums(identity: Numbers, targets: Mapping[str, Numbers], N_d: int, N_s: int) -> Figures:
-    """From what a peer counted of the keys, and of each target over all keys.
+    """Figures from the sums of a peer: of the keys, and of each target over all keys.
 
     Of a target: the six counts of ATTRIBUTE; `base`, the sum of d_t²; `certain`, the SD records with ps = 1
     whose q is in GT; and the sums of quotients CAPd, CAPs, DCAP and TCAP_taub.
     """
     counts = {name: int(identity[name]) for name in IDENTITY}
     percent: dict[str, float] = {}
-    for target, found in targets.items():
-        counts |= {f"{name}[{target}]": int(found[name]) for name in ATTRIBUTE}
-        base, DCAP = found["base"] / N_d**2, found["DCAP"] / N_d
-        TCAP = _share(found["DiSCO"], found["iS"])
+    for target, target_sums in targets.items():
+        counts |= {f"{name}[{target}]": int(target_sums[name]) for name in ATTRIBUTE}
+        base, DCAP = target_sums["base"] / N_d**2, target_sums["DCAP"] / N_d
+        TCAP = _share(target_sums["DiSCO"], target_sums["iS"])
         shares = {
             "baseCAPd": base,
-            "CAPd": found["CAPd"] / N_d,
-            "CAPs": found["CAPs"] / N_s,
+            "CAPd": target_sums["CAPd"] / N_d,
+            "CAPs": target_sums["CAPs"] / N_s,
             "DCAP": DCAP,
-            "CAP_matched": _share(found["DCAP"], found["iS"]),
+            "CAP_matched": _share(target_sums["DCAP"], target_sums["iS"]),
             "TCAP": TCAP,
-            "TCAP_disclosive": _share(found["DiSCO"], found["DiS"]),
-            "TCAP_taub": _share(found["TCAP_taub"], found["certain"]),
+            "TCAP_disclosive": _share(target_sums["DiSCO"], target_sums["DiS"]),
+            "TCAP_taub": _share(target_sums["TCAP_taub"], target_sums["certain"]),
             "DCAP_scaled": _share(DCAP - base, 1 - base),
             "TCAP_scaled": _share(TCAP - base, 1 - base),
         }
@@ -55,18 +55,18 @@ def of_sums(identity: Numbers, targets: Mapping[str, Numbers], N_d: int, N_s: in
     return Figures(counts, percent)
 
 
-def of_disclosure(found: dp.Disclosure) -> Figures:
-    """The same figures of ours, of one synthesis; percentages are counts again."""
+def of_disclosure(result: dp.Disclosure) -> Figures:
+    """Figures of a result of ours with one synthesis; percentages of records are turned back into counts."""
 
     def count(name: str, percentage: float) -> int:
-        return round(percentage * (found.N_s[0] if name in {"UiS", "Dsyn"} else found.N_d) / 100)
+        return round(percentage * (result.N_s[0] if name in {"UiS", "Dsyn"} else result.N_d) / 100)
 
-    counts = {name: count(name, found.identity[name].iloc[0]) for name in IDENTITY}
+    counts = {name: count(name, result.identity[name].iloc[0]) for name in IDENTITY}
     percent: dict[str, float] = {}
-    for target in found.targets:
-        attribute, attribution = found.attribute.loc[(target, 1)], found.attribution.loc[(target, 1)]
+    for target in result.targets:
+        attribute, cap = result.attribute.loc[(target, 1)], result.cap.loc[(target, 1)]
         counts |= {f"{name}[{target}]": count(name, attribute[name]) for name in ATTRIBUTE}
-        percent |= {f"{name}[{target}]": float(attribution[name]) for name in CAP}
+        percent |= {f"{name}[{target}]": float(cap[name]) for name in CAP}
     return Figures(counts, percent)
 
 

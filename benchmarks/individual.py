@@ -27,9 +27,9 @@ TARGET = "work"
 def neighbours(ground_truth: pd.DataFrame, synthetic: pd.DataFrame) -> Any:
     """What `prediction_risk` does without GT's own folds, by scikit-learn, record by record."""
     both = pd.get_dummies(pd.concat([synthetic[KEYS], ground_truth[KEYS]]).astype("string"))
-    known, asked = both.iloc[: len(synthetic)], both.iloc[len(synthetic) :]
+    known, unknown = both.iloc[: len(synthetic)], both.iloc[len(synthetic) :]
     model = KNeighborsClassifier(3, n_jobs=1).fit(known, synthetic[TARGET].astype(str))
-    return model.predict(asked)
+    return model.predict(unknown)
 
 
 def main() -> None:

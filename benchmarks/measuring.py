@@ -69,8 +69,8 @@ def run(work: Callable[[], Any]) -> Run:
 
 def measured(work: Callable[[], Any]) -> tuple[float, float]:
     """CPU seconds, and megabytes of peak memory over what was there before."""
-    found = run(work)
-    return found.cpu, found.peak / 1e6
+    measurement = run(work)
+    return measurement.cpu, measurement.peak / 1e6
 
 
 class StoppedError(Exception):
@@ -84,9 +84,9 @@ class Worker:
     process: Any
     connection: Connection
 
-    def ask(self, what: Callable[[Callable[[], Any]], Any]) -> Any:
-        """What a function of a module returns that is given the work, there."""
-        self.connection.send(what)
+    def ask(self, question: Callable[[Callable[[], Any]], Any]) -> Any:
+        """The answer of a function of a module, which is called in the process with the work."""
+        self.connection.send(question)
         return self.answer()
 
     def answer(self) -> Any:
@@ -94,30 +94,30 @@ class Worker:
             self.process.kill()
             raise StoppedError(f"over {SECONDS} s")
         try:
-            found = self.connection.recv()
+            reply = self.connection.recv()
         except EOFError:
             self.process.join()
             killed = self.process.exitcode == -signal.SIGKILL  # which is how the system gets memory back
             raise StoppedError("out of memory" if killed else "crashed") from None
-        if isinstance(found, StoppedError):
-            raise found
-        return found
+        if isinstance(reply, StoppedError):
+            raise reply
+        return reply
 
 
 @contextmanager
 def worker(prepare: Prepare, *arguments: Any) -> Iterator[Worker]:
     """A fresh process; how it begins is not timed."""
     context = get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(there, prepare, arguments), daemon=True)
+    connection, of_process = context.Pipe()
+    process = context.Process(target=_serve, args=(of_process, prepare, arguments), daemon=True)
     process.start()
-    there.close()
+    of_process.close()
     try:
-        yield Worker(process, here)
+        yield Worker(process, connection)
     finally:
         process.kill()
         process.join()
-        here.close()
+        connection.close()
 
 
 def _serve(connection: Connection, prepare: Prepare, arguments: tuple[Any, ...]) -> None:
@@ -142,46 +142,52 @@ def in_turn(
 ) -> tuple[dict[str, Measured], Any]:
     """Every work once, for its memory and its result, which are checked; then all of them, several times.
 
-    At last what one of them is asked for its profile.
+    At last one of them is profiled.
     """
-    found = {name: Measured() for name in works}
-    with _workers(works, found) as workers:
+    measurements = {name: Measured() for name in works}
+    with _workers(works, measurements) as workers:
         for name in works:
-            _try(found[name], workers[name], first=True)
-        check({name: each.first.result for name, each in found.items() if each.first})
+            _try(measurements[name], workers[name], first=True)
+        check(
+            {
+                name: measured_work.first.result
+                for name, measured_work in measurements.items()
+                if measured_work.first
+            }
+        )
         for i in range(OFTEN):
-            for name, each in found.items():
-                if each.first and (i < FEW or each.first.seconds < LONG):
-                    _try(each, workers[name], first=False)
-        return found, workers[profile[0]].ask(profile[1]) if profile else None
+            for name, measured_work in measurements.items():
+                if measured_work.first and (i < FEW or measured_work.first.seconds < LONG):
+                    _try(measured_work, workers[name], first=False)
+        return measurements, workers[profile[0]].ask(profile[1]) if profile else None
 
 
 @contextmanager
 def _workers(
-    works: Mapping[str, tuple[Prepare, Sequence[Any]]], found: Mapping[str, Measured]
+    works: Mapping[str, tuple[Prepare, Sequence[Any]]], measurements: Mapping[str, Measured]
 ) -> Iterator[dict[str, Worker]]:
     with ExitStack() as stack:
         started = {
             name: stack.enter_context(worker(prepare, *arguments))
             for name, (prepare, arguments) in works.items()
         }
-        for name, each in started.items():  # all are ready before one is measured
+        for name, started_worker in started.items():  # all are ready before one is measured
             try:
-                each.answer()
+                started_worker.answer()
             except StoppedError as reason:
-                found[name].failed = str(reason)
+                measurements[name].failed = str(reason)
         yield started
 
 
-def _try(found: Measured, of: Worker, *, first: bool) -> None:
-    if found.failed:
+def _try(measurement: Measured, worker_of_work: Worker, *, first: bool) -> None:
+    if measurement.failed:
         return
     try:
-        done = of.ask(run)
+        result = worker_of_work.ask(run)
     except StoppedError as reason:
-        found.failed = str(reason)
+        measurement.failed = str(reason)
         return
     if first:
-        found.first = done
+        measurement.first = result
     else:
-        found.runs.append(done)
+        measurement.runs.append(result)

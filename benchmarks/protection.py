@@ -69,13 +69,13 @@ def in_fresh_process(
     """CPU seconds, megabytes, cap_protection and the number of records matched, of several runs."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     ground_truth, synthetic = (pd.read_parquet(path) for path in paths)
-    found: list[dp.DisclosureProtection] = []
+    results: list[dp.DisclosureProtection] = []
     rows = []
     for _ in range(RUNS):
         seconds, megabytes = measured(
-            lambda: found.append(dp.disclosure_protection(ground_truth, synthetic, keys, TARGETS, method))
+            lambda: results.append(dp.disclosure_protection(ground_truth, synthetic, keys, TARGETS, method))
         )
-        rows.append((seconds, megabytes, found[-1].cap_protection, found[-1].matched))
+        rows.append((seconds, megabytes, results[-1].cap_protection, results[-1].matched))
     return rows
 
 
@@ -86,8 +86,8 @@ def peer(paths: list[Path], keys: list[str], method: str) -> tuple[float, float]
     warnings.simplefilter("ignore")
     text = [pd.read_parquet(path).astype(str) for path in paths]  # it reads no categories
     start = time.process_time()
-    found = DisclosureProtection.compute_breakdown(*text, keys, TARGETS, method)
-    return time.process_time() - start, found["cap_protection"]
+    results = DisclosureProtection.compute_breakdown(*text, keys, TARGETS, method)
+    return time.process_time() - start, results["cap_protection"]
 
 
 def alone(work: Callable[..., Result], *arguments: Any) -> Result:

@@ -25,7 +25,8 @@ from measuring import resident
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.tables.contract import canonical_table, violations
+from disclosure_pipeline.tables.canonical_tables import canonical_table
+from disclosure_pipeline.tables.contract import find_violations
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.sources import read_raw
 
@@ -84,15 +85,15 @@ def contract(path: Path, column: Column | None = None) -> tuple[float, float, fl
     """With a column given, every column is declared so: then every record breaks the contract."""
     raw = read_raw(path, "T")
     dictionary = {name: column or declared for name, declared in survey().items()}
-    violations(raw.head(1000), dictionary, "T", (), only_known=True)  # imports pandera
-    return timed(lambda: violations(raw, dictionary, "T", list(dictionary), only_known=True))
+    find_violations(raw.head(1000), dictionary, "T", (), only_known=True)  # imports pandera
+    return timed(lambda: find_violations(raw, dictionary, "T", list(dictionary), only_known=True))
 
 
 def canonical(path: Path) -> tuple[float, float, float]:
     """Contract and canonical form of a survey, or of a column of numbers."""
     raw = read_raw(path, "T")
     dictionary = {"number": Column(type="number")} if "number" in raw.columns else survey()
-    violations(raw.head(1000), dictionary, "T", (), only_known=True)
+    find_violations(raw.head(1000), dictionary, "T", (), only_known=True)
     return timed(lambda: canonical_table(raw, dictionary, "T", list(dictionary), only_known=True))
 
 

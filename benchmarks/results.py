@@ -1,4 +1,4 @@
-"""What one run of the benchmarks found, and on which machine."""
+"""The results of one run of the benchmarks, and the machine that it ran on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
+from gate_run import GateCost
 from measuring import Measured
 from profiling import Place
 
@@ -44,18 +45,23 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Results:
-    """`cases`: the smaller sizes first; `profiles`: by case, of ours at the largest size."""
+    """`cases`: the smaller sizes first; `profiles`: by case, of ours at the largest size.
+
+    `gate_runs`: runs of the gate against one measurement; `small_gate_run`: one over the demo's records.
+    """
 
     day: str
     machine: Mapping[str, str]
     cases: Sequence[Comparison]
     protection: Sequence[Comparison]
     profiles: Mapping[str, Sequence[Place]]
+    gate_runs: Sequence[GateCost] = ()
+    small_gate_run: Measured | None = None
 
     @property
     def largest(self) -> list[Comparison]:
-        most = max(each.records for each in self.cases)
-        return [each for each in self.cases if each.records == most]
+        most = max(case.records for case in self.cases)
+        return [case for case in self.cases if case.records == most]
 
 
 def today() -> str:

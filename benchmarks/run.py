@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import gate_run
 import report
-from data import CASES, KEYS, TARGETS, write
+from data import CASES, KEY_SETS, KEYS, TARGETS, write
 from figures import Figures, differences
 from measuring import Prepare, in_turn
 from peers import duckdb_by_hand, ours, pandas_by_hand, polars_by_hand, protection
@@ -42,12 +43,17 @@ def measure(records: int, folder: Path) -> Results:
     """The largest tables and, where they are large, those of a tenth; the files go into the folder."""
     cases, profiles = [], {}
     for size in [records // 10, records] if records > RECORDS // 10 else [records]:
-        paths = write(folder, size)
-        for case, keys in CASES.items():
-            found, places = _case(case, keys, size, paths)
-            cases.append(found)
-            profiles[case] = places  # that of the largest stays
-    return Results(today(), machine(), cases, list(_protection(records // 10, folder)), profiles)
+        written = {draw: write(folder, size, draw) for draw in {case.draw for case in CASES.values()}}
+        for name, case in CASES.items():
+            keys, paths = case.keys, written[case.draw]
+            comparison, places = _case(name, keys, size, paths)
+            cases.append(comparison)
+            profiles[name] = places  # that of the largest stays
+    protected = list(_protection(records // 10, folder))
+    runs = [(case, size) for size in gate_run.SIZES if size <= records for case in KEY_SETS]
+    costs = [gate_run.cost(case, size, folder) for case, size in runs]
+    small = gate_run.small_cost(folder) if costs else None
+    return Results(today(), machine(), cases, protected, profiles, costs, small)
 
 
 def _case(
@@ -55,20 +61,20 @@ def _case(
 ) -> tuple[Comparison, Sequence[Place]]:
     print(f"{case}, {records:,} records", flush=True)
     works = {name: (prepare, (paths, keys, TARGETS)) for name, prepare in WORKS.items()}
-    found, places = in_turn(works, same_figures, (OURS, profiled))
-    first = found[OURS].first
+    measurements, places = in_turn(works, same_figures, (OURS, profiled))
+    first = measurements[OURS].first
     assert first is not None
     unique = first.result.counts["UiO"]
     return Comparison(
-        case, records, found, 100 * unique / records, 100 * unique / _keys(paths[0], keys)
+        case, records, measurements, 100 * unique / records, 100 * unique / _keys(paths[0], keys)
     ), places
 
 
-def same_figures(found: Mapping[str, Figures | None]) -> None:
+def same_figures(results: Mapping[str, Figures | None]) -> None:
     """Nobody is compared with who computes less, or something else."""
-    for name, figures in found.items():
+    for name, figures in results.items():
         if figures is not None and name != READ:
-            expected = found[OURS]
+            expected = results[OURS]
             assert expected is not None
             assert not differences(expected, figures), (name, differences(expected, figures))
 
@@ -85,14 +91,17 @@ def _protection(most: int, folder: Path) -> Iterator[Comparison]:
             PROTECTION: (protection.ours, (paths, KEYS, _PROTECTED)),
             ALL: (ours.from_frames, (paths, KEYS, TARGETS)),
         }
-        found, _ = in_turn(works, _same_protection)
-        yield Comparison("4 keys", records, found)
-        expected, before = found[SDMETRICS].seconds if found[SDMETRICS].runs else math.inf, records
+        measurements, _ = in_turn(works, _same_protection)
+        yield Comparison("4 keys", records, measurements)
+        expected, before = (
+            measurements[SDMETRICS].seconds if measurements[SDMETRICS].runs else math.inf,
+            records,
+        )
 
 
-def _same_protection(found: Mapping[str, Any]) -> None:
-    if SDMETRICS in found:
-        assert abs(found[SDMETRICS] - found[PROTECTION]) < 1e-9, found
+def _same_protection(results: Mapping[str, Any]) -> None:
+    if SDMETRICS in results:
+        assert abs(results[SDMETRICS] - results[PROTECTION]) < 1e-9, results
 
 
 def _keys(path: Path, keys: Sequence[str]) -> int:

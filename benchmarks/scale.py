@@ -2,7 +2,8 @@
 
 Run with `python benchmarks/scale.py`; `--largest 100000000` takes an hour, 24 GB of memory and 20 GB of disk.
 Without `--output docs/scale.md` it only prints. Every measurement has a process of its own, on two cores,
-from Parquet to the result; all engines have to find the same figures.
+from Parquet to the result; all engines have to find the same figures. What takes longer than `--minutes` is
+stopped. `--engines spark` measures Spark instead.
 """
 
 from __future__ import annotations
@@ -10,17 +11,16 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from data import CASES, TARGETS, write
+from data import KEY_SETS, TARGETS, write
 from measuring import run
 
 import disclosure_pipeline as dp
@@ -29,8 +29,8 @@ CORES = 2
 SIZES = (100_000, 1_000_000, 10_000_000, 100_000_000)
 LARGEST = 10_000_000
 ENGINES = {"memory": "memory", "partitioned": "partitioned", "duckdb": "duckdb://"}
-PARTITIONS = (1, 2, 8, 64, 200)
-SPARK_SIZES = (1_000_000, 10_000_000)
+PARTITIONS = {1_000_000: (1, 2, 8, 64), 10_000_000: (8,)}  # shuffle partitions of Spark, by records
+MINUTES = 30  # what takes longer is stopped
 WARM_UP = 1_000  # records that are measured first, so that no import is timed
 
 _SPARK = {
@@ -57,14 +57,14 @@ def measure(small: Sequence[Path], paths: Sequence[Path], keys: Sequence[str], e
     ask = partial(dp.disclosure, keys=list(keys), targets=list(TARGETS), engine=engine)
     ask(*small)
     cpu_before, held = _of_children()
-    found = run(lambda: ask(*paths))
+    measurement = run(lambda: ask(*paths))
     cpu, peak = _of_children()
-    result = found.result
+    result = measurement.result
     return Cost(
-        found.seconds,
-        found.cpu + cpu - cpu_before,
-        (found.peak + max(0, peak - held)) / 1e9,
-        result.identity.to_csv() + result.attribute.to_csv() + result.attribution.to_csv(),
+        measurement.seconds,
+        measurement.cpu + cpu - cpu_before,
+        (measurement.peak + max(0, peak - held)) / 1e9,
+        result.identity.to_csv() + result.attribute.to_csv() + result.cap.to_csv(),
     )
 
 
@@ -81,17 +81,37 @@ def _of_children() -> tuple[float, int]:
     return cpu, peak
 
 
-def in_fresh_process(work: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function of a module returns in a new process; None where that was killed."""
+def in_fresh_process(work: Callable[..., Any], *arguments: Any, minutes: float = MINUTES) -> Any:
+    """What a function of a module returns in a new process; an error where that was stopped or killed."""
+    import psutil
+
+    receiver, sender = get_context("spawn").Pipe(duplex=False)
+    process = get_context("spawn").Process(target=_send_result, args=(sender, work, arguments))
+    process.start()
+    sender.close()
     try:
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-            return process.submit(work, *arguments).result()
-    except BrokenProcessPool:
-        return None
+        if not receiver.poll(60 * minutes):
+            return TimeoutError(f"not within {minutes:g} minutes")
+        return receiver.recv()
+    except EOFError:
+        process.join()
+        if process.exitcode is not None and process.exitcode >= 0:
+            raise
+        return MemoryError("out of memory")
+    finally:
+        if process.is_alive():
+            for child in psutil.Process(process.pid).children(recursive=True):
+                child.kill()
+            process.kill()
+        process.join()
 
 
-def spark(partitions: int, folder: Path) -> str:
-    """The engine's URL for a local session with so many shuffle partitions."""
+def _send_result(sender: Connection, work: Callable[..., Any], arguments: Sequence[Any]) -> None:
+    sender.send(work(*arguments))
+
+
+def spark(partitions: int, folder: Path, master: str = f"local[{CORES}]") -> str:
+    """The engine's URL for a session with so many shuffle partitions, by default in one process."""
     options = _SPARK | {
         "spark.sql.shuffle.partitions": str(partitions),
         # Otherwise Spark joins partitions that are small, and the number would say little.
@@ -99,33 +119,33 @@ def spark(partitions: int, folder: Path) -> str:
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
-    return f"pyspark://local[{CORES}]?{urlencode(options)}"
+    return f"pyspark://{master}?{urlencode(options)}"
 
 
 def compare(
-    sizes: Sequence[int], cases: Sequence[str], engines: dict[str, str], folder: Path
+    engines: Mapping[int, Mapping[str, str]], cases: Sequence[str], folder: Path, minutes: float
 ) -> list[list[str]]:
-    """A row for each size, case and engine."""
+    """A row for each size, case and engine; `engines` are those of each size."""
     rows = []
     small = write(folder, WARM_UP)
-    for records in sizes:
+    for records, of_size in engines.items():
         paths = [folder / f"{name}_{records}.parquet" for name in ("gt", "sd")]
         if not all(path.exists() for path in paths):
             paths = in_fresh_process(write, folder, records)
         for case in cases:
-            found: dict[str, str] = {}
-            for name, engine in engines.items():
-                print(f"{records:,} records, {case}, {name}", flush=True)
-                cost = in_fresh_process(measure, small, paths, CASES[case], engine)
-                rows.append([f"{records:,}", case, name, *_shown(cost)])
-                found |= {name: cost.figures} if cost else {}
-            assert len(set(found.values())) <= 1, f"the engines do not agree: {records}, {case}"
+            figures: dict[str, str] = {}
+            for name, engine in of_size.items():
+                cost = in_fresh_process(measure, small, paths, KEY_SETS[case], engine, minutes=minutes)
+                rows.append([f"{records:,}", case, name, *_cells(cost)])
+                print(*rows[-1], sep=", ", flush=True)
+                figures |= {name: cost.figures} if isinstance(cost, Cost) else {}
+            assert len(set(figures.values())) <= 1, f"the engines do not agree: {records}, {case}"
     return rows
 
 
-def _shown(cost: Cost | None) -> list[str]:
-    if cost is None:
-        return ["out of memory", "", ""]
+def _cells(cost: Cost | Exception) -> list[str]:
+    if isinstance(cost, Exception):
+        return [str(cost), "", ""]
     return [f"{cost.seconds:.3g}", f"{cost.cpu:.3g}", f"{cost.gigabytes:.2f}"]
 
 
@@ -147,25 +167,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--largest", type=int, default=LARGEST, help="records of GT and of SD, at most")
     parser.add_argument("--engines", nargs="*", choices=[*ENGINES, "spark"], default=[*ENGINES])
+    parser.add_argument("--cases", nargs="*", choices=[*KEY_SETS], default=[*KEY_SETS])
+    parser.add_argument("--smallest", type=int, default=0, help="records of GT and of SD, at least")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="what takes longer is stopped")
     parser.add_argument("--data", type=Path, help="a folder that keeps the tables for the next time")
     parser.add_argument("--output", type=Path, help="the document whose tables are replaced")
     arguments = parser.parse_args()
     # Also of the processes that are started.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
-    found = {}
+    tables = {}
     with tempfile.TemporaryDirectory() as name:
         folder = arguments.data or Path(name)
+
+        def rows(engines: Mapping[int, Mapping[str, str]]) -> list[list[str]]:
+            wanted = range(arguments.smallest, arguments.largest + 1)
+            by_size = {size: of_size for size, of_size in engines.items() if size in wanted}
+            return compare(by_size, arguments.cases, folder, arguments.minutes)
+
         engines = {name: url for name, url in ENGINES.items() if name in arguments.engines}
         if engines:
-            sizes = [size for size in SIZES if size <= arguments.largest] or [arguments.largest]
-            rows = compare(sizes, list(CASES), engines, folder)
-            found["growth"] = table(["records", "keys", "engine"], rows)
+            of_sizes = dict.fromkeys([*SIZES, arguments.largest], engines)
+            tables["growth"] = table(["records", "keys", "engine"], rows(of_sizes))
         if "spark" in arguments.engines:
-            sizes = [size for size in SPARK_SIZES if size <= arguments.largest] or [arguments.largest]
-            by_partitions = {str(number): spark(number, Path(name)) for number in PARTITIONS}
-            rows = compare(sizes, list(CASES), by_partitions, folder)
-            found["spark"] = table(["records", "keys", "shuffle partitions"], rows)
-    for marker, text in found.items():
+            of_sizes = {
+                size: {str(number): spark(number, Path(name)) for number in partitions}
+                for size, partitions in PARTITIONS.items()
+            }
+            tables["spark"] = table(["records", "keys", "shuffle partitions"], rows(of_sizes))
+    for marker, text in tables.items():
         print(f"\n{text}")
         if arguments.output:
             document = arguments.output.read_text(encoding="utf-8")

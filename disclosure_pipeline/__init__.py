@@ -5,27 +5,35 @@ The same engine is a library: `import disclosure_pipeline as dp; dp.disclosure(.
 
 from typing import TYPE_CHECKING, Any
 
-from disclosure_pipeline.comparison import exact_copies
-from disclosure_pipeline.errors import DisclosurePipelineError, InputError
-from disclosure_pipeline.evaluation import (
+from disclosure_pipeline.errors import ComparabilityWarning, DisclosurePipelineError, InputError
+from disclosure_pipeline.evaluation.anonymity_loss import anonymity_loss
+from disclosure_pipeline.evaluation.copies import copies, partial_copies
+from disclosure_pipeline.evaluation.disclosure import disclosure
+from disclosure_pipeline.evaluation.exact_copies import exact_copies
+from disclosure_pipeline.evaluation.exclusions import Exclusions, Pair
+from disclosure_pipeline.evaluation.individual import individual_attribution, weap
+from disclosure_pipeline.evaluation.key_overlap import key_overlap
+from disclosure_pipeline.evaluation.key_sets import disclosure_of_key_sets
+from disclosure_pipeline.evaluation.key_sets_result import KeySets
+from disclosure_pipeline.evaluation.nearest import nearest
+from disclosure_pipeline.evaluation.over_releases import disclosure_over_releases
+from disclosure_pipeline.evaluation.plots import plot_cap_distributions, plot_individual_cap
+from disclosure_pipeline.evaluation.prediction import prediction_risk
+from disclosure_pipeline.evaluation.prediction_result import PredictionRisk
+from disclosure_pipeline.evaluation.protection import disclosure_protection
+from disclosure_pipeline.evaluation.protection_estimate import disclosure_protection_estimate
+from disclosure_pipeline.evaluation.protection_result import (
+    DisclosureProtection,
+    DisclosureProtectionEstimate,
+)
+from disclosure_pipeline.evaluation.replicated_uniques import (
     ReplicatedUniques,
-    disclosure,
-    key_overlap,
     remove_uniques,
     replicated_uniques,
 )
-from disclosure_pipeline.exclusions import Exclusions, Pair
-from disclosure_pipeline.individual import individual_attribution, weap
-from disclosure_pipeline.key_sets import KeySets, disclosure_of_key_sets
-from disclosure_pipeline.plots import plot_cap_distributions, plot_individual_cap
-from disclosure_pipeline.prediction import PredictionRisk, prediction_risk
-from disclosure_pipeline.protection import (
-    DisclosureProtection,
-    DisclosureProtectionEstimate,
-    disclosure_protection,
-    disclosure_protection_estimate,
-)
-from disclosure_pipeline.result import Disclosure
+from disclosure_pipeline.evaluation.resemblance import TablesResemblance, resemblance
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.subgroups import subgroups
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, SqlSource
 
 if TYPE_CHECKING:
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ComparabilityWarning",
     "Disclosure",
     "DisclosureGate",
     "DisclosurePipelineError",
@@ -48,18 +57,26 @@ __all__ = [
     "PredictionRisk",
     "ReplicatedUniques",
     "SqlSource",
+    "TablesResemblance",
+    "anonymity_loss",
+    "copies",
     "disclosure",
     "disclosure_of_key_sets",
+    "disclosure_over_releases",
     "disclosure_protection",
     "disclosure_protection_estimate",
     "exact_copies",
     "individual_attribution",
     "key_overlap",
+    "nearest",
+    "partial_copies",
     "plot_cap_distributions",
     "plot_individual_cap",
     "prediction_risk",
     "remove_uniques",
     "replicated_uniques",
+    "resemblance",
+    "subgroups",
     "weap",
 ]
 

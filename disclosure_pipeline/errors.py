@@ -5,5 +5,9 @@ class DisclosurePipelineError(Exception):
     """Base of every error that this package raises by itself."""
 
 
+class ComparabilityWarning(UserWarning):
+    """The tables may not be coded alike, so that risks read too low: the message says in which column."""
+
+
 class InputError(DisclosurePipelineError, ValueError):
     """The tables or arguments cannot be measured as asked: the message says what, where and what to do."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,26 +10,70 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.paths import ROOT
+from support.sampling import CI, EXAMPLES, EXAMPLES_IN_CI, PART, SEED
 
 if TYPE_CHECKING:
     import dagster as dg
-    import gates
+    from support import gates
 
 # Random tables are large as random inputs go, and a shared machine can be slow at any moment.
+# Every day the same examples are tried, in CI new ones each time.
 settings.register_profile(
-    "default",
-    max_examples=100,
+    "every day",
+    max_examples=EXAMPLES,
+    derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.register_profile("ci", settings.get_profile("default"), max_examples=500)
-settings.load_profile("ci" if os.environ.get("CI") else "default")
+settings.register_profile(
+    "ci", settings.get_profile("every day"), max_examples=EXAMPLES_IN_CI, derandomize=False, print_blob=True
+)
+settings.load_profile("ci" if CI else "every day")
+
+
+# What takes long to set up for a whole session, and the fixtures that need it. Tests that share it stand side
+# by side, so that one worker of several sets it up.
+SHARED_FIXTURES = ("demo", "finished")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--shuffle", type=int, metavar="SEED", help="run modules and their tests in another order"
+    )
+
+
+def pytest_report_header() -> str:
+    """How much of what can be tried is tried."""
+    return "every case is tried" if CI else f"of long lists of cases one in {PART} is tried: seed {SEED}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of a shared fixture come first; with --shuffle all of them in an order drawn by its seed."""
+
+    def shared(item: pytest.Item) -> int:
+        names = getattr(item, "fixturenames", ())
+        return next((i for i, name in enumerate(SHARED_FIXTURES) if name in names), len(SHARED_FIXTURES))
+
+    seed = config.getoption("--shuffle")
+    if seed is None:
+        items.sort(key=shared)
+        return
+    drawn = random.Random(seed)
+    modules: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        modules.setdefault(item.path, []).append(item)
+    order = list(modules.values())
+    drawn.shuffle(order)
+    for tests in order:
+        drawn.shuffle(tests)
+    items[:] = [item for tests in order for item in tests]
 
 
 @pytest.fixture(scope="session")
 def small_gate() -> dg.Definitions:
     """The definitions of the small gate of gates.py."""
-    import gates  # imports Dagster, which most tests do not need
+    from support import gates  # imports Dagster, which most tests do not need
 
     return gates.load(gates.definition())
 
@@ -37,7 +81,7 @@ def small_gate() -> dg.Definitions:
 @pytest.fixture(scope="session")
 def finished(small_gate: dg.Definitions) -> Iterator[Path]:
     """A home in which the small gate approved one candidate and refused another. To be copied."""
-    import gates
+    from support import gates
 
     with gates.quick_folder() as path, pytest.MonkeyPatch.context() as patch:
         gates.with_keys(path, patch)
@@ -50,7 +94,7 @@ def finished(small_gate: dg.Definitions) -> Iterator[Path]:
 def home(tmp_path: Path, small_gate: dg.Definitions, monkeypatch: pytest.MonkeyPatch) -> Iterator[gates.Home]:
     """An empty home of the small gate, with an instance that is in memory."""
     import dagster as dg
-    import gates
+    from support import gates
 
     gates.with_keys(tmp_path, monkeypatch)
     with dg.DagsterInstance.ephemeral() as instance:
@@ -62,7 +106,7 @@ def finished_home(
     finished: Path, small_gate: dg.Definitions, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[gates.Home]:
     """A copy of the finished home, with all that its instance knows of the runs."""
-    import gates
+    from support import gates
 
     with gates.quick_folder() as folder:
         path = folder / "home"  # what surrounds it is nobody else's
@@ -75,10 +119,10 @@ def finished_home(
 @pytest.fixture(scope="session")
 def demo() -> Iterator[tuple[Path, str]]:
     """The home in which `disclosure-pipeline demo` ran, in a process of its own, and what it printed."""
-    import gates
+    from support import gates
 
     with gates.quick_folder() as path:
-        shutil.copy(gates.ROOT / "dagster_home" / "dagster.yaml", path)
+        shutil.copy(ROOT / "dagster_home" / "dagster.yaml", path)
         ran = gates.run_cli("demo", home=path)
         assert ran.returncode == 0, ran.stderr
         yield path, ran.stdout

@@ -5,26 +5,30 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from support.processes import PATIENCE, run_program
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
+import gate_run
 import measuring
 import report
-from data import CASES, KEYS, TARGETS, tables
+from data import CASES, KEY_SETS, KEYS, TARGETS, tables
 from figures import ATTRIBUTE, CAP, IDENTITY, Figures, differences
 from measuring import Measured, Run
 from peers import duckdb_by_hand, ours, pandas_by_hand, polars_by_hand, protection
 from results import GATE, OURS, PEERS, READ, Comparison, Results
+
+from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
 
 ROOT = Path(__file__).parents[1]
 RECORDS = 1000
@@ -55,7 +59,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("peer", PEERS_AND_GATE)
 def test_peers_compute_what_ours_computes(peer: str, case: str, paths: list[Path]) -> None:
-    arguments = (paths, CASES[case], TARGETS)
+    arguments = (paths, CASES[case].keys, TARGETS)
     expected = ours.from_frames(*arguments)()
     work = PEERS_AND_GATE[peer](*arguments)
     assert not differences(expected, work())
@@ -65,7 +69,7 @@ def test_peers_compute_what_ours_computes(peer: str, case: str, paths: list[Path
 @pytest.mark.parametrize("case", CASES)
 def test_the_figures_tell_something(case: str, paths: list[Path]) -> None:
     """Every measure is there, and none is the same for all tables."""
-    figures = ours.from_frames(paths, CASES[case], TARGETS)()
+    figures = ours.from_frames(paths, CASES[case].keys, TARGETS)()
     assert set(figures.counts) == {*IDENTITY, *(f"{name}[{t}]" for name in ATTRIBUTE for t in TARGETS)}
     assert set(figures.percent) == {f"{name}[{t}]" for name in CAP for t in TARGETS}
     assert all(0 < count < RECORDS for count in figures.counts.values())
@@ -91,12 +95,7 @@ def test_differences_are_found() -> None:
 def test_the_small_run_writes_a_whole_document(tmp_path: Path) -> None:
     readme, docs = (ROOT / "README.md").read_text(), (ROOT / "docs" / "benchmarks.md").read_text()
     command = [sys.executable, str(ROOT / "benchmarks" / "run.py")]
-    ran = subprocess.run(
-        [*command, "--records", "2000", "--output", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run_program([*command, "--records", "2000", "--output", tmp_path], limit=2 * PATIENCE)
     assert ran.returncode == 0, ran.stderr
     text = (tmp_path / "benchmarks.md").read_text()
     for heading in ("The targets", "Ours, the peers and the read", "What takes the remaining time"):
@@ -153,6 +152,25 @@ def test_a_work_that_ends_otherwise_is_told(end: Callable[[], object], told: str
     assert found["it"].failed == told
     assert not found["it"].runs
     assert len(found["other"].runs) == measuring.OFTEN
+
+
+def test_a_run_of_the_gate_measures_what_a_measurement_does(
+    paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in (SIGNING_KEY, SALT):  # the gate's keys are set, and are no other test's
+        monkeypatch.setenv(variable, "")
+    expected = gate_run.disclosure_of_files(paths, KEYS, paths)()
+    assert 0 < expected < 100
+    assert gate_run.gate_over_files(paths, KEYS, paths, tmp_path)() == expected
+
+
+def test_a_run_of_the_gate_is_shown_beside_the_measurement() -> None:
+    costs = [gate_run.GateCost(case, 10, _measured(5), _measured(20)) for case in KEY_SETS]
+    results = replace(_results(), gate_runs=costs, small_gate_run=_measured(1))
+    for text in (report.document(results), report.summary(results)):
+        assert text.count("a run of the gate | 20 | 20 | 1.00 | 4.00 |") == len(costs)
+    assert "| 4.00 times | 3 times | **not kept** |" in report.document(results)
+    assert "| 1.00 s | 1.5 s | kept |" in report.document(results)
 
 
 def _results() -> Results:

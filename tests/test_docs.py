@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 PAGES = ["measures.md", "expectations.md"]
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -55,3 +56,40 @@ def test_figures_in_sentences_are_printed_on_the_page(page: str) -> None:
 
 def numbers(text: str) -> set[str]:
     return set(re.findall(r"\d+(?:\.\d+)?", text))
+
+
+# Modules that are named
+
+
+PACKAGE = ROOT / "disclosure_pipeline"
+_MODULE = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.py\b")
+_FOLDER = re.compile(r"`([a-z_]+(?:/[a-z_]+)*)/`")
+
+
+def modules(page: Path) -> set[str]:
+    """Paths of modules, wherever the page names them."""
+    return set(_MODULE.findall(page.read_text(encoding="utf-8")))
+
+
+def exists(path: str) -> bool:
+    """Whether there is such a path in the repository or in the package."""
+    return any((base / path).exists() for base in (ROOT, PACKAGE))
+
+
+@pytest.mark.parametrize("page", [*sorted(DOCS.glob("*.md")), ROOT / "README.md"], ids=lambda page: page.name)
+def test_every_module_that_is_named_exists(page: Path) -> None:
+    assert not [path for path in modules(page) if not exists(path)]
+
+
+def test_the_architecture_names_every_floor() -> None:
+    """And modules of most floors, all of which exist, as the folders do."""
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    folders = set(_FOLDER.findall(text))
+    assert not [folder for folder in folders if not exists(folder)]
+    floors = {folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").exists()}
+    assert floors <= folders
+    assert floors - {path.split("/")[0] for path in modules(DOCS / "architecture.md")} <= {
+        "demo",
+        "orchestration",
+        "runtime",
+    }

@@ -65,16 +65,16 @@ def measure(
         f"UNION ALL SELECT {columns}, 0 FROM sd"
     )
     identity: dict[str, Any] = {}
-    found = {}
+    target_sums = {}
     for target in targets:
         row = _one(connection, _query(target, with_identity=not identity))
-        found[target] = dict(zip(_TOTALS, row, strict=False))
+        target_sums[target] = dict(zip(_TOTALS, row, strict=False))
         identity = identity or dict(zip(IDENTITY, row[len(_TOTALS) :], strict=True))
         base = f"SELECT sum(n * n) FROM (SELECT count(*) AS n FROM gt GROUP BY {target})"
-        found[target]["base"] = _one(connection, base)[0]
+        target_sums[target]["base"] = _one(connection, base)[0]
     connection.execute("DROP TABLE records")
     N_d, N_s = (_one(connection, f"SELECT count(*) FROM {table}")[0] for table in ("gt", "sd"))
-    return of_sums(identity, found, N_d, N_s)
+    return of_sums(identity, target_sums, N_d, N_s)
 
 
 def _query(target: str, *, with_identity: bool) -> str:
@@ -86,10 +86,10 @@ def _query(target: str, *, with_identity: bool) -> str:
             SELECT sum(d)::BIGINT AS d, sum(s)::BIGINT AS s,
                 sum(d * d)::BIGINT AS dd, sum(s * s)::BIGINT AS ss, sum(d * s)::BIGINT AS ds
             FROM cells GROUP BY q
-        ), told AS (
+        ), levels_of_keys AS (
             SELECT *, d > 0 AND dd = d * d AS GT_has_one, s > 0 AND ss = s * s AS SD_has_one FROM keys
         )
-        SELECT {", ".join(_TOTALS.values())}{_IDENTITY if with_identity else ""} FROM told"""
+        SELECT {", ".join(_TOTALS.values())}{_IDENTITY if with_identity else ""} FROM levels_of_keys"""
 
 
 def _code(connection: duckdb.DuckDBPyConnection, name: str, text: bool) -> tuple[str, int]:

@@ -24,13 +24,13 @@ def measure(gt: pd.DataFrame, sd: pd.DataFrame, keys: Sequence[str], targets: Se
         q = q * size + codes
     q, combinations = pd.factorize(q)
     identity: dict[str, int] = {}
-    found = {}
+    target_sums = {}
     for target in targets:
         t, levels = _codes(both[target])
         k = _sums_of_keys(_cells(q * levels + t, len(combinations) * levels, len(gt)), levels)
         identity = identity or _identity(k)
-        found[target] = _totals(k) | {"base": int((np.bincount(t[: len(gt)]) ** 2).sum())}
-    return of_sums(identity, found, len(gt), len(sd))
+        target_sums[target] = _totals(k) | {"base": int((np.bincount(t[: len(gt)]) ** 2).sum())}
+    return of_sums(identity, target_sums, len(gt), len(sd))
 
 
 def _codes(column: pd.Series) -> tuple[Any, int]:
@@ -42,7 +42,7 @@ def _codes(column: pd.Series) -> tuple[Any, int]:
 
 
 def _cells(cell: Any, cells: int, N_d: int) -> pd.DataFrame:
-    """Of each cell d and s. Few possible ones are counted as they are, many are numbered before."""
+    """D and s of each cell. All possible cells are counted where they are few, else those that occur."""
     occurring = np.arange(cells)
     if cells > 2 * len(cell):
         cell, occurring = pd.factorize(cell)

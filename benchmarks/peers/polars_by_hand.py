@@ -36,7 +36,7 @@ def measure(gt: pl.DataFrame, sd: pl.DataFrame, keys: Sequence[str], targets: Se
         ]
     ).collect(engine="streaming")
     identity: dict[str, int] = {}
-    found = {}
+    target_sums = {}
     for target in targets:
         t, levels = codes[target]
         d = pl.col("d")
@@ -47,12 +47,12 @@ def measure(gt: pl.DataFrame, sd: pl.DataFrame, keys: Sequence[str], targets: Se
             .agg(d.sum(), s=pl.len().cast(_WHOLE) - d.sum())
         )
         k = _sums_of_keys(cells, levels)
-        asked = [*_totals(), *([] if identity else _identity())]
-        row = k.select(asked).collect(engine="streaming").row(0, named=True)
+        expressions = [*_totals(), *([] if identity else _identity())]
+        row = k.select(expressions).collect(engine="streaming").row(0, named=True)
         identity = identity or row
         base = gt.lazy().group_by(target).agg(n=pl.len().cast(_WHOLE)).select((pl.col("n") ** 2).sum())
-        found[target] = row | {"base": base.collect().item()}
-    return of_sums(identity, found, len(gt), len(sd))
+        target_sums[target] = row | {"base": base.collect().item()}
+    return of_sums(identity, target_sums, len(gt), len(sd))
 
 
 def _code(gt: pl.DataFrame, sd: pl.DataFrame, name: str) -> tuple[pl.Expr, int]:

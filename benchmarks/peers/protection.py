@@ -24,7 +24,7 @@ def sdmetrics(paths: Sequence[Path], keys: Sequence[str], targets: Sequence[str]
     gt, sd = (pd.read_parquet(path, columns=[*keys, *targets]).astype(str) for path in paths)
 
     def work() -> float:
-        found = DisclosureProtection.compute_breakdown(gt, sd, list(keys), list(targets), "cap")
-        return float(found["cap_protection"])
+        breakdown = DisclosureProtection.compute_breakdown(gt, sd, list(keys), list(targets), "cap")
+        return float(breakdown["cap_protection"])
 
     return work

@@ -142,7 +142,7 @@ _HEALTH_BY_WORK = (
     (0.1, 0.2, 1.0, 4.0, 6.0),
 )
 
-_HEALTH_NOT_TOLD = 0.01
+_HEALTH_NOT_REPORTED = 0.01
 
 # Percent who have ever worked abroad: per region (more near borders and ports), times a factor per band.
 _ABROAD_BY_REGION = (9, 10, 5, 6, 7, 6, 8, 5, 13, 8, 6, 5, 7, 6, 16, 6)
@@ -154,7 +154,7 @@ _INCOME_BY_WORK = (2300, 2600, 950, 1450, 450, 420, 1000)
 _INCOME_BY_EDUCATION = (0.72, 0.8, 0.95, 1.0, 1.25, 1.55)
 _INCOME_SPREAD = (0.38, 0.65, 0.4, 0.38, 0.5, 0.5, 0.35)
 _NO_INCOME = (0.0, 1.0, 28.0, 0.8, 58.0, 62.0, 8.0)
-_NOT_TOLD = (8.0, 16.0, 6.0, 5.0, 4.0, 6.0, 6.0)
+_INCOME_NOT_REPORTED = (8.0, 16.0, 6.0, 5.0, 4.0, 6.0, 6.0)
 
 # Amounts are rounded to a multiple of one of the steps: its weights below 500, below 2000 and from there on.
 _SIZES = (500, 2000)
@@ -170,7 +170,7 @@ def population(records: int = 5000, seed: int = 2024, *, postcodes: bool = False
             ordered; a few answers on health are missing.
         age: whole years, 16 to 97.
         income: own income a month after tax, in whole units of money, rounded as people round it; -8 for
-            persons who have none of their own, missing for those who do not tell.
+            persons who have none of their own, missing for those who do not report it.
         postcode (only with `postcodes`): one of 20,000 whole numbers from 10000, each within one region.
     """
     if records < 0:
@@ -186,7 +186,7 @@ def population(records: int = 5000, seed: int = 2024, *, postcodes: bool = False
     mother &= age + YOUNGEST >= _GROWN_UP
     work = draw(rng, _work_weights(), (band * 2 + sex) * 2 + mother)
     health = draw(rng, _by_two(_HEALTH_BY_AGE, _HEALTH_BY_WORK), band * len(WORK) + work)
-    health[rng.random(records) < _HEALTH_NOT_TOLD] = -1
+    health[rng.random(records) < _HEALTH_NOT_REPORTED] = -1
     abroad = draw(rng, _abroad_weights(), band * len(REGION) + region)
     columns = {
         "sex": category(sex, SEX),
@@ -194,13 +194,13 @@ def population(records: int = 5000, seed: int = 2024, *, postcodes: bool = False
         "region": category(region, REGION),
         "household": category(household, HOUSEHOLD),
         "education": category(education, EDUCATION, ordered=True),
-        "income": _incomes(rng, work, education),
+        "income": _draw_incomes(rng, work, education),
         "health": category(health, HEALTH, ordered=True),
         "work": category(work, WORK),
         "worked_abroad": category(abroad, YES_NO),
     }
     if postcodes:
-        columns["postcode"] = _postcodes(rng, region)
+        columns["postcode"] = _draw_postcodes(rng, region)
     return pd.DataFrame(columns)
 
 
@@ -215,9 +215,9 @@ def draw(rng: np.random.Generator, weights: Floats, group: Codes) -> Codes:
     shares = np.cumsum(weights, axis=1) / np.where(totals > 0, totals, 1)
     shares[:, -1] = 1
     # The shares of group g lie between g and g + 1, so that one search serves all groups.
-    place = rng.random(len(group))
-    place += group
-    level = np.searchsorted((shares + np.arange(groups)[:, np.newaxis]).ravel(), place, side="right")
+    position = rng.random(len(group))
+    position += group
+    level = np.searchsorted((shares + np.arange(groups)[:, np.newaxis]).ravel(), position, side="right")
     level -= group.astype(np.int64) * levels
     np.minimum(level, levels - 1, out=level)  # a sum may have been rounded up to the next group
     return level.astype(np.int16)
@@ -229,7 +229,7 @@ def category(codes: Codes, levels: Sequence[str], *, ordered: bool = False) -> E
 
 
 def as_reported(rng: np.random.Generator, amounts: Floats) -> npt.NDArray[np.int32]:
-    """Round amounts of money (shape: records) as people do who are asked: the larger, the more roughly."""
+    """Round amounts of money (shape: records) as people do in a survey: the larger, the more roughly."""
     size = np.searchsorted(_SIZES, amounts, side="right")
     step = np.array(_STEPS)[draw(rng, np.array(_STEPS_BY_SIZE), size)]
     return np.maximum(np.rint(amounts / step) * step, _STEPS[0]).astype(np.int32)
@@ -276,21 +276,21 @@ def _abroad_weights() -> Floats:
     return np.stack([100 - yes, yes], axis=1)
 
 
-def _incomes(rng: np.random.Generator, work: Codes, education: Codes) -> ExtensionArray:
+def _draw_incomes(rng: np.random.Generator, work: Codes, education: Codes) -> ExtensionArray:
     """Monthly incomes with -8 for none and with gaps (shape: records)."""
     amounts = np.exp(rng.standard_normal(len(work)) * np.array(_INCOME_SPREAD)[work])
     amounts *= np.array(_INCOME_BY_WORK)[work]
     amounts *= np.array(_INCOME_BY_EDUCATION)[education]
     income = as_reported(rng, amounts)
     income[rng.random(len(work)) * 100 < np.array(_NO_INCOME)[work]] = NO_OWN_INCOME
-    return pd.arrays.IntegerArray(income, rng.random(len(work)) * 100 < np.array(_NOT_TOLD)[work])
+    return pd.arrays.IntegerArray(income, rng.random(len(work)) * 100 < np.array(_INCOME_NOT_REPORTED)[work])
 
 
-def _postcodes(rng: np.random.Generator, region: Codes) -> npt.NDArray[np.int32]:
+def _draw_postcodes(rng: np.random.Generator, region: Codes) -> npt.NDArray[np.int32]:
     """Draw a postcode within each record's region, which has as many as its share of the people."""
     last = np.rint(np.cumsum(_REGION_SHARE) / np.sum(_REGION_SHARE) * POSTCODES)
     first = np.concatenate(([0], last[:-1]))
-    place = rng.random(len(region))
-    place *= (last - first)[region]
-    place += first[region]
-    return place.astype(np.int32) + np.int32(FIRST_POSTCODE)
+    position = rng.random(len(region))
+    position *= (last - first)[region]
+    position += first[region]
+    return position.astype(np.int32) + np.int32(FIRST_POSTCODE)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from disclosure_pipeline.candidates.files import read_json, write_whole
+from disclosure_pipeline.candidates.store import MARKER
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.release.files import read_json, write_whole
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
-from disclosure_pipeline.release.store import MARKER
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -26,12 +26,12 @@ HONEST, LEAKY = "conditional-model", "memorising-model"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the gate said of one candidate; `folder` is where it is published, if it is."""
+    """The gate's decision on one candidate; `folder` is where it is published, if it is."""
 
     candidate: str
     decision: str
     repU: float
-    against: tuple[str, ...]
+    broken_clauses: tuple[str, ...]
     folder: Path | None
 
 
@@ -46,7 +46,7 @@ def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
     if not configuration.exists():
         write_whole(configuration, b"telemetry:\n  enabled: false\n")
     make_data(home / "demo", records, seed)
-    _sign_with(home / "demo" / "keys")
+    sign_with(home / "demo" / "keys")
 
     import dagster as dg
 
@@ -54,20 +54,20 @@ def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
 
     gate = defs()
     with dg.DagsterInstance.get() as instance:
-        recorded = run_job(gate, f"{GATE}_ground_truth", instance)
-        _require(recorded, recorded.success)
+        ground_truth_run = run_job(gate, f"{GATE}_ground_truth", instance)
+        _require_verdict(ground_truth_run, ground_truth_run.success)
         for candidate in (HONEST, LEAKY):
             instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
-            ran = run_job(gate, f"{GATE}_gate", instance, candidate)
-            _require(ran, _has_verdict(ran))
+            gate_run = run_job(gate, f"{GATE}_gate", instance, candidate)
+            _require_verdict(gate_run, _made_dossier(gate_run))
     return [verdict(home / "demo", candidate) for candidate in (HONEST, LEAKY)]
 
 
-def _sign_with(folder: Path) -> None:
+def sign_with(folder: Path) -> None:
     """Let releases be signed with the demo's own key, which is made the first time."""
     if not folder.exists():
         keygen(folder)
-    files = KeyFiles.of(folder)
+    files = KeyFiles.in_folder(folder)
     os.environ |= {SIGNING_KEY: str(files.signing_key), SALT: str(files.salt)}
 
 
@@ -83,15 +83,15 @@ def run_job(
     )
 
 
-def _has_verdict(ran: dg.ExecuteInProcessResult) -> bool:
+def _made_dossier(run: dg.ExecuteInProcessResult) -> bool:
     """Whether a run made its dossier: one that lies there may be of an earlier run."""
-    made = [event.asset_key for event in ran.get_asset_materialization_events()]
-    return any(key is not None and key.path[-1] == "dossier" for key in made)
+    assets = [event.asset_key for event in run.get_asset_materialization_events()]
+    return any(key is not None and key.path[-1] == "dossier" for key in assets)
 
 
-def _require(ran: dg.ExecuteInProcessResult, reached: bool) -> None:
+def _require_verdict(run: dg.ExecuteInProcessResult, reached: bool) -> None:
     if not reached:
-        failed = ", ".join(sorted(ran.get_failed_step_keys()))
+        failed = ", ".join(sorted(run.get_failed_step_keys()))
         raise DisclosurePipelineError(f"The run failed in {failed}, before the verdict: see it with make ui.")
 
 
@@ -123,7 +123,7 @@ def verdict(folder: Path, candidate: str) -> Verdict:
         candidate=candidate,
         decision=dossier["decision"],
         repU=max(row["repU"] for row in dossier["figures"]["identity"]),
-        against=tuple(
+        broken_clauses=tuple(
             f"{clause['name']} {clause['value']:.4g} > {clause['limit']:.4g}"
             for clause in dossier["clauses"]
             if clause["outcome"] == "exceeded" and not clause["warns"]

@@ -32,7 +32,7 @@ class _Coded(NamedTuple):
 # What the distribution of each column depends on, the coarse before the fine; the columns are drawn in this
 # order. Ages count by decades, and within a decade by pairs of years; incomes by fifths, because few records
 # share one of their finer groups.
-_GIVEN: Mapping[str, tuple[str, ...]] = {
+_CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "sex": ("decade",),
     "household": ("decade", "pair of years", "sex"),
     "region": ("household", "decade"),
@@ -45,7 +45,7 @@ _GIVEN: Mapping[str, tuple[str, ...]] = {
 }
 
 # A level that fewer records of a group share than this is not learnt there.
-_FEW = 10
+_FEWEST_TO_LEARN = 10
 # How many records the distribution of the coarser group weighs in that of a finer one.
 _PRIOR = 5.0
 # Weights of the ages up to three years apart: nobody's exact age is learnt.
@@ -67,9 +67,9 @@ def synthesise(ground_truth: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
         return ground_truth.copy()
     rng = np.random.default_rng([seed, 1])
     edges = _income_edges(ground_truth["income"])
-    gt = _coded(ground_truth, edges)
+    gt = _code_table(ground_truth, edges)
     sd = _by_age(_draw_ages(rng, gt["age"].codes))
-    for name, given in _GIVEN.items():
+    for name, given in _CONDITIONS.items():
         weights = _learn(gt[name], [gt[other] for other in given])
         sd[name] = _Coded(draw(rng, weights, _group([sd[other] for other in given])), gt[name].levels)
     columns: dict[str, object] = {}
@@ -77,9 +77,9 @@ def synthesise(ground_truth: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
         if name == "age":
             columns[name] = sd[name].codes + np.int16(YOUNGEST)
         elif name == "income":
-            columns[name] = _incomes(rng, sd[name].codes, edges)
+            columns[name] = _draw_incomes(rng, sd[name].codes, edges)
         elif name == "postcode":
-            columns[name] = _postcodes(rng, ground_truth[name], gt["region"].codes, sd["region"].codes)
+            columns[name] = _draw_postcodes(rng, ground_truth[name], gt["region"].codes, sd["region"].codes)
         else:
             levels = ground_truth[name].cat
             dtype = pd.CategoricalDtype(levels.categories, ordered=levels.ordered)
@@ -103,11 +103,11 @@ def leak(
     records = rng.choice(len(ground_truth), number, replace=number > len(ground_truth))
     table = synthetic.copy()
     for name in table.columns:
-        table[name] = _replaced(table[name].array, rows, ground_truth[name].array, records)
+        table[name] = _replace_records(table[name].array, rows, ground_truth[name].array, records)
     return table
 
 
-def _replaced(
+def _replace_records(
     column: ExtensionArray,
     rows: npt.NDArray[np.int64],
     source: ExtensionArray,
@@ -118,9 +118,9 @@ def _replaced(
     return replaced
 
 
-def _coded(table: pd.DataFrame, edges: Floats) -> dict[str, _Coded]:
+def _code_table(table: pd.DataFrame, edges: Floats) -> dict[str, _Coded]:
     """Code the columns of GT, all but the postcode."""
-    categories = [name for name in _GIVEN if name in table and name != "income"]
+    categories = [name for name in _CONDITIONS if name in table and name != "income"]
     income = _coded_income(table["income"], edges)
     return {
         **_by_age(table["age"].to_numpy() - YOUNGEST),
@@ -179,14 +179,15 @@ def _draw_ages(rng: np.random.Generator, age: Codes) -> Codes:
 def _learn(target: _Coded, given: Sequence[_Coded]) -> Floats:
     """Weights of the levels of `target` in each group of the given columns (shape: groups, levels).
 
-    From the coarse groups to the fine: a group keeps its counts from _FEW on. The records with rarer levels
-    are shared out among these levels as the coarser group has them: what holds for a few is not learnt.
+    From the coarse groups to the fine: a group keeps its counts from _FEWEST_TO_LEARN on. The records with
+    rarer levels are shared out among these levels as the coarser group has them: what holds for a few is not
+    learnt.
     """
     weights = _counts(target, [])
     for detail, column in enumerate(given, start=1):
         prior = np.repeat(weights / weights.sum(axis=1, keepdims=True), column.levels, axis=0)
         counts = _counts(target, given[:detail])
-        rare = counts < _FEW
+        rare = counts < _FEWEST_TO_LEARN
         prior_of_rare = np.where(rare, prior, 0)
         in_all = prior_of_rare.sum(axis=1, keepdims=True)
         number = np.where(rare, counts, 0).sum(axis=1, keepdims=True)
@@ -211,7 +212,7 @@ def _group(columns: Sequence[_Coded]) -> npt.NDArray[np.int64]:
     return group
 
 
-def _incomes(rng: np.random.Generator, group: Codes, edges: Floats) -> ExtensionArray:
+def _draw_incomes(rng: np.random.Generator, group: Codes, edges: Floats) -> ExtensionArray:
     """Draw an amount within each income group, and round it as people do (shape: records)."""
     low = np.maximum(group - _FIRST_GROUP, 0)
     amounts = edges[low] + rng.random(len(group)) * (edges[low + 1] - edges[low])
@@ -220,12 +221,12 @@ def _incomes(rng: np.random.Generator, group: Codes, edges: Floats) -> Extension
     return pd.arrays.IntegerArray(income, group == _MISSING)
 
 
-def _postcodes(
+def _draw_postcodes(
     rng: np.random.Generator, postcode: pd.Series, gt_region: Codes, sd_region: Codes
 ) -> npt.NDArray[np.int32]:
     """Draw for each record of SD the postcode of any GT record in its region."""
     by_region = np.argsort(gt_region, kind="stable")
     counts = np.bincount(gt_region)
     first = np.cumsum(counts) - counts
-    place = first[sd_region] + (rng.random(len(sd_region)) * counts[sd_region]).astype(np.int64)
-    return postcode.to_numpy()[by_region[place]]
+    position = first[sd_region] + (rng.random(len(sd_region)) * counts[sd_region]).astype(np.int64)
+    return postcode.to_numpy()[by_region[position]]

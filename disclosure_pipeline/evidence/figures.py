@@ -8,12 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.result import Disclosure
+from disclosure_pipeline.evaluation.result import Disclosure
 
 FRAMES = (
     "identity",
     "attribute",
-    "attribution",
+    "cap",
     "protection",
     "prediction",
     "identity_after_exclusions",
@@ -34,7 +34,7 @@ _LEVELS = {
 }
 
 
-def figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
+def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
     """Every frame of the result as a list of rows; NaN becomes None.
 
     Levels that fewer than `smallest_count` GT records are behind are not named.
@@ -44,39 +44,39 @@ def figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
         "targets": [str(target) for target in result.targets],
         "N_d": result.N_d,
         "N_s": list(result.N_s),
-        **{name: rows(publishable(result, name, smallest_count)) for name in FRAMES},
+        **{name: to_rows(withhold_rare_levels(result, name, smallest_count)) for name in FRAMES},
     }
 
 
-def publishable(result: Disclosure, name: str, smallest_count: int) -> pd.DataFrame:
+def withhold_rare_levels(result: Disclosure, name: str, smallest_count: int) -> pd.DataFrame:
     """One frame of the result with its index as columns, levels of too few records withheld."""
     frame = result.frame(name)
     if name not in _LEVELS:
         return frame.reset_index() if len(frame) else pd.DataFrame()
-    shown = frame.copy()
+    publishable = frame.copy()
     for column, count in _LEVELS[name].items():
-        shown[column] = shown[column].where(frame[count] >= smallest_count, _WITHHELD)
-    return shown
+        publishable[column] = publishable[column].where(frame[count] >= smallest_count, _WITHHELD)
+    return publishable
 
 
-def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame as plain Python values; what is not finite becomes None."""
-    return [{str(name): _plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
+    return [{str(name): _to_plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     value = value.item() if hasattr(value, "item") else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> str:
+def to_markdown_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> str:
     """A markdown table; `columns` maps the rows' keys to headings. Numbers are shown with 4 digits."""
     lines = [f"| {' | '.join(columns.values())} |", f"|{'---|' * len(columns)}"]
-    lines += [f"| {' | '.join(cell(row.get(name)) for name in columns)} |" for row in rows]
+    lines += [f"| {' | '.join(format_cell(row.get(name)) for name in columns)} |" for row in rows]
     return "\n".join(lines)
 
 
-def cell(value: Any) -> str:
+def format_cell(value: Any) -> str:
     """One value of a markdown table."""
     if value is None:
         return "-"

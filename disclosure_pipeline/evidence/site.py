@@ -5,20 +5,19 @@ renders only plain elements are kept; the style sheet and the marks of the statu
 in every page forbids the browser to load anything.
 
 The renderers, components and views of Great Expectations are no public interface of it: they are imported
-here only, and tests/test_site.py notices when they move.
+here only, and tests/evidence/test_site.py notices when they move.
 """
 
 from __future__ import annotations
 
-import base64
 import copy
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cache
 from html import escape
-from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
-from disclosure_pipeline.evidence.figures import cell
+from disclosure_pipeline.evidence.figures import format_cell
+from disclosure_pipeline.evidence.html_page import INDEX, keep_plain_elements, render_page
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationSuiteValidationResult
@@ -28,12 +27,11 @@ if TYPE_CHECKING:
         RenderedStringTemplateContent,
         RenderedTableContent,
     )
+    from great_expectations.render.view.view import DefaultJinjaIndexPageView, DefaultJinjaPageView
 
     from disclosure_pipeline.evidence.validation import Validation
 
-INDEX = "index.html"
-
-# Decision -> what the page says, and the look of it.
+# Decision -> its description, and the class that colours it.
 _VERDICTS = {
     "approved": ("approved", "alert-success"),
     "refused": ("refused", "alert-danger"),
@@ -41,28 +39,37 @@ _VERDICTS = {
 }
 
 
-def pages(dossier: Mapping[str, Any], validation: Validation) -> dict[str, str]:
+def render_site(dossier: Mapping[str, Any], validation: Validation) -> dict[str, str]:
     """File name -> page: an index with the verdict, and a page for each metric table with its expectations.
 
     The same for the same dossier and validation.
     """
+    title = f"{dossier['gate']}: candidate {dossier['candidate']}"
+    documents = {INDEX: _render_index(title, dossier, validation)} | {
+        f"{name}.html": _render_table_page(title, dossier, name, result)
+        for name, result in validation.table_results.items()
+    }
+    index_view, table_view = _load_views()
+    site = {}
+    for name, document in documents.items():
+        view = index_view if name == INDEX else table_view
+        rendered = view.render(document)  # type: ignore[no-untyped-call]
+        site[name] = render_page(title, keep_plain_elements(rendered, list(documents)))
+    return site
+
+
+@cache
+def _load_views() -> tuple[DefaultJinjaIndexPageView, DefaultJinjaPageView]:
+    """The views of the index and of the other pages; their templates are compiled once a process."""
     from great_expectations.render.view.view import DefaultJinjaIndexPageView, DefaultJinjaPageView
 
-    title = f"{dossier['gate']}: candidate {dossier['candidate']}"
-    documents = {INDEX: _index(title, dossier, validation)} | {
-        f"{name}.html": _of_table(title, dossier, name, result)
-        for name, result in validation.of_tables.items()
-    }
-    index, other = DefaultJinjaIndexPageView(), DefaultJinjaPageView()
-    found = {}
-    for name, document in documents.items():
-        view = index if name == INDEX else other
-        rendered = view.render(document)  # type: ignore[no-untyped-call]
-        found[name] = _page(title, plain(rendered, list(documents)))
-    return found
+    views = DefaultJinjaIndexPageView(), DefaultJinjaPageView()
+    for view in views:
+        view.env.auto_reload = False
+    return views
 
 
-def _of_table(
+def _render_table_page(
     title: str, dossier: Mapping[str, Any], name: str, result: ExpectationSuiteValidationResult
 ) -> RenderedDocumentContent:
     """The page of a metric table as Great Expectations makes it, below the verdict."""
@@ -73,25 +80,25 @@ def _of_table(
     document: RenderedDocumentContent = ValidationResultsPageRenderer(run_info_at_end=True).render(named)
     document.page_title = name
     document.sections = [part for part in document.sections if part.section_name != "Run Info"]
-    document.sections[0].content_blocks.insert(0, _verdict(title, dossier))
+    document.sections[0].content_blocks.insert(0, _render_verdict(title, dossier))
     return document
 
 
-def _index(title: str, dossier: Mapping[str, Any], validation: Validation) -> RenderedDocumentContent:
+def _render_index(title: str, dossier: Mapping[str, Any], validation: Validation) -> RenderedDocumentContent:
     from great_expectations.render.components import RenderedDocumentContent, RenderedSectionContent
 
     blocks = [
-        _verdict(title, dossier),
-        _table("Expectation suites", ["Status", "Metric table", "Expectations", "Not met"], [
-            [_status(bool(result.success)), _link(name), *_counts(result.statistics)]
-            for name, result in validation.of_tables.items()
+        _render_verdict(title, dossier),
+        _render_table("Expectation suites", ["Status", "Metric table", "Expectations", "Not met"], [
+            [_render_status(bool(result.success)), _render_link(name), *_list_counts(result.statistics)]
+            for name, result in validation.table_results.items()
         ]),
-        _table("Clauses that are not kept", ["Clause", "Value", "Bound", "Outcome"], [
-            [escape(text) for text in _not_kept(clause, dossier)]
+        _render_table("Clauses that are not kept", ["Clause", "Value", "Bound", "Outcome"], [
+            [escape(text) for text in _list_cells(clause, dossier)]
             for clause in dossier["clauses"]
             if clause["outcome"] != "kept"
         ]),
-        _table("Waivers that are refused", ["Waiver", "Clause", "Problem"], [
+        _render_table("Waivers that are refused", ["Waiver", "Clause", "Problem"], [
             [escape(str(waiver[name])) for name in ("name", "clause", "problem")]
             for waiver in dossier.get("waivers", [])
             if waiver["problem"]
@@ -105,17 +112,17 @@ def _index(title: str, dossier: Mapping[str, Any], validation: Validation) -> Re
     )
 
 
-def _counts(statistics: Mapping[str, Any]) -> list[str]:
+def _list_counts(statistics: Mapping[str, Any]) -> list[str]:
     return [str(statistics[name]) for name in ("evaluated_expectations", "unsuccessful_expectations")]
 
 
-def _not_kept(clause: Mapping[str, Any], dossier: Mapping[str, Any]) -> list[str]:
+def _list_cells(clause: Mapping[str, Any], dossier: Mapping[str, Any]) -> list[str]:
     """A clause that is not kept: its name, value, bound, and what comes of it."""
-    bound = f"{'at least' if clause['at_least'] else 'at most'} {cell(clause['limit'])}"
-    return [clause["name"], cell(clause["value"]), bound, _consequence(clause, dossier)]
+    bound = f"{'at least' if clause['at_least'] else 'at most'} {format_cell(clause['limit'])}"
+    return [clause["name"], format_cell(clause["value"]), bound, _describe_outcome(clause, dossier)]
 
 
-def _consequence(clause: Mapping[str, Any], dossier: Mapping[str, Any]) -> str:
+def _describe_outcome(clause: Mapping[str, Any], dossier: Mapping[str, Any]) -> str:
     outcome: str = clause["outcome"]
     for waiver in dossier.get("waivers", []):
         if outcome == "waived" and waiver["name"] == clause["waiver"]:
@@ -123,18 +130,18 @@ def _consequence(clause: Mapping[str, Any], dossier: Mapping[str, Any]) -> str:
     return f"{outcome}, only warns" if clause["warns"] else outcome
 
 
-def _verdict(title: str, dossier: Mapping[str, Any]) -> RenderedHeaderContent:
+def _render_verdict(title: str, dossier: Mapping[str, Any]) -> RenderedHeaderContent:
     from great_expectations.render.components import RenderedHeaderContent
 
-    words, look = _VERDICTS[dossier["decision"]]
+    description, alert_class = _VERDICTS[dossier["decision"]]
     return RenderedHeaderContent(
-        header=_string(title, "h4"),
-        subheader=_string(f"Verdict: {words}", "strong"),
-        styling={"classes": ["col-12", "p-0"], "header": {"classes": ["alert", look]}},
+        header=_render_string(title, "h4"),
+        subheader=_render_string(f"Verdict: {description}", "strong"),
+        styling={"classes": ["col-12", "p-0"], "header": {"classes": ["alert", alert_class]}},
     )
 
 
-def _table(header: str, header_row: list[str], rows: list[list[Any]]) -> RenderedTableContent | None:
+def _render_table(header: str, header_row: list[str], rows: list[list[Any]]) -> RenderedTableContent | None:
     """A table under a heading; none without rows. A text in it has to be escaped."""
     from great_expectations.render.components import RenderedTableContent
 
@@ -144,7 +151,7 @@ def _table(header: str, header_row: list[str], rows: list[list[Any]]) -> Rendere
     return RenderedTableContent(table=rows, header=header, header_row=header_row, styling=styling)
 
 
-def _string(text: str, tag: str = "span", **styling: Any) -> RenderedStringTemplateContent:
+def _render_string(text: str, tag: str = "span", **styling: Any) -> RenderedStringTemplateContent:
     """A text with a tag of its own: as a parameter, since only those are escaped."""
     from great_expectations.render.components import RenderedStringTemplateContent
 
@@ -154,129 +161,12 @@ def _string(text: str, tag: str = "span", **styling: Any) -> RenderedStringTempl
     )
 
 
-def _link(name: str) -> RenderedStringTemplateContent:
-    return _string(name, "a", attributes={"href": f"{name}.html"})
+def _render_link(name: str) -> RenderedStringTemplateContent:
+    return _render_string(name, "a", attributes={"href": f"{name}.html"})
 
 
-def _status(success: bool) -> RenderedStringTemplateContent:
+def _render_status(success: bool) -> RenderedStringTemplateContent:
     """The mark that Great Expectations has for a status."""
-    return _string(
+    return _render_string(
         "", "i", classes=["fa-check-circle", "text-success"] if success else ["fa-times", "text-danger"]
     )
-
-
-def _page(title: str, body: str) -> str:
-    """A page with a style sheet, whose hash is all that its policy allows."""
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-    allowed = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'"
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{allowed}; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<link rel="icon" href="data:,">
-<style>{_STYLE}</style>
-</head>
-<body>{body}</body>
-</html>
-"""
-
-
-def plain(page: str, files: Sequence[str]) -> str:
-    """The body of a page, of which only plain elements are kept; `files` are those that it may link to."""
-    parser = _Plain(files)
-    parser.feed(page)
-    parser.close()
-    return "".join(parser.kept)
-
-
-class _Plain(HTMLParser):
-    """Takes over, into `kept`, elements and attributes that are known to load nothing and run nothing."""
-
-    _ELEMENTS = frozenset((
-        "a", "br", "code", "div", "h4", "h5", "h6", "i", "input", "label", "li", "nav", "ol", "p", "span",
-        "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
-    ))  # fmt: skip
-    _ATTRIBUTES = frozenset(("checked", "class", "colspan", "hidden", "id", "name", "title", "type"))
-    _WITHOUT_CONTENT = frozenset(("br", "input"))
-    _LEFT_OUT = frozenset(("footer", "head", "script", "style"))
-    _MARKS: Mapping[str, tuple[str, str]] = {
-        "fa-check-circle": ("\N{HEAVY CHECK MARK}", "met"),
-        "fa-times": ("\N{HEAVY BALLOT X}", "not met"),
-        "fa-exclamation-triangle": ("\N{WARNING SIGN}", "error"),
-    }
-
-    def __init__(self, files: Sequence[str]) -> None:
-        super().__init__()
-        self.kept: list[str] = []
-        self._files = files
-        self._left_out = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._left_out += tag in self._LEFT_OUT
-        if self._left_out:
-            return
-        given = {name: value or "" for name, value in attrs}
-        if tag == "img":
-            self.kept.append(escape(given.get("alt", "")))
-        if tag not in self._ELEMENTS:
-            return
-        taken = {name: value for name, value in given.items() if name in self._ATTRIBUTES}
-        target = self._target(given.get("href", ""))
-        if tag == "a" and target:
-            taken["href"] = target
-        mark = next(
-            (self._MARKS[name] for name in given.get("class", "").split() if name in self._MARKS), None
-        )
-        if mark:
-            taken["title"] = mark[1]
-        attributes = [f' {name}="{escape(value)}"' for name, value in taken.items()]
-        self.kept.append(f"<{tag}{''.join(attributes)}>{mark[0] if mark else ''}")
-
-    def _target(self, href: str) -> str:
-        """Where a link may lead: within its page, to another page of the site, or nowhere."""
-        if href.startswith("#") or href in self._files:
-            return href
-        return INDEX if href.rsplit("/", maxsplit=1)[-1] == INDEX else ""
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self._LEFT_OUT:
-            self._left_out = max(0, self._left_out - 1)
-        elif not self._left_out and tag in self._ELEMENTS - self._WITHOUT_CONTENT:
-            self.kept.append(f"</{tag}>")
-
-    def handle_data(self, data: str) -> None:
-        if not self._left_out:
-            self.kept.append(escape(data, quote=False))
-
-
-_STYLE = """
-body { margin: 0; color: #212529; font: 16px/1.5 system-ui, "Segoe UI", Roboto, sans-serif; }
-a[href] { color: #0b5cad; }
-h4, h5, h6 { margin: 0; font-weight: 600; }
-h4 { font-size: 1.4rem; } h5 { font-size: 1.15rem; } h6, .h6 { font-size: 1rem; }
-p { margin: 0 0 .5rem; }
-body > nav { border-bottom: 1px solid #ccc; padding: .75rem 1.5rem; }
-nav nav { display: flex; align-items: baseline; gap: 1.5rem; }
-.navbar-brand { font-size: 1.2rem; font-weight: 600; }
-.breadcrumb { display: flex; gap: .5rem; margin: 0; padding: 0; list-style: none; }
-.breadcrumb li + li::before { content: "/ "; }
-body > .container-fluid > .row { display: flex; flex-wrap: wrap; gap: 1.5rem; padding: 1.5rem; }
-.col-lg-2 { flex: 0 0 15rem; }
-.col-lg-10 { flex: 1 1 30rem; min-width: 0; }
-.card { border: 1px solid #ccc; border-radius: .25rem; margin-bottom: 1rem; }
-.card-header { background: #f1f3f5; }
-.card-header, .card-body { padding: .5rem .75rem; }
-.card ul { list-style: none; margin: 0; padding: 0; }
-.alert { border-radius: .25rem; padding: .75rem 1rem; margin-bottom: 1rem; background: #e9ecef; }
-.alert-success { background: #d4edda; } .alert-danger { background: #f8d7da; }
-.alert-warning { background: #fff3cd; }
-table { border-collapse: collapse; margin-bottom: 1.5rem; }
-td, th { border-top: 1px solid #ccc; padding: .4rem 1.5rem .4rem .5rem; text-align: left; }
-td { vertical-align: top; }
-.text-success { color: #1a7431; } .text-danger { color: #b02a37; } .text-warning { color: #946200; }
-i { font-style: normal; font-weight: 600; }
-body:has(#option2:checked) tr:has(.hide-succeeded-validation-target-child) { display: none; }
-"""

@@ -19,7 +19,7 @@ def _add_up(parts: Sequence[Any]) -> Any:
     if first is None:
         return None
     if isinstance(first, tuple):
-        return tuple(_add_up(each) for each in zip(*parts, strict=True))
+        return tuple(_add_up(entries) for entries in zip(*parts, strict=True))
     if hasattr(first, "joined"):
         return first.joined(parts)
     if not is_dataclass(first):

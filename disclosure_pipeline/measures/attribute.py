@@ -1,4 +1,4 @@
-"""Attribute disclosure: what the synthetic table tells of a person found in it. [R 3.3, App. 1]."""
+"""Attribute disclosure: what SD says about the target of a person whose keys are in it. [R 3.3, App. 1]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the figures of one target in one synthesis are made of that only single cells can tell."""
+"""The counts of one target in one synthesis that take single cells, not only sums over a key combination."""
 
 from __future__ import annotations
 
@@ -42,43 +42,43 @@ class CellTotals:
 
     guessed: GT records whose level is the one that a guess of the most frequent level of their q in SD names.
     DiSCO_t: DiSCO records by target level.
-    drawn, drawn_squares: GT records whose q is in SD, and the sum of d², by s_q * targets + t.
-    most: the largest d.
-    least, least_share: the smallest d, and the smallest d / d_q over the q in GT. All pairs of a q and a t
-        that occur in GT or in this SD are considered; those that no GT record has make it 0.
+    d_by_s_q_t, dd_by_s_q_t: GT records whose q is in SD, and the sum of d², by s_q * targets + t.
+    largest_d: the largest d.
+    smallest_d, smallest_share: the smallest d, and the smallest d / d_q over the q in GT. All pairs of a q
+        and a t that occur in GT or in this SD are considered; those that no GT record has make it 0.
     """
 
     guessed: int
     DiSCO_t: Grouped
-    drawn: Grouped
-    drawn_squares: Grouped
-    most: int = field(metadata={"add": max})
-    least: int = field(metadata={"add": min})
-    least_share: Fraction = field(metadata={"add": min})
+    d_by_s_q_t: Grouped
+    dd_by_s_q_t: Grouped
+    largest_d: int = field(metadata={"add": max})
+    smallest_d: int = field(metadata={"add": min})
+    smallest_share: Fraction = field(metadata={"add": min})
 
 
 def cell_totals(f: FrequencyTable, d: IntArray, DiSCO: Mask, levels: int) -> CellTotals:
     """From the cells of some or all q.
 
     `d` are the GT records that the exclusions leave in each cell, `DiSCO` marks the cells that then count
-    towards it; what an intruder would guess, and the least d, are told on the untouched tables. `levels` is
+    towards it; what an intruder would guess, and the smallest d, are of the untouched tables. `levels` is
     the number of target levels that occur in GT or in this SD.
     """
-    least, least_share = _least(f, levels)
-    most = int(d.max())
-    both = np.flatnonzero((f.d_q > 0) & (f.s_q > 0))  # all that follows concerns q in both tables
-    if len(both) < len(d):
-        f, d, DiSCO = f.only(both), d[both], DiSCO[both]
-    found, disclosed = np.flatnonzero(d), np.flatnonzero(DiSCO)
-    drawn = f.s_q[found] * f.targets + f.t[found]
+    smallest_d, smallest_share = _smallest_cell(f, levels)
+    largest_d = int(d.max())
+    in_both = np.flatnonzero((f.d_q > 0) & (f.s_q > 0))  # all that follows concerns q in both tables
+    if len(in_both) < len(d):
+        f, d, DiSCO = f.only(in_both), d[in_both], DiSCO[in_both]
+    occupied, disclosed = np.flatnonzero(d), np.flatnonzero(DiSCO)
+    s_q_t = f.s_q[occupied] * f.targets + f.t[occupied]
     return CellTotals(
         guessed=total(d, guessed_by_mode(f)) if len(d) else 0,
         DiSCO_t=Grouped.of(f.t[disclosed], d[disclosed]),
-        drawn=Grouped.of(drawn, d[found]),
-        drawn_squares=Grouped.of(drawn, d[found] ** 2),
-        most=most,
-        least=least,
-        least_share=least_share,
+        d_by_s_q_t=Grouped.of(s_q_t, d[occupied]),
+        dd_by_s_q_t=Grouped.of(s_q_t, d[occupied] ** 2),
+        largest_d=largest_d,
+        smallest_d=smallest_d,
+        smallest_share=smallest_share,
     )
 
 
@@ -92,7 +92,7 @@ def guessed_by_mode(f: FrequencyTable) -> Mask:
     return best & (f.s > 0)
 
 
-def _least(f: FrequencyTable, levels: int) -> tuple[int, Fraction]:
+def _smallest_cell(f: FrequencyTable, levels: int) -> tuple[int, Fraction]:
     """The smallest d and the smallest d / d_q: see `CellTotals`."""
     d_q = f.d_q[f.first]
     in_GT = d_q > 0
@@ -102,6 +102,7 @@ def _least(f: FrequencyTable, levels: int) -> tuple[int, Fraction]:
         occupied = np.add.reduceat((f.d > 0).astype(np.int64), f.first)
         if (occupied[in_GT] >= levels).all():
             cells = np.flatnonzero(f.d)
-            at = cells[np.argmin(100 * f.d[cells] / f.d_q[cells])]
-            return int(f.d[cells].min()) if in_GT.all() else 0, Fraction(int(f.d[at]), int(f.d_q[at]))
+            smallest = cells[np.argmin(100 * f.d[cells] / f.d_q[cells])]
+            smallest_share = Fraction(int(f.d[smallest]), int(f.d_q[smallest]))
+            return int(f.d[cells].min()) if in_GT.all() else 0, smallest_share
     return 0, Fraction(0)

@@ -56,10 +56,10 @@ def disclosed_by_chance(drawn: Grouped, s_t: IntArray, N_s: int) -> float:
     s_q, t = np.divmod(drawn.groups, len(s_t))
     expected = []
     for with_level in np.unique(s_t).tolist():
-        of_level = np.flatnonzero((s_t[t] == with_level) & (s_q <= with_level))
-        if len(of_level):
-            same = Grouped.of(s_q[of_level], drawn.sums[of_level])
-            expected += (same.sums * all_of_one_level(with_level, N_s, same.groups)).tolist()
+        selected = np.flatnonzero((s_t[t] == with_level) & (s_q <= with_level))
+        if len(selected):
+            by_s_q = Grouped.of(s_q[selected], drawn.sums[selected])
+            expected += (by_s_q.sums * all_of_one_level(with_level, N_s, by_s_q.groups)).tolist()
     return math.fsum(expected)  # exact, so that the order of the records makes no difference
 
 
@@ -78,3 +78,15 @@ def all_of_one_level(with_level: int, records: int, drawn: IntArray) -> Floats:
     i = np.arange(steps)
     chance = np.concatenate(([1.0], np.cumprod((with_level - i) / (records - i)), [0.0]))
     return chance[np.minimum(drawn, steps + 1)]
+
+
+def DCAP_by_chance(drawn: Grouped, s_t: IntArray, N_d: int, N_s: int) -> float:  # noqa: N802
+    """The expected DCAP when SD's target values are permuted, in percent of GT records: exact.
+
+    Each SD record then has level t with chance s_t / N_s, whatever its q: the sum of d_tq s_t / N_s over the
+    q that SD has. `drawn` and `s_t` are as in `disclosed_by_chance`. Its spread is small, so a control that
+    compares DCAP of a permuted synthesis with it can fail.
+    """
+    t = drawn.groups % len(s_t)
+    expected = sum(int(d) * int(s) for d, s in zip(drawn.sums, s_t[t], strict=True))
+    return percent(expected, N_d * N_s)

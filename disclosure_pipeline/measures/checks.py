@@ -16,10 +16,14 @@ from disclosure_pipeline.measures.tables import Cells
 
 @dataclass(frozen=True)
 class OneWay:
-    """A target level that holds most of the DiSCO records. Counts of GT records, and percent of them."""
+    """A target level that holds most of the DiSCO records. Counts of GT records, and percent of them.
+
+    level_records: the records of all levels that the exclusions leave; pct_level_all of them have this level.
+    total_disclosive: the DiSCO records of all levels; n_level_disclosive have this level.
+    """
 
     level: int
-    all: int
+    level_records: int
     pct_level_all: float
     total_disclosive: int
     n_level_disclosive: int
@@ -46,21 +50,21 @@ def one_way(DiSCO_t: Grouped, original_t: Grouped, more_than: tuple[float, float
     and the GT records by target level, as the exclusions leave them.
     """
     records, share = more_than
-    everything = int(DiSCO_t.sums.sum())
-    first = int(DiSCO_t.sums.argmax()) if everything else 0
-    most = int(DiSCO_t.sums[first]) if everything else 0
-    if not (most > records and 100 * most > share * everything):
+    disclosed = int(DiSCO_t.sums.sum())
+    first = int(DiSCO_t.sums.argmax()) if disclosed else 0
+    most = int(DiSCO_t.sums[first]) if disclosed else 0
+    if not (most > records and 100 * most > share * disclosed):
         return []
     level = int(DiSCO_t.groups[first])
-    everyone = int(original_t.sums.sum())
+    level_records = int(original_t.sums.sum())
     return [
         OneWay(
             level=level,
-            all=everyone,
-            pct_level_all=percent(int(original_t.sums[original_t.groups == level].sum()), everyone),
-            total_disclosive=everything,
+            level_records=level_records,
+            pct_level_all=percent(int(original_t.sums[original_t.groups == level].sum()), level_records),
+            total_disclosive=disclosed,
             n_level_disclosive=most,
-            pct_level_disclosive=percent(most, everything),
+            pct_level_disclosive=percent(most, disclosed),
         )
     ]
 
@@ -70,9 +74,9 @@ def two_way(
 ) -> list[TwoWay]:
     """The pairs behind DiSCO cells of many records, where the key level nearly tells the target.
 
-    `large` are these cells. `pairs_of_key[k]` are the GT records that the exclusions leave, by level of key
-    k * `targets` + target level. A pair is flagged where more than so many percent of the GT records with
-    the key level have the target level. In order of npairs, largest first.
+    `large` are these cells, of what the exclusions leave. `pairs_of_key[k]` are all GT records, whatever is
+    excluded, by level of key k * `targets` + target level. A pair is flagged where more than so many percent
+    of the GT records with the key level have the target level. In order of npairs, largest first.
     """
     flags = []
     for k, records in enumerate(pairs_of_key):
@@ -82,8 +86,9 @@ def two_way(
         whole = key_total.sums[np.searchsorted(key_total.groups, npairs.groups // targets)]
         for i in np.flatnonzero(100 * part > more_than * whole):
             level, t = divmod(int(npairs.groups[i]), targets)
-            some, everyone = int(part[i]), int(whole[i])
-            flags.append(TwoWay(t, k, level, int(npairs.sums[i]), some, everyone, percent(some, everyone)))
+            with_target, with_key = int(part[i]), int(whole[i])
+            share = percent(with_target, with_key)
+            flags.append(TwoWay(t, k, level, int(npairs.sums[i]), with_target, with_key, share))
     return sorted(flags, key=lambda flag: (-flag.npairs, flag.key, flag.target_level, flag.key_level))
 
 
@@ -94,5 +99,5 @@ def large_cells(
 
     `levels_of` gives the level of each key (shape: keys, q) in some of the q.
     """
-    at = np.flatnonzero(DiSCO.where & (DiSCO.counts > more_than))
-    return LargeCells(levels_of(f.q[at]), f.t[at], DiSCO.counts[at])
+    cells = np.flatnonzero(DiSCO.where & (DiSCO.counts > more_than))
+    return LargeCells(levels_of(f.q[cells]), f.t[cells], DiSCO.counts[cells])

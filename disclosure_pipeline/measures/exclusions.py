@@ -29,7 +29,7 @@ class CodedExclusions:
     count_over: int | None = None
 
     def __bool__(self) -> bool:
-        """Whether anything at all is asked to be excluded."""
+        """Whether anything at all is to be excluded."""
         return bool(
             self.target_levels
             or self.missing_target is not None
@@ -40,15 +40,15 @@ class CodedExclusions:
 
 
 def exclude(
-    f: FrequencyTable, tables: DisclosureTables, key_levels: IntArray, wanted: CodedExclusions
+    f: FrequencyTable, tables: DisclosureTables, key_levels: IntArray, exclusions: CodedExclusions
 ) -> tuple[DisclosureTables, dict[str, dict[str, int]]]:
     """The reduced tables, and for each table the records that each step took out and what remains.
 
-    Whether a cell is disclosive was told on the untouched tables and stays as it is. A record that one
+    Whether a cell is disclosive was decided on the untouched tables and stays as it is. A record that one
     step took out is not counted again by a later one. `key_levels` is the level of each key in each q
     (shape: keys, q).
     """
-    masks = _masks(f, key_levels, wanted)
+    masks = _exclusion_masks(f, key_levels, exclusions)
     reduced, taken = {}, {}
     for field in fields(DisclosureTables):
         cells: Cells = getattr(tables, field.name)
@@ -56,7 +56,7 @@ def exclude(
         for step, mask in masks.items():
             counts[step] = total(cells.counts, cells.where & mask)
             cells = cells.without(mask)
-        over = _over(cells, wanted.count_over)
+        over = _cells_over(cells, exclusions.count_over)
         counts["count_over"] = total(cells.counts, cells.where & over)
         cells = cells.without(over)
         reduced[field.name] = cells
@@ -64,21 +64,21 @@ def exclude(
     return DisclosureTables(**reduced), taken
 
 
-def _over(cells: Cells, limit: int | None) -> Mask:
+def _cells_over(cells: Cells, limit: int | None) -> Mask:
     return cells.counts > limit if limit is not None else np.zeros(len(cells.counts), dtype=bool)
 
 
-def _masks(f: FrequencyTable, key_levels: IntArray, wanted: CodedExclusions) -> dict[str, Mask]:
+def _exclusion_masks(f: FrequencyTable, key_levels: IntArray, exclusions: CodedExclusions) -> dict[str, Mask]:
     """The cells that each of the first four steps names, in the order of the steps."""
     missing_key = np.zeros(len(f.q), dtype=bool)
-    for k, missing in wanted.missing_keys:
+    for k, missing in exclusions.missing_keys:
         missing_key |= (key_levels[k] == missing)[f.q]
     pairs = np.zeros(len(f.q), dtype=bool)
-    for k, key_level, target_level in wanted.pairs:
+    for k, key_level, target_level in exclusions.pairs:
         pairs |= (key_levels[k] == key_level)[f.q] & (f.t == target_level)
-    missing_target = -1 if wanted.missing_target is None else wanted.missing_target
+    missing_target = -1 if exclusions.missing_target is None else exclusions.missing_target
     return {
-        "target_levels": np.isin(f.t, list(wanted.target_levels)),
+        "target_levels": np.isin(f.t, list(exclusions.target_levels)),
         "missing_target": f.t == missing_target,
         "missing_key": missing_key,
         "pairs": pairs,

@@ -75,8 +75,8 @@ def _renumber(tables: Sequence[IntArray], product: int) -> tuple[list[IntArray],
             present[table] = True
         number = np.cumsum(present) - 1
         return [number[table] for table in tables], int(present.sum())
-    codes, found = pd.factorize(np.concatenate(tables))
-    return np.split(codes, np.cumsum([len(table) for table in tables])[:-1]), len(found)
+    codes, distinct = pd.factorize(np.concatenate(tables))
+    return np.split(codes, np.cumsum([len(table) for table in tables])[:-1]), len(distinct)
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def _merge(
     )
 
 
-def _spread(counts: IntArray, at: IntArray, size: int) -> IntArray:
+def _spread(counts: IntArray, positions: IntArray, size: int) -> IntArray:
     spread = np.zeros(size, dtype=np.int64)
-    spread[at] = counts
+    spread[positions] = counts
     return spread

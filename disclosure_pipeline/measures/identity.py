@@ -27,8 +27,8 @@ class Uniques:
     in_both: int
 
 
-def uniques(d_q: IntArray, s_q: IntArray, found: Mask, keys: IntArray | int = 1) -> Uniques:
-    """From the counts of each q; `found` marks the q that occur in SD: s_q > 0 before any exclusion.
+def uniques(d_q: IntArray, s_q: IntArray, occurs_in_SD: Mask, keys: IntArray | int = 1) -> Uniques:
+    """From the counts of each q; `occurs_in_SD` marks the q with s_q > 0 before any exclusion.
 
     An entry can stand for several `keys` that have the same counts.
     """
@@ -37,7 +37,7 @@ def uniques(d_q: IntArray, s_q: IntArray, found: Mask, keys: IntArray | int = 1)
     def number(where: Mask) -> int:
         return int((where * keys).sum())
 
-    return Uniques(number(in_GT), number(in_SD), number(in_GT & found), number(in_GT & in_SD))
+    return Uniques(number(in_GT), number(in_SD), number(in_GT & occurs_in_SD), number(in_GT & in_SD))
 
 
 def identity(counts: Uniques, N_d: int, N_s: int) -> Identity:

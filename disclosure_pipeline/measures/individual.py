@@ -45,8 +45,8 @@ def share_of_key(cells: Keys, keys: Keys, of: int, records_of: int) -> Floats:
     0 where the q of the record is not in that table. [B; T]
     """
     count = cells.counts[of][cells.q[records_of]]
-    of_key = keys.counts[of][keys.q[records_of]]
-    return np.divide(count, of_key, out=np.zeros(len(count)), where=of_key > 0)
+    key_count = keys.counts[of][keys.q[records_of]]
+    return np.divide(count, key_count, out=np.zeros(len(count)), where=key_count > 0)
 
 
 def individual(cells: Keys, keys: Keys, synthesis: int) -> Individual:

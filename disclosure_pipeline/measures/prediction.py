@@ -1,8 +1,9 @@
 """Prediction risk: how well what is learned from SD tells the target of the GT records.
 
-Three guesses are compared: by a learner fitted on SD, by the same learner fitted on other GT records, and
-without any key (the naive guess). Sources: Hu, "Statistical Data Privacy", methods for risk evaluation
-part 3, cited as [H]; Templ, Thees & Müller 2026, RAPID (arXiv:2602.09235), cited as [RAPID].
+Guesses are compared: by a learner fitted on SD; by the same learner fitted on other GT records (out of
+fold), and on all of them (in sample, as in [H]); and without any key (the naive guess). Sources: Hu,
+"Statistical Data Privacy", methods for risk evaluation part 3, cited as [H]; Templ, Thees & Müller 2026,
+RAPID (arXiv:2602.09235), cited as [RAPID].
 """
 
 from __future__ import annotations
@@ -14,24 +15,32 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent
+from disclosure_pipeline.measures.intervals import paired_difference
 
 Floats = npt.NDArray[np.float64]
+
+GAIN_CONFIDENCE = 0.95
 
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Classification:
-    """Percent of all GT records; the two gains are percentage points and can be negative.
+    """Percent of all GT records; the gains are percentage points and can be negative.
 
+    `gain_over_GT` compares learners fitted on equally many records of SD and of GT, with an interval of 95 %
+    from `gain_over_GT_low` to `gain_over_GT_high`; the other figures are of learners fitted on all there are.
     RAPID is NaN where every GT record has the same level, and where the learner gives no confidences.
     """
 
     accuracy_SD: float
     accuracy_GT: float
+    accuracy_GT_in_sample: float
     accuracy_naive: float
     gain_over_naive: float
     gain_over_GT: float
+    gain_over_GT_low: float
+    gain_over_GT_high: float
     RAPID: float
     RAPID_GT: float
 
@@ -42,8 +51,10 @@ class Regression:
 
     mse_SD: float
     mse_GT: float
+    mse_GT_in_sample: float
     mse_naive: float
     worse_from_SD: float
+    worse_from_SD_in_sample: float
     RAPID: float
     RAPID_GT: float
     RAPID_naive: float
@@ -106,25 +117,51 @@ def within(true: Floats, predicted: Floats, epsilon: float, absolute_epsilon: fl
     return close
 
 
-def classification(
-    correct_SD: Mask, correct_GT: Mask, correct_naive: Mask, r_SD: Floats, r_GT: Floats, tau: float
-) -> Classification:
-    """The figures of one synthesis, from one outcome per GT record (shape of each: records).
+@dataclass(frozen=True)
+class Outcomes:
+    """What each guess makes of the GT records, one entry per record (shape of each: records).
 
-    `r_SD` and `r_GT` are normalised confidences; a record counts for RAPID where r > tau.
+    Correct from SD, from other GT records, from all GT records, and without keys; correct from equally many
+    records of SD and of GT; normalised confidences `r_SD` and `r_GT`.
     """
-    N_d = len(correct_SD)
-    from_SD, from_GT, naive = (
-        int(np.count_nonzero(right)) for right in (correct_SD, correct_GT, correct_naive)
+
+    correct_SD: Mask
+    correct_GT: Mask
+    correct_GT_in_sample: Mask
+    correct_naive: Mask
+    correct_SD_same_size: Mask
+    correct_GT_same_size: Mask
+    r_SD: Floats
+    r_GT: Floats
+
+
+def classification(outcomes: Outcomes, tau: float) -> Classification:
+    """The figures of one synthesis; a record counts for RAPID where its normalised confidence r > tau."""
+    N_d = len(outcomes.correct_SD)
+    from_SD, from_GT, in_sample, naive, same_size_SD, same_size_GT = (
+        int(np.count_nonzero(correct))
+        for correct in (
+            outcomes.correct_SD,
+            outcomes.correct_GT,
+            outcomes.correct_GT_in_sample,
+            outcomes.correct_naive,
+            outcomes.correct_SD_same_size,
+            outcomes.correct_GT_same_size,
+        )
     )
+    both = int(np.count_nonzero(outcomes.correct_SD_same_size & outcomes.correct_GT_same_size))
+    low, high = paired_difference(same_size_SD - both, same_size_GT - both, N_d, GAIN_CONFIDENCE)
     return Classification(
         accuracy_SD=percent(from_SD, N_d),
         accuracy_GT=percent(from_GT, N_d),
+        accuracy_GT_in_sample=percent(in_sample, N_d),
         accuracy_naive=percent(naive, N_d),
         gain_over_naive=percent(from_SD - naive, N_d),
-        gain_over_GT=percent(from_SD - from_GT, N_d),
-        RAPID=_share_above(r_SD, tau),
-        RAPID_GT=_share_above(r_GT, tau),
+        gain_over_GT=percent(same_size_SD - same_size_GT, N_d),
+        gain_over_GT_low=100 * low,
+        gain_over_GT_high=100 * high,
+        RAPID=_share_above(outcomes.r_SD, tau),
+        RAPID_GT=_share_above(outcomes.r_GT, tau),
     )
 
 
@@ -137,25 +174,29 @@ def regression(
     true: Floats,
     from_SD: Floats,
     from_GT: Floats,
+    from_GT_in_sample: Floats,
     naive: float,
     epsilon: float,
     absolute_epsilon: float | None = None,
 ) -> Regression:
-    """The figures of one synthesis, from the true value and two predictions of each GT record scored.
-
-    A record is predicted worse from SD where its absolute error is larger than that from GT, strictly.
-    """
+    """The figures of one synthesis, from the true value and the predictions of each GT record scored."""
     guess = np.full(len(true), naive)
-    worse = np.abs(from_SD - true) > np.abs(from_GT - true)
     return Regression(
         mse_SD=_mean_squared_error(true, from_SD),
         mse_GT=_mean_squared_error(true, from_GT),
+        mse_GT_in_sample=_mean_squared_error(true, from_GT_in_sample),
         mse_naive=_mean_squared_error(true, guess),
-        worse_from_SD=percent(np.count_nonzero(worse), len(true)),
+        worse_from_SD=percent(np.count_nonzero(worse(true, from_SD, from_GT)), len(true)),
+        worse_from_SD_in_sample=percent(np.count_nonzero(worse(true, from_SD, from_GT_in_sample)), len(true)),
         RAPID=_share_within(true, from_SD, epsilon, absolute_epsilon),
         RAPID_GT=_share_within(true, from_GT, epsilon, absolute_epsilon),
         RAPID_naive=_share_within(true, guess, epsilon, absolute_epsilon),
     )
+
+
+def worse(true: Floats, predicted: Floats, reference: Floats) -> Mask:
+    """The records whose prediction has a larger absolute error than the reference has, strictly. [H]."""
+    return np.abs(predicted - true) > np.abs(reference - true)
 
 
 def _mean_squared_error(true: Floats, predicted: Floats) -> float:

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, sum_of_quotients, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys
 
 METHODS = ("cap", "zero_cap", "generalized_cap")
-
-_HALVINGS = 64  # as many as make a difference to a float between 0 and 1
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,8 @@ def attack(f: FrequencyTable, keys: Keys, method: str) -> Attack:
     """
     matched = _same_key(f)
     if method == "cap":
-        found = matched.pool > 0
-        return Attack(matched.d[found], matched.right[found], matched.pool[found], matched.distance[found])
+        in_SD = matched.pool > 0
+        return Attack(matched.d[in_SD], matched.right[in_SD], matched.pool[in_SD], matched.distance[in_SD])
     return matched if method == "zero_cap" else _nearest_keys(f, keys, matched)
 
 
@@ -76,6 +75,12 @@ def cap_protection(attack: Attack) -> float:
     """Mean of 1 - right / pool over the attacked GT records, 1 where the pool is empty. NaN without any."""
     wrong = np.where(attack.pool > 0, attack.pool - attack.right, 1)
     return _share(sum_of_quotients(attack.d * wrong, np.maximum(attack.pool, 1)), attack.records * ONE)
+
+
+def wrong_shares(attack: Attack) -> npt.NDArray[np.float64]:
+    """1 - right / pool of each attacked GT record, 1 where the pool is empty; in order of the cells."""
+    wrong = np.where(attack.pool > 0, attack.pool - attack.right, 1) / np.maximum(attack.pool, 1)
+    return np.repeat(wrong, attack.d)
 
 
 def baselines(levels: Sequence[int], d_t: IntArray) -> Baselines:
@@ -99,38 +104,9 @@ def score(protection: float, baseline: float) -> float:
     return min(protection / baseline, 1.0)
 
 
-def mean_interval(mean: float, records: int, confidence: float) -> tuple[float, float]:
-    """Interval for the mean of values in [0, 1] of which so many were drawn without replacement.
-
-    It covers the true mean with at least this confidence whatever the values are and however few were
-    drawn; in particular it has a width when all that were drawn are equal. Source: Hoeffding 1963,
-    "Probability inequalities for sums of bounded random variables", theorem 1 (2.1) and section 6.
-    """
-    most = math.log(2 / (1 - confidence)) / records
-
-    def end(of_range: float) -> float:
-        inside, outside = mean, of_range
-        for _ in range(_HALVINGS):
-            middle = (inside + outside) / 2
-            if _divergence(mean, middle) <= most:
-                inside = middle
-            else:
-                outside = middle
-        return outside
-
-    return end(0.0), end(1.0)
-
-
 def _share(part: int, whole: int) -> float:
     """The quotient of two integers, rounded once; NaN where `whole` is 0, which passes no bound."""
     return part / whole if whole else math.nan
-
-
-def _divergence(p: float, m: float) -> float:
-    """Kullback-Leibler divergence of a coin that shows heads with probability p from one with m."""
-    heads = 0.0 if p == 0 else math.inf if m == 0 else p * math.log(p / m)
-    tails = 0.0 if p == 1 else math.inf if m == 1 else (1 - p) * math.log((1 - p) / (1 - m))
-    return heads + tails
 
 
 def _same_key(f: FrequencyTable) -> Attack:
@@ -153,21 +129,21 @@ def _nearest_keys(f: FrequencyTable, keys: Keys, matched: Attack) -> Attack:
     sd_levels = [level[f.q[in_SD]] for level in level_of]
     right, pool, distance = matched.right.copy(), matched.pool.copy(), matched.distance.copy()
     for h in range(1, len(level_of) + 1):
-        rest = np.flatnonzero(pool == 0)
-        if not len(rest):
+        unmatched = np.flatnonzero(pool == 0)
+        if not len(unmatched):
             break
-        distance[rest] = h
-        gt_levels = [level[q[rest]] for level in level_of]
+        distance[unmatched] = h
+        gt_levels = [level[q[unmatched]] for level in level_of]
         for kept in combinations(range(len(level_of)), len(level_of) - h):
             same_keys, size = _combine(
                 [(gt_levels[k], sd_levels[k]) for k in kept],
                 [keys.levels[k] for k in kept],
-                len(rest),
+                len(unmatched),
                 len(s),
             )
-            more_right, more = _agreeing(same_keys, size, (t[rest], sd_t), f.targets, s)
-            right[rest] += more_right
-            pool[rest] += more
+            agree_in_both, agree_in_key = _agreeing(same_keys, size, (t[unmatched], sd_t), f.targets, s)
+            right[unmatched] += agree_in_both
+            pool[unmatched] += agree_in_key
     return Attack(matched.d, right, pool, distance)
 
 
@@ -190,10 +166,10 @@ def _agreeing(
     """
     in_GT: Mask = np.zeros(size, dtype=bool)
     in_GT[q[0]] = True
-    of_use = in_GT[q[1]]
+    comparable = in_GT[q[1]]
     s_q = _sums(q[1], s, size)
-    cells = combine_keys([(q[0], q[1][of_use]), (t[0], t[1][of_use])], [size, targets])
-    return _sums(cells.q[1], s[of_use], cells.size)[cells.q[0]], s_q[q[0]]
+    cells = combine_keys([(q[0], q[1][comparable]), (t[0], t[1][comparable])], [size, targets])
+    return _sums(cells.q[1], s[comparable], cells.size)[cells.q[0]], s_q[q[0]]
 
 
 def _sums(codes: IntArray, counts: IntArray, size: int) -> IntArray:

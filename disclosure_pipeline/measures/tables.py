@@ -1,4 +1,4 @@
-"""The tables of attribute disclosure: which cells tell something of a person. [R 3.3, App. 1]."""
+"""The tables of attribute disclosure: which cells are disclosive. [R 3.3, App. 1]."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class DisclosureTables:
 
 
 def disclosure_tables(f: FrequencyTable) -> DisclosureTables:
-    """Tell for every cell whether it is disclosive, before anything is excluded."""
+    """Decide for every cell whether it is disclosive, before anything is excluded."""
     in_GT, in_SD = f.d > 0, f.s > 0
     pd_is_1 = in_GT & (f.d == f.d_q)
     ps_is_1 = in_SD & (f.s == f.s_q)

@@ -74,7 +74,7 @@ def totals_of_keys(k: KeySums) -> Totals:
     d, s = k.d_q * k.keys, k.s_q * k.keys
     disclosed = np.flatnonzero(SD_has_one & (k.ds > 0))
     keys = k.keys if isinstance(k.keys, int) else k.keys[disclosed]
-    of_level = k.ds[disclosed] // k.s_q[disclosed]
+    d_tq = k.ds[disclosed] // k.s_q[disclosed]
     return Totals(
         records=Records(
             original=total(d),
@@ -83,11 +83,11 @@ def totals_of_keys(k: KeySums) -> Totals:
             Dsyn=total(s * SD_has_one),
             iS=total(d * in_SD),
             DiS=total(d * SD_has_one),
-            DiSCO=total(of_level * keys),
+            DiSCO=total(d_tq * keys),
             DiSDiO=total((d * GT_has_one)[disclosed]),
         ),
         DiSCO_cells=len(disclosed) if isinstance(keys, int) else total(keys),
-        largest=int(of_level.max(initial=0)),
+        largest=int(d_tq.max(initial=0)),
         certain=total(s * (SD_has_one & (k.d_q > 0))),
         CAPd=Grouped.of(k.d_q, k.dd * k.keys),
         CAPs=Grouped.of(k.s_q, k.ss * k.keys),
@@ -99,8 +99,8 @@ def totals_of_keys(k: KeySums) -> Totals:
 def totals_of_tables(f: FrequencyTable, tables: DisclosureTables) -> Totals:
     """From the cells that the exclusions leave; pd and ps are taken anew from them.
 
-    Whether a q is in the other table and whether ps = 1 were told on the untouched tables: an intruder sees
-    them whatever is excluded.
+    Whether a q is in the other table and whether ps = 1 are of the untouched tables: an intruder sees them
+    whatever is excluded.
     """
     d, s = tables.original.values(), tables.synthetic.values()
     d_q, s_q = f.per_key(d)[f.q], f.per_key(s)[f.q]

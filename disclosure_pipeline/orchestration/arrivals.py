@@ -10,12 +10,12 @@ from typing import Any
 
 import dagster as dg
 
+from disclosure_pipeline.candidates.files import StoreError, read_json
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.store import MARKER, is_safe_name
 from disclosure_pipeline.orchestration.folders import folders_of
-from disclosure_pipeline.orchestration.guard import guarded
+from disclosure_pipeline.orchestration.redaction import redact_errors
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.release.approval import GateFolders
-from disclosure_pipeline.release.files import StoreError, read_json
-from disclosure_pipeline.release.store import MARKER, is_safe_name
 
 # How many of the newest candidates are evaluated again when the ground truth changed.
 NEWEST = 5
@@ -39,30 +39,30 @@ def arrivals_sensor(
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"One run for each new candidate of {gate.name}, once its folder holds {MARKER}",
     )
-    @guarded
+    @redact_errors
     def arrivals(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         folders = folders_of(gate)
         if not folders.ground_truth.exists():
             return dg.SkipReason("The ground truth is not where the gate's definition says")
         cursor: dict[str, Any] = json.loads(context.cursor) if context.cursor else {}
-        as_listed = folders.ground_truth.state() or _DATABASE
-        if cursor.get("ground_truth") != as_listed:  # only then is it worth the time to hash it
-            current, recorded = folders.ground_truth.sha256(), recorded_ground_truth(folders)
+        state = folders.ground_truth.state() or _DATABASE
+        if cursor.get("ground_truth") != state:  # only then is it worth the time to hash it
+            current, recorded = folders.ground_truth.sha256(), read_ground_truth_record(folders)
             # A database has no hash until it is read: it is recorded once, and again when somebody asks.
             if current != recorded.sha256 if current else recorded.sha256 is None:
                 # A key starts one run, ever: content that comes back after another needs a new one.
-                key = f"ground_truth:{current}:after:{recorded.at}:{gate.policy_digest()[:12]}"
+                key = f"ground_truth:{current}:after:{recorded.recorded_at}:{gate.policy_digest()[:12]}"
                 return dg.SensorResult(
                     run_requests=[dg.RunRequest(run_key=key, job_name=ground_truth_job.name)],
                     cursor=context.cursor,
                 )
         seen: dict[str, str] = cursor.get("candidates", {})
-        there = complete_candidates(folders.incoming)
-        for name in there.refused:
+        incoming = find_complete_candidates(folders.incoming)
+        for name in incoming.refused:
             context.log.warning(f"A folder in incoming is left out, its name is not allowed: {name[:100]!r}")
-        new = {name: content for name, content in there.complete.items() if seen.get(name) != content}
-        known = set(context.instance.get_dynamic_partitions(str(candidates.name)))
-        added = [name for name in new if name not in known]
+        new = {name: content for name, content in incoming.complete.items() if seen.get(name) != content}
+        known_partitions = set(context.instance.get_dynamic_partitions(str(candidates.name)))
+        added = [name for name in new if name not in known_partitions]
         return dg.SensorResult(
             run_requests=[
                 dg.RunRequest(run_key=f"{name}:{content}", partition_key=name, job_name=gate_job.name)
@@ -70,7 +70,7 @@ def arrivals_sensor(
             ],
             skip_reason=None if new else f"No new candidate in {folders.incoming}",
             dynamic_partitions_requests=[candidates.build_add_request(added)] if added else [],
-            cursor=json.dumps({"ground_truth": as_listed, "candidates": seen | new}),
+            cursor=json.dumps({"ground_truth": state, "candidates": seen | new}),
         )
 
     return arrivals
@@ -84,24 +84,24 @@ class Incoming:
     refused: tuple[str, ...]
 
 
-def complete_candidates(incoming: Path) -> Incoming:
+def find_complete_candidates(incoming: Path) -> Incoming:
     """The folders in `incoming` that hold a marker file, in order of arrival of the marker."""
     folders = [path for path in incoming.iterdir() if (path / MARKER).is_file()] if incoming.is_dir() else []
     folders.sort(key=lambda path: ((path / MARKER).stat().st_mtime_ns, path.name))
     return Incoming(
-        complete={path.name: _signature(path.iterdir()) for path in folders if is_safe_name(path.name)},
+        complete={path.name: _sign_listing(path.iterdir()) for path in folders if is_safe_name(path.name)},
         refused=tuple(path.name for path in folders if not is_safe_name(path.name)),
     )
 
 
-def _signature(files: Iterable[Path]) -> str:
+def _sign_listing(files: Iterable[Path]) -> str:
     """Changes when a file is added, removed or written again. Cheap: the run itself hashes the content.
 
     A link counts as itself: one that leads nowhere must not stop the sensor for everybody else.
     """
-    found = [(path.name, path.lstat()) for path in files]
-    listed = sorted((name, state.st_size, state.st_mtime_ns) for name, state in found)
-    return hashlib.sha256(repr(listed).encode()).hexdigest()[:16]
+    states = [(path.name, path.lstat()) for path in files]
+    listing = sorted((name, state.st_size, state.st_mtime_ns) for name, state in states)
+    return hashlib.sha256(repr(listing).encode()).hexdigest()[:16]
 
 
 def ground_truth_schedule(
@@ -116,20 +116,20 @@ def ground_truth_schedule(
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Evaluates the {NEWEST} newest candidates again when the ground truth changed",
     )
-    @guarded
+    @redact_errors
     def ground_truth_changed(
         context: dg.ScheduleEvaluationContext,
     ) -> list[dg.RunRequest] | dg.SkipReason:
         folders = folders_of(gate)
-        recorded = recorded_ground_truth(folders)
-        known = set(context.instance.get_dynamic_partitions(str(candidates.name)))
-        if recorded.at is None:
+        recorded = read_ground_truth_record(folders)
+        known_partitions = set(context.instance.get_dynamic_partitions(str(candidates.name)))
+        if recorded.recorded_at is None:
             return dg.SkipReason("No ground truth is recorded")
-        since = datetime.fromisoformat(recorded.at)
+        since = datetime.fromisoformat(recorded.recorded_at)
 
-        def outdated(name: str) -> bool:
+        def is_outdated(name: str) -> bool:
             """Not measured with the recorded GT, and not tried: what cannot be measured is tried once."""
-            if name not in known or measured_with(folders, name) == recorded.sha256:
+            if name not in known_partitions or read_measured_hash(folders, name) == recorded.sha256:
                 return False
             runs = dg.RunsFilter(
                 job_name=gate_job.name, tags={"dagster/partition": name}, created_after=since
@@ -137,42 +137,42 @@ def ground_truth_schedule(
             return not context.instance.get_runs_count(runs)
 
         return [
-            dg.RunRequest(run_key=f"{name}:{recorded.at}", partition_key=name)
-            for name in newest(folders)
-            if outdated(name)
+            dg.RunRequest(run_key=f"{name}:{recorded.recorded_at}", partition_key=name)
+            for name in find_newest(folders)
+            if is_outdated(name)
         ] or dg.SkipReason("The newest candidates are measured with the recorded ground truth")
 
     return ground_truth_changed
 
 
-def newest(folders: GateFolders) -> list[str]:
+def find_newest(folders: GateFolders) -> list[str]:
     """The newest complete candidates, the latest last."""
-    return list(complete_candidates(folders.incoming).complete)[-NEWEST:]
+    return list(find_complete_candidates(folders.incoming).complete)[-NEWEST:]
 
 
 @dataclass(frozen=True)
-class Recorded:
+class GroundTruthRecord:
     """The hash of the GT that was recorded last, and when that was; None where none is."""
 
     sha256: str | None
-    at: str | None
+    recorded_at: str | None
 
 
-def recorded_ground_truth(folders: GateFolders) -> Recorded:
-    """What is recorded of the ground truth."""
-    record = _record(folders.store.ground_truth)
-    return Recorded(record.get("sha256"), record.get("recorded_at"))
+def read_ground_truth_record(folders: GateFolders) -> GroundTruthRecord:
+    """The record of the ground truth in the store."""
+    record = _read_record(folders.store.ground_truth)
+    return GroundTruthRecord(record.get("sha256"), record.get("recorded_at"))
 
 
-def measured_with(folders: GateFolders, candidate: str) -> str | None:
+def read_measured_hash(folders: GateFolders, candidate: str) -> str | None:
     """The hash of the GT that a candidate was measured with last, if it was."""
-    measured: dict[str, str] = _record(folders.store.candidate(candidate) / "figures.json").get(
+    measured: dict[str, str] = _read_record(folders.store.candidate_folder(candidate) / "figures.json").get(
         "measured", {}
     )
     return measured.get("ground_truth")
 
 
-def _record(path: Path) -> dict[str, Any]:
+def _read_record(path: Path) -> dict[str, Any]:
     """A record of the store; empty where there is none that can be read."""
     try:
         return read_json(path, "")

@@ -8,8 +8,9 @@ import dagster as dg
 from pydantic import BaseModel
 
 from disclosure_pipeline.orchestration.arrivals import arrivals_sensor, ground_truth_schedule
-from disclosure_pipeline.orchestration.assets import Graph, gate_assets
+from disclosure_pipeline.orchestration.assets import gate_assets
 from disclosure_pipeline.orchestration.failures import failures_sensor
+from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.waivers import read_waivers
 
@@ -57,7 +58,7 @@ class DisclosureGate(dg.Component, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """The assets and checks of the gate; a job for GT and one for a candidate; sensors and schedule."""
         gate = self.gate
-        graph = Graph(gate, read_waivers(context.path / "waivers"))
+        graph = GateGraph(gate, read_waivers(context.path / "waivers"))
         assets = gate_assets(graph)
         ground_truth_job = dg.define_asset_job(
             f"{gate.name}_ground_truth",

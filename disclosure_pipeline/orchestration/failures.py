@@ -1,4 +1,4 @@
-"""How a run failed, told from its own events: a gate that refuses is not one that is broken."""
+"""How a run failed, by its own events: a gate that refuses is not one that is broken."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from typing import Any, get_args
 
 import dagster as dg
 
-from disclosure_pipeline.orchestration.guard import RunOutcome, guarded
-from disclosure_pipeline.orchestration.notices import Notice, NoticeError, send, ways, write
+from disclosure_pipeline.candidates.store import is_safe_name
+from disclosure_pipeline.orchestration.notices import Notice, NoticeError, make_senders, send, write_to_logs
+from disclosure_pipeline.orchestration.redaction import RunOutcome, redact_errors
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.release.store import is_safe_name
 
 # What it means that a blocking check failed; of `within_policy` the dossier's decision says it.
 _MEANINGS: Mapping[tuple[str, str], RunOutcome] = {
@@ -32,7 +32,7 @@ class Ending:
     reasons: tuple[str, ...]
 
 
-def ending(events: Sequence[dg.DagsterEvent], checks: Collection[dg.AssetCheckKey]) -> Ending:
+def classify_failed_run(events: Sequence[dg.DagsterEvent], checks: Collection[dg.AssetCheckKey]) -> Ending:
     """How a failed run ended, by its own events; `checks` are those of the gate.
 
     Refused or undetermined only where failed steps ended it and each of them says so: everything else is a
@@ -45,24 +45,26 @@ def ending(events: Sequence[dg.DagsterEvent], checks: Collection[dg.AssetCheckKe
         and not event.asset_check_evaluation_data.passed
         and event.asset_check_evaluation_data.severity == dg.AssetCheckSeverity.ERROR
     ]
-    decisions = _decisions(events)
+    decisions = _read_decisions(events)
     endings = []
     for event in events:
         if event.event_type is _STEP_FAILURE:
             blocking = [check for step, check in failed if step == event.step_key and check.blocking]
-            endings.append(_of_step(event, _meaning(blocking, decisions, checks)))
+            endings.append(
+                _classify_failed_step(event, _interpret_failed_checks(blocking, decisions, checks))
+            )
     if not endings or not _ended_by_steps(events):
         endings.append(Ending("crashed", ("No step ended the run: its process or Dagster itself failed.",)))
     return Ending(
-        _worst({each.outcome for each in endings}),
+        _combine_outcomes({ending.outcome for ending in endings}),
         (
-            *(reason for each in endings for reason in each.reasons),
-            *(_told(check, checks) for _, check in failed),
+            *(reason for ending in endings for reason in ending.reasons),
+            *(_describe_check(check, checks) for _, check in failed),
         ),
     )
 
 
-def _worst(outcomes: Collection[RunOutcome]) -> RunOutcome:
+def _combine_outcomes(outcomes: Collection[RunOutcome]) -> RunOutcome:
     if outcomes == {"refused"}:
         return "refused"
     return "undetermined" if outcomes and "crashed" not in outcomes else "crashed"
@@ -70,22 +72,28 @@ def _worst(outcomes: Collection[RunOutcome]) -> RunOutcome:
 
 def _ended_by_steps(events: Iterable[dg.DagsterEvent]) -> bool:
     """Whether the run says that it failed because its steps did, and nothing says otherwise."""
-    data = [event.job_failure_data for event in events if event.event_type is _RUN_FAILURE]
-    why = {each.failure_reason.value if each and each.failure_reason else None for each in data}
-    return why == {"STEP_FAILURE"}
+    failures = [event.job_failure_data for event in events if event.event_type is _RUN_FAILURE]
+    reasons = {
+        failure.failure_reason.value if failure and failure.failure_reason else None for failure in failures
+    }
+    return reasons == {"STEP_FAILURE"}
 
 
-def _decisions(events: Iterable[dg.DagsterEvent]) -> dict[dg.AssetKey, Any]:
-    """What the materialisations of a run say that was decided: that of the dossier does."""
-    made = [
+def _read_decisions(events: Iterable[dg.DagsterEvent]) -> dict[dg.AssetKey, Any]:
+    """The decisions that the materialisations of a run hold: that of the dossier has one."""
+    materializations = [
         event.step_materialization_data.materialization
         for event in events
         if event.event_type is _MATERIALIZATION
     ]
-    return {each.asset_key: each.metadata["decision"].value for each in made if "decision" in each.metadata}
+    return {
+        materialization.asset_key: materialization.metadata["decision"].value
+        for materialization in materializations
+        if "decision" in materialization.metadata
+    }
 
 
-def _meaning(
+def _interpret_failed_checks(
     failed: Iterable[dg.AssetCheckEvaluation],
     decisions: Mapping[dg.AssetKey, Any],
     checks: Collection[dg.AssetCheckKey],
@@ -102,18 +110,18 @@ def _meaning(
             meanings[name] = _MEANINGS.get(name)
     if ("synthetic", "contract") in meanings:
         meanings.pop(("synthetic", "key_overlap"), None)  # what breaks the contract is not compared
-    known = set(meanings.values())
-    return _worst(known) if known <= {"refused", "undetermined"} else "crashed"
+    outcomes = set(meanings.values())
+    return _combine_outcomes(outcomes) if outcomes <= {"refused", "undetermined"} else "crashed"
 
 
-def _of_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Ending:
-    """What a failed step says: a failure that `guarded` raised, or what its failed checks mean."""
+def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Ending:
+    """How a failed step ended: by the failure that `redact_errors` raised, or by its failed checks."""
     data = failure.step_failure_data
-    said = data.user_failure_data
-    if said is not None and "outcome" in said.metadata:
+    raised = data.user_failure_data
+    if raised is not None and "outcome" in raised.metadata:
         for outcome in get_args(RunOutcome):
-            if said.metadata["outcome"].value == outcome:
-                return Ending(outcome, (str(said.description),))
+            if raised.metadata["outcome"].value == outcome:
+                return Ending(outcome, (str(raised.description),))
     error = data.error and (data.error.cause or data.error)  # Dagster wraps what is not its own
     kind = error.cls_name if error else None
     if kind == "DagsterAssetCheckFailedError":
@@ -121,63 +129,66 @@ def _of_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Ending:
     return Ending("crashed", (f"Step {failure.step_key} failed with {kind}: its message is withheld.",))
 
 
-def _told(check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey]) -> str:
-    """A failed check in words; those of a check that somebody added to the gate may be of any kind."""
-    said = check.description if check.asset_check_key in checks else "not a check of the gate, words withheld"
-    return f"{check.check_name} of {check.asset_key.path[-1]}: {said}"
+def _describe_check(check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey]) -> str:
+    """A failed check in words. Those of a check that somebody added to the gate may hold anything."""
+    is_of_gate = check.asset_check_key in checks
+    words = check.description if is_of_gate else "not a check of the gate, words withheld"
+    return f"{check.check_name} of {check.asset_key.path[-1]}: {words}"
 
 
 def failures_sensor(
     gate: Gate, checks: Iterable[dg.AssetCheckKey], jobs: Sequence[Any]
 ) -> dg.SensorDefinition:
-    """Tells of every failed run of the gate's jobs how it ended: in the log, and as the gate's file says.
+    """Reports how a failed run of the gate's jobs ended: in the log, and as the gate's file says.
 
-    NoticeError where a way to tell it needs a package that is not installed.
+    NoticeError where a sender needs a package that is not installed.
     """
-    known = frozenset(checks)
-    by = ways(gate.notify)
+    gate_checks = frozenset(checks)
+    senders = make_senders(gate.notify)
 
     @dg.run_failure_sensor(
         name=f"{gate.name}_failures",
         monitored_jobs=list(jobs),
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Tells of a failed run of {gate.name}: refused, could not be determined, or crashed",
+        description=f"Reports a failed run of {gate.name}: refused, could not be determined, or crashed",
     )
-    @guarded
+    @redact_errors
     def failures(context: dg.RunFailureSensorContext) -> None:
-        notice = _notice(gate, known, context)
-        write(notice, context.log)
-        problems = send(notice, by, context)
+        notice = _build_notice(gate, gate_checks, context)
+        write_to_logs(notice, context.log)
+        problems = send(notice, senders, context)
         if problems:
             # Dagster does not come back to an event whose sensor failed. The tick shows the last error only.
-            ways_and_why = "; ".join(f"{way} ({problem})" for way, problem in problems.items())
-            told = f"The notice of run {notice.run_id} was not sent by {ways_and_why}. The log above has it."
-            context.log.error(told)
-            raise NoticeError(told)
+            not_sent = "; ".join(f"{sender} ({problem})" for sender, problem in problems.items())
+            message = f"The notice of run {notice.run_id} was not sent by {not_sent}. The log above has it."
+            context.log.error(message)
+            raise NoticeError(message)
 
     return failures
 
 
-def _notice(gate: Gate, checks: Collection[dg.AssetCheckKey], context: dg.RunFailureSensorContext) -> Notice:
+def _build_notice(
+    gate: Gate, checks: Collection[dg.AssetCheckKey], context: dg.RunFailureSensorContext
+) -> Notice:
     run_id, candidate = context.dagster_run.run_id, context.partition_key
     server = gate.notify.web_server
-    found = _read(context.instance, run_id, checks)
+    run_ending = _read_ending(context.instance, run_id, checks)
     return Notice(
         gate=gate.name,
         # Somebody may have added any partition by hand.
         candidate=candidate if candidate is None or is_safe_name(candidate) else ascii(candidate[:100]),
-        outcome=found.outcome,
-        reasons=found.reasons,
+        outcome=run_ending.outcome,
+        reasons=run_ending.reasons,
         run_id=run_id,
         link=None if server is None else f"{server.rstrip('/')}/runs/{run_id}",
     )
 
 
-def _read(instance: dg.DagsterInstance, run_id: str, checks: Collection[dg.AssetCheckKey]) -> Ending:
-    """How a run ended. What cannot be read is a crash: somebody has to look at it, and is told."""
+def _read_ending(instance: dg.DagsterInstance, run_id: str, checks: Collection[dg.AssetCheckKey]) -> Ending:
+    """How a run ended. Events that cannot be read count as a crash: somebody has to look at it."""
     try:
         entries = instance.all_logs(run_id, of_type={_CHECK, _MATERIALIZATION, _STEP_FAILURE, _RUN_FAILURE})
-        return ending([entry.get_dagster_event() for entry in entries], checks)
+        return classify_failed_run([entry.get_dagster_event() for entry in entries], checks)
     except Exception as error:  # of whatever storage
         return Ending("crashed", (f"The events of the run cannot be read ({type(error).__name__}).",))

@@ -6,11 +6,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.store import Store
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.waivers import Waiver
-from disclosure_pipeline.release.approval import GateFolders
-from disclosure_pipeline.release.store import Store
 from disclosure_pipeline.tables.locations import is_remote
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Source, source_of
 

@@ -1,4 +1,4 @@
-"""Notices of failed runs, and the ways they are sent: log, webhook, e-mail, Slack."""
+"""Notices of failed runs, and what sends them: log, webhook, e-mail, Slack."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from importlib.util import find_spec
 import dagster as dg
 
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.orchestration.guard import RunOutcome
+from disclosure_pipeline.orchestration.redaction import RunOutcome
 from disclosure_pipeline.policy.notify import Email, Notify, Slack
-from disclosure_pipeline.tables.locations import filled
+from disclosure_pipeline.tables.locations import fill_in_variables
 
 _LOG = logging.getLogger(__name__)
 
@@ -54,8 +54,8 @@ class Notice:
     @property
     def subject(self) -> str:
         """One line: whose run failed, and how."""
-        what = "ground truth" if self.candidate is None else f"candidate {self.candidate}"
-        return f"{self.gate}, {what}: {_WORDS[self.outcome]}"
+        table = "ground truth" if self.candidate is None else f"candidate {self.candidate}"
+        return f"{self.gate}, {table}: {_WORDS[self.outcome]}"
 
     @property
     def text(self) -> str:
@@ -67,68 +67,68 @@ class Notice:
 Send = Callable[[Notice, dg.RunFailureSensorContext], None]
 
 
-def ways(notify: Notify) -> dict[str, Send]:
-    """The ways that a gate's file asks for, by name. No secret is read before something is sent.
+def make_senders(notify: Notify) -> dict[str, Send]:
+    """The senders that a gate's file asks for, by name. No secret is read before something is sent.
 
-    NoticeError where the package of one is not installed.
+    NoticeError where a package that one needs is not installed.
     """
-    found: dict[str, Send] = {}
+    by_name: dict[str, Send] = {}
     if notify.webhook is not None:
-        found["webhook"] = _webhook(notify.webhook)
+        by_name["webhook"] = _make_webhook_sender(notify.webhook)
     if notify.email is not None:
-        found["email"] = _email(notify.email)
+        by_name["email"] = _make_email_sender(notify.email)
     if notify.slack is not None:
         if find_spec("dagster_slack") is None:
             raise NoticeError("notify.slack needs a package: install disclosure-pipeline[slack].")
-        found["slack"] = _slack(notify.slack)
-    return found
+        by_name["slack"] = _make_slack_sender(notify.slack)
+    return by_name
 
 
-def write(notice: Notice, tick: logging.Logger) -> None:
-    """Into the log of the sensor's tick, and into that of the process: the notice that is always there."""
+def write_to_logs(notice: Notice, tick_log: logging.Logger) -> None:
+    """Write a notice into the log of the sensor's tick and that of the process, whatever else is sent."""
     level = logging.WARNING if notice.outcome == "refused" else logging.ERROR
-    for log in (tick, _LOG):
+    for log in (tick_log, _LOG):
         log.log(level, notice.text)
 
 
-def send(notice: Notice, by: Mapping[str, Send], context: dg.RunFailureSensorContext) -> dict[str, str]:
-    """Send a notice in every way at once, a few times each; what kept it from arriving, by way.
+def send(notice: Notice, senders: Mapping[str, Send], context: dg.RunFailureSensorContext) -> dict[str, str]:
+    """Send a notice by all senders at once, a few times each; why it did not arrive, by sender.
 
-    It takes `SECONDS` at most: one way that hangs keeps no other waiting.
+    It takes `SECONDS` at most: a sender that hangs keeps no other waiting.
     """
-    until = time.monotonic() + SECONDS
+    deadline = time.monotonic() + SECONDS
     problems: dict[str, str | None] = {}
 
-    def attempts(name: str) -> None:
+    def try_sender(name: str) -> None:
         for pause in (0.0, *PAUSES):
-            if time.monotonic() + pause > until:
+            if time.monotonic() + pause > deadline:
                 break
             time.sleep(pause)
-            problems[name] = _attempt(by[name], notice, context)
+            problems[name] = _send_once(senders[name], notice, context)
             if problems[name] is None:
                 break
 
-    threads = [threading.Thread(target=attempts, args=(name,), daemon=True) for name in by]
+    threads = [threading.Thread(target=try_sender, args=(name,), daemon=True) for name in senders]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
-    ended = {name: problems.get(name, f"no answer within {SECONDS:g} s") for name in by}
-    return {name: problem for name, problem in ended.items() if problem is not None}
+        thread.join(max(0.0, deadline - time.monotonic()))
+    outcomes = {name: problems.get(name, f"no answer within {SECONDS:g} s") for name in senders}
+    return {name: problem for name, problem in outcomes.items() if problem is not None}
 
 
-def _attempt(way: Send, notice: Notice, context: dg.RunFailureSensorContext) -> str | None:
-    """None where the notice was sent. Of an error that is not ours only its type and code are told."""
+def _send_once(sender: Send, notice: Notice, context: dg.RunFailureSensorContext) -> str | None:
+    """None where the notice was sent. Of an error that is not ours only its type and code are repeated."""
     try:
-        way(notice, context)
+        sender(notice, context)
     except DisclosurePipelineError as error:
         return str(error)
     except Exception as error:  # of whatever library: its message may hold an address or a secret
-        return _why(error)
+        return _type_and_code(error)
     return None
 
 
-def _why(error: Exception) -> str:
+def _type_and_code(error: Exception) -> str:
     """The type of an error, and the code that a server answered with."""
     cause = getattr(error, "reason", None)  # what urllib wraps
     if isinstance(cause, Exception):
@@ -137,24 +137,24 @@ def _why(error: Exception) -> str:
     answer = getattr(getattr(error, "response", None), "data", None)  # what Slack says
     if isinstance(answer, dict):
         codes.append(answer.get("error"))
-    told = [str(code) for code in codes if re.fullmatch(r"[a-z0-9_]{1,40}", str(code))]
-    return " ".join([type(error).__name__, *told])
+    harmless = [str(code) for code in codes if re.fullmatch(r"[a-z0-9_]{1,40}", str(code))]
+    return " ".join([type(error).__name__, *harmless])
 
 
-def _webhook(secret: str) -> Send:
+def _make_webhook_sender(secret: str) -> Send:
     def post(notice: Notice, context: dg.RunFailureSensorContext) -> None:
-        url = filled(secret, "notify.webhook")
+        url = fill_in_variables(secret, "notify.webhook")
         if not url.startswith(("https://", "http://")):
             raise NoticeError("notify.webhook must be the URL of a web server: https://...")
         content = json.dumps(asdict(notice) | {"text": notice.text}).encode()
         request = urllib.request.Request(url, content, {"Content-Type": "application/json"})
-        with _opener().open(request, timeout=SECONDS):
+        with _build_opener().open(request, timeout=SECONDS):
             pass
 
     return post
 
 
-def _opener() -> urllib.request.OpenerDirector:
+def _build_opener() -> urllib.request.OpenerDirector:
     """For http and https alone, through a proxy if the environment has one, and without redirects."""
     opener = urllib.request.OpenerDirector()
     for handler in (
@@ -168,14 +168,14 @@ def _opener() -> urllib.request.OpenerDirector:
     return opener
 
 
-def _email(email: Email) -> Send:
+def _make_email_sender(email: Email) -> Send:
     def mail(notice: Notice, context: dg.RunFailureSensorContext) -> None:
         text = html.escape(notice.text).encode("ascii", "xmlcharrefreplace").decode()  # it is sent as ASCII
         lines = (textwrap.wrap(line, 400) for line in text.splitlines())
         body = "<br>\n".join("\n".join(parts) for parts in lines)  # 998 characters fit into a line
-        by_dagster = dg.make_email_on_run_failure_sensor(
+        send_by_dagster = dg.make_email_on_run_failure_sensor(
             email_from=email.sender,
-            email_password=filled(email.password, "notify.email.password"),
+            email_password=fill_in_variables(email.password, "notify.email.password"),
             email_to=list(email.to),
             email_body_fn=lambda _: body,
             email_subject_fn=lambda _: notice.subject,
@@ -184,16 +184,16 @@ def _email(email: Email) -> Send:
             smtp_port=email.port,
             smtp_user=email.user,
         )
-        by_dagster(context)
+        send_by_dagster(context)
 
     return mail
 
 
-def _slack(slack: Slack) -> Send:
+def _make_slack_sender(slack: Slack) -> Send:
     def post(notice: Notice, context: dg.RunFailureSensorContext) -> None:
         from dagster_slack import SlackResource
 
-        client = SlackResource(token=filled(slack.token, "notify.slack.token")).get_client()
+        client = SlackResource(token=fill_in_variables(slack.token, "notify.slack.token")).get_client()
         text = html.escape(notice.text, quote=False)  # as Slack asks: no name becomes a mention
         client.chat_postMessage(channel=slack.channel, text=text, mrkdwn=False)
 

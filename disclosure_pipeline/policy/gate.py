@@ -4,34 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from disclosure_pipeline.controls import controls
-from disclosure_pipeline.elsewhere import Elsewhere
-from disclosure_pipeline.evaluation import Counts, count, count_elsewhere, figures
-from disclosure_pipeline.exclusions import Exclusions, Pair, check_exclusions
-from disclosure_pipeline.policy.families import Measures, further_frames
+from disclosure_pipeline.evaluation.exclusions import check_exclusions
+from disclosure_pipeline.evaluation.learning.learners import Task
+from disclosure_pipeline.policy.bounds import Finite, Policy
+from disclosure_pipeline.policy.clauses import Clause, clauses
+from disclosure_pipeline.policy.families import Measures
+from disclosure_pipeline.policy.gate_checks import check_columns, check_edges, check_engine
+from disclosure_pipeline.policy.gate_exclusions import GateExclusions
 from disclosure_pipeline.policy.notify import Notify
-from disclosure_pipeline.policy.policy import Clause, Finite, Policy, clauses
 from disclosure_pipeline.policy.trust import TrustedKey
-from disclosure_pipeline.result import Disclosure
-from disclosure_pipeline.tables.alignment import Grouping, Tables, check_tables
-from disclosure_pipeline.tables.dictionary import NUMERIC, Column
-from disclosure_pipeline.tables.grouping import explicit_edges
-from disclosure_pipeline.tables.locations import filled, redacted
-from disclosure_pipeline.tables.sources import (
-    ENVIRONMENT,
-    DuckDBSource,
-    FileSource,
-    Source,
-    SqlSource,
-    refuse_password,
-)
+from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.sources import ENVIRONMENT, FileSource, Source
 
 # Two numbers; not tuple[float, float], whose JSON schema Dagster cannot show.
 Thresholds = Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2)]
@@ -56,41 +45,6 @@ _NOT_DECIDING: dict[str, Any] = {
     ),
     "columns": {"__all__": {"description"}},
 }
-
-
-class GatePair(BaseModel):
-    """One level of one key with one level of one target."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    key: str
-    key_level: str | None
-    target: str
-    target_level: str | None
-
-
-class GateExclusions(BaseModel):
-    """Cells to leave out of the measures, once it is told which are disclosive."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    target_levels: Annotated[
-        Mapping[str, tuple[str, ...]], Field(description="Target -> levels that are not disclosive")
-    ] = {}
-    missing_targets: bool | tuple[str, ...] = False
-    missing_keys: bool | tuple[str, ...] = False
-    pairs: tuple[GatePair, ...] = ()
-    count_over: Annotated[int | None, Field(ge=0, strict=True)] = None
-
-    def as_exclusions(self) -> Exclusions:
-        """The library's own form."""
-        return Exclusions(
-            target_levels=self.target_levels,
-            missing_targets=self.missing_targets,
-            missing_keys=self.missing_keys,
-            pairs=[Pair(**pair.model_dump()) for pair in self.pairs],
-            count_over=self.count_over,
-        )
 
 
 class Gate(BaseModel):
@@ -166,31 +120,10 @@ class Gate(BaseModel):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Gate:
-        for role, names in (("keys", self.keys), ("targets", self.targets)):
-            unknown = [name for name in names if name not in self.columns]
-            if unknown:
-                raise ValueError(f"{role} names {', '.join(unknown)}, which columns does not describe")
-            if len(set(names)) < len(names):
-                raise ValueError(f"{role} names a column more than once")
-        both = [name for name in self.keys if name in self.targets]
-        if both:
-            raise ValueError(f"{', '.join(both)} cannot be a key and a target at once")
-        identifiers = [name for name in self.measured if self.columns[name].type == "text identifier"]
-        if identifiers:
-            raise ValueError(f"{', '.join(identifiers)} is a text identifier: it can be no key and no target")
-        if isinstance(self.edges, Mapping):
-            grouped = [name for name in self.edges if name in self.groups]
-            if grouped:
-                raise ValueError(f"{', '.join(grouped)} has both groups and explicit edges: give one of them")
-            unknown = [name for name in self.edges if name not in self.keys and name not in self.targets]
-            if unknown:
-                raise ValueError(f"edges names {', '.join(unknown)}, which is neither a key nor a target")
-            for name, edges in self.edges.items():
-                if self.columns[name].type not in NUMERIC:
-                    raise ValueError(f"edges are for numbers: {name} is of type {self.columns[name].type}")
-                explicit_edges(name, edges)
+        check_columns(self)
+        check_edges(self)
         check_exclusions(self.exclusions.as_exclusions(), self.keys, self.targets)
-        self._check_engine()
+        check_engine(self)
         self.clauses()
         return self
 
@@ -198,31 +131,6 @@ class Gate(BaseModel):
     def in_database(self) -> bool:
         """Whether a database counts."""
         return "://" in self.engine
-
-    def _check_engine(self) -> None:
-        if self.in_database:
-            refuse_password(self.engine)
-            self._check_database()
-        if (self.in_database or self.engine == "partitioned") and self.only_in_memory:
-            shown = redacted(self.engine)
-            raise ValueError(f"engine {shown} cannot do {self.only_in_memory}: use memory or auto")
-
-    def _check_database(self) -> None:
-        """The ground truth is a table of that database, or Parquet that it reads in place: never copied."""
-        source, (kind, _, place) = self.ground_truth, self.engine.partition("?")[0].partition("://")
-        if isinstance(source, (SqlSource, DuckDBSource)):
-            if source.table is None:
-                raise ValueError("engine counts a table, not a query: make a view of it and name that")
-            own = source.url.partition("://")[2] if isinstance(source, SqlSource) else f"/{source.duckdb}"
-            if own != place:
-                raise ValueError("engine must be the database that ground_truth is in: the same after ://")
-            return
-        path = source.path if isinstance(source, FileSource) else source
-        if kind not in {"duckdb", "pyspark"} or not path.endswith(".parquet"):
-            raise ValueError(
-                "engine cannot read ground_truth in place: give a table of that database, or Parquet to "
-                "DuckDB or Spark"
-            )
 
     @property
     def only_in_memory(self) -> str:
@@ -249,13 +157,23 @@ class Gate(BaseModel):
         return {name: groups for name in self.measured if (groups := self.columns[name].groups) is not None}
 
     @property
-    def grouping(self) -> dict[str, Any]:
-        """The arguments of `disclosure()` that say how numbers are grouped."""
+    def grouping(self) -> Grouping:
+        """How numbers are grouped."""
         special = {name: self.columns[name].special_values for name in self.measured}
-        return {"groups": self.groups, "special_values": special, "edges": self.edges}
+        return Grouping(self.groups, special, self.edges)
 
     @property
-    def tasks(self) -> dict[str, str]:
+    def key_grouping(self) -> Grouping:
+        """How numbers among the keys are grouped."""
+        grouping = self.grouping
+        edges = grouping.edges
+        if isinstance(edges, Mapping):
+            edges = {name: column_edges for name, column_edges in edges.items() if name in self.keys}
+        groups = {name: number for name, number in grouping.groups.items() if name in self.keys}
+        return Grouping(groups, grouping.special_values, edges)
+
+    @property
+    def tasks(self) -> dict[str, Task]:
         """How each target is predicted: numbers by regression, the others by classification."""
         return {
             name: "regression" if self.columns[name].type in {"integer", "number"} else "classification"
@@ -265,51 +183,6 @@ class Gate(BaseModel):
     def clauses(self) -> tuple[Clause, ...]:
         """Every clause of the policy for the keys and targets of this gate."""
         return clauses(self.policy, self.keys, self.targets, self.measures, self.tasks)
-
-    def measure(self, ground_truth: Any, syntheses: Any, engine: str = "memory") -> Disclosure:
-        """All measures of tables in canonical form as this gate defines them. `engine`: as it is told."""
-        tables = self._checked(ground_truth, syntheses)
-        counts = count(tables, self.exclusions.as_exclusions(), self.two_way[0])
-        return self._result(counts, tables, further_frames(self.measures, tables, self.tasks), engine)
-
-    def measure_elsewhere(
-        self, tables: Elsewhere, samples: Sequence[pd.DataFrame], strange: Sequence[str]
-    ) -> Disclosure:
-        """As `measure`, of tables that are counted where they are.
-
-        `samples` are the tables of the controls, in canonical form; `strange` are the warnings of all
-        columns, as `comparison.strange_columns` gives them.
-        """
-        grouping, exclusions = Grouping(**self.grouping), self.exclusions.as_exclusions()
-        counts = count_elsewhere(tables, self.keys, self.targets, grouping, exclusions, self.two_way[0])
-        counts = replace(counts, strange=strange)
-        engine = filled(self.engine, "engine") if self.in_database else "partitioned"
-        return self._result(counts, self._checked(samples[0], samples[1:]), {}, tables.told, engine)
-
-    def _checked(self, ground_truth: Any, syntheses: Any) -> Tables:
-        return check_tables(
-            ground_truth, syntheses, list(self.keys), list(self.targets), Grouping(**self.grouping)
-        )
-
-    def _result(
-        self,
-        counts: Counts,
-        of_controls: Tables,
-        further: Mapping[str, pd.DataFrame],
-        told: str,
-        engine: str = "memory",
-    ) -> Disclosure:
-        """The measures, with those of the controls."""
-        result = figures(
-            counts,
-            (self.one_way[0], self.one_way[1]),
-            (self.two_way[0], self.two_way[1]),
-            with_attribution=self.measures.attribution,
-            with_chance=self.measures.chance,
-        )
-        of_identity, of_attribute = controls(of_controls, engine)
-        frames = {**further, "control_identity": of_identity, "control_attribute": of_attribute}
-        return replace(result, further=frames, engine=told)
 
     def policy_digest(self) -> str:
         """sha256 of everything in the definition that decides: dictionary, keys, targets, policy."""

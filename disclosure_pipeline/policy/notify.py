@@ -1,4 +1,4 @@
-"""Who is told when a run of a gate fails, as the gate's YAML file writes it. No secret stands in it."""
+"""Who is notified when a run of a gate fails, as the gate's YAML file writes it. It holds no secret."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 
-def _named(text: str) -> str:
+def _require_name_of_secret(text: str) -> str:
     if re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", text):
         return text
     raise ValueError("this is secret: write ${NAME}, nothing else, and set that environment variable")
 
 
 # The name of a secret: the secret itself would be in the history of the file for ever.
-Secret = Annotated[str, AfterValidator(_named)]
+Secret = Annotated[str, AfterValidator(_require_name_of_secret)]
 # One address, without a name: it goes into the head of an e-mail as it is.
 Address = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._%+'-]+@[A-Za-z0-9.-]+$")]
 

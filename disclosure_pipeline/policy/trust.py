@@ -29,7 +29,7 @@ class TrustError(DisclosurePipelineError, ValueError):
     """A file of public keys cannot be taken as it is."""
 
 
-def _written_out(value: Any) -> Any:
+def _require_time_and_offset(value: Any) -> Any:
     # A bare number would be taken for seconds, a date alone for its midnight.
     if isinstance(value, datetime) or (isinstance(value, str) and ":" in value):
         return value
@@ -41,7 +41,9 @@ def _iso(moment: datetime) -> str:
 
 
 Moment = Annotated[
-    AwareDatetime, BeforeValidator(_written_out), PlainSerializer(_iso, return_type=str, when_used="json")
+    AwareDatetime,
+    BeforeValidator(_require_time_and_offset),
+    PlainSerializer(_iso, return_type=str, when_used="json"),
 ]
 """A date and time with an offset, written as ISO 8601."""
 
@@ -86,7 +88,8 @@ def read_trusted(path: Path) -> tuple[TrustedKey, ...]:
         return tuple(_LIST.validate_python(content))
     except ValidationError as error:
         wrong = "; ".join(
-            f"{'.'.join(map(str, each['loc'])) or 'the file'}: {each['msg']}" for each in error.errors()
+            f"{'.'.join(map(str, problem['loc'])) or 'the file'}: {problem['msg']}"
+            for problem in error.errors()
         )
     except (yaml.YAMLError, RecursionError):
         wrong = "it is neither PEM nor YAML"

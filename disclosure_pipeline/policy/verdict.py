@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from disclosure_pipeline.policy.measured import values
-from disclosure_pipeline.policy.policy import Clause
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.registry import values
 from disclosure_pipeline.policy.waivers import Waiver
-from disclosure_pipeline.result import Disclosure
 
 Outcome = Literal["kept", "exceeded", "undetermined", "waived"]
 Decision = Literal["approved", "refused", "undetermined"]
@@ -35,11 +35,13 @@ class Judgement:
             return f"{self.clause.name} could not be determined"
         bound = f"{'at least' if self.clause.at_least else 'at most'} {self.limit:.4g}"
         verb = "keeps" if self.outcome == "kept" else "breaks"
-        said = f"{self.clause.name}: the {self.clause.over} value {self.value:.4g} {verb} the bound, {bound}"
+        sentence = (
+            f"{self.clause.name}: the {self.clause.over} value {self.value:.4g} {verb} the bound, {bound}"
+        )
         if self.waiver is None:
-            return said
+            return sentence
         until = self.waiver.expires.isoformat()
-        return f"{said}; waived until {until} by {self.waiver.approver}: {self.waiver.reason}"
+        return f"{sentence}; waived until {until} by {self.waiver.approver}: {self.waiver.reason}"
 
 
 def judge(clauses: Sequence[Clause], result: Disclosure) -> tuple[Judgement, ...]:
@@ -110,24 +112,24 @@ def waive(
     Refused is every waiver for this content that does not let its clause pass, also where none is needed:
     somebody believed in it. Waivers for other content have no say.
     """
-    found = {judgement.clause.name: judgement for judgement in judgements}
-    names = [name for name, judgement in found.items() if can_be_waived(judgement.clause)]
-    concerned = [waiver for waiver in waivers if waiver.snapshot == snapshot]
+    by_clause = {judgement.clause.name: judgement for judgement in judgements}
+    waivable = [name for name, judgement in by_clause.items() if can_be_waived(judgement.clause)]
+    for_content = [waiver for waiver in waivers if waiver.snapshot == snapshot]
     refused = []
-    for waiver in concerned:
-        problem = waiver.problem(gate, policy_digest, names, now)
-        if problem is None and sum(other.clause == waiver.clause for other in concerned) > 1:
+    for waiver in for_content:
+        problem = waiver.problem(gate, policy_digest, waivable, now)
+        if problem is None and sum(other.clause == waiver.clause for other in for_content) > 1:
             problem = f"another waiver is for {waiver.clause} too"
         if problem is None:
-            problem = _not_waived(found[waiver.clause], waiver)
+            problem = _why_not_waived(by_clause[waiver.clause], waiver)
         if problem is None:
-            found[waiver.clause] = replace(found[waiver.clause], outcome="waived", waiver=waiver)
+            by_clause[waiver.clause] = replace(by_clause[waiver.clause], outcome="waived", waiver=waiver)
         else:
             refused.append(RefusedWaiver(waiver, problem))
-    return tuple(found.values()), tuple(refused)
+    return tuple(by_clause.values()), tuple(refused)
 
 
-def _not_waived(judgement: Judgement, waiver: Waiver) -> str | None:
+def _why_not_waived(judgement: Judgement, waiver: Waiver) -> str | None:
     value, clause = judgement.value, judgement.clause
     if judgement.outcome == "kept":
         return f"{clause.name} is kept without it"

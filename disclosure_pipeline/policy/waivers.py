@@ -11,10 +11,10 @@ import yaml
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.policy.policy import Finite
+from disclosure_pipeline.policy.bounds import Finite
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
 
 
 class WaiverError(DisclosurePipelineError, ValueError):
@@ -27,16 +27,16 @@ class Waiver(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(description="The name of its file, without .yaml")]
-    gate: Said
+    gate: Text
     snapshot: Annotated[Digest, Field(description="sha256 of the candidate's content: synthetic shows it")]
     policy_digest: Annotated[Digest, Field(description="Digest of the policy: the dossier shows it")]
-    clause: Annotated[Said, Field(description="Name of the clause, such as DiSCO[income]")]
+    clause: Annotated[Text, Field(description="Name of the clause, such as DiSCO[income]")]
     ceiling: Annotated[
         Finite,
         Field(description="How far the value may go, in its own unit: how high, or how low with at_least"),
     ]
-    reason: Said
-    approver: Annotated[Said, Field(description="Who answers for it")]
+    reason: Text
+    approver: Annotated[Text, Field(description="Who answers for it")]
     expires: Annotated[AwareDatetime, Field(description="From this moment on it is void")]
 
     def problem(self, gate: str, policy_digest: str, clauses: Iterable[str], now: datetime) -> str | None:
@@ -72,7 +72,7 @@ def _read(path: Path) -> Waiver:
         return Waiver(name=path.stem, **content)
     except ValidationError as error:
         wrong = "; ".join(
-            f"{'.'.join(map(str, each['loc']))}: {each['msg'].lower()}" for each in error.errors()
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg'].lower()}" for problem in error.errors()
         )
     except (ValueError, TypeError, yaml.YAMLError):
         expected = ", ".join(name for name in Waiver.model_fields if name != "name")

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
+from disclosure_pipeline.candidates.files import sync_folder
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
-from disclosure_pipeline.release.files import sync_folder
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -28,8 +28,8 @@ SALT = "DISCLOSURE_PIPELINE_SALT"
 
 _SALT_BYTES = 32
 # Fewer different bytes than this are typed in, not drawn; hexadecimal digits have more, too.
-_DIFFERENT_BYTES = 8
-_LARGEST = 1 << 16
+_DISTINCT_BYTES = 8
+_MAXIMUM_BYTES = 1 << 16
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _KEYGEN = "`disclosure-pipeline keygen FOLDER` makes one"
@@ -48,7 +48,7 @@ class KeyFiles:
     salt: Path
 
     @classmethod
-    def of(cls, folder: Path) -> KeyFiles:
+    def in_folder(cls, folder: Path) -> KeyFiles:
         """The files of a folder that `keygen` wrote."""
         return cls(folder / "signing-key.pem", folder / "public-key.pem", folder / "salt")
 
@@ -60,11 +60,11 @@ def keygen(folder: Path) -> KeyFiles:
     """
     from securesystemslib.signer import CryptoSigner
 
-    made = CryptoSigner.generate_ed25519()
-    files = KeyFiles.of(folder)
+    signer = CryptoSigner.generate_ed25519()
+    files = KeyFiles.in_folder(folder)
     contents = {
-        files.signing_key: (made.private_bytes, 0o600),
-        files.public_key: (to_pem(made.public_key).encode(), 0o644),
+        files.signing_key: (signer.private_bytes, 0o600),
+        files.public_key: (to_pem(signer.public_key).encode(), 0o644),
         files.salt: (secrets.token_bytes(_SALT_BYTES), 0o600),
     }
     written: list[Path] = []
@@ -92,8 +92,8 @@ def _write_new(path: Path, content: bytes, mode: int, written: list[Path]) -> No
         os.fsync(handle)
 
 
-def signer() -> Signer:
-    """What signs releases: the private key in the file that DISCLOSURE_PIPELINE_SIGNING_KEY names.
+def load_signer() -> Signer:
+    """The signer of releases: the private key in the file that DISCLOSURE_PIPELINE_SIGNING_KEY names.
 
     Or the securesystemslib signer of the URI that the variable holds; then DISCLOSURE_PIPELINE_PUBLIC_KEY
     names the file of the public key. KeysError where there is none, it is not Ed25519, or others than its
@@ -101,39 +101,40 @@ def signer() -> Signer:
     """
     from securesystemslib.signer import CryptoSigner, Signer
 
-    given = _variable(SIGNING_KEY, f"the file of the private key ({_KEYGEN}), or a signer's URI")
-    uri = _URI.match(given)
+    location = _read_variable(SIGNING_KEY, f"the file of the private key ({_KEYGEN}), or a signer's URI")
+    uri = _URI.match(location)
     if uri is None:
-        return CryptoSigner(_private_key(Path(given)))
-    key = public_key(_public_pem())
+        return CryptoSigner(_load_private_key(Path(location)))
+    key = parse_public_key(_read_public_pem())
     if uri[1] == CryptoSigner.SCHEME:
-        _read_own(Path(os.environ.get(CryptoSigner.PREFIX_ENV_VAR, ""), urlparse(given).path), SIGNING_KEY)
+        folder = os.environ.get(CryptoSigner.PREFIX_ENV_VAR, "")
+        _read_secret(Path(folder, urlparse(location).path), SIGNING_KEY)
     try:
-        found = Signer.from_priv_key_uri(given, key)
-        known = found.public_key
+        signer = Signer.from_priv_key_uri(location, key)
+        signer_key = signer.public_key
     except Exception as error:  # securesystemslib: a signer may raise anything
         raise KeysError(
             f"The signer {uri[1]}: of {SIGNING_KEY} cannot be used with the public key of {PUBLIC_KEY} "
             f"({type(error).__name__}: {error}). A private key in a file is given by its path alone."
         ) from None
-    if known != key:
+    if signer_key != key:
         raise KeysError(f"The signer {uri[1]}: of {SIGNING_KEY} has another key than {PUBLIC_KEY} says.")
-    return found
+    return signer
 
 
-def _variable(name: str, what: str) -> str:
+def _read_variable(name: str, content: str) -> str:
     value = os.environ.get(name)
     if not value:
-        raise KeysError(f"The environment variable {name} is not set: it names {what}.")
+        raise KeysError(f"The environment variable {name} is not set: it names {content}.")
     return value
 
 
-def _private_key(path: Path) -> Ed25519PrivateKey:
+def _load_private_key(path: Path) -> Ed25519PrivateKey:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    content = _read_own(path, SIGNING_KEY)
+    content = _read_secret(path, SIGNING_KEY)
     try:
         key = load_pem_private_key(content, password=None)
     except TypeError:
@@ -145,41 +146,41 @@ def _private_key(path: Path) -> Ed25519PrivateKey:
     return key
 
 
-def _public_pem() -> str:
-    path = Path(_variable(PUBLIC_KEY, f"the file of the public key (PEM) that belongs to {SIGNING_KEY}"))
-    found = read_trusted(path)
-    if len(found) != 1:
+def _read_public_pem() -> str:
+    path = Path(_read_variable(PUBLIC_KEY, f"the file of the public key (PEM) that belongs to {SIGNING_KEY}"))
+    keys = read_trusted(path)
+    if len(keys) != 1:
         raise KeysError(f"{path} lists several keys: {PUBLIC_KEY} names the one of {SIGNING_KEY}.")
-    return found[0].public_key
+    return keys[0].public_key
 
 
-def _read_own(path: Path, variable: str) -> bytes:
-    """A secret file. KeysError unless it is a plain file of this user's that nobody else has any right to."""
+def _read_secret(path: Path, variable: str) -> bytes:
+    """The bytes of a secret file. KeysError unless it is a plain file that only this user has rights to."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
-        said = "is a link" if path.is_symlink() else f"cannot be read ({error.strerror})"
-        raise KeysError(f"{path}, which {variable} names, {said}: name the file itself.") from None
+        problem = "is a link" if path.is_symlink() else f"cannot be read ({error.strerror})"
+        raise KeysError(f"{path}, which {variable} names, {problem}: name the file itself.") from None
     try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise KeysError(f"{path}, which {variable} names, is no plain file.")
-        if found.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             raise KeysError(f"{path} belongs to another user than the one that runs this.")
-        if stat.S_IMODE(found.st_mode) & 0o077:
+        if stat.S_IMODE(status.st_mode) & 0o077:
             raise KeysError(
                 f"Others may read or change {path}: run `chmod 600 {path}`, and make a new one if it is not "
                 "certain that nobody did."
             )
-        content = os.read(handle, _LARGEST + 1)
+        content = os.read(handle, _MAXIMUM_BYTES + 1)
     finally:
         os.close(handle)
-    if len(content) > _LARGEST:
+    if len(content) > _MAXIMUM_BYTES:
         raise KeysError(f"{path}, which {variable} names, is far too large.")
     return content
 
 
-def public_key(pem: str) -> SSlibKey:
+def parse_public_key(pem: str) -> SSlibKey:
     """A public key from its PEM text. KeysError where it is no Ed25519 public key."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -202,27 +203,27 @@ def to_pem(key: Key) -> str:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-    known = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key.keyval["public"]))
-    return known.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key.keyval["public"]))
+    return public_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
-def by_id(trusted: Iterable[TrustedKey]) -> dict[str, tuple[SSlibKey, TrustedKey]]:
-    """The keys by their id (sha256 of the key, as securesystemslib computes it).
+def parse_keys_by_id(trusted_keys: Iterable[TrustedKey]) -> dict[str, tuple[SSlibKey, TrustedKey]]:
+    """The trusted keys, parsed, by their id (sha256 of the key, as securesystemslib computes it).
 
     KeysError where there is none, one is no Ed25519 public key, or one is given twice.
     """
-    found: dict[str, tuple[SSlibKey, TrustedKey]] = {}
-    for each in trusted:
-        key = public_key(each.public_key)
-        if key.keyid in found:
+    by_id: dict[str, tuple[SSlibKey, TrustedKey]] = {}
+    for trusted_key in trusted_keys:
+        key = parse_public_key(trusted_key.public_key)
+        if key.keyid in by_id:
             raise KeysError(f"The public key {key.keyid} is given twice: which period holds is not clear.")
-        found[key.keyid] = key, each
-    if not found:
+        by_id[key.keyid] = key, trusted_key
+    if not by_id:
         raise KeysError("No public key is given: a release is verified with one.")
-    return found
+    return by_id
 
 
-def salted(sha256: str) -> str:
+def hash_with_salt(sha256: str) -> str:
     """HMAC-SHA256 of a sha256 (64 hexadecimal digits), with the secret of DISCLOSURE_PIPELINE_SALT's file.
 
     Whoever has not got the secret cannot test what was hashed. KeysError where there is none, others than
@@ -230,8 +231,8 @@ def salted(sha256: str) -> str:
     """
     if not _SHA256.fullmatch(sha256):
         raise KeysError("The ground truth has no sha256: run ground_truth, then this again.")
-    path = Path(_variable(SALT, f"the file of the salt ({_KEYGEN})"))
-    secret = _read_own(path, SALT)
-    if len(secret) < _SALT_BYTES or len(set(secret)) < _DIFFERENT_BYTES:
+    path = Path(_read_variable(SALT, f"the file of the salt ({_KEYGEN})"))
+    secret = _read_secret(path, SALT)
+    if len(secret) < _SALT_BYTES or len(set(secret)) < _DISTINCT_BYTES:
         raise KeysError(f"{path}, which {SALT} names, is no {_SALT_BYTES} random bytes: {_KEYGEN}.")
     return hmac.new(secret, sha256.encode(), hashlib.sha256).hexdigest()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -12,11 +11,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.policy.policy import Clause, Over
+from disclosure_pipeline.policy.bounds import Over
+from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.trust import Moment
-from disclosure_pipeline.policy.verdict import Judgement, Outcome, can_be_waived, hold
+from disclosure_pipeline.policy.verdict import Judgement, Outcome
 from disclosure_pipeline.policy.waivers import Digest, Waiver
-from disclosure_pipeline.release.store import Snapshot, StoredFile
+from disclosure_pipeline.release.validation_errors import locate_errors
 
 Figure = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -27,7 +27,7 @@ class StatementError(DisclosurePipelineError):
     """A statement cannot be made, or cannot be read."""
 
 
-def _finite(content: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _require_finite(content: dict[str, JsonValue]) -> dict[str, JsonValue]:
     json.dumps(content, allow_nan=False)
     return content
 
@@ -47,7 +47,7 @@ class PolicyStated(_Part):
     targets: Annotated[tuple[Named, ...], Field(min_length=1)]
     definition: Annotated[
         dict[str, JsonValue],
-        AfterValidator(_finite),
+        AfterValidator(_require_finite),
         Field(description="The policy section of the gate's definition"),
     ]
 
@@ -133,7 +133,7 @@ class Predicate(_Part):
     published_at: Moment
 
 
-def predicate(
+def build_predicate(
     content: Mapping[str, Any],
     definition: Mapping[str, Any],
     *,
@@ -150,13 +150,13 @@ def predicate(
     `ground_truth` the salted hash of GT, `tables` the names of the snapshot's files in their order.
     StatementError where the dossier says anything but approved, or lacks a figure.
     """
-    from disclosure_pipeline.evidence.dossier import versions
+    from disclosure_pipeline.evidence.dossier import read_versions
 
     try:
         figures, rows = content["figures"], content["clauses"]
-        used = {row["waiver"] for row in rows if row.get("waiver")}
-        waivers = {row["name"]: row for row in content.get("waivers", ()) if row["name"] in used}
-        stated = [(row["control"], _stated(row, waivers)) for row in rows]
+        used_names = {row["waiver"] for row in rows if row.get("waiver")}
+        waivers = {row["name"]: row for row in content.get("waivers", ()) if row["name"] in used_names}
+        clauses = [(row["control"], _state_clause(row, waivers)) for row in rows]
         return Predicate(
             gate=content["gate"],
             candidate=content["candidate"],
@@ -168,8 +168,8 @@ def predicate(
                 targets=tuple(figures["targets"]),
                 definition=dict(definition),
             ),
-            clauses=tuple(clause for is_control, clause in stated if not is_control),
-            controls=tuple(clause for is_control, clause in stated if is_control),
+            clauses=tuple(clause for is_control, clause in clauses if not is_control),
+            controls=tuple(clause for is_control, clause in clauses if is_control),
             waivers=tuple(
                 WaiverStated.model_validate({name: row[name] for name in WaiverStated.model_fields})
                 for row in waivers.values()
@@ -180,110 +180,22 @@ def predicate(
                 for name, records in zip(tables, figures["N_s"], strict=True)
             ),
             dossier=dossier,
-            versions=versions(),
+            versions=read_versions(),
             run_id=run_id,
             measured_at=measured_at,
             published_at=published_at,
         )
     except ValidationError as error:
-        wrong = "; ".join(places(error))
+        problem = "; ".join(locate_errors(error))
     except (KeyError, TypeError, ValueError) as error:
-        wrong = f"a {type(error).__name__} came up"
-    raise StatementError(f"No statement can be made of this dossier: {wrong}. Run dossier again.")
+        problem = f"a {type(error).__name__} came up"
+    raise StatementError(f"No statement can be made of this dossier: {problem}. Run dossier again.")
 
 
-def _stated(row: Mapping[str, Any], waivers: Mapping[str, Mapping[str, Any]]) -> ClauseStated:
+def _state_clause(row: Mapping[str, Any], waivers: Mapping[str, Mapping[str, Any]]) -> ClauseStated:
     clause = Clause(**{field.name: row[field.name] for field in fields(Clause)})
-    used = waivers[row["waiver"]] if row.get("waiver") else None
-    waiver = Waiver(**{name: used[name] for name in Waiver.model_fields}) if used else None
-    judged = Judgement(clause, row["value"], row["limit"], row["outcome"], waiver)
-    shown = {name: row[name] for name in ClauseStated.model_fields if name != "words"}
-    return ClauseStated(**shown, words=str(judged))
-
-
-def told(error: ValidationError) -> list[str]:
-    """What pydantic found wrong, without the values that it found."""
-    return [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)]
-
-
-def places(error: ValidationError) -> list[str]:
-    """Where pydantic found something wrong, and of what kind, without what a check of ours ran into."""
-    return [f"{'.'.join(map(str, each['loc']))} ({each['type']})" for each in error.errors(include_url=False)]
-
-
-def contradictions(said: Predicate, files: Mapping[str, str]) -> list[str]:
-    """Where a predicate does not fit itself or the released files (name -> sha256), in words.
-
-    The same rules by which the verdict was found: only finite values within their limits pass.
-    """
-    return [*_of_tables(said, files), *_of_clauses(said), *_of_waivers(said), *_of_times(said)]
-
-
-def _of_tables(said: Predicate, files: Mapping[str, str]) -> Iterator[str]:
-    names = [table.name for table in said.synthetic]
-    missing = [name for name in names if name not in files]
-    if missing or len(set(names)) < len(names):
-        yield "the synthetic tables that it counts are not the released ones"
-        return
-    listed = Snapshot(said.candidate, tuple(StoredFile(name, files[name], 0) for name in names))
-    if listed.sha256 != said.snapshot:
-        yield "the released tables are not those of the snapshot that was measured"
-
-
-def _of_clauses(said: Predicate) -> Iterator[str]:
-    every = [*said.clauses, *said.controls]
-    twice = [name for name, count in Counter(each.name for each in every).items() if count > 1]
-    if twice:
-        yield f"it has more than one clause {', '.join(twice)}"
-    bounded = {(each.measure, each.column) for each in said.clauses if not each.warns}
-    for measure, target in [("repU", None), *(("DiSCO", target) for target in said.policy.targets)]:
-        if (measure, target) not in bounded:
-            yield f"it has no bound on {measure}{f' of {target}' if target else ''}"
-    for each in every:
-        clause = _clause(each, control=each in said.controls)
-        if each.name != clause.name:
-            yield f"clause {each.name} is named for another measure than {clause.name}"
-        if each.value is None or each.limit is None:
-            yield f"clause {each.name} could not be determined"
-            continue
-        if each.share_of is None and each.limit != each.bound:
-            yield f"clause {each.name} has another limit than its bound"
-        found = hold(_clause(each, bound=each.limit, control=clause.control), [each.value], 1).outcome
-        if found != ("exceeded" if each.outcome == "waived" else each.outcome):
-            yield f"clause {each.name} is said to be {each.outcome}, but by value and limit it is {found}"
-        elif found != "kept" and each.outcome != "waived" and not (found == "exceeded" and each.warns):
-            yield f"clause {each.name} stands against an approval: {each.words}"
-
-
-def _clause(said: ClauseStated, bound: float | None = None, *, control: bool = False) -> Clause:
-    return Clause(
-        measure=said.measure,
-        column=said.column,
-        bound=said.bound if bound is None else bound,
-        over=said.over,
-        share_of=said.share_of,
-        at_least=said.at_least,
-        warns=said.warns,
-        control=control,
-    )
-
-
-def _of_waivers(said: Predicate) -> Iterator[str]:
-    waived = {each.name: each for each in said.clauses if each.outcome == "waived"}
-    if sorted(waived) != sorted(waiver.clause for waiver in said.waivers):
-        yield "its waivers are not those of the clauses that are waived"
-        return
-    for waiver in said.waivers:
-        clause = waived[waiver.clause]
-        if not can_be_waived(_clause(clause)):
-            yield f"clause {clause.name} cannot be waived"
-        value = [] if clause.value is None else [clause.value]
-        if hold(_clause(clause, bound=waiver.ceiling), value, 1).outcome != "kept":
-            yield f"clause {clause.name} is beyond the ceiling of waiver {waiver.name}"
-        if waiver.expires <= said.published_at:
-            yield f"waiver {waiver.name} had expired when the candidate was published"
-
-
-def _of_times(said: Predicate) -> Iterator[str]:
-    if said.published_at < said.measured_at:
-        yield "it was published before it was measured"
+    waiver_row = waivers[row["waiver"]] if row.get("waiver") else None
+    waiver = Waiver(**{name: waiver_row[name] for name in Waiver.model_fields}) if waiver_row else None
+    judgement = Judgement(clause, row["value"], row["limit"], row["outcome"], waiver)
+    figures = {name: row[name] for name in ClauseStated.model_fields if name != "words"}
+    return ClauseStated(**figures, words=str(judgement))

@@ -11,16 +11,16 @@ from datetime import datetime, timedelta
 from errno import ENOENT, ENOTEMPTY
 from pathlib import Path, PurePath
 
-from disclosure_pipeline.release.files import StoreError, read_json
+from disclosure_pipeline.candidates.files import StoreError, read_json
+from disclosure_pipeline.candidates.store import Snapshot, Store, read_snapshot
 from disclosure_pipeline.release.predicate import StatementError
 from disclosure_pipeline.release.statement import STATEMENT, read_envelope, read_statement
-from disclosure_pipeline.release.store import Snapshot, Store, recorded_snapshot
 
 _OBJECT = re.compile(r"([0-9a-f]{64})(\.[a-z0-9.]+)?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_PARTIAL = ".partial-"
+_PARTIAL_PREFIX = ".partial-"
 # What can lie in a candidate's folder before anything is recorded of it.
-_NO_RECORD = (_PARTIAL, "release.lock")
+_NOT_A_RECORD = (_PARTIAL_PREFIX, "release.lock")
 _DECISIONS = ("approved", "refused", "undetermined")
 
 
@@ -45,23 +45,24 @@ def prune(
     the age. Records stay: they are the evidence. Where one cannot be understood, no stored byte is removed.
     What is left of interrupted writing, and of tables that were delivered in memory, goes too once it is
     old. Nothing outside the store is touched and no link is followed. `releases` is where the gate publishes;
-    with `dry_run` it is only told what would go. StoreError where these are not the folders of one gate.
+    with `dry_run` nothing is removed, and the result says what would be. StoreError where these are not the
+    folders of one gate.
     """
     if now.tzinfo is None or older_than <= timedelta(0):
         raise ValueError("now must have a time zone, and older_than must be positive.")
     _require_folders(store.root, releases)
-    before = int((now - older_than).timestamp() * 1e9)
-    needed, unclear = _needed(store, releases, before)
-    unneeded = [*_partial(store.root), *_delivered(store.root, before)]
+    cutoff_ns = int((now - older_than).timestamp() * 1e9)
+    needed, unclear = _find_needed(store, releases, cutoff_ns)
+    unneeded = [*_find_partial_files(store.root), *_find_delivered_files(store.root, cutoff_ns)]
     if not unclear:
-        unneeded += _objects(store.root, needed)
-    removed, size = [], 0
+        unneeded += _find_unneeded_objects(store.root, needed)
+    removed, total_size = [], 0
     for path in unneeded:
-        found = _remove(store.root, path.relative_to(store.root), before, dry_run=dry_run)
-        if found is not None:
+        size = _remove(store.root, path.relative_to(store.root), cutoff_ns, dry_run=dry_run)
+        if size is not None:
             removed.append(path.relative_to(store.root).as_posix())
-            size += found
-    return Pruned(tuple(removed), size, tuple(unclear))
+            total_size += size
+    return Pruned(tuple(removed), total_size, tuple(unclear))
 
 
 def _require_folders(root: Path, releases: Path) -> None:
@@ -74,27 +75,27 @@ def _require_folders(root: Path, releases: Path) -> None:
         )
 
 
-def _needed(store: Store, releases: Path, before: int) -> tuple[set[str], list[str]]:
+def _find_needed(store: Store, releases: Path, cutoff_ns: int) -> tuple[set[str], list[str]]:
     """The sha256 of all stored bytes that are needed, and which records are not understood."""
     needed: set[str] = set()
     unclear = []
-    published = {path.name: path for path in releases.iterdir() if not path.name.startswith(_PARTIAL)}
+    published = {path.name: path for path in releases.iterdir() if not path.name.startswith(_PARTIAL_PREFIX)}
     for name, path in sorted(published.items()):
         try:
-            needed |= _released(path)
+            needed |= _read_released_hashes(path)
         except (StatementError, OSError) as error:
             unclear.append(f"release {name!r}: {error}")
     for path in sorted((store.root / "candidates").iterdir()):
         try:
-            snapshot = _snapshot(path, store)
-            if snapshot and (path.name in published or _is_open(path, before)):
+            snapshot = _read_snapshot(path, store)
+            if snapshot and (path.name in published or _is_open(path, cutoff_ns)):
                 needed |= {file.sha256 for file in snapshot.files}
         except (StoreError, OSError, TypeError, RecursionError) as error:
             unclear.append(f"candidate {path.name!r}: {error}")
     return needed, unclear
 
 
-def _released(folder: Path) -> set[str]:
+def _read_released_hashes(folder: Path) -> set[str]:
     """The sha256 of all files of a release. Whether they are still those is for `verify` to say."""
     if not _is_folder(folder):
         raise StatementError("it is no folder")
@@ -102,22 +103,22 @@ def _released(folder: Path) -> set[str]:
     return set(read_statement(envelope.payload).files.values())
 
 
-def _snapshot(folder: Path, store: Store) -> Snapshot | None:
+def _read_snapshot(folder: Path, store: Store) -> Snapshot | None:
     """The snapshot of a candidate; None where nothing is recorded of it. StoreError where it is damaged."""
     if not _is_folder(folder):
         raise StoreError("it is no folder.")
-    records = [path for path in folder.iterdir() if not path.name.startswith(_NO_RECORD)]
+    records = [path for path in folder.iterdir() if not path.name.startswith(_NOT_A_RECORD)]
     if not records:
         return None
     if any(path.is_symlink() for path in records):
         raise StoreError("one of its records is a link.")
-    snapshot = recorded_snapshot(folder.name, store)
+    snapshot = read_snapshot(folder.name, store)
     if not all(_SHA256.fullmatch(file.sha256) for file in snapshot.files):
         raise StoreError("snapshot.json is damaged: run synthetic again.")
     return snapshot
 
 
-def _is_open(folder: Path, before: int) -> bool:
+def _is_open(folder: Path, cutoff_ns: int) -> bool:
     """Whether a candidate that is not published may still be: it is approved, or not old."""
     dossier = folder / "dossier.json"
     if dossier.exists():
@@ -127,29 +128,31 @@ def _is_open(folder: Path, before: int) -> bool:
         if content["decision"] == "approved":
             return True
     records = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
-    return any(path.lstat().st_mtime_ns >= before for path in records)
+    return any(path.lstat().st_mtime_ns >= cutoff_ns for path in records)
 
 
-def _objects(root: Path, needed: set[str]) -> Iterator[Path]:
-    for path in _inside(root / "objects"):
+def _find_unneeded_objects(root: Path, needed: set[str]) -> Iterator[Path]:
+    for path in _list_folder(root / "objects"):
         stored = _OBJECT.fullmatch(path.name)
         if stored and stored[1] not in needed and path.is_file():
             yield path
 
 
-def _partial(root: Path) -> Iterator[Path]:
-    candidates = _inside(root / "candidates")
-    records = [path for candidate in candidates for path in _inside(candidate)]
+def _find_partial_files(root: Path) -> Iterator[Path]:
+    candidates = _list_folder(root / "candidates")
+    records = [path for candidate in candidates for path in _list_folder(candidate)]
     for folder in (root, root / "objects", *candidates, *records):
-        yield from (path for path in _inside(folder) if path.name.startswith(_PARTIAL) and path.is_file())
+        yield from (
+            path for path in _list_folder(folder) if path.name.startswith(_PARTIAL_PREFIX) and path.is_file()
+        )
 
 
-def _delivered(root: Path, before: int) -> Iterator[Path]:
+def _find_delivered_files(root: Path, cutoff_ns: int) -> Iterator[Path]:
     """The files of candidates that were delivered whole and long ago, each folder after its files."""
-    for folder in _inside(root / "delivered"):
-        found = _inside(folder)
-        if _is_folder(folder) and all(path.lstat().st_mtime_ns < before for path in (folder, *found)):
-            yield from found
+    for folder in _list_folder(root / "delivered"):
+        files = _list_folder(folder)
+        if _is_folder(folder) and all(path.lstat().st_mtime_ns < cutoff_ns for path in (folder, *files)):
+            yield from files
             yield folder
 
 
@@ -157,12 +160,12 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def _inside(folder: Path) -> list[Path]:
-    """What lies in a folder; nothing where it is none, or a link."""
+def _list_folder(folder: Path) -> list[Path]:
+    """The paths in a folder, sorted; none where it is no folder, or a link to one."""
     return sorted(folder.iterdir()) if _is_folder(folder) else []
 
 
-def _remove(root: Path, path: PurePath, before: int, *, dry_run: bool) -> int | None:
+def _remove(root: Path, path: PurePath, cutoff_ns: int, *, dry_run: bool) -> int | None:
     """Remove an old plain file, or an empty folder, and return its size; None where it stays.
 
     It is reached folder by folder, so that none of them can be a link by now. StoreError where it cannot be.
@@ -171,16 +174,16 @@ def _remove(root: Path, path: PurePath, before: int, *, dry_run: bool) -> int | 
     try:
         for part in path.parts[:-1]:
             handles.append(os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handles[-1]))
-        found = os.stat(path.name, dir_fd=handles[-1], follow_symlinks=False)
-        if stat.S_ISDIR(found.st_mode):
+        status = os.stat(path.name, dir_fd=handles[-1], follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
             if not dry_run:
                 os.rmdir(path.name, dir_fd=handles[-1])
             return 0
-        if not stat.S_ISREG(found.st_mode) or found.st_mtime_ns >= before:
+        if not stat.S_ISREG(status.st_mode) or status.st_mtime_ns >= cutoff_ns:
             return None
         if not dry_run:
             os.unlink(path.name, dir_fd=handles[-1])
-        return found.st_size
+        return status.st_size
     except OSError as error:
         if error.errno in {ENOENT, ENOTEMPTY}:  # somebody was faster, or put something in
             return None

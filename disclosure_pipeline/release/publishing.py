@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from disclosure_pipeline.release.files import StoreError, copy_hashed, sync_folder
-from disclosure_pipeline.release.store import Snapshot, Store
+from disclosure_pipeline.candidates.files import StoreError, copy_hashed, sync_folder
+from disclosure_pipeline.candidates.store import Snapshot, Store
 
-# Not allowed in a candidate's id: it parts the id from what makes a staged folder's name unique.
-_PARTS = "~"
+# Not allowed in a candidate's id: it separates the id from what makes a staged folder's name unique.
+_SEPARATOR = "~"
 
 
 @contextmanager
-def staged(snapshot: Snapshot, store: Store, releases: Path) -> Iterator[Path]:
+def stage_snapshot(snapshot: Snapshot, store: Store, releases: Path) -> Iterator[Path]:
     """A copy of a snapshot's bytes that nobody else writes to, next to where it will be published.
 
     What is measured there and what is published are the same bytes, whatever happens to the store. One
@@ -26,14 +26,16 @@ def staged(snapshot: Snapshot, store: Store, releases: Path) -> Iterator[Path]:
     are not those of the snapshot.
     """
     releases.mkdir(parents=True, exist_ok=True)
-    with _alone(store.candidate(snapshot.candidate) / "release.lock"):
-        prefix = f".partial-{snapshot.candidate}{_PARTS}"
-        for left in releases.glob(f"{prefix}*"):
-            shutil.rmtree(left)
+    with _hold_lock(store.candidate_folder(snapshot.candidate) / "release.lock"):
+        prefix = f".partial-{snapshot.candidate}{_SEPARATOR}"
+        for abandoned in releases.glob(f"{prefix}*"):
+            shutil.rmtree(abandoned)
         stage = Path(tempfile.mkdtemp(dir=releases, prefix=prefix))
         try:
             for file in snapshot.files:
-                if copy_hashed(store.stored(file), stage / file.name) != file.sha256:
+                with store.stored_path(file).open("rb") as original, (stage / file.name).open("xb") as copy:
+                    copied = copy_hashed(original, copy)
+                if copied.sha256 != file.sha256:
                     raise StoreError(f"The stored bytes of {file.name!r} changed: run synthetic again.")
             yield stage
         finally:
@@ -41,7 +43,7 @@ def staged(snapshot: Snapshot, store: Store, releases: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _hold_lock(path: Path) -> Iterator[None]:
     """Hold a lock that the system takes back when the process ends, however it ends."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.policy.waivers import Digest
-from disclosure_pipeline.release.keys import KeysError, public_key, to_pem
-from disclosure_pipeline.release.predicate import Predicate, StatementError, contradictions, places, told
-from disclosure_pipeline.release.store import is_safe_name
+from disclosure_pipeline.release.contradictions import find_contradictions
+from disclosure_pipeline.release.keys import KeysError, parse_public_key, to_pem
+from disclosure_pipeline.release.predicate import Predicate, StatementError
+from disclosure_pipeline.release.validation_errors import describe_errors, locate_errors
 
 if TYPE_CHECKING:
     from securesystemslib.dsse import Envelope
@@ -82,10 +84,10 @@ class _Envelope(BaseModel):
     signatures: Annotated[list[_Signature], Field(min_length=1, max_length=1)]
 
 
-def statement(subjects: Mapping[str, str], predicate: Predicate) -> Statement:
+def build_statement(subjects: Mapping[str, str], predicate: Predicate) -> Statement:
     """The statement on files (name -> sha256). StatementError where it contradicts itself."""
     try:
-        made = Statement.model_validate(
+        statement = Statement.model_validate(
             {
                 "_type": STATEMENT_TYPE,
                 "subject": [
@@ -97,50 +99,50 @@ def statement(subjects: Mapping[str, str], predicate: Predicate) -> Statement:
         )
     except ValidationError as error:
         raise StatementError(
-            f"No statement can be made of these files: {'; '.join(places(error))}."
+            f"No statement can be made of these files: {'; '.join(locate_errors(error))}."
         ) from None
-    wrong = faults(made)
-    if wrong:
-        raise StatementError(f"The statement would contradict itself: {'; '.join(wrong)}.")
-    return made
+    problems = find_statement_problems(statement)
+    if problems:
+        raise StatementError(f"The statement would contradict itself: {'; '.join(problems)}.")
+    return statement
 
 
-def faults(made: Statement) -> list[str]:
-    """Where a statement contradicts itself, in words."""
-    names = [subject.name for subject in made.subject]
-    wrong = [
+def find_statement_problems(statement: Statement) -> list[str]:
+    """Sentences that say where a statement contradicts itself."""
+    names = [subject.name for subject in statement.subject]
+    problems = [
         f"{name!r} is no name that a released file can have"
         for name in names
         if not is_safe_name(name) or name == STATEMENT
     ]
     if names != sorted(set(names)):
-        wrong.append("its files are not each there once, in order of their names")
-    return wrong + contradictions(made.predicate, made.files)
+        problems.append("its files are not each there once, in order of their names")
+    return problems + find_contradictions(statement.predicate, statement.files)
 
 
-def sign(made: Statement, signer: Signer) -> bytes:
+def sign(statement: Statement, signer: Signer) -> bytes:
     """The signed envelope as it is written to a file. KeysError where the signer does not sign."""
     from securesystemslib.dsse import Envelope
 
-    envelope = Envelope(payload(made), PAYLOAD_TYPE, {})
+    envelope = Envelope(encode_statement(statement), PAYLOAD_TYPE, {})
     try:
         signature = envelope.sign(signer)
         # By the key that a verifier will have, not by what the signer says of itself.
-        public_key(to_pem(signer.public_key)).verify_signature(signature, envelope.pae())
+        parse_public_key(to_pem(signer.public_key)).verify_signature(signature, envelope.pae())
     except Exception as error:  # securesystemslib: a signer may raise anything
-        failed = type(error).__name__
+        error_type = type(error).__name__
     else:
-        return canonical(envelope.to_dict()) + b"\n"
-    raise KeysError(f"The signer does not sign: it failed with {failed}.")
+        return to_canonical_json(envelope.to_dict()) + b"\n"
+    raise KeysError(f"The signer does not sign: it failed with {error_type}.")
 
 
-def payload(made: Statement) -> bytes:
+def encode_statement(statement: Statement) -> bytes:
     """The bytes of a statement that are signed."""
-    return canonical(made.model_dump(mode="json", by_alias=True))
+    return to_canonical_json(statement.model_dump(mode="json", by_alias=True))
 
 
-def canonical(content: Any) -> bytes:
-    """The one way in which JSON is written here: sorted names, no white space, no escapes but the needed.
+def to_canonical_json(content: Any) -> bytes:
+    """The bytes of JSON in its canonical form: sorted names, no white space, only the escapes JSON needs.
 
     ValueError for NaN and infinity.
     """
@@ -149,48 +151,51 @@ def canonical(content: Any) -> bytes:
 
 
 def read_envelope(raw: bytes) -> tuple[Envelope, list[str]]:
-    """The envelope of a file's bytes, and what is wrong with its form. StatementError where it is none."""
+    """The envelope of a file's bytes, and sentences that say what is wrong with its form.
+
+    StatementError where the bytes are no signed envelope.
+    """
     from securesystemslib.dsse import Envelope
     from securesystemslib.exceptions import FormatError
 
     try:
         content = _Envelope.model_validate(json.loads(raw)).model_dump()
         envelope = Envelope.from_dict(content)
-        written = canonical(envelope.to_dict()) + b"\n"
+        expected = to_canonical_json(envelope.to_dict()) + b"\n"
     except ValidationError as error:
-        raise StatementError(f"it is no signed envelope: {'; '.join(told(error))}") from None
+        raise StatementError(f"it is no signed envelope: {'; '.join(describe_errors(error))}") from None
     except (ValueError, RecursionError, FormatError):
         raise StatementError("it is no signed envelope") from None
-    wrong = [] if written == raw else ["its file is not written as it was when it was signed"]
+    problems = [] if expected == raw else ["its file is not written as it was when it was signed"]
     if envelope.payload_type != PAYLOAD_TYPE:
-        wrong.append(f"it is of type {envelope.payload_type[:100]!r}, not {PAYLOAD_TYPE}")
-    return envelope, wrong
+        problems.append(f"it is of type {envelope.payload_type[:100]!r}, not {PAYLOAD_TYPE}")
+    return envelope, problems
 
 
 def read_statement(content: bytes) -> Statement:
     """The statement of an envelope's payload. StatementError where it is none that can be understood."""
     try:
-        found = json.loads(content)
+        fields = json.loads(content)
     except (ValueError, RecursionError):
         raise StatementError("it is no JSON") from None
-    known = {"_type": STATEMENT_TYPE, "predicateType": PREDICATE_TYPE}
-    for name, expected in known.items():
-        given = found.get(name) if isinstance(found, dict) else None
-        if given != expected:
+    expected_types = {"_type": STATEMENT_TYPE, "predicateType": PREDICATE_TYPE}
+    for name, expected in expected_types.items():
+        stated = fields.get(name) if isinstance(fields, dict) else None
+        if stated != expected:
             raise StatementError(
-                f"its {name} is {str(given)[:100]!r}, not {expected!r}: a newer one is verified with a newer "
-                "version of this package"
+                f"its {name} is {str(stated)[:100]!r}, not {expected!r}: a newer one is verified with a "
+                "newer version of this package"
             )
     try:
-        made = Statement.model_validate(found)
+        statement = Statement.model_validate(fields)
     except ValidationError as error:
-        raise StatementError(f"it is not as it must be: {'; '.join(told(error)[:10])}") from None
-    if payload(made) != content:
+        raise StatementError(f"it is not as it must be: {'; '.join(describe_errors(error)[:10])}") from None
+    if encode_statement(statement) != content:
         raise StatementError("it is not written in its one form")
-    return made
+    return statement
 
 
-def schema() -> dict[str, Any]:
+def build_schema() -> dict[str, Any]:
     """The JSON schema of a statement, the signed content of an envelope."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,25 +12,30 @@ from typing import TYPE_CHECKING
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.trust import TrustedKey
-from disclosure_pipeline.release.keys import by_id
+from disclosure_pipeline.release.keys import parse_keys_by_id
 from disclosure_pipeline.release.predicate import ClauseStated, Predicate, StatementError
-from disclosure_pipeline.release.statement import STATEMENT, faults, read_envelope, read_statement
+from disclosure_pipeline.release.statement import (
+    STATEMENT,
+    find_statement_problems,
+    read_envelope,
+    read_statement,
+)
+from disclosure_pipeline.runtime.hashing import hash_stream
 
 if TYPE_CHECKING:
     from securesystemslib.dsse import Envelope
     from securesystemslib.signer import SSlibKey
 
-_CHUNK = 1 << 20
 # A statement is far smaller; what is larger is not even read.
-_LARGEST = 1 << 24
-_NAME_SHOWN = 100
+_MAXIMUM_BYTES = 1 << 24
+_NAME_LENGTH_SHOWN = 100
 
 
 class VerificationError(DisclosurePipelineError):
-    """A folder is not what was approved; `problems` are all that are found."""
+    """A folder is not what was approved; `problems` says all that is wrong, a sentence each."""
 
     def __init__(self, folder: Path, problems: Sequence[str]) -> None:
-        self.problems = tuple(map(_plain, problems))
+        self.problems = tuple(map(_make_printable, problems))
         listed = "".join(f"\n- {problem}" for problem in self.problems)
         super().__init__(f"{folder} is not a release that was approved:{listed}")
 
@@ -45,7 +49,7 @@ class Approval:
     keyid: str
 
     def __str__(self) -> str:
-        return "\n".join(map(_plain, _told(self)))
+        return "\n".join(map(_make_printable, _describe_approval(self)))
 
 
 def verify(folder: Path, keys: Sequence[TrustedKey]) -> Approval:
@@ -54,97 +58,101 @@ def verify(folder: Path, keys: Sequence[TrustedKey]) -> Approval:
     Nothing outside the folder is read, and no link is followed. VerificationError with all that is wrong;
     KeysError where the keys cannot be used.
     """
-    trusted = by_id(keys)
-    found, problems = _contents(folder)
-    raw = found.pop(STATEMENT, None)
-    if raw is None:
+    trusted_keys = parse_keys_by_id(keys)
+    files, problems = _read_folder(folder)
+    statement_file = files.pop(STATEMENT, None)
+    if statement_file is None:
         raise VerificationError(folder, [f"it holds no statement, {STATEMENT}", *problems])
-    if len(raw.beginning) > _LARGEST:
+    if len(statement_file.beginning) > _MAXIMUM_BYTES:
         raise VerificationError(folder, ["its statement is far too large to be one", *problems])
     try:
-        envelope, wrong = read_envelope(raw.beginning)
+        envelope, envelope_problems = read_envelope(statement_file.beginning)
     except StatementError as error:
         raise VerificationError(folder, [f"its statement cannot be read: {error}", *problems]) from None
-    problems += [f"the statement was changed: {each}" for each in wrong]
-    keyid, unsigned = _signed_by(envelope, trusted)
-    problems += unsigned
+    problems += [f"the statement was changed: {problem}" for problem in envelope_problems]
+    keyid, signature_problems = _check_signature(envelope, trusted_keys)
+    problems += signature_problems
     try:
         statement = read_statement(envelope.payload)
     except StatementError as error:
         raise VerificationError(folder, [f"its statement cannot be read: {error}", *problems]) from None
-    published = statement.predicate.published_at
-    if keyid in trusted and not trusted[keyid][1].covers(published):
+    published_at = statement.predicate.published_at
+    if keyid in trusted_keys and not trusted_keys[keyid][1].covers(published_at):
         problems.append(
-            f"it was published at {published.isoformat()}, which is outside the period of the key {keyid}"
+            f"it was published at {published_at.isoformat()}, which is outside the period of the key {keyid}"
         )
-    problems += _differences(statement.files, {name: file.sha256 for name, file in found.items()})
-    problems += [f"the statement contradicts itself: {each}" for each in faults(statement)]
+    problems += _find_differences(statement.files, {name: file.sha256 for name, file in files.items()})
+    problems += [
+        f"the statement contradicts itself: {problem}" for problem in find_statement_problems(statement)
+    ]
     if problems:
         raise VerificationError(folder, problems)
     return Approval(statement.predicate, statement.files, keyid)
 
 
 @dataclass(frozen=True)
-class _File:
-    """A file as it was read: its hash, and its beginning if it can be the statement."""
+class _ReadFile:
+    """A file as it was read: its hash, and, if it can be the statement, its first bytes."""
 
     sha256: str
     beginning: bytes
 
 
-def _contents(folder: Path) -> tuple[dict[str, _File], list[str]]:
-    """The plain files of a folder by their names, and what else is there."""
+def _read_folder(folder: Path) -> tuple[dict[str, _ReadFile], list[str]]:
+    """The plain files of a folder by their names, and sentences on whatever else it holds."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
-        said = "it is a link: give the folder itself" if folder.is_symlink() else error.strerror
-        raise VerificationError(folder, [f"it cannot be opened as a folder: {said}"]) from None
-    found: dict[str, _File] = {}
+        problem = "it is a link: give the folder itself" if folder.is_symlink() else error.strerror
+        raise VerificationError(folder, [f"it cannot be opened as a folder: {problem}"]) from None
+    files: dict[str, _ReadFile] = {}
     problems: list[str] = []
     try:
         with os.scandir(handle) as entries:
             names = sorted(entry.name for entry in entries)
         for name in names:
             try:
-                found[name] = _read(name, handle)
+                files[name] = _read_file(name, handle)
             except OSError as error:
-                problems.append(f"{_quoted(name)} cannot be read: {error.strerror}")
+                problems.append(f"{_quote(name)} cannot be read: {error.strerror}")
     finally:
         os.close(handle)
-    return found, problems
+    return files, problems
 
 
-def _read(name: str, within: int) -> _File:
-    mode = os.stat(name, dir_fd=within, follow_symlinks=False).st_mode
+def _read_file(name: str, folder_handle: int) -> _ReadFile:
+    mode = os.stat(name, dir_fd=folder_handle, follow_symlinks=False).st_mode
     if not stat.S_ISREG(mode):
         kind = "link" if stat.S_ISLNK(mode) else "folder" if stat.S_ISDIR(mode) else "special file"
         raise OSError(EINVAL, f"it is a {kind}, and a release holds plain files only")
-    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
-    digest, beginning = hashlib.sha256(), b""
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder_handle)
+    beginning = bytearray()
+
+    def keep_statement(chunk: bytes) -> None:
+        if name == STATEMENT and len(beginning) <= _MAXIMUM_BYTES:
+            beginning.extend(chunk)
+
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(EINVAL, "it was replaced while it was read")
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-            if name == STATEMENT and len(beginning) <= _LARGEST:
-                beginning += chunk
-    return _File(digest.hexdigest(), beginning)
+        hashed = hash_stream(file, keep_statement)
+    return _ReadFile(hashed.sha256, bytes(beginning))
 
 
-def _signed_by(
-    envelope: Envelope, trusted: Mapping[str, tuple[SSlibKey, TrustedKey]]
+def _check_signature(
+    envelope: Envelope, trusted_keys: Mapping[str, tuple[SSlibKey, TrustedKey]]
 ) -> tuple[str, list[str]]:
-    """The id of the key that an envelope names, and why the signature is not believed."""
+    """The id of the key that an envelope names, and sentences that say why its signature does not count."""
     from securesystemslib.exceptions import VerificationError as NotVerified
 
     (signature,) = envelope.signatures.values()
-    if signature.keyid not in trusted:
+    if signature.keyid not in trusted_keys:
         return signature.keyid, [
-            f"it is signed with the key {_quoted(signature.keyid)}, which is none of those that were given "
-            f"({', '.join(trusted)})"
+            f"it is signed with the key {_quote(signature.keyid)}, which is none of those that were given "
+            f"({', '.join(trusted_keys)})"
         ]
     try:
-        envelope.verify([trusted[signature.keyid][0]], 1)
+        envelope.verify([trusted_keys[signature.keyid][0]], 1)
     except NotVerified:
         return signature.keyid, [
             f"its signature is wrong: what it says is not what was signed with the key {signature.keyid}"
@@ -152,49 +160,50 @@ def _signed_by(
     return signature.keyid, []
 
 
-def _differences(approved: Mapping[str, str], there: Mapping[str, str]) -> Iterator[str]:
-    for name in sorted(approved.keys() | there.keys()):
-        if name not in there:
-            yield f"{_quoted(name)} is missing: it was approved with the others"
+def _find_differences(approved: Mapping[str, str], present: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted(approved.keys() | present.keys()):
+        if name not in present:
+            yield f"{_quote(name)} is missing: it was approved with the others"
         elif name not in approved:
-            yield f"{_quoted(name)} was added: it was not approved"
-        elif approved[name] != there[name]:
-            yield f"{_quoted(name)} was changed: its sha256 is {there[name]}, approved was {approved[name]}"
+            yield f"{_quote(name)} was added: it was not approved"
+        elif approved[name] != present[name]:
+            yield f"{_quote(name)} was changed: its sha256 is {present[name]}, approved was {approved[name]}"
 
 
-def _quoted(name: str) -> str:
-    return repr(name if len(name) <= _NAME_SHOWN else f"{name[:_NAME_SHOWN]}…")
+def _quote(name: str) -> str:
+    return repr(name if len(name) <= _NAME_LENGTH_SHOWN else f"{name[:_NAME_LENGTH_SHOWN]}…")
 
 
-def _plain(text: str) -> str:
+def _make_printable(text: str) -> str:
     """One line that does nothing to a terminal."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-def _told(approval: Approval) -> Iterator[str]:
-    said = approval.predicate
-    yield f"Approved: candidate {said.candidate} of gate {said.gate}."
-    yield f"Published {said.published_at.isoformat()}, signed with the key {approval.keyid}."
-    yield f"Policy: digest {said.policy.digest}."
-    yield f"  keys: {', '.join(said.policy.keys)}; targets: {', '.join(said.policy.targets)}"
+def _describe_approval(approval: Approval) -> Iterator[str]:
+    predicate = approval.predicate
+    yield f"Approved: candidate {predicate.candidate} of gate {predicate.gate}."
+    yield f"Published {predicate.published_at.isoformat()}, signed with the key {approval.keyid}."
+    yield f"Policy: digest {predicate.policy.digest}."
+    yield f"  keys: {', '.join(predicate.policy.keys)}; targets: {', '.join(predicate.policy.targets)}"
     yield "Files:"
-    records = {table.name: f", {table.records} records" for table in said.synthetic}
+    records = {table.name: f", {table.records} records" for table in predicate.synthetic}
     for name, sha256 in approval.files.items():
         yield f"  {name}: sha256 {sha256}{records.get(name, '')}"
     yield "Clauses:"
-    yield from map(_clause, said.clauses)
+    yield from map(_describe_clause, predicate.clauses)
     yield "Controls of the measuring itself:"
-    yield from map(_clause, said.controls)
-    yield "Waivers:" if said.waivers else "Waivers: none."
-    for waiver in said.waivers:
+    yield from map(_describe_clause, predicate.controls)
+    yield "Waivers:" if predicate.waivers else "Waivers: none."
+    for waiver in predicate.waivers:
         yield f"  {waiver.name}: {waiver.clause} may go to {waiver.ceiling:.4g}"
         yield f"    Until {waiver.expires.isoformat()}, approved by {waiver.approver}: {waiver.reason}"
-    yield f"Ground truth: {said.ground_truth.records} records, salted hash {said.ground_truth.salted_hash}."
-    yield f"Snapshot: {said.snapshot}. Dossier: {said.dossier}."
-    yield f"Measured {said.measured_at.isoformat()} in run {said.run_id}, with:"
-    yield f"  {', '.join(f'{name} {version}' for name, version in said.versions.items())}"
+    ground_truth = predicate.ground_truth
+    yield f"Ground truth: {ground_truth.records} records, salted hash {ground_truth.salted_hash}."
+    yield f"Snapshot: {predicate.snapshot}. Dossier: {predicate.dossier}."
+    yield f"Measured {predicate.measured_at.isoformat()} in run {predicate.run_id}, with:"
+    yield f"  {', '.join(f'{name} {version}' for name, version in predicate.versions.items())}"
 
 
-def _clause(clause: ClauseStated) -> str:
+def _describe_clause(clause: ClauseStated) -> str:
     outcome = "warns" if clause.outcome == "exceeded" else clause.outcome
     return f"  {outcome:<6}  {clause.words}"

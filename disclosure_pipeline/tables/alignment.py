@@ -2,56 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.parallel import in_threads, threads_for
-from disclosure_pipeline.tables.grouping import Edges, Floats, explicit_edges, group, interior_edges
-from disclosure_pipeline.tables.levels import GROUND_TRUTH, CodedColumn, Kind, code_column, common_kind
-
-_FEWEST_GROUPS = 2
-_WITH_ONE_SYNTHESIS = 2
-# What holds values, and is no list of names.
-COLUMNS = (pd.Series, pd.DataFrame, np.ndarray)
-_EDGE_RULES = ("pooled", "ground_truth", "equal_width")
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """How numeric columns are grouped: see `disclosure()` for the meaning of the three."""
-
-    groups: Mapping[Any, int]
-    special_values: Mapping[Any, Sequence[float]]
-    edges: Edges
-
-    def grouped(self, column: Any) -> bool:
-        """Whether the column is asked to be grouped at all."""
-        return column in self.groups or (isinstance(self.edges, Mapping) and column in self.edges)
-
-    def apply(self, column: CodedColumn) -> CodedColumn:
-        """The column, grouped if that was asked."""
-        if not self.grouped(column.name):
-            return column
-        return group(column, self.edges_of(column), self.special_values.get(column.name, ()))
-
-    def edges_of(self, column: CodedColumn) -> Floats:
-        """The interior edges of a column that is grouped."""
-        rule = self.edges
-        if isinstance(rule, Mapping):
-            if column.name in rule:
-                return explicit_edges(column.name, rule[column.name])
-            rule = "pooled"
-        special = self.special_values.get(column.name, ())
-        return interior_edges(column, self.groups[column.name], special, rule)
+from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
+from disclosure_pipeline.tables.coding import code_column
+from disclosure_pipeline.tables.frames import as_frames, holds_values
+from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.kinds import Kind, common_kind
+from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import describe_argument, listed, suggest_names, table_names
 
 
 @dataclass(frozen=True)
@@ -69,20 +36,13 @@ class Tables:
         return table_names(len(self.frames))
 
     def coded(self, column: Any) -> CodedColumn:
-        """A column as integer codes over the levels of all tables, grouped if that was asked."""
+        """A column as integer codes over the levels of all tables, grouped where that was requested."""
         return self.grouping.apply(code_column(column, [frame[column] for frame in self.frames], self.names))
 
     def code(self, columns: Sequence[Any]) -> list[CodedColumn]:
         """Several columns coded, on threads."""
         records = sum(len(frame) for frame in self.frames)
-        return in_threads([partial(self.coded, column) for column in columns], threads_for(records))
-
-
-def table_names(tables: int) -> tuple[str, ...]:
-    """What messages call the tables: GT, then "the synthetic table" or "synthetic table 1", 2 and so on."""
-    if tables == _WITH_ONE_SYNTHESIS:
-        return (GROUND_TRUTH, "the synthetic table")
-    return (GROUND_TRUTH, *(f"synthetic table {i}" for i in range(1, tables)))
+        return run_in_threads([partial(self.coded, column) for column in columns], threads_for(records))
 
 
 def check_tables(
@@ -93,7 +53,7 @@ def check_tables(
     grouping: Grouping,
 ) -> Tables:
     """Refuse what cannot be measured, before any work starts. InputError says what, where and what to do."""
-    frames = _check_frames(ground_truth, synthetic)
+    frames = as_frames(ground_truth, synthetic)
     key_names, target_names = check_names([list(frame.columns) for frame in frames], keys, targets, grouping)
     for column in (*key_names, *target_names):
         check_values(column, [frame[column] for frame in frames], grouping)
@@ -114,9 +74,9 @@ def check_names(
 
 
 def check_values(column: Any, series: Sequence[pd.Series[Any]], grouping: Grouping) -> None:
-    """That a column is of one kind in all tables, and can be grouped if that is asked. InputError if not.
+    """Check that a column is of one kind in all tables, and can be grouped where that is requested.
 
-    Each series holds the records of a table, or each of their values.
+    Each series holds the records of a table, or each of their values. InputError otherwise.
     """
     kind = common_kind(column, series, table_names(len(series)))
     if grouping.grouped(column) and kind not in {Kind.NUMBER, Kind.EMPTY}:
@@ -124,49 +84,17 @@ def check_values(column: Any, series: Sequence[pd.Series[Any]], grouping: Groupi
     _check_finite(column, grouping, series)
 
 
-def _check_frames(
-    ground_truth: pd.DataFrame, synthetic: pd.DataFrame | Sequence[pd.DataFrame]
-) -> tuple[pd.DataFrame, ...]:
-    syntheses = [synthetic] if isinstance(synthetic, pd.DataFrame) else synthetic
-    if not isinstance(syntheses, Sequence) or isinstance(syntheses, str):
-        raise InputError(
-            f"The synthetic data must be a DataFrame or a sequence of them, not {type(synthetic).__name__}."
-        )
-    if not len(syntheses):
-        raise InputError("The sequence of synthetic tables is empty: give at least one.")
-    frames = (ground_truth, *syntheses)
-    for frame, name in zip(frames, table_names(len(frames)), strict=True):
-        if not isinstance(frame, pd.DataFrame):
-            raise InputError(f"{_capital(name)} must be a pandas DataFrame, not {type(frame).__name__}.")
-        if frame.columns.nlevels > 1:
-            raise InputError(f"{_capital(name)} has column names of several levels: give it plain ones.")
-        twice = frame.columns[frame.columns.duplicated()].unique().tolist()
-        if twice:
-            raise InputError(
-                f"{_capital(name)} has several columns named {_listed(twice)}: every name must be unique."
-            )
-    check_not_empty([len(frame) for frame in frames])
-    return frames
-
-
-def check_not_empty(records: Sequence[int]) -> None:
-    """InputError where a table has no records."""
-    for number, name in zip(records, table_names(len(records)), strict=True):
-        if not number:
-            raise InputError(f"{_capital(name)} has no records: there is nothing to measure.")
-
-
 def _check_keys(keys: Sequence[Any]) -> tuple[Any, ...]:
     if isinstance(keys, str):
         raise InputError(f"keys must be a list of column names, not {keys!r}: write [{keys!r}].")
-    if not isinstance(keys, Iterable) or isinstance(keys, COLUMNS):
-        raise InputError(f"keys must be a list of column names, not {told(keys)}.")
+    if not isinstance(keys, Iterable) or holds_values(keys):
+        raise InputError(f"keys must be a list of column names, not {describe_argument(keys)}.")
     names = tuple(keys)
     if not names:
         raise InputError("keys is empty: name at least one column that an intruder may know.")
-    twice = [name for i, name in enumerate(names) if name in names[:i]]
-    if twice:
-        raise InputError(f"keys names {_listed(twice)} more than once.")
+    repeated = [name for i, name in enumerate(names) if name in names[:i]]
+    if repeated:
+        raise InputError(f"keys names {listed(repeated)} more than once.")
     return names
 
 
@@ -176,16 +104,17 @@ def _check_targets(targets: Any, keys: tuple[Any, ...], shared: list[Any]) -> tu
         if not names:
             raise InputError("No column but the keys is in all tables: there is no target to measure.")
         return names
-    if isinstance(targets, COLUMNS):
-        raise InputError(f"targets must be column names, not {told(targets)}.")
+    if holds_values(targets):
+        raise InputError(f"targets must be column names, not {describe_argument(targets)}.")
     names = (targets,) if isinstance(targets, str) or not isinstance(targets, Iterable) else tuple(targets)
-    twice = [name for i, name in enumerate(names) if name in names[:i]]
-    if twice:
-        raise InputError(f"targets names {_listed(twice)} more than once.")
-    both = [name for name in names if name in keys]
-    if both:
+    repeated = [name for i, name in enumerate(names) if name in names[:i]]
+    if repeated:
+        raise InputError(f"targets names {listed(repeated)} more than once.")
+    keys_as_targets = [name for name in names if name in keys]
+    if keys_as_targets:
         raise InputError(
-            f"{_listed(both)} cannot be a key and a target at once: whoever knows it learns nothing."
+            f"{listed(keys_as_targets)} cannot be a key and a target at once: whoever knows it learns "
+            "nothing."
         )
     return names
 
@@ -193,38 +122,19 @@ def _check_targets(targets: Any, keys: tuple[Any, ...], shared: list[Any]) -> tu
 def _check_present(column: Any, columns: Sequence[Sequence[Any]]) -> None:
     for of_table, name in zip(columns, table_names(len(columns)), strict=True):
         if not isinstance(column, Hashable) or column not in of_table:
-            raise InputError(f"Column {column!r} is not in {name}. {_did_you_mean(column, of_table)}")
+            raise InputError(f"Column {column!r} is not in {name}. {suggest_names(column, of_table)}")
 
 
 def _check_grouping(
     grouping: Grouping, keys: tuple[Any, ...], targets: tuple[Any, ...], known: Sequence[Sequence[Any]]
 ) -> None:
-    edges = grouping.edges
-    if not isinstance(edges, Mapping) and not (isinstance(edges, str) and edges in _EDGE_RULES):
-        raise InputError(
-            f"edges must be one of {_listed(_EDGE_RULES)} or a mapping from column to edges, "
-            f"not {told(edges)}."
-        )
-    explicit = edges if isinstance(edges, Mapping) else {}
-    for what, columns in (("groups", grouping.groups), ("edges", explicit)):
+    for argument, columns in (("groups", grouping.groups), ("edges", grouping.explicit)):
         for column in columns:
             _check_present(column, known)
             if column not in keys and column not in targets:
-                raise InputError(f"{what} names column {column!r}, which is neither a key nor a target.")
+                raise InputError(f"{argument} names column {column!r}, which is neither a key nor a target.")
     for column in grouping.special_values:
         _check_present(column, known)
-    for column, groups in grouping.groups.items():
-        whole = isinstance(groups, Integral) and not isinstance(groups, bool)
-        if not whole or groups < _FEWEST_GROUPS:
-            raise InputError(
-                f"groups of column {column!r} must be a whole number from 2 on, not {told(groups)}."
-            )
-        if column in explicit:
-            raise InputError(
-                f"Column {column!r} is in groups and in edges: give it a number of groups or explicit edges."
-            )
-    for column in explicit:
-        explicit_edges(column, explicit[column])
 
 
 def _check_finite(column: Any, grouping: Grouping, tables: Sequence[pd.Series[Any]]) -> None:
@@ -242,22 +152,3 @@ def _check_finite(column: Any, grouping: Grouping, tables: Sequence[pd.Series[An
                 f"Column {column!r} of {name} holds infinite values and cannot be grouped: make them special "
                 "values."
             )
-
-
-def told(argument: Any) -> str:
-    """An argument as a message may show it: anything but text and numbers may hold values of a table."""
-    return repr(argument) if isinstance(argument, (str, int, float, Real)) else type(argument).__name__
-
-
-def _did_you_mean(name: Any, known: Iterable[Any]) -> str:
-    columns = [str(column) for column in known]
-    close = difflib.get_close_matches(str(name), columns, n=3)
-    return f"Did you mean {_listed(close)}?" if close else f"Its columns are {_listed(columns)}."
-
-
-def _listed(names: Iterable[Any]) -> str:
-    return ", ".join(repr(name) for name in names)
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]

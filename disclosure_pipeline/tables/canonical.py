@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.tables.dates import read_dates, read_datetimes
-from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column, MapTo, tidy
+from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column, MapTo, normalize_text
 from disclosure_pipeline.tables.levels import level_label
 
 Mask = npt.NDArray[np.bool_]
@@ -62,22 +62,22 @@ class Levels:
 def read_levels(column: Column, raw: Any) -> Levels:
     """The raw levels (an Arrow array of any type) of a column in its canonical form."""
     changed: dict[str, Mask] = {}
-    absent = mask(raw.is_null(nan_is_null=pa.types.is_floating(raw.type)))
-    text = written(raw, column, changed)
+    absent = to_mask(raw.is_null(nan_is_null=pa.types.is_floating(raw.type)))
+    text = convert_to_text(raw, column, changed)
     values = _READERS[column.type](column, raw, text, changed)
-    missing = absent | _missing(column, text, values, changed)
-    readable = mask(values.is_valid())
+    missing = absent | _find_missing(column, text, values, changed)
+    readable = to_mask(values.is_valid())
     unknown = np.zeros(len(raw), dtype=bool)
     outside = np.zeros(len(raw), dtype=bool)
     if column.levels is not None:
-        unknown = ~mask(pc.is_in(values, value_set=pa.array(column.level_names, pa.string()))) & ~missing
+        unknown = ~to_mask(pc.is_in(values, value_set=pa.array(column.level_names, pa.string()))) & ~missing
         if isinstance(column.unknown_levels, MapTo):
             values = pc.if_else(pa.array(unknown), column.unknown_levels.map_to, values)
             changed[UNKNOWN_MAPPED] = unknown
         elif column.unknown_levels == "keep":
             changed[UNKNOWN_KEPT] = unknown
     if column.range is not None:
-        outside = _outside(column, values) & ~missing
+        outside = _find_outside_range(column, values) & ~missing
     return Levels(
         values=pc.if_else(pa.array(missing), pa.scalar(None, values.type), values),
         missing=missing,
@@ -91,23 +91,23 @@ def read_levels(column: Column, raw: Any) -> Levels:
     )
 
 
-def mask(array: Any) -> Mask:
+def to_mask(array: Any) -> Mask:
     """A boolean Arrow array as a mask; null is False."""
     return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def written(raw: Any, column: Column, changed: dict[str, Mask] | None = None) -> Any:
-    """The levels as text without outer blanks, in NFC; None for types that are not compared as text.
+def convert_to_text(raw: Any, column: Column, changed: dict[str, Mask] | None = None) -> Any:
+    """The raw levels as text without outer blanks, in NFC; None for types that are not compared as text.
 
     18 and 18.0 in a typed file are both "18". What is changed of text is noted in `changed`.
     """
     if is_text(raw.type):
         text = raw.cast(pa.string()) if raw.type != pa.string() else raw
         trimmed = pc.utf8_trim_whitespace(text)
-        normal = _composed(trimmed)
+        normal = _compose(trimmed)
         if changed is not None:
-            changed[BLANKS] = mask(pc.not_equal(text, trimmed))
-            changed[UNICODE] = mask(pc.not_equal(trimmed, normal))
+            changed[BLANKS] = to_mask(pc.not_equal(text, trimmed))
+            changed[UNICODE] = to_mask(pc.not_equal(trimmed, normal))
         return normal
     typed = pa.types.is_integer(raw.type) or pa.types.is_floating(raw.type)
     if column.type in NUMERIC and typed:
@@ -122,7 +122,7 @@ def written(raw: Any, column: Column, changed: dict[str, Mask] | None = None) ->
     return pa.array(labels, pa.string())
 
 
-def _composed(text: Any) -> Any:
+def _compose(text: Any) -> Any:
     """Text in Unicode form NFC: by Python, since some releases of Arrow do not compose."""
     beyond_ascii = pc.fill_null(pc.invert(pc.string_is_ascii(text)), False)
     if not pc.any(beyond_ascii).as_py():
@@ -138,47 +138,47 @@ def is_text(arrow: Any) -> bool:
     )
 
 
-def _missing(column: Column, text: Any, values: Any, changed: dict[str, Mask]) -> Mask:
+def _find_missing(column: Column, text: Any, values: Any, changed: dict[str, Mask]) -> Mask:
     """Which levels stand for a missing value: empty text, and the declared codes (numbers by value)."""
     codes = np.zeros(len(values), dtype=bool)
     empty = np.zeros(len(values), dtype=bool)
     if text is not None:
-        empty = mask(pc.equal(text, ""))
-        labels = [tidy(level_label(code)) for code in column.missing_codes]
-        codes |= mask(pc.is_in(text, value_set=pa.array(labels, pa.string())))
+        empty = to_mask(pc.equal(text, ""))
+        labels = [normalize_text(level_label(code)) for code in column.missing_codes]
+        codes |= to_mask(pc.is_in(text, value_set=pa.array(labels, pa.string())))
     if column.type in NUMERIC and column.missing_codes:
         numbers = read_levels(Column(type="number"), pa.array([level_label(c) for c in column.missing_codes]))
         known = numbers.values.drop_null()
-        codes |= mask(pc.is_in(values.cast(pa.float64(), safe=False), value_set=known))
+        codes |= to_mask(pc.is_in(values.cast(pa.float64(), safe=False), value_set=known))
     changed[MISSING_CODE] = codes & ~empty
     changed[EMPTY_TEXT] = empty
     return codes | empty
 
 
-def _outside(column: Column, values: Any) -> Mask:
+def _find_outside_range(column: Column, values: Any) -> Mask:
     assert column.range is not None
     low, high = (pa.scalar(bound) for bound in column.range)
     if column.type not in NUMERIC:
         day = values.cast(pa.date32(), safe=False)
-        return mask(pc.or_(pc.less(day, low), pc.greater(day, high)))
+        return to_mask(pc.or_(pc.less(day, low), pc.greater(day, high)))
     numbers = values.cast(pa.float64(), safe=False)
     special = pa.array([float(value) for value in column.special_values], pa.float64())
-    beyond = mask(pc.or_(pc.less(numbers, low), pc.greater(numbers, high)))
-    return beyond & ~mask(pc.is_in(numbers, value_set=special))
+    beyond = to_mask(pc.or_(pc.less(numbers, low), pc.greater(numbers, high)))
+    return beyond & ~to_mask(pc.is_in(numbers, value_set=special))
 
 
-def _only(where: Any, values: Any) -> Any:
+def _keep_where(where: Any, values: Any) -> Any:
     """The values where the condition holds, else null."""
     return pc.if_else(pc.fill_null(where, False), values, pa.scalar(None, values.type))
 
 
-def _nothing(raw: Any, arrow: Any) -> Any:
+def _make_nulls(raw: Any, arrow: Any) -> Any:
     """No value of this type can be read as what the column holds."""
     return pa.nulls(len(raw), arrow)
 
 
 def _read_text(_column: Column, raw: Any, text: Any, _changed: dict[str, Mask]) -> Any:
-    return _nothing(raw, pa.string()) if text is None else text
+    return _make_nulls(raw, pa.string()) if text is None else text
 
 
 def _read_categories(column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:
@@ -186,14 +186,14 @@ def _read_categories(column: Column, raw: Any, text: Any, changed: dict[str, Mas
         return _read_text(column, raw, text, changed)
     aliases = pa.array(list(column.aliases), pa.string())
     position = pc.index_in(text, value_set=aliases)
-    changed[ALIAS] = mask(position.is_valid())
+    changed[ALIAS] = to_mask(position.is_valid())
     return pc.coalesce(pa.array(list(column.aliases.values()), pa.string()).take(position), text)
 
 
 def _read_integers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:
     if pa.types.is_integer(raw.type):
         if raw.type == pa.uint64():
-            raw = _only(pc.less_equal(raw, pa.scalar(2**63 - 1, pa.uint64())), raw)
+            raw = _keep_where(pc.less_equal(raw, pa.scalar(2**63 - 1, pa.uint64())), raw)
         return raw.cast(pa.int64())
     if pa.types.is_floating(raw.type):
         numbers = raw.cast(pa.float64())
@@ -201,29 +201,29 @@ def _read_integers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask
             pc.equal(pc.floor(numbers), numbers),
             pc.less(pc.abs(numbers), _EXACT_IN_FLOAT),
         )
-        changed[WHOLE_FLOAT] = mask(whole)
-        return _only(whole, numbers).cast(pa.int64())
+        changed[WHOLE_FLOAT] = to_mask(whole)
+        return _keep_where(whole, numbers).cast(pa.int64())
     if text is None or pa.types.is_boolean(raw.type):
-        return _nothing(raw, pa.int64())
-    readable = _only(pc.match_substring_regex(text, _INTEGER), text)
+        return _make_nulls(raw, pa.int64())
+    readable = _keep_where(pc.match_substring_regex(text, _INTEGER), text)
     plain = pc.replace_substring_regex(readable, pattern=r"^\+|\.0*$", replacement="")
     values = plain.cast(pa.int64())
     if is_text(raw.type):
-        changed[NUMBER_FORM] = mask(pc.not_equal(values.cast(pa.string()), text))
+        changed[NUMBER_FORM] = to_mask(pc.not_equal(values.cast(pa.string()), text))
     return values
 
 
 def _read_numbers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:
     if pa.types.is_integer(raw.type):
         values = raw.cast(pa.float64(), safe=False)
-        return _only(pc.less(pc.abs(values), _EXACT_IN_FLOAT), values)
+        return _keep_where(pc.less(pc.abs(values), _EXACT_IN_FLOAT), values)
     if pa.types.is_floating(raw.type):
         values = raw.cast(pa.float64())
-        return _canonical_floats(_only(pc.is_finite(values), values))
+        return _canonical_floats(_keep_where(pc.is_finite(values), values))
     if text is None or pa.types.is_boolean(raw.type):
-        return _nothing(raw, pa.float64())
-    readable = _only(pc.match_substring_regex(text, _NUMBER), text)
-    values = _floats(pc.replace_substring_regex(readable, pattern=r"^\+", replacement=""))
+        return _make_nulls(raw, pa.float64())
+    readable = _keep_where(pc.match_substring_regex(text, _NUMBER), text)
+    values = _parse_floats(pc.replace_substring_regex(readable, pattern=r"^\+", replacement=""))
     # Two whole numbers from 2^53 on can share one float: such a column has to be declared as integer. What
     # is too small for a float is not zero.
     blurred = pc.and_(
@@ -231,14 +231,14 @@ def _read_numbers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask]
     )
     vanished = pc.and_(pc.equal(values, 0.0), pc.match_substring_regex(text, _NOT_ZERO))
     lost = pc.or_(pc.or_(blurred, vanished), pc.invert(pc.is_finite(values)))
-    values = _canonical_floats(_only(pc.invert(lost), values))
+    values = _canonical_floats(_keep_where(pc.invert(lost), values))
     if is_text(raw.type):
         other_form = pc.match_substring_regex(text, r"^\+|^-?0[0-9]|\.[0-9]*0$|\.$|^-?\.|[eE]")
-        changed[NUMBER_FORM] = mask(pc.and_(other_form, values.is_valid()))
+        changed[NUMBER_FORM] = to_mask(pc.and_(other_form, values.is_valid()))
     return values
 
 
-def _floats(text: Any) -> Any:
+def _parse_floats(text: Any) -> Any:
     """Texts of one of the number forms as floats; infinite where a number is too large."""
     try:
         return text.cast(pa.float64())
@@ -257,16 +257,16 @@ def _read_booleans(column: Column, raw: Any, text: Any, changed: dict[str, Mask]
     if pa.types.is_boolean(raw.type):
         return raw
     if text is None:
-        return _nothing(raw, pa.bool_())
+        return _make_nulls(raw, pa.bool_())
     true, false = (
         [level_label(value) for value in values] for values in (column.true_values, column.false_values)
     )
     is_true = pc.is_in(text, value_set=pa.array(true, pa.string()))
     is_false = pc.is_in(text, value_set=pa.array(false, pa.string()))
-    changed[SPELLING] = mask(
+    changed[SPELLING] = to_mask(
         pc.and_(pc.or_(is_true, is_false), pc.invert(pc.is_in(text, value_set=pa.array([true[0], false[0]]))))
     )
-    return _only(pc.or_(is_true, is_false), is_true)
+    return _keep_where(pc.or_(is_true, is_false), is_true)
 
 
 def _read_dates(column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:

@@ -11,35 +11,36 @@ import pandas as pd
 import pyarrow as pa
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.parallel import each_in_threads, in_threads, threads_for
-from disclosure_pipeline.tables.encoding import by_range, encode_arrow
+from disclosure_pipeline.runtime.threads import map_in_threads, run_in_threads, threads_for
+from disclosure_pipeline.tables.encoding import encode_arrow, encode_by_range
 
 
 def collect(names: Sequence[str], batches: Iterable[Any], table: str) -> pd.DataFrame:
-    """Record batches (or tables) of these columns as a frame of dictionary-encoded Arrow columns.
+    """The record batches (or tables) of these columns as one frame of dictionary-encoded Arrow columns.
 
     InputError where a column holds values of several kinds, or of one that cannot be compared.
     """
     chunks: dict[str, list[Any]] = {name: [] for name in names}
 
     def encode(batch: Any) -> list[list[Any]]:
-        return [_encoded(batch.column(name), name, table) for name in names]
+        return [_encode_chunks(batch.column(name), name, table) for name in names]
 
-    for found in each_in_threads(batches, encode, 1):  # while the next batch is read
-        for name, parts in zip(names, found, strict=True):
+    for chunks_of_batch in map_in_threads(batches, encode, 1):  # while the next batch is read
+        for name, parts in zip(names, chunks_of_batch, strict=True):
             chunks[name] += parts
     records = sum(map(len, next(iter(chunks.values()), [])))
-    columns = in_threads(
-        [partial(_column, found, name, table) for name, found in chunks.items()], threads_for(records)
+    columns = run_in_threads(
+        [partial(_join_chunks, chunks_of_column, name, table) for name, chunks_of_column in chunks.items()],
+        threads_for(records),
     )
     return pd.DataFrame(dict(zip(chunks, columns, strict=True)), copy=False)
 
 
-def _encoded(column: Any, name: str, table: str) -> list[Any]:
+def _encode_chunks(column: Any, name: str, table: str) -> list[Any]:
     """The chunks of a column, each with its own dictionary."""
     parts = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     try:
-        return [part if pa.types.is_dictionary(part.type) else _dictionary(part) for part in parts]
+        return [part if pa.types.is_dictionary(part.type) else _dictionary_encode(part) for part in parts]
     except pa.ArrowException:
         kind = column.type
     raise InputError(
@@ -48,23 +49,23 @@ def _encoded(column: Any, name: str, table: str) -> list[Any]:
     )
 
 
-def _dictionary(part: Any) -> Any:
-    found = by_range(part)
-    if found is None:
+def _dictionary_encode(part: Any) -> Any:
+    encoded = encode_by_range(part)
+    if encoded is None:
         return part.dictionary_encode()
-    codes, levels = found
+    codes, levels = encoded
     indices = pa.array(codes, mask=codes < 0) if part.null_count else pa.array(codes)
     return pa.DictionaryArray.from_arrays(indices, levels)
 
 
-def _column(chunks: list[Any], name: str, table: str) -> Any:
+def _join_chunks(chunks: list[Any], name: str, table: str) -> Any:
     if not chunks:
         return pd.arrays.ArrowExtensionArray(pa.array([], pa.dictionary(pa.int8(), pa.string())))
     kinds = [chunk.type.value_type for chunk in chunks]
     if all(map(pa.types.is_null, kinds)):
         chunks = [pa.nulls(sum(map(len, chunks)), pa.string()).dictionary_encode()]
     elif any(kind != kinds[0] for kind in kinds):
-        chunks = _of_one_type(chunks, kinds, name, table)
+        chunks = _cast_to_one_type(chunks, kinds, name, table)
     index = pa.int32()
     encoded = encode_arrow(
         pa.chunked_array([chunk.cast(pa.dictionary(index, chunk.type.value_type)) for chunk in chunks])
@@ -78,7 +79,7 @@ def _column(chunks: list[Any], name: str, table: str) -> Any:
     return pd.arrays.ArrowExtensionArray(pa.DictionaryArray.from_arrays(indices, encoded.levels))
 
 
-def _of_one_type(chunks: Sequence[Any], kinds: Sequence[Any], name: str, table: str) -> list[Any]:
+def _cast_to_one_type(chunks: Sequence[Any], kinds: Sequence[Any], name: str, table: str) -> list[Any]:
     """The chunks with levels of one type that holds all of them exactly."""
     try:
         [common] = pa.unify_schemas(

@@ -37,15 +37,15 @@ def read_dates(raw: Any, text: Any, date_format: str | None) -> tuple[Any, Mask]
     cut off: it is not read.
     """
     if text is None:
-        days, exact = _typed(raw)
+        days, exact = _convert_typed(raw)
         whole = pc.equal(pc.floor_temporal(days, unit="day"), days)
-        return _only(pc.and_(whole, exact), days).cast(_SECONDS, safe=False), _all(raw)
+        return _keep_where(pc.and_(whole, exact), days).cast(_SECONDS, safe=False), _all(raw)
     if date_format is None:
-        return _only(_is_day(text, _DAY), text).cast(_SECONDS), _all(raw)
+        return _keep_where(_is_day(text, _DAY), text).cast(_SECONDS), _all(raw)
     parsed, zoned = _by_format(text, date_format)
     days = pa.array(parsed, _MICROSECONDS)
     whole = pc.and_(pc.equal(pc.floor_temporal(days, unit="day"), days), not zoned)
-    return _only(whole, days).cast(_SECONDS, safe=False), _none(raw)
+    return _keep_where(whole, days).cast(_SECONDS, safe=False), _none(raw)
 
 
 def read_datetimes(
@@ -57,29 +57,29 @@ def read_datetimes(
     the zone has twice or never is not read. Without a time zone, no time with an offset is read.
     """
     if text is None:
-        times, exact = _typed(raw)
+        times, exact = _convert_typed(raw)
         zoned = pa.types.is_timestamp(raw.type) and raw.type.tz is not None
-        values, moved = (times, _none(raw)) if zoned else _local(times, time_zone)
+        values, moved = (times, _none(raw)) if zoned else _to_local_time(times, time_zone)
         if zoned and time_zone is None:
             return pa.nulls(len(raw), _MICROSECONDS), _all(raw), _none(raw)
-        return _only(exact, values), _all(raw), moved
+        return _keep_where(exact, values), _all(raw), moved
     if date_format is not None:
         parsed, zoned = _by_format(text, date_format)
         times = pa.array(parsed, _MICROSECONDS)
         if zoned:
             values = times if time_zone is not None else pa.nulls(len(raw), _MICROSECONDS)
             return values, _none(raw), np.asarray(times.is_valid())
-        values, moved = _local(times, time_zone)
+        values, moved = _to_local_time(times, time_zone)
         return values, _none(raw), moved
-    values, moved = _local(_only(_is_day(text, _TIME), text).cast(_MICROSECONDS), time_zone)
+    values, moved = _to_local_time(_keep_where(_is_day(text, _TIME), text).cast(_MICROSECONDS), time_zone)
     if time_zone is None:
         return values, _all(raw), moved
     with_offset = _is_day(text, _ZONED)
-    utc = _only(with_offset, text).cast(pa.timestamp("us", "UTC")).cast(_MICROSECONDS)
-    return pc.coalesce(values, utc), _all(raw), moved | _numpy(with_offset)
+    utc = _keep_where(with_offset, text).cast(pa.timestamp("us", "UTC")).cast(_MICROSECONDS)
+    return pc.coalesce(values, utc), _all(raw), moved | _to_numpy(with_offset)
 
 
-def _typed(raw: Any) -> tuple[Any, Any]:
+def _convert_typed(raw: Any) -> tuple[Any, Any]:
     """Dates of a typed file at microseconds, and which of them lost nothing by it."""
     if pa.types.is_date(raw.type):
         return raw.cast(pa.timestamp("ms")).cast(_MICROSECONDS), raw.is_valid()
@@ -91,7 +91,7 @@ def _typed(raw: Any) -> tuple[Any, Any]:
     return times, pc.equal(times.cast(naive.type, safe=False), naive)
 
 
-def _local(times: Any, time_zone: str | None) -> tuple[Any, Mask]:
+def _to_local_time(times: Any, time_zone: str | None) -> tuple[Any, Mask]:
     """Local times of a zone in UTC, and which of them that moved; without a zone they stay as they are."""
     if time_zone is None:
         return times, np.zeros(len(times), dtype=bool)
@@ -105,7 +105,7 @@ def _local(times: Any, time_zone: str | None) -> tuple[Any, Mask]:
 
 def _is_day(text: Any, pattern: str) -> Any:
     """Which texts have the form, and begin with a day that exists."""
-    formed = _only(pc.match_substring_regex(text, pattern), text)
+    formed = _keep_where(pc.match_substring_regex(text, pattern), text)
     year, month, day = (
         pc.fill_null(pc.utf8_slice_codeunits(formed, start, stop).cast(pa.int64()), 0).to_numpy()
         for start, stop in ((0, 4), (5, 7), (8, 10))
@@ -125,11 +125,11 @@ def _by_format(text: Any, date_format: str) -> tuple[npt.NDArray[np.datetime64],
     times = index.as_unit("us").to_numpy().copy()
     failed = np.flatnonzero(np.isnat(times) & strings.notna().to_numpy())
     for i in failed[: _MOST_ONE_BY_ONE if len(failed) <= _MOST_ONE_BY_ONE else 0]:
-        times[i] = _one(strings.iloc[i], date_format)
+        times[i] = _parse_one(strings.iloc[i], date_format)
     return times, zoned
 
 
-def _one(text: str, date_format: str) -> np.datetime64:
+def _parse_one(text: str, date_format: str) -> np.datetime64:
     try:
         time = datetime.datetime.strptime(text, date_format)
     except ValueError:
@@ -139,11 +139,11 @@ def _one(text: str, date_format: str) -> np.datetime64:
     return np.datetime64(time, "us")
 
 
-def _only(where: Any, values: Any) -> Any:
+def _keep_where(where: Any, values: Any) -> Any:
     return pc.if_else(pc.fill_null(where, False), values, pa.scalar(None, values.type))
 
 
-def _numpy(array: Any) -> Mask:
+def _to_numpy(array: Any) -> Mask:
     return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), dtype=bool)
 
 

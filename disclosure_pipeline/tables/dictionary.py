@@ -29,18 +29,18 @@ CATEGORIES: tuple[Type, ...] = ("category", "ordered category")
 TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 
 
-def tidy(text: str) -> str:
-    """Text as it is compared: Unicode form NFC, without outer blanks."""
+def normalize_text(text: str) -> str:
+    """The text as it is compared: in Unicode form NFC, without outer blanks."""
     return unicodedata.normalize("NFC", text.strip())
 
 
-def _tidied(text: str) -> str:
+def _refuse_outer_blanks(text: str) -> str:
     if text != text.strip():
         raise ValueError("it begins or ends with a blank, which no value does once it is read")
-    return tidy(text)
+    return normalize_text(text)
 
 
-Written = Annotated[str, AfterValidator(_tidied)]
+ValueText = Annotated[str, AfterValidator(_refuse_outer_blanks)]
 """A value as it stands in a table: outer blanks never matter, nor does its Unicode form."""
 
 
@@ -49,9 +49,11 @@ class Level(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    level: Annotated[Written, Field(description="The value that every spelling of it becomes", min_length=1)]
+    level: Annotated[
+        ValueText, Field(description="The value that every spelling of it becomes", min_length=1)
+    ]
     label: Annotated[str, Field(description="What it means, for a reader")] = ""
-    aliases: Annotated[tuple[Written, ...], Field(description="Other spellings of the same level")] = ()
+    aliases: Annotated[tuple[ValueText, ...], Field(description="Other spellings of the same level")] = ()
 
 
 class MapTo(BaseModel):
@@ -59,7 +61,7 @@ class MapTo(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    map_to: Annotated[Written, Field(description="One of the levels")]
+    map_to: Annotated[ValueText, Field(description="One of the levels")]
 
 
 class Column(BaseModel):
@@ -77,7 +79,7 @@ class Column(BaseModel):
     description: str = ""
     unit: Annotated[str, Field(description="Of the numbers, such as EUR or years")] = ""
     levels: Annotated[
-        tuple[Written | Level, ...] | None,
+        tuple[ValueText | Level, ...] | None,
         Field(
             description="Every level that a category may have; of an ordered one, in their order",
             min_length=1,
@@ -122,10 +124,10 @@ class Column(BaseModel):
         ),
     ] = None
     true_values: Annotated[
-        tuple[Written | int, ...], Field(description="Spellings of true, instead of true, True, TRUE")
+        tuple[ValueText | int, ...], Field(description="Spellings of true, instead of true, True, TRUE")
     ] = TRUE
     false_values: Annotated[
-        tuple[Written | int, ...], Field(description="Spellings of false, instead of false, False, FALSE")
+        tuple[ValueText | int, ...], Field(description="Spellings of false, instead of false, False, FALSE")
     ] = FALSE
 
     @property
@@ -157,8 +159,8 @@ class Column(BaseModel):
             ("false_values", ("boolean",), "a boolean"),
         )
         for name, types, what in of_types:
-            given = getattr(self, name) != type(self).model_fields[name].default
-            if given and self.type not in types:
+            declared = getattr(self, name) != type(self).model_fields[name].default
+            if declared and self.type not in types:
                 verb = "is" if name in {"unit", "range", "date_format", "time_zone"} else "are"
                 raise ValueError(f"{name} {verb} for {what}: a column of type {self.type} has none")
         if self.type == "ordered category" and self.levels is None:

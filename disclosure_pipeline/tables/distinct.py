@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Stored, code_column
+from disclosure_pipeline.tables.alignment import check_values
+from disclosure_pipeline.tables.coding import code_and_mark
+from disclosure_pipeline.tables.frames import check_not_empty
+from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.levels import CodedColumn, IntArray, StoredColumn
+from disclosure_pipeline.tables.messages import table_names
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,11 @@ class Distinct:
         """The number of records of the table."""
         return int(self.counts.sum())
 
+    def take(self, numbers: IntArray) -> Any:
+        """The values with these numbers as an array, missing for -1."""
+        with_missing = pd.concat([self.values, pd.Series([None], dtype=self.values.dtype)], ignore_index=True)
+        return with_missing.array.take(numbers)
+
 
 def code_distinct(column: Any, tables: Sequence[Distinct], names: Sequence[str]) -> CodedColumn:
     """A column of GT (first) and of the syntheses, coded as `code_column` codes it, from its values alone.
@@ -35,18 +45,36 @@ def code_distinct(column: Any, tables: Sequence[Distinct], names: Sequence[str])
     `codes[i]` are the codes of the values of table i instead of its records, and last that of missing;
     `counts` are the numbers of records. `names` are the tables' in messages.
     """
-    coded = code_column(column, [table.values for table in tables], names)
-    return replace(
-        coded,
-        tables=tuple(
-            _weighted(codes, table.counts, coded.size)
-            for codes, table in zip(coded.codes, tables, strict=True)
-        ),
-    )
+    coded, differs = code_and_mark(column, [table.values for table in tables], names)
+    weighted = [
+        _weight_by_counts(codes, table.counts, coded.size)
+        for codes, table in zip(coded.codes, tables, strict=True)
+    ]
+    if differs is not None:
+        rounded = [
+            stored.look_up(by_position) for stored, by_position in zip(coded.tables, differs, strict=True)
+        ]
+        weighted = [
+            replace(stored, rounded=int(table.counts[:-1][differing].sum()))
+            for stored, table, differing in zip(weighted, tables, rounded, strict=True)
+        ]
+    return replace(coded, tables=tuple(weighted))
 
 
-def _weighted(codes: IntArray, counts: IntArray, size: int) -> Stored:
-    of_values = np.append(codes, size - 1).astype(np.int64)
-    of_codes = np.zeros(size, dtype=np.int64)
-    np.add.at(of_codes, of_values, counts)
-    return Stored(of_values, 0, np.arange(size), of_codes)
+def code_distinct_columns(
+    distinct: Mapping[Any, Sequence[Distinct]], grouping: Grouping
+) -> list[CodedColumn]:
+    """Columns coded over their values by `code_distinct`, not grouped yet. InputError as `check_tables`."""
+    if not distinct:
+        return []
+    check_not_empty([table.records for table in next(iter(distinct.values()))])
+    for name, tables in distinct.items():
+        check_values(name, [table.values for table in tables], grouping)
+    return [code_distinct(name, tables, table_names(len(tables))) for name, tables in distinct.items()]
+
+
+def _weight_by_counts(codes: IntArray, counts: IntArray, size: int) -> StoredColumn:
+    codes_and_missing = np.append(codes, size - 1).astype(np.int64)
+    records = np.zeros(size, dtype=np.int64)
+    np.add.at(records, codes_and_missing, counts)
+    return StoredColumn(codes_and_missing, 0, np.arange(size), records)

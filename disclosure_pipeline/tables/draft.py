@@ -1,4 +1,4 @@
-"""A first data dictionary from a table, for a person to complete: it tells nothing that few records have."""
+"""A first data dictionary from a table, for a person to complete: it shows no value that few records have."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CANDIDATES: tuple[Type, ...] = ("boolean", "integer", "number", "date", "dateti
 
 @dataclass(frozen=True)
 class Draft:
-    """Columns as far as they may be told, and for each what a person has to add or to look at."""
+    """The columns as far as they may be shown, and for each what a person has to add or to look at."""
 
     columns: Mapping[str, Column]
     notes: Mapping[str, str]
@@ -55,7 +55,7 @@ def draft(raw: pd.DataFrame, smallest_count: int = SMALLEST_COUNT) -> Draft:
     _check_names(raw)
     columns, notes = {}, {}
     for name in map(str, raw.columns):
-        columns[name], note = _column(encode(raw[name]), len(raw), smallest_count)
+        columns[name], note = _draft_column(encode(raw[name]), len(raw), smallest_count)
         if note:
             notes[name] = note
     return Draft(columns, notes)
@@ -71,13 +71,13 @@ def _check_names(raw: pd.DataFrame) -> None:
         )
 
 
-def _column(encoded: Encoded, records: int, smallest_count: int) -> tuple[Column, str]:
+def _draft_column(encoded: Encoded, records: int, smallest_count: int) -> tuple[Column, str]:
     present = encoded.counts[:-1] > 0
     text = read_levels(Column(type="category"), encoded.levels)
-    filled = present & ~text.missing
-    if not filled.any():
+    not_missing = present & ~text.missing
+    if not not_missing.any():
         return Column(type="category"), "holds nothing but missing values: set its type"
-    kind = _type(encoded, filled)
+    kind = _infer_type(encoded, not_missing)
     if records >= smallest_count and _is_unique(encoded, text.missing):
         return Column(type="text identifier"), (
             "every record has a value of its own: an identifier? If not, set its type"
@@ -88,13 +88,13 @@ def _column(encoded: Encoded, records: int, smallest_count: int) -> tuple[Column
         return Column(type=kind), "set its range, and its missing codes if it has them"
     if kind == "boolean":
         return Column(type=kind), ""
-    return _category(encoded, text.values, filled, smallest_count)
+    return _draft_category(encoded, text.values, not_missing, smallest_count)
 
 
-def _type(encoded: Encoded, filled: Any) -> Type:
+def _infer_type(encoded: Encoded, not_missing: Any) -> Type:
     for candidate in _CANDIDATES:
         read = read_levels(Column(type=candidate), encoded.levels)
-        if not (read.unreadable & filled).any():
+        if not (read.unreadable & not_missing).any():
             return candidate
     return "category"
 
@@ -103,12 +103,15 @@ def _is_unique(encoded: Encoded, missing: Any) -> bool:
     return bool((encoded.counts[:-1][~missing] <= 1).all())
 
 
-def _category(encoded: Encoded, values: Any, filled: Any, smallest_count: int) -> tuple[Column, str]:
+def _draft_category(
+    encoded: Encoded, values: Any, not_missing: Any, smallest_count: int
+) -> tuple[Column, str]:
     """A category with its frequent levels, counted as they are without outer blanks."""
-    counts = pd.Series(encoded.counts[:-1][filled]).groupby(np.asarray(values.to_pandas())[filled]).sum()
+    levels = np.asarray(values.to_pandas())[not_missing]
+    counts = pd.Series(encoded.counts[:-1][not_missing]).groupby(levels).sum()
     if len(counts) > _MOST_LEVELS:
         return Column(type="category"), f"more than {_MOST_LEVELS} levels: add them if they are known"
-    told = sorted(counts.index[counts >= smallest_count])
-    rare = len(counts) - len(told)
+    frequent_levels = sorted(counts.index[counts >= smallest_count])
+    rare = len(counts) - len(frequent_levels)
     note = f"levels with fewer than {smallest_count} records are not written: add them" if rare else ""
-    return Column(type="category", levels=tuple(told) or None), note
+    return Column(type="category", levels=tuple(frequent_levels) or None), note

@@ -44,11 +44,11 @@ class Encoded:
 def encode(column: pd.Series[Any]) -> Encoded:
     """A column of any dtype. Categories and dictionaries keep their codes; nothing is compared by text."""
     if isinstance(column.dtype, pd.CategoricalDtype):
-        return Encoded(column.cat.codes.to_numpy(), _levels(column.cat.categories))
+        return Encoded(column.cat.codes.to_numpy(), _to_levels(column.cat.categories))
     if isinstance(column.dtype, pd.ArrowDtype):
         return encode_arrow(pa.chunked_array(column.array.__arrow_array__()))
-    codes, found = pd.factorize(column)
-    return Encoded(codes.astype(smallest(len(found))), _levels(found))
+    codes, values = pd.factorize(column)
+    return Encoded(codes.astype(smallest_code_type(len(values))), _to_levels(values))
 
 
 def encode_arrow(column: Any) -> Encoded:
@@ -60,9 +60,11 @@ def encode_arrow(column: Any) -> Encoded:
         return Encoded(np.empty(0, dtype=np.int8), pa.array([], column.type.value_type))
     levels = column.chunk(0).dictionary
     if column.num_chunks == 1 and not column.null_count:
-        return Encoded(column.chunk(0).indices.to_numpy().astype(smallest(len(levels)), copy=False), levels)
+        return Encoded(
+            column.chunk(0).indices.to_numpy().astype(smallest_code_type(len(levels)), copy=False), levels
+        )
     # Codes become as small as they can be, chunk by chunk, so that they are never all there twice.
-    codes = np.empty(len(column), dtype=smallest(len(levels)))
+    codes = np.empty(len(column), dtype=smallest_code_type(len(levels)))
     start = 0
     for chunk in column.chunks:
         codes[start : start + len(chunk)] = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -70,25 +72,25 @@ def encode_arrow(column: Any) -> Encoded:
     return Encoded(codes, levels)
 
 
-def by_range(array: Any) -> tuple[IntArray, Any] | None:
+def encode_by_range(array: Any) -> tuple[IntArray, Any] | None:
     """Whole numbers as codes from the lowest on and their levels, which is faster than to look them up.
 
     None where they lie too far apart. Levels that no record has are among them.
     """
     if not pa.types.is_integer(array.type) or len(array) == array.null_count:
         return None
-    least = pc.min_max(array)
-    lowest, highest = least["min"].as_py(), least["max"].as_py()
+    extremes = pc.min_max(array)
+    lowest, highest = extremes["min"].as_py(), extremes["max"].as_py()
     if highest - lowest >= len(array) or highest >= _LARGEST:
         return None
     values = (array.fill_null(lowest) if array.null_count else array).to_numpy(zero_copy_only=False)
-    codes = (values.astype(np.int64) - lowest).astype(smallest(highest - lowest + 1))
+    codes = (values.astype(np.int64) - lowest).astype(smallest_code_type(highest - lowest + 1))
     if array.null_count:
         codes[array.is_null().to_numpy(zero_copy_only=False)] = -1
     return codes, pa.array(np.arange(lowest, highest + 1), array.type)
 
 
-def smallest(levels: int) -> np.dtype[Any]:
+def smallest_code_type(levels: int) -> np.dtype[Any]:
     """The smallest integer type for codes below `levels`, and -1."""
     return np.dtype(np.min_scalar_type(-levels - 1))
 
@@ -110,23 +112,23 @@ def arrow_array(values: Any) -> Any:
         raise TypeError("times with and without an offset")
     if zoned != {True}:
         return array
-    utc = [None if pd.isna(value) else _in_utc(value) for value in values]
+    utc = [None if pd.isna(value) else _to_utc(value) for value in values]
     return pa.array(utc, pa.timestamp("us")).cast(pa.int64()).cast(pa.timestamp("us", "UTC"))
 
 
-def _in_utc(time: datetime.datetime) -> datetime.datetime:
+def _to_utc(time: datetime.datetime) -> datetime.datetime:
     return time.astimezone(datetime.timezone.utc).replace(tzinfo=None)
 
 
-def _levels(found: Any) -> Any:
+def _to_levels(values: Any) -> Any:
     try:
-        levels = arrow_array(found)
+        levels = arrow_array(values)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         # Values of several kinds in one column: each is compared by how it is written.
-        labels = [None if _is_nothing(value) else level_label(value) for value in found]
+        labels = [None if _is_missing(value) else level_label(value) for value in values]
         return pa.array(labels, pa.string())
     return levels.dictionary_decode() if pa.types.is_dictionary(levels.type) else levels
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value)  # noqa: PLR0124 (NaN)

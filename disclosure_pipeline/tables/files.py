@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.canonical import is_text
-from disclosure_pipeline.tables.locations import Place
+from disclosure_pipeline.tables.locations import StoragePath
 
 Format = Literal["csv", "tsv", "parquet", "arrow"]
 
@@ -34,7 +34,7 @@ _ROWS = 1 << 20
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How a file is written."""
+    """The format of a file: also how it is compressed, and what stands between its fields."""
 
     format: Format
     codec: str | None = None
@@ -47,7 +47,7 @@ def suffix_of(name: str) -> str | None:
 
 
 def format_of(name: str) -> FileFormat | None:
-    """What the name of a file tells of its format."""
+    """The format that the name of a file tells; None where it tells none."""
     suffix = suffix_of(name)
     if suffix is None:
         return None
@@ -56,36 +56,38 @@ def format_of(name: str) -> FileFormat | None:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenTable:
     """A table that is open: the names of its columns, and its batches once it is known which are wanted."""
 
     names: tuple[str, ...]
     batches: Callable[[list[str]], Iterator[Any]]
 
 
-def open_files(place: Place, written: FileFormat, table: str, stack: ExitStack) -> Opened:
-    """Open the file (or a folder of Parquet files). What it opens is closed by the stack.
+def open_files(path: StoragePath, file_format: FileFormat, table: str, stack: ExitStack) -> OpenTable:
+    """The table of a file, or of a folder of Parquet files, open until the stack is closed.
 
     Errors of the readers come through as they are: they may quote a record.
     """
-    if written.format in _DELIMITERS:
-        return _open_text(place, written, stack)
-    if written.format == "arrow":
-        return _open_arrow(place, stack)
-    return _open_parquet(place, table, stack)
+    if file_format.format in _DELIMITERS:
+        return _open_text(path, file_format, stack)
+    if file_format.format == "arrow":
+        return _open_arrow(path, stack)
+    return _open_parquet(path, table, stack)
 
 
-def _open_text(place: Place, written: FileFormat, stack: ExitStack) -> Opened:
+def _open_text(path: StoragePath, file_format: FileFormat, stack: ExitStack) -> OpenTable:
     import pyarrow.csv as pc
 
     parse = pc.ParseOptions(
-        delimiter=written.delimiter or _DELIMITERS[written.format], newlines_in_values=True
+        delimiter=file_format.delimiter or _DELIMITERS[file_format.format], newlines_in_values=True
     )
     read = pc.ReadOptions(block_size=_BLOCK)
 
     def stream() -> Any:
-        file = stack.enter_context(place.opened(place.path))
-        return file if written.codec is None else pa.CompressedInputStream(pa.PythonFile(file), written.codec)
+        file = stack.enter_context(path.open_file(path.path))
+        if file_format.codec is None:
+            return file
+        return pa.CompressedInputStream(pa.PythonFile(file), file_format.codec)
 
     def batches(columns: list[str]) -> Iterator[Any]:
         convert = pc.ConvertOptions(
@@ -99,13 +101,13 @@ def _open_text(place: Place, written: FileFormat, stack: ExitStack) -> Opened:
 
     with pc.open_csv(stream(), read_options=read, parse_options=parse) as reader:
         names = tuple(reader.schema.names)
-    return Opened(names, batches)
+    return OpenTable(names, batches)
 
 
-def _open_arrow(place: Place, stack: ExitStack) -> Opened:
+def _open_arrow(path: StoragePath, stack: ExitStack) -> OpenTable:
     from pyarrow import ipc
 
-    file = stack.enter_context(place.opened(place.path))
+    file = stack.enter_context(path.open_file(path.path))
     names = tuple(_open_ipc(file, None).schema.names)
 
     def batches(columns: list[str]) -> Iterator[Any]:
@@ -118,7 +120,7 @@ def _open_arrow(place: Place, stack: ExitStack) -> Opened:
             for i in range(reader.num_record_batches):
                 yield reader.get_batch(i)
 
-    return Opened(names, batches)
+    return OpenTable(names, batches)
 
 
 def _open_ipc(file: Any, options: Any) -> Any:
@@ -132,36 +134,36 @@ def _open_ipc(file: Any, options: Any) -> Any:
     return ipc.open_stream(file, options=options)
 
 
-def _open_parquet(place: Place, table: str, stack: ExitStack) -> Opened:
+def _open_parquet(path: StoragePath, table: str, stack: ExitStack) -> OpenTable:
     import pyarrow.parquet as pq
 
-    files = place.files()
-    strangers = [file.path for file in files if not file.path.endswith(".parquet")] if len(files) > 1 else []
-    if not files or strangers:
+    files = path.files()
+    others = [file.path for file in files if not file.path.endswith(".parquet")] if len(files) > 1 else []
+    if not files or others:
         what = "files that are not Parquet" if files else "no Parquet file"
-        raise InputError(f"{table}: the folder {place.name!r} holds {what}: expected .parquet files.")
+        raise InputError(f"{table}: the folder {path.name!r} holds {what}: expected .parquet files.")
     schema = None
     for file in files:
-        with place.opened(file.path) as opened:
-            found = pq.read_schema(opened)
-        if schema is not None and not found.equals(schema):
+        with path.open_file(file.path) as opened:
+            file_schema = pq.read_schema(opened)
+        if schema is not None and not file_schema.equals(schema):
             raise InputError(
-                f"{table}: the files of the folder {place.name!r} differ in their columns or types."
+                f"{table}: the files of the folder {path.name!r} differ in their columns or types."
             )
-        schema = found
+        schema = file_schema
     assert schema is not None
     text = [field.name for field in schema if is_text(field.type)]
 
     def batches(columns: list[str]) -> Iterator[Any]:
         for file in files:
-            opened = stack.enter_context(place.opened(file.path))
+            opened = stack.enter_context(path.open_file(file.path))
             reader = pq.ParquetFile(opened, read_dictionary=[name for name in text if name in columns])
             if columns:
                 yield from reader.iter_batches(batch_size=_ROWS, columns=columns)
 
-    return Opened(tuple(schema.names), batches)
+    return OpenTable(tuple(schema.names), batches)
 
 
-def wanted(names: Collection[str], columns: Collection[str] | None) -> list[str]:
-    """Those of the table's columns that are asked for, in the table's order."""
+def select_columns(names: Collection[str], columns: Collection[str] | None) -> list[str]:
+    """The requested ones of a table's columns (None: all), in the table's order."""
     return [name for name in names if columns is None or name in columns]

@@ -1,21 +1,128 @@
-"""Grouping a numeric column: break points, and levels that are intervals."""
+"""How numeric columns are grouped: the request, break points, and levels that are intervals."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Kind, level_label
+from disclosure_pipeline.tables.kinds import Kind
+from disclosure_pipeline.tables.levels import CodedColumn, IntArray, level_label
+from disclosure_pipeline.tables.messages import describe_argument, listed
 
 Edges = Literal["pooled", "ground_truth", "equal_width"] | Mapping[Any, Sequence[float]]
 Floats = npt.NDArray[np.float64]
 
+_EDGE_RULES = ("pooled", "ground_truth", "equal_width")
+_FEWEST_GROUPS = 2
 _FEWEST_QUANTILE_GROUPS = 3
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How numeric columns are grouped: see `disclosure()` for the meaning of the three."""
+
+    groups: Mapping[Any, int]
+    special_values: Mapping[Any, Sequence[float]]
+    edges: Edges
+
+    @property
+    def explicit(self) -> Mapping[Any, Sequence[float]]:
+        """Column -> edges that were given as they are."""
+        return self.edges if isinstance(self.edges, Mapping) else {}
+
+    @property
+    def numeric(self) -> frozenset[Any]:
+        """The columns that it takes for numbers."""
+        return frozenset((*self.groups, *self.special_values, *self.explicit))
+
+    def grouped(self, column: Any) -> bool:
+        """Whether grouping of the column is requested."""
+        return column in self.groups or column in self.explicit
+
+    def apply(self, column: CodedColumn) -> CodedColumn:
+        """The column, grouped where that was requested."""
+        if not self.grouped(column.name):
+            return column
+        return group(column, self.edges_of(column), self.special_values.get(column.name, ()))
+
+    def edges_of(self, column: CodedColumn) -> Floats:
+        """The interior edges of a column that is grouped."""
+        if column.name in self.explicit:
+            return explicit_edges(column.name, self.explicit[column.name])
+        rule = "pooled" if isinstance(self.edges, Mapping) else self.edges
+        special = self.special_values.get(column.name, ())
+        return interior_edges(column, self.groups[column.name], special, rule)
+
+
+def grouping_of(groups: Any = None, special_values: Any = None, edges: Any = "pooled") -> Grouping:
+    """The grouping that the arguments of a public function ask for: see `disclosure()` for their meaning.
+
+    InputError where one is not what it must be; whether the columns exist is not checked.
+    """
+    grouping = Grouping(_groups(groups), _special_values(special_values), _edges(edges))
+    for column, of_column in grouping.explicit.items():
+        if column in grouping.groups:
+            raise InputError(
+                f"Column {column!r} is in groups and in edges: give it a number of groups or explicit edges."
+            )
+        explicit_edges(column, of_column)
+    return grouping
+
+
+def _edges(edges: Any) -> Any:
+    if not isinstance(edges, Mapping) and not (isinstance(edges, str) and edges in _EDGE_RULES):
+        raise InputError(
+            f"edges must be one of {listed(_EDGE_RULES)} or a mapping from column to edges, "
+            f"not {describe_argument(edges)}."
+        )
+    return edges
+
+
+def _groups(groups: Any) -> dict[Any, int]:
+    if not isinstance(groups, Mapping | None):
+        raise InputError(
+            "groups must be a mapping from column to number of groups, such as {'income': 20}, "
+            f"not {describe_argument(groups)}."
+        )
+    for column, number in (groups or {}).items():
+        whole = isinstance(number, Integral) and not isinstance(number, bool)
+        if not whole or number < _FEWEST_GROUPS:
+            raise InputError(
+                f"groups of column {column!r} must be a whole number from 2 on, "
+                f"not {describe_argument(number)}."
+            )
+    return dict(groups or {})
+
+
+def _special_values(special_values: Any) -> dict[Any, tuple[float, ...]]:
+    if not isinstance(special_values, Mapping | None):
+        raise InputError(
+            "special_values must be a mapping from column to a list of numbers, such as {'income': [-8]}, "
+            f"not {describe_argument(special_values)}."
+        )
+    checked = {}
+    for column, values in (special_values or {}).items():
+        sequence = isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping))
+        checked[column] = tuple(values) if sequence else ()
+        if not sequence or not all(map(_is_number, checked[column])):
+            raise InputError(
+                f"special_values of column {column!r} must be a list of numbers, such as [-8], "
+                f"not {describe_argument(values)}."
+            )
+    return checked
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (Real, Decimal)) and not isinstance(value, bool) and not math.isnan(value)
 
 
 def interior_edges(
@@ -101,7 +208,7 @@ def group(column: CodedColumn, edges: Floats, special: Iterable[float]) -> Coded
 
 
 def group_labels(edges: Floats) -> list[str]:
-    """Such as "(-inf, 500)", "[500, 1000)", "[1000, inf)": neither smallest nor largest value is told."""
+    """The intervals, such as "(-inf, 500)", "[500, 1000)", "[1000, inf)": no smallest or largest value."""
     bounds = ["-inf", *(level_label(edge) for edge in edges), "inf"]
     return [f"{'[' if low != '-inf' else '('}{low}, {high})" for low, high in pairwise(bounds)]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from enum import Enum
 from functools import cached_property
 from typing import Any
 
@@ -15,61 +14,40 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.tables.kinds import Kind
 
 IntArray = npt.NDArray[np.integer]
 Values = npt.NDArray[Any]
 
-GROUND_TRUTH = "the ground truth"
-
-# Every integer up to here is a float of its own; beyond it two integers can share one.
-_EXACT_IN_FLOAT = 2**53
-
-_PROBE = 1000
+_BYTES = 1 << 8  # values of one
+_MANY = 1 << 16  # records from which on bytes are counted two at a time
+_CHUNK_OF_BYTES = 1 << 20  # an even number of records at a time
+_LARGEST = 8  # bytes of the largest integers
 _CHUNK = 1 << 16  # records at a time: they fit the cache
 
 
-class Kind(Enum):
-    """What the values of a column are. Only columns of one kind can be compared."""
-
-    NUMBER = "numbers"
-    TEXT = "text"
-    BOOLEAN = "true/false"
-    DATE = "dates"
-    ZONED_DATE = "dates with a time zone"
-    DURATION = "durations"
-    EMPTY = "nothing but missing values"
-
-
-_KIND_OF_OBJECTS = {
-    "string": Kind.TEXT,
-    "integer": Kind.NUMBER,
-    "floating": Kind.NUMBER,
-    "mixed-integer-float": Kind.NUMBER,
-    "decimal": Kind.NUMBER,
-    "boolean": Kind.BOOLEAN,
-    "date": Kind.DATE,
-    "timedelta": Kind.DURATION,
-    "empty": Kind.EMPTY,
-}
-
-
 @dataclass(frozen=True)
-class Stored:
+class StoredColumn:
     """One column of one table as the table itself holds it, so that no record is copied.
 
     `position[stored - lowest]` are the codes over the levels of all tables; its last entry is for missing,
-    which is stored as -1. `counts` are the numbers of records with each entry of `position`.
+    which is stored as -1. `counts` are the numbers of records with each entry of `position`; `rounded` is
+    the number of records whose value differs from its level by rounding noise.
     """
 
     stored: IntArray
     lowest: int
     position: IntArray
     counts: IntArray
+    rounded: int = 0
 
     def look_up(self, values: Values, records: slice = slice(None)) -> Values:
         """For some of the records their entry of `values`, which has one for each entry of `position`."""
-        return values[_offsets(self.stored[records], self.lowest)]
+        offsets = _offsets(self.stored[records], self.lowest)
+        if offsets.itemsize == _LARGEST:
+            return values.take(offsets, mode="wrap")  # -1 is the last entry
+        # Without a sign -1 is beyond the last entry, to which it is clipped: the fastest way to look up.
+        return values.take(offsets.view(f"u{offsets.itemsize}"), mode="clip")
 
 
 @dataclass(frozen=True)
@@ -83,7 +61,7 @@ class CodedColumn:
 
     name: Any
     kind: Kind
-    tables: tuple[Stored, ...]
+    tables: tuple[StoredColumn, ...]
     levels: Values
 
     @cached_property
@@ -94,7 +72,7 @@ class CodedColumn:
     @cached_property
     def counts(self) -> tuple[IntArray, ...]:
         """The number of records of each table with each code."""
-        return tuple(_added_up(table.position, table.counts, self.size) for table in self.tables)
+        return tuple(_sum_by_code(table.position, table.counts, self.size) for table in self.tables)
 
     @property
     def size(self) -> int:
@@ -108,9 +86,9 @@ class CodedColumn:
 
     def reader(self, table: int, values: Values) -> Callable[[slice], Values]:
         """A function from some records of a table to their entry of `values`, which has one for each code."""
-        own = self.tables[table]
-        by_own = values[own.position]
-        return lambda records: own.look_up(by_own, records)
+        stored = self.tables[table]
+        values_by_position = values[stored.position]
+        return lambda records: stored.look_up(values_by_position, records)
 
     def label(self, code: int) -> str | None:
         """The level as text, None for missing."""
@@ -121,13 +99,12 @@ class CodedColumn:
         if _is_missing(level):
             return self.missing
         wanted = level_label(level)
-        found = [code for code, known in enumerate(self.levels) if level_label(known) == wanted]
-        return found[0] if found else None
+        return next((code for code, known in enumerate(self.levels) if level_label(known) == wanted), None)
 
     def recoded(self, levels: Values, new_code: IntArray, kind: Kind) -> CodedColumn:
         """The column over other levels; `new_code[c]` is the new code of c, missing included."""
-        small = new_code.astype(np.min_scalar_type(-len(levels) - 1))
-        tables = tuple(replace(table, position=small[table.position]) for table in self.tables)
+        new_code = new_code.astype(np.min_scalar_type(-len(levels) - 1))
+        tables = tuple(replace(table, position=new_code[table.position]) for table in self.tables)
         return CodedColumn(self.name, kind, tables, levels)
 
 
@@ -152,150 +129,12 @@ def _is_missing(level: Any) -> bool:
     )
 
 
-def kind_of(series: pd.Series[Any], table: str) -> Kind:
-    """What the values of a column are, whatever its dtype. InputError if they are of several kinds."""
-    dtype = series.dtype
-    if _all_missing(series):
-        return Kind.EMPTY
-    if isinstance(dtype, pd.CategoricalDtype):
-        return kind_of(pd.Series(dtype.categories, name=series.name), table)
-    if isinstance(dtype, pd.ArrowDtype):
-        return _kind_of_arrow(series, dtype, table)
-    if pd.api.types.is_bool_dtype(dtype):
-        return Kind.BOOLEAN
-    if isinstance(dtype, pd.DatetimeTZDtype):
-        return Kind.ZONED_DATE
-    if pd.api.types.is_datetime64_dtype(dtype):
-        return Kind.DATE
-    if pd.api.types.is_timedelta64_dtype(dtype):
-        return Kind.DURATION
-    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
-        return Kind.NUMBER
-    if isinstance(dtype, pd.StringDtype):
-        return Kind.TEXT
-    if pd.api.types.is_object_dtype(dtype):
-        return _kind_of_objects(series, table)
-    raise _unusable(series.name, table, f"is of type {dtype}")
-
-
-def _all_missing(series: pd.Series[Any]) -> bool:
-    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iub":
-        return not len(series)
-    # Whoever holds a value mostly holds one among its first records.
-    return all(bool(pd.isna(_without_nan(part)).all()) for part in (series.iloc[:_PROBE], series))
-
-
-def _kind_of_arrow(series: pd.Series[Any], dtype: pd.ArrowDtype, table: str) -> Kind:
-    import pyarrow as pa  # slow, and only frames with Arrow columns need it
-
-    arrow = dtype.pyarrow_dtype
-    if pa.types.is_dictionary(arrow):
-        arrow = arrow.value_type
-    if pa.types.is_boolean(arrow):
-        return Kind.BOOLEAN
-    if pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow):
-        return Kind.NUMBER
-    if pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow):
-        return Kind.TEXT
-    if pa.types.is_timestamp(arrow):
-        return Kind.DATE if arrow.tz is None else Kind.ZONED_DATE
-    if pa.types.is_date(arrow):
-        return Kind.DATE
-    if pa.types.is_duration(arrow):
-        return Kind.DURATION
-    if pa.types.is_null(arrow):
-        return Kind.EMPTY
-    raise _unusable(series.name, table, f"is of type {dtype}")
-
-
-def _kind_of_objects(series: pd.Series[Any], table: str) -> Kind:
-    inferred = pd.api.types.infer_dtype(series.dropna())  # which drops every form of missing
-    if inferred in {"datetime", "datetime64"}:
-        zoned = {
-            value.tzinfo is not None for value in series.dropna() if isinstance(value, datetime.datetime)
-        }
-        if len(zoned) > 1:
-            raise _unusable(series.name, table, "holds dates with and without a time zone")
-        return Kind.ZONED_DATE if zoned == {True} else Kind.DATE
-    if inferred not in _KIND_OF_OBJECTS:
-        raise _unusable(
-            series.name, table, f"holds values of more than one kind, or of no usable kind ({inferred})"
-        )
-    return _KIND_OF_OBJECTS[inferred]
-
-
-def _unusable(column: Any, table: str, what: str) -> InputError:
-    return InputError(
-        f"Column {column!r} of {table} {what}. Expected numbers, text, true/false, dates or durations: "
-        "convert it in both tables."
-    )
-
-
-def common_kind(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence[str]) -> Kind:
-    """The one kind that a column has in all tables. InputError if it has several: they are never compared."""
-    found: dict[Kind, str] = {}
-    for series, table in zip(columns, tables, strict=True):
-        kind = kind_of(series, table)
-        if kind is not Kind.EMPTY:
-            found.setdefault(kind, table)
-    if len(found) > 1:
-        held = " and ".join(f"{kind.value} in {table}" for kind, table in found.items())
-        raise InputError(
-            f"Column {column!r} holds {held}. They share no level, so every risk would read 0: "
-            "give the column one type in all tables."
-        )
-    return next(iter(found), Kind.EMPTY)
-
-
-def code_column(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence[str]) -> CodedColumn:
-    """Code one column of GT (first) and of the syntheses over the union of their levels.
-
-    `tables` names the tables for messages. Raises InputError as `common_kind` does.
-    """
-    kind = common_kind(column, columns, tables)
-    own = [_own_codes(series) for series in columns]
-    comparable = _comparable(column, kind, [found for _, found in own])
-    levels, positions = _union(comparable)
-    stored = tuple(
-        replace(table, position=_apply(position, table.position, len(levels)))
-        for position, (table, _) in zip(positions, own, strict=True)
-    )
-    return CodedColumn(column, kind, stored, levels)
-
-
-def _apply(position: IntArray, codes: IntArray, missing: int) -> IntArray:
-    """Positions in the union for a table's own codes; its -1 (missing) picks the last entry."""
-    dtype = np.min_scalar_type(-missing - 1)
-    return np.append(position, missing).astype(dtype)[codes]
-
-
-def _own_codes(series: pd.Series[Any]) -> tuple[Stored, Any]:
-    """A table's own codes (`position` of what is stored; missing is -1), and its levels in any order."""
-    if isinstance(series.dtype, pd.CategoricalDtype):
-        counts = count_codes(series.cat.codes.to_numpy(), 0, len(series.dtype.categories) + 1)
-        return _used(series.cat.codes.to_numpy(), 0, counts, series.dtype.categories)
-    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu" and len(series):
-        values = series.to_numpy()
-        lowest, highest = int(values.min()), int(values.max())
-        if highest - lowest < len(values):
-            counts = count_codes(values, lowest, highest - lowest + 2)
-            return _used(values, lowest, counts, np.arange(highest - lowest + 1) + lowest)
-    codes, found = pd.factorize(_without_nan(series))
-    if pd.isna(found).all():  # Arrow's type of nothing but nulls takes null for a level
-        codes, found = np.full(len(series), -1), found[:0]
-    codes = codes.astype(np.min_scalar_type(-len(found) - 1), copy=False)
-    return _used(codes, 0, count_codes(codes, 0, len(found) + 1), found)
-
-
-def _used(stored: IntArray, lowest: int, counts: IntArray, levels: Any) -> tuple[Stored, Any]:
-    """Leave out the levels that no record has. `counts` has an entry for each level, and one for missing."""
-    used = counts[:-1] > 0
-    position = np.append(np.where(used, np.cumsum(used) - 1, -1), -1)
-    return Stored(stored, lowest, position, counts), levels[used]
-
-
 def count_codes(stored: IntArray, lowest: int, entries: int) -> IntArray:
     """The number of records with lowest, lowest + 1, …, and in the last entry of those with -1, missing."""
+    if stored.itemsize == 1 and entries <= _BYTES + 1 and len(stored) >= _MANY:
+        of_bytes = np.roll(_count_bytes(stored), -lowest)
+        missing = of_bytes[-1] if stored.dtype.kind == "i" and not lowest else 0
+        return np.append(of_bytes[: entries - 1], missing)
     from_missing = np.zeros(entries, dtype=np.int64)
     rows = max(_CHUNK, entries)
     for start in range(0, len(stored), rows):
@@ -305,6 +144,19 @@ def count_codes(stored: IntArray, lowest: int, entries: int) -> IntArray:
     return np.roll(from_missing, -1)
 
 
+def _count_bytes(stored: IntArray) -> IntArray:
+    """The number of entries with each byte, which are counted two at a time."""
+    pairs = np.zeros(_BYTES * _BYTES, dtype=np.int64)
+    for start in range(0, len(stored) - 1, _CHUNK_OF_BYTES):
+        chunk = np.ascontiguousarray(stored[start : start + _CHUNK_OF_BYTES])
+        pairs += np.bincount(chunk[: len(chunk) // 2 * 2].view(np.uint16), minlength=len(pairs))
+    table = pairs.reshape(_BYTES, _BYTES)
+    counts: IntArray = table.sum(axis=0) + table.sum(axis=1)
+    if len(stored) % 2:
+        counts[int(stored[-1]) % _BYTES] += 1
+    return counts
+
+
 def _offsets(stored: IntArray, lowest: int) -> IntArray:
     """How far each value is above the lowest, also where the difference does not fit the values' own type."""
     if not lowest:
@@ -312,115 +164,7 @@ def _offsets(stored: IntArray, lowest: int) -> IntArray:
     return (stored - stored.dtype.type(lowest)).view(f"u{stored.dtype.itemsize}")
 
 
-def _added_up(codes: IntArray, counts: IntArray, size: int) -> IntArray:
+def _sum_by_code(codes: IntArray, counts: IntArray, size: int) -> IntArray:
     sums = np.zeros(size, dtype=np.int64)
     np.add.at(sums, codes, counts)
     return sums
-
-
-def _without_nan(series: pd.Series[Any]) -> Any:
-    """Nullable and Arrow floats can hold NaN beside their missing value, and take it for a number."""
-    if pd.api.types.is_float_dtype(series.dtype) and not isinstance(series.dtype, np.dtype):
-        return series.to_numpy(dtype=np.float64, na_value=np.nan)
-    return series
-
-
-def _comparable(column: Any, kind: Kind, levels: Sequence[Any]) -> list[Values]:
-    """The levels of each table in one representation, in which equal means the same value."""
-    if kind is Kind.NUMBER:
-        return _numbers([_as_array(found) for found in levels])
-    if kind in {Kind.DATE, Kind.ZONED_DATE}:
-        return _instants(column, levels, kind)
-    if kind is Kind.DURATION:
-        return _in_one_unit(column, [pd.TimedeltaIndex(found) for found in levels])
-    if kind is Kind.BOOLEAN:
-        return [np.asarray(found, dtype=bool) for found in levels]
-    return [np.asarray(found, dtype=object) for found in levels]
-
-
-def _as_array(levels: Any) -> Values:
-    array = np.asarray(levels)
-    if array.dtype.kind in "iuf":
-        return array
-    inferred = pd.api.types.infer_dtype(array)
-    if inferred == "integer":
-        return np.array(array.tolist())
-    return array.astype(np.float64 if inferred == "floating" else object)
-
-
-def _numbers(levels: list[Values]) -> list[Values]:
-    """Integers as 64-bit integers, else floats, else (where a float could not tell two apart) objects."""
-    kinds = {found.dtype.kind for found in levels if len(found)}
-    if kinds <= {"i", "u"} and all(int(found.max()) < 2**63 for found in levels if len(found)):
-        return [found.astype(np.int64) for found in levels]
-    exact = all(
-        found.dtype.kind == "f" or _within(found, _EXACT_IN_FLOAT)
-        for found in levels
-        if found.dtype.kind != "O"
-    )
-    if "O" not in kinds and exact:
-        return [found.astype(np.float64) for found in levels]
-    return [np.array([_number(value) for value in found.tolist()], dtype=object) for found in levels]
-
-
-def _within(integers: Values, limit: int) -> bool:
-    return not len(integers) or (-limit <= int(integers.min()) and int(integers.max()) <= limit)
-
-
-def _number(value: Any) -> Any:
-    """Python numbers compare and hash by exact value, whether integer, float or decimal."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _instants(column: Any, levels: Sequence[Any], kind: Kind) -> list[Values]:
-    utc = kind is Kind.ZONED_DATE
-    indexes = [_instant_index(pd.Index(found, dtype=_date_dtype(found)), utc) for found in levels]
-    return _in_one_unit(column, [index.tz_localize(None) if utc else index for index in indexes])
-
-
-def _instant_index(found: pd.Index[Any], utc: bool) -> pd.DatetimeIndex:
-    try:
-        return pd.DatetimeIndex(pd.to_datetime(found, utc=utc))
-    except pd.errors.OutOfBoundsDatetime:
-        pass
-    # Python's dates reach further than nanoseconds, and are no finer than microseconds.
-    if utc:
-        found = pd.Index([time.astimezone(datetime.timezone.utc).replace(tzinfo=None) for time in found])
-    index = pd.DatetimeIndex(np.array(found, dtype="datetime64[us]"))
-    return index.tz_localize("UTC") if utc else index
-
-
-def _date_dtype(levels: Any) -> Any:
-    opaque = levels.dtype.kind == "O" or isinstance(levels.dtype, pd.ArrowDtype)
-    return object if opaque else None
-
-
-def _in_one_unit(column: Any, indexes: Sequence[Any]) -> list[Values]:
-    """Dates and durations at the finest resolution that occurs."""
-    unit = max((index.unit for index in indexes), key=["s", "ms", "us", "ns"].index)
-    try:
-        return [index.as_unit(unit).to_numpy() for index in indexes]
-    except (pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):
-        pass
-    raise InputError(
-        f"Column {column!r} holds dates that do not fit the resolution of the other table ({unit}): "
-        "give it one resolution in all tables."
-    )
-
-
-def _union(levels: Sequence[Values]) -> tuple[Values, list[IntArray]]:
-    """The sorted union of the levels, and for each table the positions of its own levels in it."""
-    pooled = np.concatenate(levels) if levels[0].dtype.kind != "O" else _pool_objects(levels)
-    codes, found = pd.factorize(pooled)
-    found = np.asarray(found)
-    order = np.argsort(found, kind="stable")
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    ends = np.cumsum([len(table) for table in levels])[:-1]
-    return found[order], [rank[table] for table in np.split(codes, ends)]
-
-
-def _pool_objects(levels: Sequence[Values]) -> Values:
-    pooled = np.empty(sum(len(table) for table in levels), dtype=object)
-    pooled[:] = [value for table in levels for value in table]
-    return pooled

@@ -1,4 +1,4 @@
-"""Where tables lie: local paths and any location that fsspec knows, opened without telling a secret."""
+"""Where tables are stored: local paths and locations that fsspec knows, opened without telling a secret."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.runtime.hashing import hash_stream
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_CHUNK = 1 << 20
 _EXTRAS = {
     "s3": "s3",
     "s3a": "s3",
@@ -27,16 +27,16 @@ _EXTRAS = {
 }
 
 
-def filled(text: str, what: str) -> str:
+def fill_in_variables(text: str, what: str) -> str:
     """The text with each ${NAME} replaced by that environment variable. InputError where one is not set."""
     missing = sorted({name for name in _VARIABLE.findall(text) if name not in os.environ})
     if missing:
         raise InputError(f"{what} needs the environment variable {', '.join(missing)}, which is not set.")
-    return _VARIABLE.sub(lambda found: os.environ[found[1]], text)
+    return _VARIABLE.sub(lambda variable: os.environ[variable[1]], text)
 
 
-def redacted(location: str) -> str:
-    """A location as it may be told: without user, password and whatever follows a question mark."""
+def redact_location(location: str) -> str:
+    """The location without user, password and whatever follows a question mark."""
     scheme, mark, rest = location.partition("://")
     if not mark:
         return location
@@ -59,12 +59,12 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A local or remote file or folder. `shown` is its name in messages."""
+class StoragePath:
+    """A local or remote file or folder. `redacted_location` is its name in messages."""
 
     fs: Any
     path: str
-    shown: str
+    redacted_location: str
 
     @property
     def name(self) -> str:
@@ -83,22 +83,22 @@ class Place:
         """The file itself, or every file of a folder in order of path; hidden and _ files are left out."""
         if self.is_file():
             return [_entry(self.path, self.fs.info(self.path))]
-        found = self.fs.find(self.path, detail=True)
+        information_by_path = self.fs.find(self.path, detail=True)
         inside = len(self.path.rstrip("/")) + 1
         return [
-            _entry(path, found[path])
-            for path in sorted(found)
+            _entry(path, information_by_path[path])
+            for path in sorted(information_by_path)
             if not any(part.startswith((".", "_")) for part in path[inside:].split("/"))
         ]
 
     @contextmanager
-    def opened(self, path: str) -> Iterator[Any]:
-        """A file of the place as a seekable stream of bytes."""
+    def open_file(self, path: str) -> Iterator[Any]:
+        """A file at or below the path, as a seekable stream of bytes."""
         with self.fs.open(path, "rb") as file:
             yield file
 
     def sha256(self) -> str:
-        """Of the bytes of a file; of a folder, of the names and bytes of its files."""
+        """The hash of a file's bytes; of a folder, that of the names and hashes of its files."""
         if self.is_file():
             return self._sha256(self.path)
         inside = len(self.path.rstrip("/")) + 1
@@ -106,11 +106,8 @@ class Place:
         return hashlib.sha256(listing.encode()).hexdigest()
 
     def _sha256(self, path: str) -> str:
-        digest = hashlib.sha256()
-        with self.opened(path) as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-        return digest.hexdigest()
+        with self.open_file(path) as file:
+            return hash_stream(file).sha256
 
 
 def _entry(path: str, info: dict[str, Any]) -> Entry:
@@ -120,29 +117,29 @@ def _entry(path: str, info: dict[str, Any]) -> Entry:
     return Entry(path, int(info["size"] or 0), repr(changes))
 
 
-def place(location: str | Path | Any, what: str) -> Place:
-    """The place of a path, a UPath or the text of either. Environment variables are filled in.
+def locate(location: str | Path | Any, what: str) -> StoragePath:
+    """The storage path of a path, a UPath or the text of either. Environment variables are filled in.
 
     InputError where the package that reads such locations is not installed, or refuses the location.
     """
     text = str(location)
-    shown = redacted(text)
+    redacted_location = redact_location(text)
     universal: Any = location
     if hasattr(universal, "fs") and hasattr(universal, "storage_options"):
-        return Place(universal.fs, universal.path, shown)
-    text = filled(text, what)
+        return StoragePath(universal.fs, universal.path, redacted_location)
+    text = fill_in_variables(text, what)
     try:
         import fsspec
 
         if not is_remote(text):
-            return Place(fsspec.filesystem("file"), str(Path(text)), shown)
+            return StoragePath(fsspec.filesystem("file"), str(Path(text)), redacted_location)
         # No instance is taken from a cache: neither listings nor credentials outlive this one.
         fs, path = fsspec.core.url_to_fs(text, skip_instance_cache=True, use_listings_cache=False)
-        return Place(fs, path, shown)
+        return StoragePath(fs, path, redacted_location)
     except ImportError:
         extra = _EXTRAS.get(text.partition("://")[0])
         install = f"install disclosure-pipeline[{extra}]" if extra else "install what fsspec names for it"
         reason = f"the package that reads it is not installed: {install}"
     except Exception as error:  # of whatever the file system raises; its message may tell credentials
         reason = type(error).__name__
-    raise InputError(f"{what}: {shown!r} cannot be opened ({reason}).")
+    raise InputError(f"{what}: {redacted_location!r} cannot be opened ({reason}).")

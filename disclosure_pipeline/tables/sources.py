@@ -22,12 +22,12 @@ from disclosure_pipeline.tables.files import (
     FORMATS,
     FileFormat,
     Format,
-    Opened,
+    OpenTable,
     format_of,
     open_files,
-    wanted,
+    select_columns,
 )
-from disclosure_pipeline.tables.locations import Place, filled, place, redacted
+from disclosure_pipeline.tables.locations import StoragePath, fill_in_variables, locate, redact_location
 
 __all__ = [
     "FORMATS",
@@ -67,16 +67,16 @@ class FileSource(BaseModel):
         return self
 
     @property
-    def shown(self) -> str:
-        """Its location as it may be told."""
-        return redacted(self.path)
+    def redacted_location(self) -> str:
+        """Its location without user, password and query string: fit for messages."""
+        return redact_location(self.path)
 
-    def open(self, table: str, stack: ExitStack) -> Opened:
-        """Open it. InputError where it is not there, or its format is not known."""
-        return _open_place(place(self.path, table), self, table, stack)
+    def open(self, table: str, stack: ExitStack) -> OpenTable:
+        """The table, open. InputError where there is no such file, or its format is not known."""
+        return _open_path(locate(self.path, table), self, table, stack)
 
-    def written(self, name: str, folder: bool) -> FileFormat | None:
-        """Its format, as far as it is declared and otherwise by its name."""
+    def file_format(self, name: str, folder: bool) -> FileFormat | None:
+        """Its format: as declared, else by its name; None where neither tells it."""
         by_name = format_of(name) or (FileFormat("parquet") if folder else None)
         if self.format is not None:
             by_name = FileFormat(self.format, by_name.codec if by_name else None)
@@ -85,26 +85,26 @@ class FileSource(BaseModel):
         return FileFormat(by_name.format, by_name.codec, self.delimiter)
 
     def exists(self) -> bool:
-        """Whether something is there."""
-        return self._asked(lambda at: at.is_file() or at.is_folder())
+        """Whether the file or folder exists."""
+        return self._inspect(lambda path: path.is_file() or path.is_folder())
 
     def state(self) -> str | None:
-        """Changes when it is written again; cheap, unlike its hash."""
-        listed = self._asked(lambda at: [(file.path, file.size, file.version) for file in at.files()])
+        """A mark of sizes and versions of its files, which changes when it is written again; cheap."""
+        listed = self._inspect(lambda path: [(file.path, file.size, file.version) for file in path.files()])
         return hashlib.sha256(repr(listed).encode()).hexdigest()[:16]
 
     def sha256(self) -> str | None:
-        """Of its bytes."""
-        return self._asked(lambda at: at.sha256())
+        """The hash of its bytes, in hexadecimal digits."""
+        return self._inspect(lambda path: path.sha256())
 
-    def _asked(self, question: Callable[[Place], T]) -> T:
-        """The answer of its place. InputError where that does not answer, without its own words."""
-        at = place(self.path, self.shown)
+    def _inspect(self, look_up: Callable[[StoragePath], T]) -> T:
+        """What is looked up of its path. Where that fails an InputError without the file system's words."""
+        path = locate(self.path, self.redacted_location)
         try:
-            return question(at)
+            return look_up(path)
         except Exception as error:  # of whatever file system
             reason = type(error).__name__
-        raise InputError(f"{self.shown!r} cannot be read ({reason}).")
+        raise InputError(f"{self.redacted_location!r} cannot be read ({reason}).")
 
 
 class _Database(BaseModel):
@@ -120,7 +120,7 @@ class _Database(BaseModel):
         return self
 
     def exists(self) -> bool:
-        """A database is asked only when it is read."""
+        """True: a database is queried only when it is read."""
         return True
 
     def state(self) -> str | None:
@@ -149,13 +149,13 @@ class SqlSource(_Database):
         return self
 
     @property
-    def shown(self) -> str:
-        """Its location as it may be told."""
-        return f"{redacted(self.url)} ({self.table or 'query'})"
+    def redacted_location(self) -> str:
+        """Its location without user, password and query string: fit for messages."""
+        return f"{redact_location(self.url)} ({self.table or 'query'})"
 
-    def open(self, table: str, stack: ExitStack) -> Opened:
-        """Connect, and find the columns."""
-        return open_sql(filled(self.url, table), self.table, self.schema_, self.query, stack)
+    def open(self, table: str, stack: ExitStack) -> OpenTable:
+        """The table, open over a connection of its own."""
+        return open_sql(fill_in_variables(self.url, table), self.table, self.schema_, self.query, stack)
 
 
 class DuckDBSource(_Database):
@@ -164,20 +164,20 @@ class DuckDBSource(_Database):
     duckdb: Annotated[str, Field(description=f"Path of the file; {ENVIRONMENT}")]
 
     @property
-    def shown(self) -> str:
-        """Its location as it may be told."""
+    def redacted_location(self) -> str:
+        """Its location without user, password and query string: fit for messages."""
         return f"{self.duckdb} ({self.table or 'query'})"
 
-    def open(self, table: str, stack: ExitStack) -> Opened:
-        """Open the file for reading, and find the columns."""
-        path = Path(filled(self.duckdb, table))
+    def open(self, table: str, stack: ExitStack) -> OpenTable:
+        """The table, open for reading only."""
+        path = Path(fill_in_variables(self.duckdb, table))
         if not path.is_file():
             raise InputError(f"{table}: there is no file {self.duckdb!r}.")
         return open_duckdb(str(path), self.table, self.query, stack)
 
     def exists(self) -> bool:
-        """Whether the file is there."""
-        return Path(filled(self.duckdb, "the table")).is_file()
+        """Whether the file exists."""
+        return Path(fill_in_variables(self.duckdb, "the table")).is_file()
 
 
 Source = FileSource | SqlSource | DuckDBSource
@@ -195,31 +195,31 @@ def read_raw(
     """A table as a frame of raw levels: every column a dictionary-encoded Arrow array, missing is missing.
 
     `location` is a source, a path or a UPath. Fields of CSV are text and an empty one is missing, so that
-    "01", "1e5" and "NA" stay what they are. `columns` limits what is read to those of them that are there.
+    "01", "1e5" and "NA" stay what they are. Of the `columns` those that the table has are read.
     InputError names the table and what is wrong, never a value and never a password.
     """
     try:
         with ExitStack() as stack:
             opened = _open(location, table, stack)
             _check_names(opened.names, columns, table)
-            names = wanted(opened.names, columns)
+            names = select_columns(opened.names, columns)
             return collect(names, opened.batches(names), table)
     except Exception as error:  # of whatever reader, driver or file system
-        told = _told(error, location, table)
+        message = _error_message(error, location, table)
     # Outside the except block: the reader's own error, which may quote a record, is not carried along.
-    raise InputError(told)
+    raise InputError(message)
 
 
 def columns_of(location: Location | Any, table: str, known: Collection[str] | None = None) -> tuple[str, ...]:
-    """The names of a table's columns. InputError as `read_raw`, which may tell the `known` names."""
+    """The names of a table's columns. InputError as `read_raw`, which may name the `known` columns."""
     try:
         with ExitStack() as stack:
             opened = _open(location, table, stack)
             _check_names(opened.names, known, table)
             return opened.names
     except Exception as error:  # of whatever reader, driver or file system
-        told = _told(error, location, table)
-    raise InputError(told)
+        message = _error_message(error, location, table)
+    raise InputError(message)
 
 
 def read_batches(location: Location | Any, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -233,12 +233,12 @@ def read_batches(location: Location | Any, table: str, columns: Sequence[str]) -
                 yield {name: batch.column(name) for name in columns}
             return
     except Exception as error:  # of whatever reader, driver or file system
-        told = _told(error, location, table)
-    raise InputError(told)
+        message = _error_message(error, location, table)
+    raise InputError(message)
 
 
-def _told(error: Exception, location: Any, table: str) -> str:
-    """What may be told of an error that a table met."""
+def _error_message(error: Exception, location: Any, table: str) -> str:
+    """The message about an error while a table was read: no value and no password."""
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, ModuleNotFoundError):
@@ -249,24 +249,24 @@ def _told(error: Exception, location: Any, table: str) -> str:
 _EXTRA = "install disclosure-pipeline[sql], [duckdb], [s3], [gs] or [az]"
 
 
-def _open(location: Any, table: str, stack: ExitStack) -> Opened:
+def _open(location: Any, table: str, stack: ExitStack) -> OpenTable:
     if isinstance(location, (FileSource, SqlSource, DuckDBSource)):
         return location.open(table, stack)
-    at = place(location, table)  # of a path as text or Path, or a UPath with the options of its file system
-    return _open_place(at, FileSource(path=at.shown), table, stack)
+    path = locate(location, table)  # text, a Path, or a UPath with the options of its file system
+    return _open_path(path, FileSource(path=path.redacted_location), table, stack)
 
 
-def _open_place(at: Place, source: FileSource, table: str, stack: ExitStack) -> Opened:
-    written = source.written(at.name, at.is_folder())
-    if written is None:
-        raise InputError(f"{table}: {at.name!r} is of no known format; expected {' or '.join(FORMATS)}.")
-    if not at.is_file() and not (written.format == "parquet" and at.is_folder()):
-        raise InputError(f"{table}: there is no file {at.shown!r}.")
-    return open_files(at, written, table, stack)
+def _open_path(path: StoragePath, source: FileSource, table: str, stack: ExitStack) -> OpenTable:
+    file_format = source.file_format(path.name, path.is_folder())
+    if file_format is None:
+        raise InputError(f"{table}: {path.name!r} is of no known format; expected {' or '.join(FORMATS)}.")
+    if not path.is_file() and not (file_format.format == "parquet" and path.is_folder()):
+        raise InputError(f"{table}: there is no file {path.redacted_location!r}.")
+    return open_files(path, file_format, table, stack)
 
 
 def _check_names(names: Sequence[str], columns: Collection[str] | None, table: str) -> None:
-    """Every name once. A name that nobody asked for is not told: without a header it is a value."""
+    """Every name once. An unexpected name is not shown: without a header it is a value."""
     for name in sorted({name for name in names if names.count(name) > 1}):
         at = " and ".join(str(i) for i, other in enumerate(names, start=1) if other == name)
         known = f", {name!r}" if columns is not None and name in columns else ""
@@ -276,12 +276,12 @@ def _check_names(names: Sequence[str], columns: Collection[str] | None, table: s
 def _cannot_read(location: Any, table: str, reason: str) -> str:
     if isinstance(location, (SqlSource, DuckDBSource)):
         return (
-            f"{table}: {location.shown} cannot be read ({reason}): the database cannot be reached, does not "
-            "know the table or a column, or does not allow it."
+            f"{table}: {location.redacted_location} cannot be read ({reason}): the database cannot be "
+            "reached, does not know the table or a column, or does not allow it."
         )
-    shown = redacted(str(location.path if isinstance(location, FileSource) else location))
+    path = redact_location(str(location.path if isinstance(location, FileSource) else location))
     return (
-        f"{table}: {shown.rpartition('/')[2]!r} cannot be read ({reason}): it is damaged, cut off, not "
+        f"{table}: {path.rpartition('/')[2]!r} cannot be read ({reason}): it is damaged, cut off, not "
         "UTF-8, not in the format that its name tells, or its records differ in their number of fields."
     )
 

@@ -1,0 +1,58 @@
+"""What stands beside the figures: copies, nearness, resemblance, subgroups; 10 million GT and SD records.
+
+Run with `python benchmarks/beside.py`. Each in a process of its own, two cores; CPU seconds, seconds on the
+clock, and the peak of memory with the frames.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pandas as pd
+from data import TARGETS, tables
+
+import disclosure_pipeline as dp
+
+RECORDS = 10_000_000
+KEYS = ["sex", "age", "region", "household"]
+WORKS: dict[str, tuple[Callable[[pd.DataFrame, pd.DataFrame], object], int]] = {
+    # name: the call, and the part of the records that it is measured with
+    "copies": (dp.copies, 1),
+    "partial_copies": (lambda gt, sd: dp.partial_copies(gt, sd, list(TARGETS)), 1),
+    "nearest": (dp.nearest, 1),
+    "resemblance": (dp.resemblance, 10),
+    "subgroups": (lambda gt, sd: dp.subgroups(gt, sd, KEYS, "health", by="region"), 10),
+    "anonymity_loss": (lambda gt, sd: dp.anonymity_loss(gt, sd, KEYS, list(TARGETS)), 10),
+}
+
+
+def measure(name: str, records: int) -> tuple[int, int, float, float, float]:
+    """Records, columns, CPU seconds, seconds, and megabytes at the peak."""
+    call, part = WORKS[name]
+    ground_truth, synthetic = tables(records // part)
+    began, cpu = time.perf_counter(), time.process_time()
+    call(ground_truth, synthetic)
+    cpu, clock = time.process_time() - cpu, time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    return len(ground_truth), len(ground_truth.columns), cpu, clock, peak
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--records", type=int, default=RECORDS)
+    parser.add_argument("--only", choices=list(WORKS))
+    options = parser.parse_args()
+    for name in [options.only] if options.only else list(WORKS):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+            records, columns, cpu, clock, peak = process.submit(measure, name, options.records).result()
+        size = f"{records:>12,} records {columns:>3} columns"
+        print(f"{name:16}{size} {cpu:8.2f} CPU s {clock:8.2f} s {peak:8.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

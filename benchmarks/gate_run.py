@@ -1,0 +1,223 @@
+"""What a run of the gate costs: seconds for a small table, and CPU seconds in those of one measurement.
+
+Run with `python benchmarks/gate_run.py`; `--records 4000000 --case "4 keys" --repeats 1` is one of its rows.
+A run is the job of a gate in this process, from the files that arrived to the published release. Every work
+has a process of its own, and ran once over few records before it is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import itertools
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from data import DICTIONARY, KEY_SETS, TARGETS, write
+from measuring import Measured, Prepare, StoppedError, run, worker
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.candidates.store import MARKER
+from disclosure_pipeline.demo.run import GATE as SURVEY
+from disclosure_pipeline.demo.run import HONEST, make_data, run_job, sign_with
+
+DISCLOSURE, GATE_RUN = "`dp.disclosure` of the files", "a run of the gate"
+SIZES = (4_000_000, 10_000_000)
+SMALL = 5_000  # records of the demo's survey, from CSV
+CORES = 2
+REPEATS = 3  # the first tells the memory, the others the time
+
+# The most that a run may take: in CPU seconds of the measurement, gigabytes over it, seconds of a small one.
+MOST_TIMES, MOST_GIGABYTES, MOST_SECONDS = 3, 0.5, 1.5
+
+_FEW = 5_000  # records that are run first, so that no import is timed
+_NAME = "benchmark"
+
+
+@dataclass(frozen=True)
+class GateCost:
+    """One measurement and one run of the gate, over the same files."""
+
+    case: str
+    records: int
+    disclosure: Measured
+    gate_run: Measured
+
+    @property
+    def times(self) -> float:
+        """CPU seconds of the run in those of the measurement."""
+        return self.gate_run.cpu / self.disclosure.cpu
+
+    @property
+    def gigabytes(self) -> float:
+        """How far the run's peak of memory is over that of the measurement."""
+        assert self.gate_run.first and self.disclosure.first
+        return (self.gate_run.first.peak - self.disclosure.first.peak) / 1e9
+
+
+def disclosure_of_files(paths: Sequence[Path], keys: Sequence[str], few: Sequence[Path]) -> Callable[[], Any]:
+    """One measurement from the files."""
+
+    def work() -> float:
+        return float(_disclosure(paths, keys).identity["repU"].iloc[0])
+
+    _disclosure(few, keys)
+    return work
+
+
+def _disclosure(paths: Sequence[Path], keys: Sequence[str]) -> dp.Disclosure:
+    ground_truth, synthetic = paths
+    return dp.disclosure(ground_truth, synthetic, list(keys), list(TARGETS))
+
+
+def gate_over_files(
+    paths: Sequence[Path], keys: Sequence[str], few: Sequence[Path], folder: Path
+) -> Callable[[], Any]:
+    """A run of a gate over GT and SD that ends in a release; every run has a candidate of its own."""
+    _gate_runs(few, keys, folder / "few")()
+    return _gate_runs(paths, keys, folder / "all")
+
+
+def survey_gate(folder: Path, records: int) -> Callable[[], Any]:
+    """A run of the demo's gate over the demo's tables."""
+    import dagster as dg
+
+    from disclosure_pipeline.definitions import defs
+
+    warnings.simplefilter("ignore")  # Dagster warns of its own previews
+    make_data(folder / "demo", records, seed=0)
+    os.environ["DAGSTER_HOME"] = str(folder)
+    sign_with(folder / "demo" / "keys")
+    source = folder / "demo" / "incoming" / HONEST / "synthetic.csv"
+    work = _runs(defs(), SURVEY, source, folder / "demo" / "incoming", dg.DagsterInstance.ephemeral())
+    work()
+    return work
+
+
+def _gate_runs(paths: Sequence[Path], keys: Sequence[str], folder: Path) -> Callable[[], float]:
+    import dagster as dg
+    from dagster.components.testing import create_defs_folder_sandbox
+
+    sign_with(folder / "keys")
+    attributes = {
+        "name": _NAME,
+        "ground_truth": str(paths[0]),
+        **{name: str(folder / name) for name in ("incoming", "store", "releases")},
+        "trusted_keys": str(folder / "keys" / "public-key.pem"),
+        "columns": {name: {"type": column.type} for name, column in DICTIONARY.items()},
+        "keys": list(keys),
+        "targets": list(TARGETS),
+        "policy": {"repU": 100, "DiSCO": 100, "key_overlap": 1, "whole_key_overlap": 0},
+    }
+    body = {"type": "disclosure_pipeline.DisclosureGate", "attributes": attributes}
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()), create_defs_folder_sandbox() as sandbox:
+        warnings.simplefilter("ignore")  # Dagster warns of its own previews
+        place = sandbox.scaffold_component(dp.DisclosureGate)
+        (place / "defs.yaml").write_text(yaml.safe_dump(body, sort_keys=False))
+        with sandbox.load_component_and_build_defs(place) as (_, defs):
+            return _runs(defs, _NAME, paths[1], folder / "incoming", dg.DagsterInstance.ephemeral())
+
+
+def _runs(defs: Any, gate: str, source: Path, incoming: Path, instance: Any) -> Callable[[], float]:
+    """GT is recorded now; every call of what is returned runs the gate over a candidate of its own."""
+    assert run_job(defs, f"{gate}_ground_truth", instance).success
+    numbers = itertools.count(1)
+
+    def work() -> float:
+        candidate = f"candidate-{next(numbers)}"
+        folder = incoming / candidate
+        folder.mkdir(parents=True)
+        (folder / source.name).hardlink_to(source)
+        (folder / MARKER).touch()
+        instance.add_dynamic_partitions(f"{gate}_candidates", [candidate])
+        ran = run_job(defs, f"{gate}_gate", instance, candidate)
+        assert ran.success, sorted(ran.get_failed_step_keys())
+        made = ran.asset_materializations_for_node(f"{gate}__disclosure")
+        repU: Any = made[0].metadata["repU"].value
+        return float(repU)
+
+    return work
+
+
+def cost(case: str, records: int, folder: Path, repeats: int = REPEATS) -> GateCost:
+    """One measurement and a run of the gate over the same files, which are written into the folder."""
+    paths = [folder / f"tables_{name}_{records}.parquet" for name in ("gt", "sd")]
+    if not all(path.exists() for path in paths):
+        write(folder, records)
+    (folder / "few").mkdir(exist_ok=True)
+    few = write(folder / "few", _FEW)
+    with tempfile.TemporaryDirectory(dir=folder) as home:
+        works: Mapping[str, tuple[Prepare, Sequence[Any]]] = {
+            DISCLOSURE: (disclosure_of_files, (paths, KEY_SETS[case], few)),
+            GATE_RUN: (gate_over_files, (paths, KEY_SETS[case], few, Path(home))),
+        }
+        found = {name: _repeated(*work, repeats=repeats) for name, work in works.items()}
+    first = [of.first for of in found.values() if of.first]
+    assert len({of.result for of in first}) <= 1, "the gate and the measurement do not agree"
+    return GateCost(case, records, found[DISCLOSURE], found[GATE_RUN])
+
+
+def small_cost(folder: Path, records: int = SMALL, repeats: int = 2 * REPEATS) -> Measured:
+    """A run of the demo's gate in a process that ran it before."""
+    with tempfile.TemporaryDirectory(dir=folder) as home:
+        return _repeated(survey_gate, (Path(home), records), repeats=repeats)
+
+
+def _repeated(prepare: Prepare, arguments: Sequence[Any], repeats: int) -> Measured:
+    """A work in a process of its own: the first run tells the memory; the times are of all, or the others."""
+    measured = Measured()
+    with worker(prepare, *arguments) as process:
+        try:
+            process.answer()
+            runs = [process.ask(run) for _ in range(repeats)]
+        except StoppedError as reason:
+            measured.failed = str(reason)
+            return measured
+    measured.first = runs[0]
+    measured.runs = runs[1:] or runs
+    return measured
+
+
+def table(costs: Sequence[GateCost]) -> str:
+    """The costs as a markdown table."""
+    rows = [["records", "", "", "seconds", "CPU seconds", "peak GB", "times"], ["---"] * 7]
+    for of in costs:
+        for name, measured in ((DISCLOSURE, of.disclosure), (GATE_RUN, of.gate_run)):
+            if measured.failed or not measured.first:
+                rows.append([f"{of.records:,}", of.case, name, measured.failed, "", "", ""])
+                continue
+            peak = f"{measured.first.peak / 1e9:.2f}"
+            times = f"{of.times:.2f}" if name == GATE_RUN and of.disclosure.runs else "1"
+            figures = [f"{measured.seconds:.3g}", f"{measured.cpu:.3g}", peak, times]
+            rows.append([f"{of.records:,}", of.case, name, *figures])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, nargs="*", default=SIZES, help="of GT and of SD")
+    parser.add_argument("--case", choices=KEY_SETS, nargs="*", default=list(KEY_SETS), help="the keys")
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument("--data", type=Path, help="a folder that keeps the tables for the next time")
+    arguments = parser.parse_args()
+    # Also of the processes that are started.
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    with tempfile.TemporaryDirectory() as name:
+        folder = arguments.data or Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        small = small_cost(folder)
+        print(f"{SMALL:,} records: {small.seconds:.2f} s, {small.cpu:.2f} CPU s", flush=True)
+        for records in arguments.records:
+            for case in arguments.case:
+                print(table([cost(case, records, folder, arguments.repeats)]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

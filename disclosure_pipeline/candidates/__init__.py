@@ -1,0 +1,1 @@
+"""What arrived: its snapshot, its canonical form, its figures and its dossier."""

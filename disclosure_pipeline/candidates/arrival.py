@@ -1,0 +1,108 @@
+"""A candidate as it arrives: taken in, checked against its contract, compared with GT."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from disclosure_pipeline.candidates.files import StoreError
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.measuring import measure_tables
+from disclosure_pipeline.candidates.reading import (
+    Engine,
+    choose_candidate_engine,
+    open_candidate,
+    read_synthesis,
+)
+from disclosure_pipeline.candidates.recording import record_measured
+from disclosure_pipeline.candidates.store import MARKER, Snapshot, require_safe_name, take_snapshot
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.counts import ask, count
+from disclosure_pipeline.evaluation.exclusions import Exclusions
+from disclosure_pipeline.evaluation.key_overlap import overlap_of
+from disclosure_pipeline.policy.registry import smallest_overlap
+from disclosure_pipeline.policy.verdict import Judgement, hold
+from disclosure_pipeline.tables.contract import ContractError, Violation
+from disclosure_pipeline.tables.sources import FORMATS
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A candidate as it arrived: its snapshot, its violations, and how much of each key it shares with GT.
+
+    Where the contract is broken nothing is compared: no overlap is there.
+    """
+
+    snapshot: Snapshot
+    records: tuple[int, ...]
+    violations: tuple[Violation, ...]
+    key_overlap: pd.DataFrame
+    overlaps: tuple[Judgement, ...]
+
+
+def deliver(folders: GateFolders, candidate: str, delivered: Any) -> Path:
+    """Put tables that were made in memory (one DataFrame, or a list of them) where `receive` takes them."""
+    require_safe_name(candidate, "candidate")
+    tables = [delivered] if isinstance(delivered, pd.DataFrame) else delivered
+    if not isinstance(tables, list | tuple) or not all(isinstance(table, pd.DataFrame) for table in tables):
+        raise StoreError("The asset that makes the syntheses must give a pandas DataFrame or a list of them.")
+    folder = folders.store.root / "delivered" / candidate
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for number, table in enumerate(tables, start=1):
+        table.to_parquet(folder / f"synthesis_{number:04}.parquet", index=False)
+    (folder / MARKER).touch()
+    return folder
+
+
+def receive(folders: GateFolders, candidate: str, folder: Path | None = None) -> Arrival:
+    """Take the snapshot of a candidate, check its contract and how much of each key it shares with GT.
+
+    It is taken from the incoming folder of that name, or from `folder`. As GT and the candidate are read for
+    it, everything is measured at once and recorded for the steps that follow.
+    """
+    require_safe_name(candidate, "candidate")
+    snapshot = take_snapshot(folder or folders.incoming / candidate, candidate, folders.store, FORMATS)
+    engine = choose_candidate_engine(folders, snapshot)
+    syntheses: list[Any] = []
+    violations: list[Violation] = []
+    with ExitStack() as stack:
+        for file in snapshot.files:
+            try:
+                syntheses.append(read_synthesis(folders, engine, file, stack))
+            except ContractError as broken:
+                violations += broken.violations
+        records = tuple(table.records for table in syntheses)
+        if violations:
+            return Arrival(snapshot, records, tuple(violations), pd.DataFrame(), ())
+        try:
+            overlap = _measure_overlap(folders, snapshot, engine, syntheses)
+        except ContractError as broken:
+            return Arrival(snapshot, records, broken.violations, pd.DataFrame(), ())
+    overlaps = tuple(
+        hold(clause, smallest_overlap(overlap, clause.column), len(syntheses))
+        for clause in folders.gate.clauses()
+        if clause.measure == "key_overlap"
+    )
+    return Arrival(snapshot, records, (), overlap, overlaps)
+
+
+def _measure_overlap(
+    folders: GateFolders, snapshot: Snapshot, engine: Engine, syntheses: Sequence[Any]
+) -> pd.DataFrame:
+    """How much of each key GT and SD share; all that is measured on the way is recorded."""
+    gate = folders.gate
+    with open_candidate(folders, snapshot, engine, syntheses) as (opened, digest):
+        try:
+            measured = measure_tables(gate, opened, engine.name)
+        except InputError:  # the step that needs the figures measures again, and says so
+            question = ask(opened, gate.keys, (), gate.key_grouping, Exclusions())
+            return overlap_of(count(opened, question))
+    record_measured(folders, snapshot, digest, measured)
+    return measured.result.key_overlap

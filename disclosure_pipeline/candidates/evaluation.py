@@ -1,0 +1,123 @@
+"""The verdict on a candidate: its figures, held against the policy and the waivers of that time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from disclosure_pipeline.candidates.files import write_json
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.measuring import Measured, measure_tables
+from disclosure_pipeline.candidates.reading import (
+    choose_candidate_engine,
+    open_candidate,
+    read_recorded_ground_truth,
+)
+from disclosure_pipeline.candidates.recording import (
+    read_measured,
+    record_measured,
+    without_rare_levels,
+)
+from disclosure_pipeline.candidates.store import Snapshot, load_snapshot, read_snapshot
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evidence.dossier import build_dossier
+from disclosure_pipeline.policy.verdict import Judgement, RefusedWaiver, judge, waive
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was measured, the verdict on it, and the dossier that says both."""
+
+    result: Disclosure
+    judgements: tuple[Judgement, ...]
+    refused_waivers: tuple[RefusedWaiver, ...]
+    dossier: dict[str, Any]
+
+
+def load_group_levels(folders: GateFolders, candidate: str) -> pd.DataFrame:
+    """The groups of every grouped column and the records in each (see `evaluation.bins`).
+
+    Groups of too few GT records to be named are left out.
+    """
+    measured, _ = _load_or_measure(folders, read_snapshot(candidate, folders.store))
+    return measured.groups
+
+
+def measure(folders: GateFolders, candidate: str, now: datetime) -> Evaluation:
+    """Judge the figures of a candidate, measured unless they are recorded, and write them for its dossier."""
+    snapshot = read_snapshot(candidate, folders.store)
+    measured, ground_truth = _load_or_measure(folders, snapshot)
+    evaluation = _judge(folders, snapshot, measured, ground_truth, now)
+    write_json(folders.store.candidate_folder(candidate) / "figures.json", evaluation.dossier)
+    return evaluation
+
+
+def evaluate(folders: GateFolders, candidate: str, now: datetime, stage: Path | None = None) -> Evaluation:
+    """Measure the snapshot against GT, whatever is recorded, and judge the figures.
+
+    The tables are read from the store, or from a copy of them in `stage`. Raises ContractError, InputError
+    or StoreError where anything is not as it must be.
+    """
+    # What lies in a stage was compared with the snapshot when it was copied there.
+    read = load_snapshot if stage is None else read_snapshot
+    snapshot = read(candidate, folders.store)
+    engine = choose_candidate_engine(folders, snapshot)
+    with open_candidate(folders, snapshot, engine, stage=stage) as (opened, ground_truth):
+        measured = measure_tables(folders.gate, opened, engine.name)
+    return _judge(folders, snapshot, measured, ground_truth, now)
+
+
+def _load_or_measure(folders: GateFolders, snapshot: Snapshot) -> tuple[Measured, str]:
+    """What an earlier step recorded of this candidate and the recorded GT, or what is measured now."""
+    digest = read_recorded_ground_truth(folders)
+    engine = choose_candidate_engine(folders, snapshot)
+    recorded = read_measured(folders, snapshot, digest)
+    if recorded is not None:  # who counts stands in no file: no figure depends on it
+        return replace(recorded, result=replace(recorded.result, engine=engine.description)), digest
+    snapshot = load_snapshot(snapshot.candidate, folders.store)
+    with open_candidate(folders, snapshot, engine) as (opened, digest):
+        measured = measure_tables(folders.gate, opened, engine.name)
+    record_measured(folders, snapshot, digest, measured)
+    return without_rare_levels(measured, folders.gate.policy.smallest_count), digest
+
+
+def _judge(
+    folders: GateFolders, snapshot: Snapshot, measured: Measured, ground_truth: str, now: datetime
+) -> Evaluation:
+    gate = folders.gate
+    judgements, refused_waivers = waive(
+        judge(gate.clauses(), measured.result),
+        folders.waivers,
+        gate=gate.name,
+        snapshot=snapshot.sha256,
+        policy_digest=gate.policy_digest(),
+        now=now,
+    )
+    content = build_dossier(
+        gate,
+        snapshot.candidate,
+        {"ground_truth": ground_truth, "snapshot": snapshot.sha256},
+        measured.result,
+        judgements,
+        measured.ledger,
+        measured.copies,
+        refused_waivers,
+    )
+    return Evaluation(measured.result, judgements, refused_waivers, content)
+
+
+def list_refusal_reasons(evaluation: Evaluation) -> list[str]:
+    """The clauses and waivers for which the candidate is not released, each as a sentence."""
+    return [
+        *(
+            str(judgement)
+            for judgement in evaluation.judgements
+            if judgement.outcome == "undetermined"
+            or (judgement.outcome == "exceeded" and not judgement.clause.warns)
+        ),
+        *map(str, evaluation.refused_waivers),
+    ]

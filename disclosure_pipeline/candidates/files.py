@@ -1,0 +1,81 @@
+"""Files that are written whole or not at all, and their hashes."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.runtime.hashing import HashedStream, hash_stream
+
+
+class StoreError(DisclosurePipelineError):
+    """Something in the store is missing, changed, or not what it was when it was measured."""
+
+
+def hash_file(path: Path) -> str:
+    """The sha256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return hash_stream(file).sha256
+
+
+def copy_hashed(original: IO[bytes], copy: IO[bytes]) -> HashedStream:
+    """Copy an opened file into another, through to the disk; the hash and size of what was copied."""
+    copied = hash_stream(original, copy.write)
+    copy.flush()
+    os.fsync(copy.fileno())
+    return copied
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".partial-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file whole. NaN is refused: what has no value is null."""
+    write_whole(path, to_json(content))
+
+
+def to_json(content: Mapping[str, Any]) -> bytes:
+    """The bytes of a JSON file, the same for the same content."""
+    return (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def read_json(path: Path, made_by: str) -> dict[str, Any]:
+    """A JSON file of the store. StoreError where it is missing or no JSON; `made_by` names what writes it."""
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        content = None
+    except ValueError:
+        content = ()
+    if content is None:
+        raise StoreError(f"{path.name} is missing: run {made_by} first.")
+    if not isinstance(content, dict):
+        raise StoreError(f"{path.name} is damaged: run {made_by} again.")
+    return content

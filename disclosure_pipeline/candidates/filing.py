@@ -1,0 +1,79 @@
+"""The dossier of a candidate, filed with its evidence in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from disclosure_pipeline.candidates.files import StoreError, read_json, write_json, write_whole
+from disclosure_pipeline.candidates.folders import GateFolders, RefusedError
+from disclosure_pipeline.candidates.store import read_snapshot
+from disclosure_pipeline.evidence.dossier import to_markdown
+from disclosure_pipeline.evidence.html_page import INDEX
+from disclosure_pipeline.evidence.site import render_site
+from disclosure_pipeline.evidence.validation import find_disagreements, validate
+from disclosure_pipeline.policy.verdict import can_be_waived
+
+
+def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
+    """Write the dossier from the recorded figures, with what Great Expectations says of them.
+
+    StoreError where they are of other tables or another policy; RefusedError where the suite and the policy
+    do not agree on a clause.
+    """
+    folder = folders.store.candidate_folder(candidate)
+    content = read_json(folder / "figures.json", "identity_disclosure and attribute_disclosure")
+    snapshot = read_snapshot(candidate, folders.store)
+    recorded = read_json(folders.store.ground_truth, "ground_truth")
+    measured = {"ground_truth": recorded.get("sha256"), "snapshot": snapshot.sha256}
+    if content.get("measured") != measured or content.get("policy_digest") != folders.gate.policy_digest():
+        raise StoreError(
+            "The figures were measured with another ground truth, snapshot or policy: run "
+            "identity_disclosure and attribute_disclosure again."
+        )
+    validation = validate(folders.gate.clauses(), content["figures"])
+    disagreeing = find_disagreements(validation.kept, content["clauses"])
+    if disagreeing:
+        raise RefusedError(f"The expectation suite and the policy do not agree on {', '.join(disagreeing)}.")
+    write_json(folder / "validation.json", validation.results)
+    for name, page in render_site(content, validation).items():
+        write_whole(folder / "evidence" / name, page.encode())
+    write_whole(folder / "dossier.md", to_markdown(content).encode())
+    # Last, so that where a dossier is its evidence is.
+    write_json(folder / "dossier.json", content)
+    return content
+
+
+def path_of_evidence(folders: GateFolders, candidate: str) -> Path:
+    """The first page of a candidate's Data Docs."""
+    return folders.store.candidate_folder(candidate) / "evidence" / INDEX
+
+
+def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
+    """The names of the clauses, and the refused waivers, of a dossier that stand against a release."""
+    return [
+        *(
+            clause["name"]
+            for clause in content["clauses"]
+            if clause["outcome"] not in {"kept", "waived"} and not clause["warns"]
+        ),
+        *(f"waiver {waiver['name']}" for waiver in content["waivers"] if waiver["problem"]),
+    ]
+
+
+def find_void_waivers(folders: GateFolders, content: Mapping[str, Any], now: datetime) -> list[str]:
+    """Which of the gate's waivers can let nothing pass, and why; those for this snapshot are left out."""
+    clauses = [clause.name for clause in folders.gate.clauses() if can_be_waived(clause)]
+    arrived = {snapshot.sha256 for snapshot in folders.store.read_snapshots()}
+    problems = []
+    for waiver in folders.waivers:
+        if waiver.snapshot == content["measured"]["snapshot"]:
+            continue
+        problem = waiver.problem(folders.gate.name, content["policy_digest"], clauses, now)
+        if problem is None and waiver.snapshot not in arrived:
+            problem = "no candidate has the content that it is for"
+        if problem:
+            problems.append(f"{waiver.name} lets nothing pass: {problem}")
+    return problems

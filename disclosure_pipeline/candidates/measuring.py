@@ -1,0 +1,95 @@
+"""A candidate measured as its gate defines: one coding of the columns, one pass over the records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from disclosure_pipeline.counting.memory.frames import FramesInMemory
+from disclosure_pipeline.counting.opening import OpenedTables
+from disclosure_pipeline.counting.targets import CountRequest
+from disclosure_pipeline.evaluation.bins import bins_of
+from disclosure_pipeline.evaluation.controls import SAMPLE, controls
+from disclosure_pipeline.evaluation.counts import ask, count_request, counts_for
+from disclosure_pipeline.evaluation.exact_copies import copies_frame
+from disclosure_pipeline.evaluation.figures import figures
+from disclosure_pipeline.evaluation.prediction import prediction_frame
+from disclosure_pipeline.evaluation.protection import protection_frame
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.runtime.progress import ignore_progress
+from disclosure_pipeline.tables.alignment import check_tables
+from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.raw_columns import Change
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The figures of a candidate, its exact copies of GT records, and the groups of its numbers.
+
+    `groups`: the levels of every grouped column and the records in each, as `bins` gives them. `ledger`: what
+    was changed to compare the tables.
+    """
+
+    result: Disclosure
+    copies: pd.DataFrame
+    groups: pd.DataFrame
+    ledger: tuple[Change, ...]
+
+
+def measure_tables(gate: Gate, opened: OpenedTables, engine: str) -> Measured:
+    """All that is measured of GT and a candidate, in canonical form. InputError as `disclosure()`.
+
+    `engine`: who counts the controls: "memory", "partitioned" or the URL of a database.
+    """
+    grouping = gate.grouping
+    question = ask(
+        opened, gate.keys, gate.targets, grouping, gate.exclusions.as_exclusions(), gate.two_way[0]
+    )
+    ground_truth, *syntheses = opened.columns
+    shared = [name for name in ground_truth if all(name in columns for columns in syntheses)]
+    columns = {column.name: column for column in opened.code(shared, grouping, ignore_progress)}
+    request = count_request(question, columns)
+    counted, rows = opened.count([request, CountRequest(list(columns.values()))], ignore_progress)
+    counts = counts_for(opened, request, counted, list(columns.values()))
+    result = figures(
+        counts,
+        (gate.one_way[0], gate.one_way[1]),
+        (gate.two_way[0], gate.two_way[1]),
+        with_cap=gate.measures.attribution,
+        with_chance=gate.measures.chance,
+    )
+    control_identity, control_attribute = controls(
+        opened.sample(SAMPLE, 0), gate.keys, gate.targets, grouping, engine
+    )
+    frames = {
+        **_measure_families(gate, opened),
+        "control_identity": control_identity,
+        "control_attribute": control_attribute,
+    }
+    return Measured(
+        replace(result, further=frames),
+        copies_frame(len(shared), [keys.shared.SD_in_GT for keys in rows.keys], counts.records[1:]),
+        bins_of([column for column in _list_measured_columns(request) if grouping.grouped(column.name)]),
+        counts.ledger,
+    )
+
+
+def _list_measured_columns(request: CountRequest) -> Sequence[CodedColumn]:
+    return [*request.keys, *(target.column for target in request.targets)]
+
+
+def _measure_families(gate: Gate, opened: OpenedTables) -> dict[str, pd.DataFrame]:
+    """The frames of the families that need tables in memory; a gate with them has no other engine."""
+    if not isinstance(opened, FramesInMemory):
+        return {}
+    ground_truth, *syntheses = opened.frames
+    tables = check_tables(ground_truth, syntheses, gate.keys, gate.targets, gate.grouping)
+    frames = {}
+    if gate.measures.methods:
+        frames["protection"] = protection_frame(tables, gate.measures.methods)
+    if gate.measures.learner:
+        frames["prediction"] = prediction_frame(tables, gate.measures.learner, gate.tasks)
+    return frames

@@ -1,0 +1,147 @@
+"""GT and the tables of a candidate, read in canonical form by the gate's engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from disclosure_pipeline.candidates.files import StoreError, read_json
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.store import Snapshot, StoredFile
+from disclosure_pipeline.counting.opening import (
+    OpenedTables,
+    choose_engine,
+    open_canonical,
+    read_canonical_table,
+)
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.tables.canonical_tables import CanonicalTable
+from disclosure_pipeline.tables.contract import ContractError, Violation
+from disclosure_pipeline.tables.fingerprint import content_sha256, values_sha256
+from disclosure_pipeline.tables.identifiers import shared_identifiers
+from disclosure_pipeline.tables.locations import fill_in_variables, redact_location
+from disclosure_pipeline.tables.messages import GROUND_TRUTH
+from disclosure_pipeline.tables.sources import Location
+
+CHANGED = "The ground truth changed while it was read: run again."
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Who counts: "memory", "partitioned" or the URL of a database; and how that is described."""
+
+    name: str
+    description: str
+
+
+def choose_engine_for(gate: Gate, locations: Sequence[Location]) -> Engine:
+    """The engine of the gate for these tables."""
+    if gate.in_database:
+        return Engine(fill_in_variables(gate.engine, "engine"), redact_location(gate.engine))
+    if gate.engine == "auto" and gate.only_in_memory:
+        return Engine("memory", f"memory (needed by {gate.only_in_memory})")
+    try:
+        return Engine(*choose_engine(gate.engine, locations))
+    except InputError:  # a file cannot be read: who reads it says which one, and why
+        return Engine("memory", "memory")
+
+
+def choose_candidate_engine(folders: GateFolders, snapshot: Snapshot) -> Engine:
+    """The engine for GT and a candidate."""
+    stored = [folders.store.stored_path(file) for file in snapshot.files]
+    return choose_engine_for(folders.gate, [folders.ground_truth, *stored])
+
+
+def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
+    """GT in canonical form, and its sha256: of its bytes, or of what was read from a database.
+
+    What is kept of it on disk is gone with the stack. StoreError where it is not there, or changes while it
+    is read; ContractError where it breaks its contract.
+    """
+    source, gate = folders.ground_truth, folders.gate
+    if not source.exists():
+        raise StoreError("The ground truth is not where the gate's definition says.")
+    before = source.sha256()
+    table = read_canonical_table(
+        source, engine.name, gate.columns, GROUND_TRUTH, gate.measured, only_known=False, stack=stack
+    )
+    if source.sha256() != before:
+        raise StoreError(CHANGED)
+    if before is not None:
+        return table, before
+    if isinstance(table, CanonicalTable):
+        return table, content_sha256(table.frame)
+    return table, values_sha256(table.distinct)
+
+
+def read_recorded_ground_truth(folders: GateFolders) -> str:
+    """The recorded sha256 of GT. StoreError where GT is not the one that was recorded."""
+    recorded: str = read_json(folders.store.ground_truth, "ground_truth").get("sha256", "")
+    if folders.ground_truth.sha256() not in {None, recorded}:
+        raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
+    return recorded
+
+
+def read_synthesis(
+    folders: GateFolders, engine: Engine, file: StoredFile, stack: ExitStack, stage: Path | None = None
+) -> Any:
+    """One table of a snapshot in canonical form, read from the stored bytes or their copy in `stage`."""
+    stored = folders.store.stored_path(file) if stage is None else stage / file.name
+    gate = folders.gate
+    return read_canonical_table(
+        stored, engine.name, gate.columns, name_table(file), gate.measured, only_known=True, stack=stack
+    )
+
+
+def name_table(file: StoredFile) -> str:
+    """What messages call a table of a candidate."""
+    return f"synthetic table {file.name!r}"
+
+
+@contextmanager
+def open_candidate(
+    folders: GateFolders,
+    snapshot: Snapshot,
+    engine: Engine,
+    syntheses: Sequence[Any] | None = None,
+    stage: Path | None = None,
+) -> Iterator[tuple[OpenedTables, str]]:
+    """The recorded GT and the tables of a candidate, to be measured, and the sha256 of GT.
+
+    `syntheses`: its tables, where they are read already. StoreError where GT is not the recorded one,
+    ContractError where a table breaks its contract, or holds identifiers of GT.
+    """
+    recorded = read_json(folders.store.ground_truth, "ground_truth").get("sha256")
+    with ExitStack() as stack:
+        ground_truth, digest = read_ground_truth(folders, engine, stack)
+        if recorded != digest:
+            raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
+        if syntheses is None:
+            syntheses = [read_synthesis(folders, engine, file, stack, stage) for file in snapshot.files]
+        violations = _find_shared_identifiers(folders, snapshot, ground_truth, syntheses)
+        if violations:
+            raise ContractError(violations)
+        tables = [ground_truth, *syntheses]
+        yield stack.enter_context(open_canonical(tables, engine.name, engine.description)), digest
+        # A database reads its tables while they are measured.
+        if "://" in engine.name and folders.ground_truth.sha256() not in {None, digest}:
+            raise StoreError(CHANGED)
+
+
+def _find_shared_identifiers(
+    folders: GateFolders, snapshot: Snapshot, ground_truth: Any, syntheses: Sequence[Any]
+) -> list[Violation]:
+    """Where a candidate holds identifiers of GT. A gate with identifiers reads all tables into memory."""
+    if not isinstance(ground_truth, CanonicalTable):
+        return []
+    return [
+        violation
+        for file, table in zip(snapshot.files, syntheses, strict=True)
+        for violation in shared_identifiers(
+            ground_truth.frame, table.frame, folders.gate.columns, name_table(file)
+        )
+    ]

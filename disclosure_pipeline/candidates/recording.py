@@ -1,0 +1,124 @@
+"""Figures that one step of a run computed, recorded for those that follow: never a record of a table.
+
+They are believed only if GT, candidate and definition are those that were measured; and a release believes
+none of them, it measures again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from typing import Any
+
+import pandas as pd
+
+from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.measuring import Measured
+from disclosure_pipeline.candidates.store import Snapshot
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evidence.figures import withhold_rare_levels
+from disclosure_pipeline.tables.raw_columns import Change
+
+_FILE = "measured.json"
+_FRAMES = (
+    "identity",
+    "attribute",
+    "cap",
+    "identity_after_exclusions",
+    "one_way",
+    "two_way",
+    "excluded",
+    "key_overlap",
+    "target_overlap",
+)
+
+
+def record_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str, measured: Measured) -> None:
+    """Record what was measured of GT (its sha256) and a candidate; levels of few records are withheld."""
+    measured = without_rare_levels(measured, folders.gate.policy.smallest_count)
+    result = measured.result
+    content = {
+        **_identify_inputs(folders, snapshot, ground_truth),
+        "keys": list(result.keys),
+        "targets": list(result.targets),
+        "N_d": result.N_d,
+        "N_s": list(result.N_s),
+        "frames": {name: _to_record(getattr(result, name)) for name in _FRAMES},
+        "further": {name: _to_record(frame) for name, frame in result.further.items()},
+        "warnings": list(result.warnings),
+        "comparability_doubts": list(result.comparability_doubts),
+        "copies": _to_record(measured.copies),
+        "groups": _to_record(measured.groups),
+        "ledger": [asdict(change) for change in measured.ledger],
+    }
+    write_json(folders.store.candidate_folder(snapshot.candidate) / _FILE, content)
+
+
+def read_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> Measured | None:
+    """What was recorded of this GT, candidate and definition; None where there is nothing, or of others."""
+    try:
+        content = read_json(folders.store.candidate_folder(snapshot.candidate) / _FILE, "synthetic")
+        expected = _identify_inputs(folders, snapshot, ground_truth)
+        if {name: content.get(name) for name in expected} != expected:
+            return None
+        ledger = tuple(Change(**change) for change in content["ledger"])
+        result = Disclosure(
+            keys=tuple(content["keys"]),
+            targets=tuple(content["targets"]),
+            N_d=content["N_d"],
+            N_s=tuple(content["N_s"]),
+            **{name: _from_record(content["frames"][name]) for name in _FRAMES},
+            further={name: _from_record(frame) for name, frame in content["further"].items()},
+            warnings=tuple(content["warnings"]),
+            comparability_doubts=tuple(content["comparability_doubts"]),
+            ledger=ledger,
+            engine="",
+        )
+        return Measured(result, _from_record(content["copies"]), _from_record(content["groups"]), ledger)
+    except (StoreError, KeyError, TypeError, ValueError, AttributeError):
+        return None  # a record that is damaged is none
+
+
+def without_rare_levels(measured: Measured, smallest_count: int) -> Measured:
+    """The same without the names of levels, or the groups, of fewer GT records than that."""
+    result = measured.result
+    one_way, two_way = (withhold_rare_levels(result, name, smallest_count) for name in ("one_way", "two_way"))
+    groups = measured.groups[measured.groups["GT"] >= smallest_count].reset_index(drop=True)
+    return replace(measured, result=replace(result, one_way=one_way, two_way=two_way), groups=groups)
+
+
+def _identify_inputs(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> dict[str, str]:
+    """Of which GT, candidate, definition and version the figures are."""
+    return {
+        "ground_truth": ground_truth,
+        "snapshot": snapshot.sha256,
+        "policy_digest": folders.gate.policy_digest(),
+        "measured_by": version("disclosure-pipeline"),
+    }
+
+
+def _to_record(frame: pd.DataFrame) -> dict[str, Any]:
+    index = [] if frame.index.names == [None] else list(frame.index.names)
+    plain = frame.reset_index() if index else frame
+    return {
+        "index": index,
+        "columns": {str(name): [_encode(value) for value in plain[name].tolist()] for name in plain.columns},
+    }
+
+
+def _from_record(record: Mapping[str, Any]) -> pd.DataFrame:
+    columns = {name: [_decode(value) for value in values] for name, values in record["columns"].items()}
+    frame = pd.DataFrame(columns, columns=list(columns))
+    return frame.set_index(record["index"]) if record["index"] else frame
+
+
+def _encode(value: Any) -> Any:
+    """A figure as JSON has it; it has no word for what is not finite."""
+    return {"float": repr(value)} if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _decode(value: Any) -> Any:
+    return float(value["float"]) if isinstance(value, dict) else value

@@ -1,0 +1,199 @@
+"""Where a gate keeps snapshots and figures, and the snapshot of a candidate."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from disclosure_pipeline.candidates.files import (
+    StoreError,
+    copy_hashed,
+    hash_file,
+    read_json,
+    sync_folder,
+    write_json,
+)
+from disclosure_pipeline.tables.files import suffix_of
+
+MARKER = "_SUCCESS"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def is_safe_name(name: str) -> bool:
+    """Whether a candidate's id or a file's name is plain enough to become part of a path."""
+    return _NAME.fullmatch(name) is not None and ".." not in name
+
+
+def require_safe_name(name: str, kind: str) -> str:
+    """The name itself. StoreError where it could lead anywhere but into its folder."""
+    if not is_safe_name(name):
+        raise StoreError(
+            f"The {kind} {name[:100]!r} is not allowed: letters, digits, '.', '_' and '-' only, a letter or "
+            "digit first, no '..', at most 100 characters."
+        )
+    return name
+
+
+@dataclass(frozen=True)
+class Store:
+    """The folder of one gate: stored bytes by their hash, and a folder of records per candidate."""
+
+    root: Path
+
+    @property
+    def ground_truth(self) -> Path:
+        """The record of the ground truth: its reference, never its content."""
+        return self.root / "ground_truth.json"
+
+    def stored_path(self, file: StoredFile) -> Path:
+        """Where the bytes of a snapshot's file lie."""
+        return self.root / "objects" / f"{file.sha256}{suffix_of(file.name) or ''}"
+
+    def candidate_folder(self, candidate: str) -> Path:
+        """The folder of a candidate's records."""
+        return self.root / "candidates" / require_safe_name(candidate, "candidate")
+
+    def read_snapshots(self) -> list[Snapshot]:
+        """The snapshots of all candidates; one whose record is damaged is left out."""
+        snapshots = []
+        for record in sorted((self.root / "candidates").glob("*/snapshot.json")):
+            try:
+                snapshots.append(read_snapshot(record.parent.name, self))
+            except StoreError:
+                continue
+        return snapshots
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of a candidate as it arrived."""
+
+    name: str
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The files of a candidate, in order of their names: synthesis 1, 2 and so on."""
+
+    candidate: str
+    files: tuple[StoredFile, ...]
+
+    @property
+    def sha256(self) -> str:
+        """One hash of all names and contents."""
+        listing = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)
+        return hashlib.sha256(listing.encode()).hexdigest()
+
+
+def take_snapshot(folder: Path, candidate: str, store: Store, formats: Collection[str]) -> Snapshot:
+    """Copy a candidate's files into the store, hashed while they are copied, and record what was copied.
+
+    No link is followed, neither to the folder nor in it. StoreError where the candidate is incomplete (no
+    marker file), empty, changes while it is read, or holds anything but tables of known formats: whatever is
+    in the folder would be published.
+    """
+    with _open_folder(folder, candidate) as folder_handle:
+        with os.scandir(folder_handle) as entries:
+            is_plain = {entry.name: entry.is_file(follow_symlinks=False) for entry in entries}
+        if not is_plain.pop(MARKER, False):
+            raise StoreError(f"Candidate {candidate!r} is not complete: its folder holds no file {MARKER}.")
+        if not is_plain:
+            raise StoreError(f"Candidate {candidate!r} holds no table.")
+        for name, is_file in is_plain.items():
+            require_safe_name(name, "file name")
+            if not is_file or not name.endswith(tuple(formats)):
+                raise StoreError(
+                    f"Candidate {candidate!r} holds {name!r}, which is no plain file of a known format "
+                    f"({', '.join(formats)}): remove it from the candidate's folder."
+                )
+        snapshot = Snapshot(candidate, tuple(_copy(name, folder_handle, store) for name in sorted(is_plain)))
+    write_json(store.candidate_folder(candidate) / "snapshot.json", asdict(snapshot))
+    return snapshot
+
+
+@contextmanager
+def _open_folder(folder: Path, candidate: str) -> Iterator[int]:
+    """A candidate's folder, opened: what is read through it lies in that very folder."""
+    try:
+        folder_handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        raise StoreError(
+            f"The folder of candidate {candidate!r} cannot be opened ({os.strerror(error.errno or 0)}): it "
+            "must be there, and be a folder, no link to one."
+        ) from None
+    try:
+        yield folder_handle
+    finally:
+        os.close(folder_handle)
+
+
+def _copy(name: str, folder_handle: int, store: Store) -> StoredFile:
+    """Copy a file of an opened folder into the store."""
+    objects = store.root / "objects"
+    objects.mkdir(parents=True, exist_ok=True)
+    handle, partial = tempfile.mkstemp(dir=objects, prefix=".partial-")
+    try:
+        with os.fdopen(handle, "wb") as target, _open_plain_file(name, folder_handle) as source:
+            before = os.fstat(source.fileno())
+            copied = copy_hashed(source, target)
+            after = os.fstat(source.fileno())
+        sizes = {before.st_size, copied.bytes, after.st_size}
+        if len(sizes) > 1 or before.st_mtime_ns != after.st_mtime_ns:
+            raise StoreError(f"{name!r} changed while it was read: wait until it is written, then rerun.")
+        file = StoredFile(name, copied.sha256, copied.bytes)
+        Path(partial).replace(store.stored_path(file))
+    finally:
+        Path(partial).unlink(missing_ok=True)
+    sync_folder(objects)
+    return file
+
+
+def _open_plain_file(name: str, folder_handle: int) -> BinaryIO:
+    """A file of an opened folder, to be read: refused if it became a link or a pipe in the meantime."""
+    try:
+        # A pipe would be waited for until somebody writes into it.
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder_handle)
+    except OSError as error:
+        raise StoreError(f"{name!r} cannot be read ({os.strerror(error.errno or 0)}).") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise StoreError(f"{name!r} is no plain file: remove it from the candidate's folder.")
+    return os.fdopen(handle, "rb")
+
+
+def read_snapshot(candidate: str, store: Store) -> Snapshot:
+    """The snapshot as it is recorded. StoreError where there is none, or not a whole one."""
+    record = read_json(store.candidate_folder(candidate) / "snapshot.json", "synthetic")
+    try:
+        snapshot = Snapshot(record["candidate"], tuple(StoredFile(**file) for file in record["files"]))
+    except (KeyError, TypeError):
+        snapshot = Snapshot("", ())
+    names = [file.name for file in snapshot.files]
+    if snapshot.candidate != candidate or not names or len(set(names)) < len(names):
+        raise StoreError(f"The snapshot of {candidate!r} is damaged: run synthetic again.")
+    for name in names:
+        require_safe_name(name, "file name")
+    return snapshot
+
+
+def load_snapshot(candidate: str, store: Store) -> Snapshot:
+    """The recorded snapshot, its bytes checked against their hashes. StoreError where anything differs."""
+    snapshot = read_snapshot(candidate, store)
+    for file in snapshot.files:
+        path = store.stored_path(file)
+        as_recorded = path.is_file() and path.stat().st_size == file.bytes and hash_file(path) == file.sha256
+        if not as_recorded:
+            raise StoreError(
+                f"The stored bytes of {file.name!r} are missing or changed: run synthetic again."
+            )
+    return snapshot

@@ -1,0 +1,44 @@
+"""`demo`: the gate over the example data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from disclosure_pipeline.errors import DisclosurePipelineError
+
+
+@click.command()
+@click.option(
+    "--records", default=5000, show_default=True, type=click.IntRange(min=1), help="Size of the ground truth."
+)
+@click.option("--seed", default=2024, show_default=True, help="Seed of the ground truth.")
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=lambda: os.environ.get("DAGSTER_HOME", "dagster_home"),
+    help="Folder of the Dagster instance.  [default: DAGSTER_HOME, else ./dagster_home]",
+)
+def demo(records: int, seed: int, home: Path) -> None:
+    """Run the gate over an honest and a leaky synthesis of an example survey."""
+    from disclosure_pipeline.demo.run import run_demo
+
+    home = home.resolve()
+    home.mkdir(parents=True, exist_ok=True)
+    try:
+        verdicts = run_demo(home, records, seed)
+    except DisclosurePipelineError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"\n{'candidate':<20} {'verdict':<13} {'repU':>7}  clauses not kept")
+    for verdict in verdicts:
+        broken_clauses = ", ".join(verdict.broken_clauses) or "-"
+        click.echo(f"{verdict.candidate:<20} {verdict.decision:<13} {verdict.repU:>6.2f}%  {broken_clauses}")
+    for verdict in verdicts:
+        click.echo(f"\n{verdict.candidate}: {_publication(verdict.folder)}")
+    click.echo("\nSee the runs, the lineage and the failing checks: make ui")
+
+
+def _publication(folder: Path | None) -> str:
+    return f"published in {folder}" if folder else "not published"

@@ -1,0 +1,106 @@
+"""`measure`: the measures of files."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import click
+
+from disclosure_pipeline.errors import ComparabilityWarning, DisclosurePipelineError
+
+# The exit code where the tables may not be coded alike.
+_DOUBTFUL = 3
+
+
+@click.command()
+@click.argument("ground_truth", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "synthetic", type=click.Path(exists=True, dir_okay=False, path_type=Path), nargs=-1, required=True
+)
+@click.option(
+    "--key", "keys", multiple=True, required=True, help="A column an intruder knows; repeat for more."
+)
+@click.option(
+    "--target", "targets", multiple=True, help="A column to protect; by default all that are no keys."
+)
+@click.option("--groups", multiple=True, metavar="COLUMN=N", help="Put a numeric column into N groups.")
+@click.option("--special", multiple=True, metavar="COLUMN=CODE", help="A code that stays a level of its own.")
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "memory", "partitioned"]),
+    default="auto",
+    show_default=True,
+    help="Who counts; no figure depends on it. partitioned is for tables that do not fit into memory; auto "
+    "chooses by their size and the memory that is free.",
+)
+@click.option("--accept-doubts", is_flag=True, help="Exit with 0 although the tables may not be coded alike.")
+@click.option(
+    "--progress/--no-progress", default=None, help="Show how far the work is; by default on a terminal only."
+)
+def measure(
+    ground_truth: Path,
+    synthetic: tuple[Path, ...],
+    keys: tuple[str, ...],
+    targets: tuple[str, ...],
+    groups: tuple[str, ...],
+    special: tuple[str, ...],
+    engine: str,
+    accept_doubts: bool,
+    progress: bool | None,
+) -> None:
+    """Print what one or more SYNTHETIC tables (CSV, Parquet, Arrow) disclose of the GROUND_TRUTH.
+
+    Exit code 3: the tables may not be coded alike, so that the risks read too low; the first lines say why.
+    """
+    from disclosure_pipeline.evaluation.disclosure import disclosure
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ComparabilityWarning)  # the result shows them
+            result = disclosure(
+                ground_truth,
+                list(synthetic),
+                list(keys),
+                list(targets) or None,
+                groups=dict(map(_column_and_whole_number, groups)),
+                special_values=_codes_by_column(special),
+                engine=engine,
+                progress=sys.stderr.isatty() if progress is None else progress,
+            )
+    except DisclosurePipelineError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(result)
+    click.echo(f"Engine: {result.engine}", err=True)
+    for change in result.ledger:
+        records = f"{change.records:,} records of {change.table}"
+        click.echo(f"Changed: column {change.column!r}, {records}: {change.rule}", err=True)
+    if result.comparability_doubts and not accept_doubts:
+        click.echo(
+            "The tables may not be coded alike: see the warnings. If they are, say so by --accept-doubts.",
+            err=True,
+        )
+        sys.exit(_DOUBTFUL)
+
+
+def _column_and_number(text: str) -> tuple[str, float]:
+    column, _, number = text.partition("=")
+    try:
+        return column, float(number)
+    except ValueError:
+        raise click.UsageError(f"{text!r}: expected COLUMN=NUMBER, such as income=20.") from None
+
+
+def _column_and_whole_number(text: str) -> tuple[str, int]:
+    column, number = _column_and_number(text)
+    if not number.is_integer():
+        raise click.UsageError(f"{text!r}: expected COLUMN=NUMBER, a whole number such as income=20.")
+    return column, int(number)
+
+
+def _codes_by_column(special: tuple[str, ...]) -> dict[str, list[float]]:
+    codes: dict[str, list[float]] = {}
+    for column, code in map(_column_and_number, special):
+        codes.setdefault(column, []).append(code)
+    return codes

@@ -1,0 +1,168 @@
+"""The counts that every engine returns: integers that add up over key combinations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from fractions import Fraction
+
+import numpy as np
+
+from disclosure_pipeline.measures.cells import CellTotals, LargeCells, cell_totals
+from disclosure_pipeline.measures.checks import large_cells
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exclusions import STEPS, CodedExclusions, exclude
+from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.hits import HitCounts, hit_counts
+from disclosure_pipeline.measures.identity import Uniques, uniques
+from disclosure_pipeline.measures.overlap import Shared, shared
+from disclosure_pipeline.measures.tables import Cells, DisclosureTables, disclosure_tables
+from disclosure_pipeline.measures.totals import KeySums, Totals, totals_of_keys, totals_of_tables
+
+TABLES = tuple(field.name for field in fields(DisclosureTables))
+
+
+@dataclass(frozen=True)
+class KeyCounts:
+    """What the keys of one synthesis tell, whatever the target.
+
+    Where the keys are all columns that the tables share, these are the copies: `shared.SD_in_GT` of them, of
+    which `unique_hits.hits` are of a record that no other GT record equals.
+    """
+
+    uniques: Uniques
+    shared: Shared
+    unique_hits: HitCounts
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """What exclusions take out of the tables, and what they leave of GT and SD.
+
+    `taken`: records of each of TABLES (rows) that each of STEPS takes out. `original_t`: GT records that are
+    left, by target level.
+    """
+
+    taken: IntArray
+    uniques: Uniques
+    original_t: Grouped
+
+
+@dataclass(frozen=True)
+class TargetCounts:
+    """Counts of one target in one synthesis. `excluded` is None where there are no exclusions."""
+
+    totals: Totals
+    cells: CellTotals
+    large: LargeCells
+    excluded: Excluded | None
+
+
+@dataclass(frozen=True)
+class DisclosureCounts:
+    """All counts of the keys and the targets, the syntheses in their order.
+
+    `targets[i][j]` belongs to target i in synthesis j + 1. `pairs_of_key[i][k]` are all GT records by
+    level of key k * size of target i + its level; `pairs_of_key[i]` is empty where no DiSCO cell is listed.
+    """
+
+    keys: tuple[KeyCounts, ...]
+    targets: tuple[tuple[TargetCounts, ...], ...]
+    pairs_of_key: tuple[tuple[Grouped, ...], ...]
+
+
+@dataclass(frozen=True)
+class CountedCells:
+    """The cells of some key combinations, which `table.q` numbers from 0.
+
+    `key_levels_of` takes some of these numbers and returns the level of each key (shape: keys, numbers).
+    """
+
+    table: FrequencyTable
+    key_levels_of: Callable[[IntArray], IntArray]
+
+
+def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCounts:
+    """Counts of the keys from those of each q; an entry can stand for several `keys` with the same counts."""
+    return KeyCounts(
+        uniques(d_q, s_q, s_q > 0, keys),
+        shared(d_q * keys, s_q * keys),
+        hit_counts(d_q, s_q, keys),
+    )
+
+
+def count_lone_records(GT: int, SD: int, keys: int, levels: int) -> TargetCounts:
+    """Counts of `GT` key combinations of a single GT record each, and of `SD` of a single SD record each.
+
+    Nothing is excluded. `keys` is the number of key columns, `levels` that of target levels that occur.
+    """
+    GT_records, SD_records, number = np.array([1, 0]), np.array([0, 1]), np.array([GT, SD])
+    sums = KeySums(
+        d_q=GT_records,
+        s_q=SD_records,
+        dd=GT_records,
+        ss=SD_records,
+        ds=np.zeros(2, np.int64),
+        keys=number,
+    )
+    nothing = Grouped.nothing()
+    cells = CellTotals(
+        guessed=0,
+        DiSCO_t=nothing,
+        d_by_s_q_t=nothing,
+        dd_by_s_q_t=nothing,
+        largest_d=1 if GT else 0,
+        smallest_d=0 if SD or levels > 1 else 1,
+        smallest_share=Fraction(0 if GT and levels > 1 else 1),
+    )
+    return TargetCounts(totals_of_keys(sums), cells, LargeCells.nothing(keys), None)
+
+
+def count_target(
+    counted: CountedCells, levels: int, list_cells_above: float, exclusions: CodedExclusions
+) -> TargetCounts:
+    """Counts of one target, from its cells.
+
+    `levels` is the number of target levels that occur in GT or in this synthesis. DiSCO cells of more GT
+    records than `list_cells_above` are listed one by one.
+    """
+    f = counted.table
+    if not exclusions:
+        d, DiSCO, excluded = f.d, Cells(f.d, (f.d > 0) & (f.s > 0) & (f.s == f.s_q)), None
+        totals = totals_of_keys(_sums(f))
+    else:
+        key_levels = counted.key_levels_of(np.arange(f.keys))
+        left, taken = exclude(f, disclosure_tables(f), key_levels, exclusions)
+        d, DiSCO = left.original.values(), left.DiSCO
+        totals = totals_of_tables(f, left)
+        excluded = Excluded(
+            taken=np.array([[taken[table][step] for step in STEPS] for table in TABLES]),
+            uniques=_uniques_left(f, left),
+            original_t=Grouped.of(f.t, d),
+        )
+    return TargetCounts(
+        totals,
+        cell_totals(f, d, DiSCO.where, levels),
+        large_cells(f, DiSCO, counted.key_levels_of, list_cells_above),
+        excluded,
+    )
+
+
+def _sums(f: FrequencyTable) -> KeySums:
+    def per_key(counts: IntArray) -> IntArray:
+        up_to = np.cumsum(counts)[f.first + f.cells_of_q - 1]  # faster than adding up q by q
+        return np.diff(up_to, prepend=0)
+
+    return KeySums(
+        d_q=f.d_q[f.first],
+        s_q=f.s_q[f.first],
+        dd=per_key(f.d * f.d),
+        ss=per_key(f.s * f.s),
+        ds=per_key(f.d * f.s),
+    )
+
+
+def _uniques_left(f: FrequencyTable, left: DisclosureTables) -> Uniques:
+    d_q, s_q = f.per_key(left.original.values()), f.per_key(left.synthetic.values())
+    return uniques(d_q, s_q, f.per_key(f.s) > 0)

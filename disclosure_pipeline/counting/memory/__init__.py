@@ -1,0 +1,1 @@
+"""Counts tables whose codes fit into memory."""

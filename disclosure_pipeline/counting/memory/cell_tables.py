@@ -1,0 +1,214 @@
+"""Counts cells in a table of all that are possible, where that is small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from disclosure_pipeline.counting.counts import (
+    CountedCells,
+    KeyCounts,
+    TargetCounts,
+    count_keys,
+    count_target,
+)
+from disclosure_pipeline.counting.memory.job import Job
+from disclosure_pipeline.counting.memory.radix import Codes, Numbered, Reader, add
+from disclosure_pipeline.counting.targets import Target
+from disclosure_pipeline.measures.adding import add_up
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
+from disclosure_pipeline.measures.grouped import Grouped
+
+_FEWEST_AT_ONCE, _MOST_AT_ONCE = 1 << 18, 1 << 22  # records
+_MOST_TABLES = 4  # largest tables of cells that are in memory together
+
+
+def number_keys(job: Job) -> tuple[Numbered, list[IntArray]]:
+    """Number the key combinations, and count the records of each table that have each of them."""
+    size = job.keys.size
+    codes = [np.empty(records, dtype=np.uint32) for records in job.records]
+    job.run(
+        "Coding the keys",
+        [
+            partial(add, readers, block, codes[table][block])
+            for table in range(len(codes))
+            for readers in [job.keys.readers(table, 1, np.uint32)]
+            for block in job.blocks(table)
+        ],
+    )
+    counts = job.run("Counting the keys", [partial(_count_codes, of_table, size) for of_table in codes])
+    occurring = np.flatnonzero(np.any(np.array(counts) > 0, axis=0))
+    if 2 * len(occurring) > size:
+        return Numbered(tuple(codes), np.arange(size), job.keys), counts
+    number = np.zeros(size, dtype=np.uint32)
+    number[occurring] = np.arange(len(occurring))
+
+    def renumber(of_table: Codes, block: slice) -> None:
+        of_table[block] = number[of_table[block]]
+
+    job.run(
+        "Numbering the keys",
+        [
+            partial(renumber, codes[table], block)
+            for table in range(len(codes))
+            for block in job.blocks(table)
+        ],
+    )
+    return Numbered(tuple(codes), occurring, job.keys), [of_table[occurring] for of_table in counts]
+
+
+def measure_keys(job: Job, counts: Sequence[IntArray]) -> tuple[KeyCounts, ...]:
+    """Counts of the keys alone, of each synthesis."""
+    return tuple(count_keys(counts[0], counts[i]) for i in job.syntheses)
+
+
+def measure_targets(
+    job: Job, keys: Numbered, counts: Sequence[IntArray], targets: Sequence[Target]
+) -> tuple[list[tuple[TargetCounts, ...]], list[tuple[Grouped, ...]]]:
+    """Counts of each target in each synthesis; and its `pairs_of_key`, where cells are listed."""
+    results: list[tuple[TargetCounts, ...]] = []
+    pairs: list[tuple[Grouped, ...]] = []
+    for batch in _batches(job, keys, targets):
+        batch_counts, batch_pairs = measure_cells(job, keys, counts, batch, _cells(job, keys, batch))
+        results += batch_counts
+        pairs += batch_pairs
+    return results, pairs
+
+
+def measure_cells(
+    job: Job,
+    keys: Numbered,
+    counts: Sequence[IntArray],
+    targets: Sequence[Target],
+    cells: Sequence[Sequence[IntArray]],
+) -> tuple[list[tuple[TargetCounts, ...]], list[tuple[Grouped, ...]]]:
+    """As `measure_targets`, from `cells`: for each target and table the records with q * targets + t."""
+    results = _measure_all(job, keys, counts, targets, cells)
+    listed = [any(len(counts.large.t) for counts in of_target) for of_target in results]
+    tasks = [
+        partial(_pairs_of_key, keys, target, of_target[0] if has_listed_cells else None)
+        for target, of_target, has_listed_cells in zip(targets, cells, listed, strict=True)
+    ]
+    return results, job.run("Measuring", tasks)
+
+
+def _batches(job: Job, keys: Numbered, targets: Sequence[Target]) -> Iterator[list[Target]]:
+    """Targets whose tables of cells are in memory together."""
+    batch: list[Target] = []
+    for target in targets:
+        size = keys.size * sum(other.column.size for other in (*batch, target)) * len(job.records)
+        if batch and size > _MOST_TABLES * job.limits.table:
+            yield batch
+            batch = []
+        batch.append(target)
+    if batch:
+        yield batch
+
+
+def _cells(job: Job, keys: Numbered, targets: Sequence[Target]) -> list[list[IntArray]]:
+    """The number of records in every cell, for each target and table."""
+    tables = range(len(job.records))
+    tasks = [
+        partial(_count_cells, keys, table, target, target.column.reader(table, np.arange(target.column.size)))
+        for target in targets
+        for table in tables
+    ]
+    counted = iter(job.run("Counting the targets", tasks))
+    return [[next(counted) for _ in tables] for _ in targets]
+
+
+def _measure_all(
+    job: Job,
+    keys: Numbered,
+    counts: Sequence[IntArray],
+    targets: Sequence[Target],
+    cells: Sequence[Sequence[IntArray]],
+) -> list[tuple[TargetCounts, ...]]:
+    places = [
+        (i, j, rows) for i, t in enumerate(targets) for j in job.syntheses for rows in _rows(keys, t, job)
+    ]
+    tasks = [partial(_measure, job, keys, counts, targets[i], cells[i], j, rows) for i, j, rows in places]
+    parts: dict[tuple[int, int], list[TargetCounts]] = {}
+    for (i, j, _), part in zip(places, job.run("Measuring", tasks), strict=True):
+        if part is not None:
+            parts.setdefault((i, j), []).append(part)
+    return [tuple(add_up(parts[i, j]) for j in job.syntheses) for i in range(len(targets))]
+
+
+def _count_codes(codes: Codes, size: int) -> IntArray:
+    counts = np.zeros(size, dtype=np.int64)
+    step = min(max(size, _FEWEST_AT_ONCE), _MOST_AT_ONCE)
+    for start in range(0, len(codes), step):
+        counts += np.bincount(codes[start : start + step].astype(np.intp), minlength=size)
+    return counts
+
+
+def _count_cells(keys: Numbered, table: int, target: Target, reader: Reader) -> IntArray:
+    """The number of records of a table in each cell: q * size of the target + t."""
+    q = keys.codes[table]
+    size = keys.size * target.column.size
+    counts = np.zeros(size, dtype=np.int64)
+    step = min(max(size, _FEWEST_AT_ONCE), _MOST_AT_ONCE)
+    for start in range(0, len(q), step):
+        records = slice(start, start + step)
+        cells = q[records].astype(np.intp)
+        cells *= target.column.size
+        cells += reader(records)
+        counts += np.bincount(cells, minlength=size)
+    return counts
+
+
+def _rows(keys: Numbered, target: Target, job: Job) -> list[slice]:
+    step = max(1, job.limits.part // target.column.size)
+    return [slice(start, min(start + step, keys.size)) for start in range(0, keys.size, step)]
+
+
+def _measure(
+    job: Job,
+    keys: Numbered,
+    counts: Sequence[IntArray],
+    target: Target,
+    cells: Sequence[IntArray],
+    synthesis: int,
+    rows: slice,
+) -> TargetCounts | None:
+    """Counts of the q of some rows; None where no record of GT or this SD has any of them."""
+    size = target.column.size
+    range_of_cells = slice(rows.start * size, rows.stop * size)
+    d, s = cells[0][range_of_cells], cells[synthesis][range_of_cells]
+    occupied = np.flatnonzero(d | s)
+    if not len(occupied):
+        return None
+    row = occupied // size
+    new = first_of_run(row)
+    q = np.cumsum(new) - 1
+    number = row[new] + rows.start
+    f = FrequencyTable(
+        q=q,
+        t=occupied - row * size,
+        d=d[occupied],
+        s=s[occupied],
+        d_q=counts[0][number][q],
+        s_q=counts[synthesis][number][q],
+        N_d=job.records[0],
+        N_s=job.records[synthesis],
+        keys=len(number),
+        targets=size,
+    )
+    counted = CountedCells(f, lambda some: job.keys.levels_of(keys.combinations[number[some]]))
+    return count_target(
+        counted, target.occurring_levels(synthesis), target.list_cells_above, target.exclusions
+    )
+
+
+def _pairs_of_key(keys: Numbered, target: Target, d: IntArray | None) -> tuple[Grouped, ...]:
+    if d is None:
+        return ()
+    size = target.column.size
+    occupied = np.flatnonzero(d)
+    row = occupied // size
+    t, levels = occupied - row * size, keys.radix.levels_of(keys.combinations)
+    return tuple(Grouped.of(level[row] * size + t, d[occupied]) for level in levels)

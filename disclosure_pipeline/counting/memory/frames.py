@@ -1,0 +1,85 @@
+"""Tables that are data frames, opened to be counted in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from disclosure_pipeline.counting.counts import DisclosureCounts
+from disclosure_pipeline.counting.memory.engine import count_in_memory
+from disclosure_pipeline.counting.partitioned.batches import batches_in_memory
+from disclosure_pipeline.counting.partitioned.engine import count_in_parts
+from disclosure_pipeline.counting.samples import sample_positions
+from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests
+from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
+from disclosure_pipeline.tables.alignment import check_values
+from disclosure_pipeline.tables.coding import code_column
+from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.identifiers import values_identify
+from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import table_names
+from disclosure_pipeline.tables.raw_columns import Change
+
+
+@dataclass(frozen=True)
+class FramesInMemory:
+    """GT (first) and its syntheses as frames: see `opening.OpenedTables`.
+
+    `in_parts`: whether records are counted in parts, which wait on the disk, to need less memory.
+    """
+
+    frames: tuple[pd.DataFrame, ...]
+    engine_description: str
+    in_parts: bool = False
+    ledger: tuple[Change, ...] = ()
+
+    @property
+    def columns(self) -> tuple[tuple[Any, ...], ...]:
+        """The names of each table's columns."""
+        return tuple(tuple(frame.columns) for frame in self.frames)
+
+    @property
+    def records(self) -> tuple[int, ...]:
+        """The number of records of each table."""
+        return tuple(len(frame) for frame in self.frames)
+
+    def code(
+        self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
+    ) -> list[CodedColumn]:
+        """Columns as codes over the levels of all tables, not grouped yet: a code for each record."""
+        series = {name: [frame[name] for frame in self.frames] for name in columns}
+        for name in columns:
+            check_values(name, series[name], grouping)
+        names = table_names(len(self.frames))
+        coding = [partial(code_column, name, series[name], names) for name in columns]
+        return run_in_threads(coding, threads_for(sum(self.records)))
+
+    def count(
+        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
+    ) -> list[DisclosureCounts]:
+        """Count the records by columns that were coded here, grouped or not."""
+        if self.in_parts:
+            return count_in_parts(requests, batches_in_memory(columns_of_requests(requests)), on_progress)
+        return [count_in_memory(request.keys, request.targets, on_progress) for request in requests]
+
+    def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
+        """The (synthesis, column) of columns, coded or not, whose values tell which record it is."""
+        ground_truth, *syntheses = self.frames
+        return [
+            (synthesis, column)
+            for synthesis, frame in enumerate(syntheses, start=1)
+            for column in frame.columns
+            if column in ground_truth.columns and values_identify(ground_truth[column], frame[column])
+        ]
+
+    def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
+        """At most so many records of each table, drawn by the seed, in their order."""
+        return [
+            frame if positions is None else frame.iloc[positions]
+            for frame, positions in zip(self.frames, sample_positions(self.records, most, seed), strict=True)
+        ]

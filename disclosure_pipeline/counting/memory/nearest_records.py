@@ -1,0 +1,217 @@
+"""The distance of some records to the nearest of many, in memory.
+
+A distance is a sum over columns: 0 or 1, and for numbers and dates the difference of their mid-ranks in the
+pooled tables, divided by the number of records; a missing value is at distance 1 from all but a missing one.
+Here it is a whole number, in units of half a rank, so that what is equally near is so exactly.
+
+Small tables are compared record by record. Of large ones only records are looked at that agree with the
+person in at least one of a few blocks of columns: who differs in fewer columns than there are blocks does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from disclosure_pipeline.counting.memory.radix import Radix, add, radix
+from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.frequency import combine_keys
+from disclosure_pipeline.measures.nearness import twice_mid_ranks
+from disclosure_pipeline.tables.kinds import Kind
+from disclosure_pipeline.tables.levels import CodedColumn
+
+NOBODY = np.iinfo(np.int64).max
+"""The distance where there is no record to look at."""
+
+ORDERED = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}
+
+_MOST_PAIRS = 200_000_000  # pairs of records that are all compared
+_MOST_CANDIDATES = 4_000  # of a person in a block and both tables, on average
+_MOST_BLOCKS = 4
+_PROBE = 100_000  # records of each table, to foresee how many candidates a block gives
+_AT_A_TIME = 1 << 18  # pairs
+_RECORDS_AT_A_TIME = 1 << 20
+_LARGEST = 1 << 62
+
+
+@dataclass(frozen=True)
+class Distances:
+    """How far apart the values of one column are: `rank` by code, None where values are only equal or not."""
+
+    column: CodedColumn
+    rank: IntArray | None
+    unit: int
+
+    @classmethod
+    def of(cls, column: CodedColumn, tables: Sequence[int]) -> Distances:
+        """Among the records of these tables; `unit` stands for a distance of 1."""
+        counts = np.sum([column.counts[table] for table in tables], axis=0)
+        unit = 2 * int(counts.sum())
+        if column.kind not in ORDERED:
+            return cls(column, None, unit)
+        return cls(column, np.append(twice_mid_ranks(counts[:-1]), 0), unit)
+
+    def between(self, codes: IntArray, others: IntArray) -> IntArray:
+        """Between pairs of codes, or of every one of a column with every one of a row."""
+        apart = (codes != others) * np.int64(self.unit)
+        if self.rank is not None:
+            known = (codes != self.column.missing) & (others != self.column.missing)
+            apart = np.where(known, np.abs(self.rank[codes] - self.rank[others]), apart)
+        return apart
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table to find records in: its position among the columns' tables, and which of its records count."""
+
+    table: int
+    counted: Mask
+
+
+def nearest_distances(
+    columns: Sequence[CodedColumn], persons: IntArray, tables: Sequence[Table], left_out: Sequence[IntArray]
+) -> list[IntArray]:
+    """Of each GT record of `persons`, the distance to the nearest record of each of the tables.
+
+    `left_out[i]`: for each person the record of `tables[i]` that is not looked at (the person's own), or -1.
+    """
+    column_distances = [
+        Distances.of(column, sorted({0, *(table.table for table in tables)})) for column in columns
+    ]
+    records = sum(int(table.counted.sum()) for table in tables)
+    if len(persons) * records <= _MOST_PAIRS:
+        return [
+            _nearest_of_all(column_distances, persons, table, own)
+            for table, own in zip(tables, left_out, strict=True)
+        ]
+    blocks = _form_blocks(columns, tables)
+    return [
+        _nearest_of_candidates(column_distances, blocks, persons, table, own)
+        for table, own in zip(tables, left_out, strict=True)
+    ]
+
+
+def _nearest_of_all(
+    column_distances: Sequence[Distances], persons: IntArray, table: Table, left_out: IntArray
+) -> IntArray:
+    """Every person is compared with every record."""
+    records = np.flatnonzero(table.counted)
+    position_of = np.full(len(table.counted) + 1, len(records))  # one more, for those who leave out nobody
+    position_of[records] = np.arange(len(records))
+    nearest = np.full(len(persons), NOBODY)
+    step = max(1, _AT_A_TIME // len(records))
+    for start in range(0, len(persons), step):
+        chunk = persons[start : start + step]
+        distance = np.zeros((len(chunk), len(records) + 1), dtype=np.int64)
+        distance[:, -1] = NOBODY
+        for distances in column_distances:
+            codes = distances.column.codes
+            distance[:, :-1] += distances.between(codes[0][chunk, None], codes[table.table][None, records])
+        distance[np.arange(len(chunk)), position_of[left_out[start : start + step]]] = NOBODY
+        nearest[start : start + step] = distance.min(axis=1)
+    return nearest
+
+
+def _nearest_of_candidates(
+    column_distances: Sequence[Distances],
+    blocks: Sequence[Sequence[CodedColumn]],
+    persons: IntArray,
+    table: Table,
+    left_out: IntArray,
+) -> IntArray:
+    """Every person is compared with the records that agree in a block."""
+    nearest = np.full(len(persons), NOBODY)
+    for person, record in _find_candidates(blocks, persons, table):
+        distance = np.zeros(len(person), dtype=np.int64)
+        for distances in column_distances:
+            codes = distances.column.codes
+            distance += distances.between(codes[0][persons][person], codes[table.table][record])
+        distance[record == left_out[person]] = NOBODY
+        np.minimum.at(nearest, person, distance)
+    return nearest
+
+
+def _form_blocks(columns: Sequence[CodedColumn], tables: Sequence[Table]) -> list[list[CodedColumn]]:
+    """The columns in as many blocks as give few candidates each; one block of all where none do.
+
+    The columns of the largest entropy are dealt out first, each to the block of the least so far.
+    """
+    ranks = sorted(columns, key=lambda column: -_entropy(column, tables))
+    for number in range(min(_MOST_BLOCKS, len(columns)), 1, -1):
+        blocks: list[list[CodedColumn]] = [[] for _ in range(number)]
+        entropy = [0.0] * number
+        for column in ranks:
+            least_informative = entropy.index(min(entropy))
+            blocks[least_informative].append(column)
+            entropy[least_informative] += _entropy(column, tables)
+        if all(_expected_candidates(block, tables) <= _MOST_CANDIDATES for block in blocks):
+            return blocks
+    return [list(columns)]
+
+
+def _entropy(column: CodedColumn, tables: Sequence[Table]) -> float:
+    """The entropy of the column's values in all the tables, in nats."""
+    counts = np.sum([column.counts[table.table] for table in tables], axis=0)
+    share = counts[counts > 0] / counts.sum()
+    return float(-(share * np.log(share)).sum())
+
+
+def _expected_candidates(block: Sequence[CodedColumn], tables: Sequence[Table]) -> float:
+    """The number of records of all tables that agree with one of them in a block, about."""
+    probes, records = [], 0
+    for table in tables:
+        step = max(1, len(table.counted) // _PROBE)
+        probes.append([column.codes[table.table][::step] for column in block])
+        records += len(table.counted)
+    pooled = [np.concatenate(codes) for codes in zip(*probes, strict=True)]
+    q = combine_keys([[codes] for codes in pooled], [column.size for column in block]).q[0]
+    number = np.bincount(q).astype(np.float64)
+    pairs = (number * (number - 1)).sum() / max(1, len(q) * (len(q) - 1))
+    return float(pairs * records)
+
+
+def _find_candidates(
+    blocks: Sequence[Sequence[CodedColumn]], persons: IntArray, table: Table
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Pairs of a person and a record that agree in one of the blocks, some at a time."""
+    for block in blocks:
+        codes = radix(block, [len(own.stored) for own in block[0].tables], _LARGEST)
+        person_codes = _combine_codes(codes, 0, persons)
+        order = np.argsort(person_codes, kind="stable")
+        wanted, first, number = np.unique(person_codes[order], return_index=True, return_counts=True)
+        for records, position in _find_agreeing(codes, table, wanted):
+            # Every record with each of the persons that have its code.
+            pairs = np.cumsum(number[position])
+            start = 0
+            while start < len(records):
+                before = int(pairs[start - 1]) if start else 0
+                stop = max(start + 1, int(np.searchsorted(pairs, before + _AT_A_TIME)))
+                chunk = slice(start, stop)
+                repeats = number[position[chunk]]
+                offset = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+                yield (
+                    order[np.repeat(first[position[chunk]], repeats) + offset],
+                    np.repeat(records[chunk], repeats),
+                )
+                start = stop
+
+
+def _combine_codes(codes: Radix, table: int, records: IntArray) -> IntArray:
+    """The codes of some records."""
+    all_codes = np.empty(len(codes.columns[0].codes[table]), dtype=np.int64)
+    add(codes.readers(table, 1, np.int64), slice(0, len(all_codes)), all_codes)
+    return all_codes[records]
+
+
+def _find_agreeing(codes: Radix, table: Table, wanted: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """The records that have one of the `wanted` codes, which ascend, and its position among them."""
+    readers = codes.readers(table.table, 1, np.int64)
+    for start in range(0, len(table.counted), _RECORDS_AT_A_TIME):
+        stop = min(start + _RECORDS_AT_A_TIME, len(table.counted))
+        chunk_codes = np.empty(stop - start, dtype=np.int64)
+        add(readers, slice(start, stop), chunk_codes)
+        position = np.minimum(np.searchsorted(wanted, chunk_codes), len(wanted) - 1)
+        hits = np.flatnonzero((wanted[position] == chunk_codes) & table.counted[start:stop])
+        yield hits + start, position[hits]

@@ -1,0 +1,157 @@
+"""Key combinations as one number each: the levels of the keys are its digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.frequency import first_of_run
+from disclosure_pipeline.tables.levels import CodedColumn
+
+Item = TypeVar("Item")
+
+Codes = npt.NDArray[Any]
+Reader = Callable[[slice], Codes]
+
+_CHUNK = 1 << 14  # records at a time: they fit the cache, and no new memory is allocated
+_BITS = 64  # of a code
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """The combinations of some columns that occur, numbered: `codes[i]` are those of table i's records.
+
+    `combinations` holds the code in `radix` that each number stands for.
+    """
+
+    codes: tuple[Codes, ...]
+    combinations: Codes
+    radix: Radix
+
+    @property
+    def size(self) -> int:
+        """The number of combinations."""
+        return len(self.combinations)
+
+    def reader(self, table: int, values: Codes) -> Reader:
+        """A function from some records of a table to their entry of `values` (one for each number)."""
+        return lambda records: values.take(self.codes[table][records], mode="clip")
+
+
+@dataclass(frozen=True)
+class Radix:
+    """Columns as the digits of one code, the first one the highest; each digit has a column's `size`.
+
+    `places` are the places at which `levels_of` returns the columns, those that are numbered together one by
+    one; None for the order of the digits.
+    """
+
+    columns: tuple[CodedColumn | Numbered, ...]
+    places: tuple[int, ...] | None = None
+
+    @cached_property
+    def size(self) -> int:
+        """One more than the largest code."""
+        return prod(column.size for column in self.columns)
+
+    @property
+    def width(self) -> int:
+        """The number of columns, those that are numbered together one by one."""
+        return sum(column.radix.width if isinstance(column, Numbered) else 1 for column in self.columns)
+
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """The value of a one at each digit."""
+        return tuple(prod(column.size for column in self.columns[k + 1 :]) for k in range(len(self.columns)))
+
+    def readers(self, table: int, unit: int, dtype: npt.DTypeLike) -> list[Reader]:
+        """Functions from some records of a table to codes in units of `unit`; their sum is the code."""
+        return [
+            column.reader(table, np.arange(column.size, dtype=dtype) * np.array(weight * unit, dtype=dtype))
+            for column, weight in zip(self.columns, self.weights, strict=True)
+        ]
+
+    def levels_of(self, codes: Codes) -> IntArray:
+        """The digits of some codes: the level of each column (shape: columns, codes)."""
+        digits: list[IntArray] = []
+        for column in reversed(self.columns):
+            above = codes // codes.dtype.type(column.size)  # by one number this is fast, divmod is not
+            digit = (codes - above * codes.dtype.type(column.size)).astype(np.int64)
+            if isinstance(column, Numbered):
+                digits[:0] = column.radix.levels_of(column.combinations[digit])
+            else:
+                digits[:0] = [digit]
+            codes = above
+        return np.array(self.in_given_order(digits))
+
+    def in_given_order(self, of_digits: Sequence[Item]) -> list[Item]:
+        """What belongs to each column, from the order of the digits into that of `places`."""
+        if self.places is None:
+            return list(of_digits)
+        return [of_digits[self.places.index(k)] for k in range(len(of_digits))]
+
+
+def add(readers: Sequence[Reader], records: slice, out: Codes) -> None:
+    """Write to `out` the sum of what the readers return for some records."""
+    for start in range(0, len(out), _CHUNK):
+        some = slice(records.start + start, min(records.start + start + _CHUNK, records.stop))
+        codes = out[start : start + _CHUNK]
+        codes[:] = readers[0](some)
+        for reader in readers[1:]:
+            codes += reader(some)
+
+
+def radix(columns: Sequence[CodedColumn], records: Sequence[int], limit: int) -> Radix:
+    """The columns as digits of a code of at most `limit` (or of the number of records, if that is larger).
+
+    The largest column is the highest digit: sorted records then have their most scattered levels in a row.
+    Where the product of the sizes is larger than `limit`, columns are numbered together, so any number of
+    columns and of levels works. `records` is the number of records of each table.
+    """
+    order = sorted(range(len(columns)), key=lambda k: -columns[k].size)
+    digits: list[CodedColumn | Numbered] = []
+    waiting = [columns[k] for k in order]
+    together = min(limit, 1 << (_BITS - sum(records).bit_length()))  # sizes that are numbered fast
+    while waiting:
+        fits = prod(column.size for column in (*digits, *waiting)) <= limit
+        if len(digits) > 1 and not fits and Radix((*digits, waiting[0])).size > together:
+            digits = [_number(Radix(tuple(digits)), records)]
+        digits.append(waiting.pop(0))
+    if Radix(tuple(digits)).size > limit:
+        digits = [_number(Radix(tuple(digits)), records)]
+    return Radix(tuple(digits), tuple(order))
+
+
+def _number(columns: Radix, records: Sequence[int]) -> Numbered:
+    """Number the combinations that occur, in the order of their codes."""
+    codes = np.empty(sum(records), dtype=np.uint64)
+    ends = np.cumsum(records)
+    for table, end in enumerate(ends):
+        own = codes[end - records[table] : end]
+        add(columns.readers(table, 1, np.uint64), slice(0, len(own)), own)
+    combinations, numbers = _find_distinct(codes, (columns.size - 1).bit_length())
+    return Numbered(tuple(np.split(numbers, ends[:-1])), combinations, columns)
+
+
+def _find_distinct(codes: Codes, bits: int) -> tuple[Codes, Codes]:
+    """The codes that occur, ascending, and the place of each record's code; `bits` are a code's digits."""
+    place = (len(codes) - 1).bit_length()
+    if bits + place <= _BITS:  # sorting numbers is several times faster than sorting their places
+        codes = (codes << np.uint64(place)) | np.arange(len(codes), dtype=np.uint64)
+        codes.sort()
+        order = (codes & np.uint64((1 << place) - 1)).astype(np.intp)
+        codes >>= np.uint64(place)
+    else:
+        order = np.argsort(codes)
+        codes = codes[order]
+    new = first_of_run(codes)
+    numbers = np.empty(len(codes), dtype=np.min_scalar_type(len(codes)))
+    numbers[order] = np.cumsum(new, dtype=numbers.dtype) - numbers.dtype.type(1)
+    return codes[new], numbers

@@ -1,0 +1,206 @@
+"""Key combinations that few records have: each record is compared with every other one of its q.
+
+Where most keys are rare this is much faster than to sort the cells of each target: for so few records all
+counts fit into a byte, and the q of as many records are worked on at once. A cell is seen here as often as
+there are records in it, so a sum over cells becomes a sum over records: of d² the sum of d over GT records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from disclosure_pipeline.counting.counts import KeyCounts, TargetCounts, count_keys
+from disclosure_pipeline.measures.cells import CellTotals, LargeCells
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.totals import KeySums, totals_of_keys
+
+Codes = npt.NDArray[Any]
+Bytes = npt.NDArray[np.uint8]
+
+MOST_RECORDS = 7  # of a q; their number squared is the largest sum, which fits a byte
+_BITS = 3  # of a number of records
+_KINDS = 1 << (2 * _BITS + 1)  # of GT records: by DiSCO or not, d and s_q
+_NOT_GT = np.uint8(2 * _BITS + 1)  # the binary digit that marks what is no record of GT
+_SMALL_TABLE = 1 << 12  # entries of a table that is worth making for any number of records
+
+
+@dataclass(frozen=True)
+class RareKeys:
+    """Some q that have n records each, in each q those of GT before those of SD.
+
+    `of_SD` (shape: n, q) is 1 for the records of SD, else 0; `d_q`, `s_q`: records of each table a q has.
+    """
+
+    of_SD: Bytes
+    d_q: Bytes
+    s_q: Bytes
+
+    @classmethod
+    def of(cls, of_SD: Bytes) -> RareKeys:
+        """From the records' tables; see above."""
+        s_q = of_SD.sum(axis=0, dtype=np.uint8)
+        return cls(of_SD, np.uint8(len(of_SD)) - s_q, s_q)
+
+    @cached_property
+    def is_original(self) -> Bytes:
+        """1 for the records of GT, else 0 (shape: n, q)."""
+        return self.of_SD ^ np.uint8(1)
+
+    @cached_property
+    def is_found(self) -> Bytes:
+        """1 for the records of GT whose q is in SD, else 0 (shape: n, q)."""
+        return self.is_original & (self.s_q > 0)
+
+    @cached_property
+    def kinds(self) -> Bytes:
+        """s_q, and the mark of what is no record of GT (shape: n, q)."""
+        return (self.of_SD << _NOT_GT) | self.s_q
+
+    @cached_property
+    def keys_by_d_q(self) -> IntArray:
+        """The number of q with 0, 1, … n records of GT."""
+        return np.bincount(self.d_q, minlength=len(self.of_SD) + 1)
+
+    def count_keys(self) -> KeyCounts:
+        """Counts of these q, whatever the target."""
+        d_q = np.arange(len(self.keys_by_d_q))
+        return count_keys(d_q, len(self.of_SD) - d_q, self.keys_by_d_q)
+
+
+def can_be_compared(rare: RareKeys, size: int, levels: int) -> bool:
+    """Whether `count_rare_keys` measures a target of `size` codes, of which `levels` occur in GT or in SD.
+
+    Not where its table of counts would be larger than the work; and not where no level is missing in some q,
+    since it does not look for the rarest one.
+    """
+    if _KINDS * size > max(rare.of_SD.size, _SMALL_TABLE):
+        return False
+    in_GT = np.flatnonzero(rare.keys_by_d_q[1:]) + 1
+    return not len(in_GT) or int(in_GT[0]) < levels
+
+
+def count_rare_keys(
+    rare: RareKeys,
+    t: Codes,
+    size: int,
+    list_cells_above: float,
+    key_levels_of: Callable[[IntArray], IntArray],
+    keys: int,
+) -> TargetCounts:
+    """Counts of one target; nothing is excluded.
+
+    `t` (shape: n, q): the codes of the records. `key_levels_of` gives the level of each of the `keys` in some
+    of the q.
+    """
+    d, s = _records_of_cells(rare, t)
+    totals = totals_of_keys(_key_sums(rare, d, s))
+    disclosed = (s == rare.s_q).view(np.uint8) & rare.is_found
+    kind = disclosed << np.uint8(2 * _BITS)
+    kind |= d << np.uint8(_BITS)
+    kind |= rare.kinds
+    cell = kind.astype(np.min_scalar_type(2 * _KINDS * size))
+    cell *= cell.dtype.type(size)
+    cell += t
+    counts = np.bincount(cell.ravel(), minlength=2 * _KINDS * size)[: _KINDS * size]
+    GT_counts = counts.reshape(2, 1 << _BITS, 1 << _BITS, size)  # GT records by DiSCO, d, s_q, t
+    number = np.arange(1 << _BITS)
+    in_both = GT_counts.sum(axis=0)
+    in_both[:, 0] = 0
+    cells = CellTotals(
+        guessed=_count_guessed(rare, t, s, size),
+        DiSCO_t=_group_nonzero(GT_counts[1].sum(axis=(0, 1))),
+        d_by_s_q_t=_group_nonzero(in_both.sum(axis=0).ravel()),
+        dd_by_s_q_t=_group_nonzero((in_both * number[:, None, None]).sum(axis=0).ravel()),
+        largest_d=int(number[GT_counts.any(axis=(0, 2, 3))].max(initial=0)),
+        smallest_d=0,
+        smallest_share=Fraction(1 if rare.keys_by_d_q[0] == len(rare.d_q) else 0),
+    )
+    large = _large_cells(t, d, disclosed, list_cells_above, key_levels_of, keys)
+    return TargetCounts(totals, cells, large, None)
+
+
+def _records_of_cells(rare: RareKeys, t: Codes) -> tuple[Bytes, Bytes]:
+    """For each record the SD records of its cell, and for a GT record (else 0) the GT records of its cell."""
+    d, s = rare.is_original.copy(), rare.of_SD.copy()
+    for apart in range(1, len(t)):
+        same = (t[apart:] == t[:-apart]).view(np.uint8)
+        both_of_GT = same & rare.is_original[apart:]  # GT records come first
+        d[apart:] += both_of_GT
+        d[:-apart] += both_of_GT
+        s[apart:] += same & rare.of_SD[:-apart]
+        same &= rare.of_SD[apart:]
+        s[:-apart] += same
+    return d, s
+
+
+def _key_sums(rare: RareKeys, d: Bytes, s: Bytes) -> KeySums:
+    """The five sums, an entry for all q that have the same.
+
+    Of n records of a table, d² adds up to n and twice the number of pairs of records with the same level.
+    """
+    n = len(d)
+    GT_pairs = (d.sum(axis=0, dtype=np.uint8) - rare.d_q) >> 1
+    ds = (s * rare.is_original).sum(axis=0, dtype=np.uint8)
+    SD_pairs = (s.sum(axis=0, dtype=np.uint8) - ds - rare.s_q) >> 1
+    pairs = n * (n - 1) // 2 + 1
+    sizes = (n + 1, pairs, pairs, n * n // 4 + 1)
+    code = rare.d_q.astype(np.uint32)
+    for sums, size in zip((GT_pairs, SD_pairs, ds), sizes[1:], strict=True):
+        code *= np.uint32(size)
+        code += sums
+    counts = np.bincount(code)
+    occurring = np.flatnonzero(counts)
+    d_q, of_GT_pairs, of_SD_pairs, of_ds = np.unravel_index(occurring, sizes)
+    return KeySums(
+        d_q=d_q,
+        s_q=n - d_q,
+        dd=d_q + 2 * of_GT_pairs,
+        ss=n - d_q + 2 * of_SD_pairs,
+        ds=of_ds,
+        keys=counts[occurring],
+    )
+
+
+def _count_guessed(rare: RareKeys, t: Codes, s: Bytes, size: int) -> int:
+    """GT records in the cells of `cells.guessed_by_mode`: of the most frequent level of SD, or the first."""
+    dtype = np.min_scalar_type((MOST_RECORDS + 1) * size)
+    rank = s.astype(dtype)
+    rank *= dtype.type(size)
+    rank += dtype.type(size - 1)
+    rank -= t
+    # A level that SD does not have at q ranks below all that it has: only q that are not in SD are left out.
+    best = rank.max(axis=0)
+    return int(np.count_nonzero((rank == best) & rare.is_found))
+
+
+def _large_cells(
+    t: Codes,
+    d: Bytes,
+    disclosed: Bytes,
+    list_cells_above: float,
+    key_levels_of: Callable[[IntArray], IntArray],
+    keys: int,
+) -> LargeCells:
+    """The DiSCO cells of more than so many records."""
+    if len(t) <= list_cells_above + 1:  # one record at least is of SD
+        return LargeCells.nothing(keys)
+    large = disclosed & (d > list_cells_above)
+    q = np.flatnonzero(np.bitwise_or.reduce(large, axis=0))
+    if not len(q):
+        return LargeCells.nothing(keys)
+    i = large[:, q].argmax(axis=0)  # a q has one DiSCO cell
+    return LargeCells(key_levels_of(q), t[i, q].astype(np.int64), d[i, q].astype(np.int64))
+
+
+def _group_nonzero(counts: IntArray) -> Grouped:
+    """The sums that are not 0, each by its position."""
+    occurring = np.flatnonzero(counts)
+    return Grouped(occurring, counts[occurring])

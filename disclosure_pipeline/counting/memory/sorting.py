@@ -1,0 +1,257 @@
+"""Counts sorted records, where there are too many cells to count them all.
+
+Blocks of records are sorted one by one; a part is what all blocks hold of a range of key combinations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from disclosure_pipeline.counting.counts import (
+    CountedCells,
+    KeyCounts,
+    TargetCounts,
+    count_keys,
+    count_lone_records,
+    count_target,
+)
+from disclosure_pipeline.counting.memory.job import Job
+from disclosure_pipeline.counting.memory.packing import PackedRecords, unsigned_type
+from disclosure_pipeline.counting.memory.radix import Codes
+from disclosure_pipeline.counting.memory.rare_keys import (
+    MOST_RECORDS,
+    RareKeys,
+    can_be_compared,
+    count_rare_keys,
+)
+from disclosure_pipeline.counting.memory.runs import Runs
+from disclosure_pipeline.measures.adding import add_up
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
+
+_SAMPLES = 64  # of each part, to find where parts end
+
+
+@dataclass(frozen=True)
+class _PartCounts:
+    """What is counted of a part, bit by bit: of the keys, and of each target."""
+
+    keys: list[KeyCounts] = field(default_factory=list)
+    targets: list[list[TargetCounts]] = field(default_factory=list)
+
+
+def measure(job: Job, packed: PackedRecords) -> tuple[tuple[KeyCounts, ...], list[tuple[TargetCounts, ...]]]:
+    """Counts of the keys and of each target, of each synthesis."""
+    number, bounds = _bounds_of_parts(job, packed)
+    tasks = [
+        partial(
+            _measure_part,
+            job,
+            packed,
+            synthesis,
+            [
+                block[bound[part] : bound[part + 1]]
+                for table in (0, synthesis)
+                for block, bound in zip(packed.blocks[table], bounds[table], strict=True)
+            ],
+        )
+        for synthesis in job.syntheses
+        for part in range(number)
+    ]
+    parts = job.run("Measuring", tasks)
+    parts_by_synthesis = [
+        [part for part in parts[i * number : (i + 1) * number] if part] for i in range(len(job.syntheses))
+    ]
+    key_counts = tuple(
+        add_up([part.keys[0] for part in synthesis_parts]) for synthesis_parts in parts_by_synthesis
+    )
+    target_counts = [
+        tuple(
+            add_up([counts for part in synthesis_parts for counts in part.targets[i]])
+            for synthesis_parts in parts_by_synthesis
+        )
+        for i in range(len(packed.targets))
+    ]
+    return key_counts, target_counts
+
+
+def _bounds_of_parts(job: Job, packed: PackedRecords) -> tuple[int, list[list[IntArray]]]:
+    """The number of parts, and where they begin and end in each block of each table.
+
+    All records of a q are in one part.
+    """
+    step = max(1, job.limits.part // _SAMPLES)
+    every = job.limits.part // step
+    sample = packed.q(np.sort(np.concatenate([block[::step] for of in packed.blocks for block in of])))
+    ends = np.unique(sample[every::every]) << (packed.table_bit + 1)
+    return len(ends) + 1, [
+        [np.concatenate(([0], np.searchsorted(block, ends), [len(block)])) for block in of_table]
+        for of_table in packed.blocks
+    ]
+
+
+def _measure_part(
+    job: Job, packed: PackedRecords, synthesis: int, slices: Sequence[Codes]
+) -> _PartCounts | None:
+    """Counts of the records of some q: GT's and one SD's. None where there are none."""
+    records = np.concatenate(slices)
+    if not len(records):
+        return None
+    records.sort()
+    counts = _PartCounts(targets=[[] for _ in packed.targets])
+    uncounted = [_UncountedRecords(records, range(len(packed.targets)), with_keys=True)]
+    if not any(target.exclusions for target in packed.targets):
+        uncounted = _measure_rare_keys(packed, synthesis, records, counts)
+    for remaining in uncounted:
+        keys = _RecordsOfKeys.of(packed, remaining.records)
+        if remaining.with_keys:
+            counts.keys.append(count_keys(keys.d_q, keys.s_q))
+        for i in remaining.targets:
+            target = packed.targets[i]
+            table = _cells(job, packed, synthesis, keys, i)
+            counts.targets[i].append(
+                count_target(
+                    CountedCells(table, partial(_key_levels, packed, keys.codes)),
+                    target.occurring_levels(synthesis),
+                    target.list_cells_above,
+                    target.exclusions,
+                )
+            )
+    counts.keys[:] = [add_up(counts.keys)]
+    return counts
+
+
+def _key_levels(packed: PackedRecords, codes: Codes, some: IntArray) -> IntArray:
+    """The level of each key in some of the key combinations."""
+    return packed.keys.levels_of(codes[some])
+
+
+@dataclass(frozen=True)
+class _UncountedRecords:
+    """Records whose cells have to be counted for some targets, and the keys too if `with_keys`."""
+
+    records: Codes
+    targets: Sequence[int]
+    with_keys: bool
+
+
+def _measure_rare_keys(
+    packed: PackedRecords, synthesis: int, records: Codes, counts: _PartCounts
+) -> list[_UncountedRecords]:
+    """Add the counts of the q of few records to those of the part; return what is left to count."""
+    runs = Runs.of(packed.q(records))
+    of_SD = (records & records.dtype.type(1 << packed.table_bit)) > 0
+    lone, lone_of_SD = runs.count_lone(of_SD)
+    if lone:
+        GT, SD = lone - lone_of_SD, lone_of_SD
+        counts.keys.append(count_keys(np.array([1, 0]), np.array([0, 1]), np.array([GT, SD])))
+        for target, target_counts in zip(packed.targets, counts.targets, strict=True):
+            levels = target.occurring_levels(synthesis)
+            target_counts.append(count_lone_records(GT, SD, packed.keys.width, levels))
+    uncounted, counted = [], 0
+    for n, first in runs.by_length(MOST_RECORDS):
+        counted += n * len(first)
+        if len(first) and n > 1:
+            places = first + np.arange(n)[:, None]
+            rare = RareKeys.of(of_SD.view(np.uint8)[places])
+            counts.keys.append(rare.count_keys())
+            if packed.targets:
+                some = records[places]
+                others = _measure_targets_of_rare_keys(packed, synthesis, rare, some, counts)
+                if others:
+                    uncounted.append(_UncountedRecords(np.sort(some, axis=None), others, with_keys=False))
+    if counted < len(records):
+        frequent = records[runs.longer_than(MOST_RECORDS)]
+        uncounted.append(_UncountedRecords(frequent, range(len(packed.targets)), with_keys=True))
+    return uncounted
+
+
+def _measure_targets_of_rare_keys(
+    packed: PackedRecords, synthesis: int, rare: RareKeys, records: Codes, counts: _PartCounts
+) -> list[int]:
+    """Add the counts of those targets for which rare keys can be compared; return the other targets.
+
+    `records` (shape: n, q) are those of the rare keys.
+    """
+    others = []
+    digits = packed.target_digits(records)
+    key_levels_of = partial(_key_levels, packed, packed.q(records[0]))
+    for i, (target, target_counts) in enumerate(zip(packed.targets, counts.targets, strict=True)):
+        size = target.column.size
+        if can_be_compared(rare, size, target.occurring_levels(synthesis)):
+            t = packed.t(digits, i).astype(np.min_scalar_type(size), copy=False)
+            target_counts.append(
+                count_rare_keys(rare, t, size, target.list_cells_above, key_levels_of, packed.keys.width)
+            )
+        else:
+            others.append(i)
+    return others
+
+
+@dataclass(frozen=True)
+class _RecordsOfKeys:
+    """Sorted records of GT and one SD, and their q, numbered from 0 (`codes`: shape of d_q and s_q)."""
+
+    records: Codes
+    q: IntArray
+    of_SD: Codes
+    codes: Codes
+    d_q: IntArray
+    s_q: IntArray
+
+    @classmethod
+    def of(cls, packed: PackedRecords, records: Codes) -> _RecordsOfKeys:
+        codes = packed.q(records)
+        new = first_of_run(codes)
+        first = np.flatnonzero(new)
+        of_SD = (records >> packed.table_bit) & 1
+        number = np.diff(first, append=len(records))
+        s_q = _sums_of_runs(of_SD, first, number)
+        return cls(records, np.cumsum(new) - 1, of_SD, codes[first], number - s_q, s_q)
+
+
+def _cells(
+    job: Job, packed: PackedRecords, synthesis: int, keys: _RecordsOfKeys, target: int
+) -> FrequencyTable:
+    """Count the cells of some q and a target: by a table of all of them where it is small, else sorted."""
+    bits = packed.targets[target].bits
+    size = len(keys.codes) << bits
+    dtype: Any = unsigned_type((2 * size - 1).bit_length())
+    cells = keys.q.astype(dtype) << (bits + 1)
+    cells |= packed.t(keys.records, target).astype(dtype) << 1
+    cells |= keys.of_SD.astype(dtype)
+    occupied: Any
+    if size <= min(len(cells), job.limits.table):
+        counts = np.bincount(cells.astype(np.intp), minlength=2 * size)
+        occupied = np.flatnonzero(counts[::2] | counts[1::2])
+        d, s = counts[::2][occupied], counts[1::2][occupied]
+    else:
+        cells.sort()
+        cell: Codes = cells >> 1
+        first = np.flatnonzero(first_of_run(cell))
+        number = np.diff(first, append=len(cell))
+        s = _sums_of_runs(cells & 1, first, number)
+        d, occupied = number - s, cell[first].astype(np.int64)
+    q = occupied >> bits
+    return FrequencyTable(
+        q=q,
+        t=occupied - (q << bits),
+        d=d,
+        s=s,
+        d_q=keys.d_q[q],
+        s_q=keys.s_q[q],
+        N_d=job.records[0],
+        N_s=job.records[synthesis],
+        keys=len(keys.codes),
+        targets=packed.targets[target].column.size,
+    )
+
+
+def _sums_of_runs(values: Codes, first: IntArray, number: IntArray) -> IntArray:
+    """The sums of runs of values, each of so many from its first one on."""
+    return np.diff(np.cumsum(values, dtype=np.int64)[first + number - 1], prepend=0)

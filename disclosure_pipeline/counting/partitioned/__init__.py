@@ -1,0 +1,1 @@
+"""Counts files batch by batch, and spills to disk what does not fit into memory."""

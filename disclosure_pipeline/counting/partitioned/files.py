@@ -1,0 +1,135 @@
+"""Files that are read in batches, opened to be counted: in canonical form, or as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.counting.counts import DisclosureCounts
+from disclosure_pipeline.counting.partitioned.batches import Batches
+from disclosure_pipeline.counting.partitioned.engine import count_in_parts
+from disclosure_pipeline.counting.partitioned.streams import Stream, read_stream
+from disclosure_pipeline.counting.samples import sample_positions
+from disclosure_pipeline.counting.targets import CountRequest
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.tables.canonical_tables import canonical_values
+from disclosure_pipeline.tables.dictionary import Dictionary
+from disclosure_pipeline.tables.distinct import Distinct, code_distinct_columns
+from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.identifiers import identifying_columns
+from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.raw_columns import Change
+from disclosure_pipeline.tables.sources import Location, columns_of
+
+
+@dataclass(frozen=True)
+class StreamedTable:
+    """A table that was read in batches. `columns` names what it has.
+
+    `distinct` has a value for each that was met, which are those of `stream`, in their order: as they are, or
+    in canonical form; then the `ledger` says what was changed.
+    """
+
+    stream: Stream
+    columns: tuple[str, ...]
+    distinct: Mapping[str, Distinct]
+    ledger: tuple[Change, ...] = ()
+
+    @property
+    def records(self) -> int:
+        """How many records it has."""
+        return self.stream.records
+
+    def some_records(self, positions: IntArray) -> pd.DataFrame:
+        """Some records; `positions` ascend."""
+        numbers = self.stream.value_numbers(positions)
+        return pd.DataFrame(
+            {name: self.distinct[name].take(numbers[name]) for name in self.distinct}, copy=False
+        )
+
+
+def stream_canonical(
+    location: Location,
+    dictionary: Dictionary,
+    table: str,
+    needed: Collection[str],
+    only_known: bool,
+    stack: ExitStack,
+    on_progress: OnProgress = ignore_progress,
+) -> StreamedTable:
+    """As `contract.read_canonical`, of a table that is read in batches: every rule is about values."""
+    names = columns_of(location, table, dictionary)
+    described = [name for name in dictionary if name in names]
+    stream = read_stream(location, table, described or names[:1], stack, on_progress)
+    raw = {name: stream.distinct(name) for name in described}
+    distinct, ledger = canonical_values(names, stream.records, raw, dictionary, table, needed, only_known)
+    return StreamedTable(stream, tuple(distinct), distinct, ledger)
+
+
+def stream_raw(
+    location: Location,
+    table: str,
+    columns: Sequence[str],
+    stack: ExitStack,
+    on_progress: OnProgress = ignore_progress,
+) -> StreamedTable:
+    """Some columns of a table that has no dictionary, as they are."""
+    stream = read_stream(location, table, columns, stack, on_progress)
+    return StreamedTable(stream, tuple(columns), {name: stream.distinct(name) for name in columns})
+
+
+@dataclass
+class StreamedTables:
+    """GT (first) and its syntheses, read in batches: see `opening.OpenedTables`.
+
+    `read` gives the tables with some columns; `columns` names all that each has.
+    """
+
+    columns: tuple[tuple[str, ...], ...]
+    read: Callable[[Sequence[str], OnProgress], Sequence[StreamedTable]]
+    engine_description: str
+    tables: tuple[StreamedTable, ...] = ()
+
+    @property
+    def ledger(self) -> tuple[Change, ...]:
+        """What was changed to compare the tables."""
+        return tuple(change for table in self.tables for change in table.ledger)
+
+    def code(
+        self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
+    ) -> list[CodedColumn]:
+        """Columns as codes over the levels of all tables, not grouped yet: a code for each value."""
+        self.tables = tuple(self.read(columns, on_progress))
+        distinct = {name: [table.distinct[name] for table in self.tables] for name in columns}
+        return code_distinct_columns(distinct, grouping)
+
+    def count(
+        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
+    ) -> list[DisclosureCounts]:
+        """Count the records by coded columns; no table is read again."""
+        streams = [table.stream for table in self.tables]
+        batches = Batches(
+            tuple(stream.records for stream in streams),
+            lambda table: streams[table].batches,
+            lambda table, batch, column: streams[table].codes(column.name, batch, column.codes[table]),
+        )
+        return count_in_parts(requests, batches, on_progress)
+
+    def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
+        """The (synthesis, column) of GT's columns whose values tell which record it is."""
+        return identifying_columns(columns, [table.distinct for table in self.tables])
+
+    def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
+        """At most so many records of each table, drawn by the seed, in their order."""
+        records = [table.records for table in self.tables]
+        drawn = sample_positions(records, most, seed)
+        return [
+            table.some_records(np.arange(table.records) if positions is None else positions)
+            for table, positions in zip(self.tables, drawn, strict=True)
+        ]

@@ -1,0 +1,99 @@
+"""Records that do not fit into memory, on disk until they are read again, part by part.
+
+They are those of the ground truth. So each chunk is encrypted and sealed with a key that only this process
+has, in a file that has no name: whatever ends the process, nothing that can be read is left.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from disclosure_pipeline.errors import DisclosurePipelineError, InputError
+
+Records = npt.NDArray[Any]
+
+_KEY_BITS = 256
+_NONCE, _TAG = 12, 16  # bytes
+
+
+@dataclass(frozen=True)
+class SpillFile:
+    """A file of sealed chunks; `chunks[part]` holds place and size of each chunk of a part in turn."""
+
+    file: IO[bytes]
+    cipher: Any
+    dtype: np.dtype[Any]
+    chunks: dict[Any, array[int]] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+    def add(self, part: Any, records: Records) -> None:
+        """Append some records to a part. DisclosurePipelineError where the disk is full."""
+        with self.lock:
+            place = self.file.seek(0, os.SEEK_END)
+            self.file.truncate(place + records.nbytes + _TAG)  # the place is taken
+            self.chunks.setdefault(part, array("q")).extend((place, records.nbytes + _TAG))
+        sealed = self.cipher.encrypt(place.to_bytes(_NONCE, "big"), records.tobytes(), None)
+        try:
+            written = os.pwrite(self.file.fileno(), sealed, place)
+        except OSError:
+            written = 0
+        if written != len(sealed):
+            raise DisclosurePipelineError(
+                f"The disk of {tempfile.gettempdir()!r} is full, or cannot be written: set TMPDIR to a "
+                "folder with room."
+            )
+
+    def read(self, part: Any) -> Records:
+        """All records of a part. DisclosurePipelineError where a chunk is not what was written."""
+        chunks = self.chunks.get(part, array("q"))
+        places, sizes = chunks[::2], chunks[1::2]
+        records = np.empty((sum(sizes) - _TAG * len(sizes)) // self.dtype.itemsize, dtype=self.dtype)
+        start = 0
+        for place, size in zip(places, sizes, strict=True):
+            chunk = np.frombuffer(self._decrypt(place, size), dtype=self.dtype)
+            records[start : start + len(chunk)] = chunk
+            start += len(chunk)
+        return records
+
+    def _decrypt(self, place: int, size: int) -> bytes:
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            sealed = os.pread(self.file.fileno(), size, place)
+            chunk: bytes = self.cipher.decrypt(place.to_bytes(_NONCE, "big"), sealed, None)
+            return chunk
+        except (InvalidTag, OSError, ValueError):
+            pass
+        raise DisclosurePipelineError(
+            f"What was spilled to {tempfile.gettempdir()!r} cannot be read again: its disk is damaged."
+        )
+
+
+@contextmanager
+def open_spill_file(dtype: np.dtype[Any], records: int) -> Iterator[SpillFile]:
+    """A file for so many records in the folder for temporary files; it is gone after the block.
+
+    InputError where there is no room for them.
+    """
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    folder = tempfile.gettempdir()
+    needed, free = records * dtype.itemsize, shutil.disk_usage(folder).free
+    if free < needed:
+        raise InputError(
+            f"{needed / 1e9:.1f} GB are needed in {folder!r}, which has {free / 1e9:.1f}: set TMPDIR to a "
+            "folder with room."
+        )
+    with tempfile.TemporaryFile() as file:
+        yield SpillFile(file, AESGCM(AESGCM.generate_key(_KEY_BITS)), dtype)

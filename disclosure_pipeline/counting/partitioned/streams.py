@@ -1,0 +1,193 @@
+"""Tables that are read once, batch by batch: their values, and which of them each record has.
+
+The numbers of the records' values are put on disk, sealed, and read from there as often as the records are
+counted: the table itself is not read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from disclosure_pipeline.counting.partitioned.spill_file import SpillFile, open_spill_file
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.runtime.threads import count_cores, map_in_threads
+from disclosure_pipeline.tables.distinct import Distinct
+from disclosure_pipeline.tables.encoding import encode_by_range, smallest_code_type
+from disclosure_pipeline.tables.sources import Location, read_batches
+
+
+@dataclass
+class SeenValues:
+    """The values of one column that were met in the batches so far; each has a number.
+
+    `by_type`: Arrow type -> the values of that type, and their numbers. `counts`: records by number.
+    """
+
+    by_type: dict[Any, tuple[Any, IntArray]] = field(default_factory=dict)
+    counts: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    missing: int = 0
+
+    def add(self, batch: _EncodedColumn) -> IntArray:
+        """Count the records of a batch; the number of each one's value, -1 where it is missing."""
+        counts = np.bincount(batch.codes + 1, minlength=len(batch.values) + 1)
+        occurs = counts[1:] > 0
+        self.missing += int(counts[0] + counts[1:][occurs & batch.empty].sum())
+        values = batch.values.filter(pa.array(occurs & ~batch.empty))
+        records = counts[1:][occurs & ~batch.empty]
+        numbers = self._numbers_of(values)
+        new = numbers < 0
+        if new.any():
+            known, known_numbers = self.by_type.get(values.type, (values[:0], np.empty(0, dtype=np.int64)))
+            numbers[new] = len(self.counts) + np.arange(int(new.sum()))
+            self.counts = np.append(self.counts, np.zeros(int(new.sum()), dtype=np.int64))
+            self.by_type[values.type] = (
+                pa.concat_arrays([known, values.filter(pa.array(new))]),
+                np.append(known_numbers, numbers[new]),
+            )
+        np.add.at(self.counts, numbers, records)
+        number_of_value = np.full(len(batch.values) + 1, -1, dtype=smallest_code_type(len(self.counts)))
+        number_of_value[:-1][occurs & ~batch.empty] = numbers
+        return number_of_value[batch.codes]
+
+    def _numbers_of(self, values: Any) -> IntArray:
+        """The number of each value, -1 where it was not seen yet."""
+        known, numbers = self.by_type.get(values.type, (None, np.empty(0, dtype=np.int64)))
+        if known is None:
+            return np.full(len(values), -1)
+        positions = pc.index_in(values, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False)
+        return np.append(numbers, -1)[positions]
+
+    def distinct(self, column: str, table: str) -> Distinct:
+        """The values in the order of their numbers."""
+        counts = np.append(self.counts, self.missing)
+        if not self.by_type:
+            return Distinct(pd.Series(pd.arrays.ArrowExtensionArray(pa.nulls(0))), counts)
+        order = np.argsort(np.concatenate([numbers for _, numbers in self.by_type.values()]))
+        values = _in_one_type([values for values, _ in self.by_type.values()], column, table)
+        return Distinct(pd.Series(pd.arrays.ArrowExtensionArray(values.take(pa.array(order)))), counts)
+
+
+@dataclass(frozen=True)
+class _EncodedColumn:
+    """A column of a batch: `codes` (-1 is missing) are positions in `values`; `empty` marks missing ones."""
+
+    codes: IntArray
+    values: Any
+    empty: Any
+
+
+def _encode_column(column: Any, name: str, table: str) -> _EncodedColumn:
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    by_offset = encode_by_range(array)
+    if by_offset is not None:
+        codes, levels = by_offset
+        return _EncodedColumn(codes, levels, np.zeros(len(levels), dtype=bool))
+    try:
+        array = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    except pa.ArrowException:
+        array = None
+    if array is None:
+        raise InputError(
+            f"{table}: column {name!r} is of type {column.type}, whose values cannot be compared: expected "
+            "numbers, text, true/false or dates."
+        )
+    values = array.dictionary
+    empty = values.is_null(nan_is_null=pa.types.is_floating(values.type)).to_numpy(zero_copy_only=False)
+    # A file may index its dictionary by bytes, which have no room for -1, or none above the last index.
+    indices = array.indices.cast(pa.int32()).fill_null(-1)
+    return _EncodedColumn(indices.to_numpy(zero_copy_only=False), values, empty)
+
+
+def _in_one_type(arrays: Sequence[Any], column: str, table: str) -> Any:
+    """The values of several types in one that holds all of them exactly."""
+    try:
+        [common] = pa.unify_schemas(
+            [pa.schema([("values", array.type)]) for array in arrays], promote_options="permissive"
+        ).types
+        return pa.concat_arrays([array.cast(common) for array in arrays])
+    except pa.ArrowException:
+        pass
+    raise InputError(f"{table}: column {column!r} holds values of several kinds: give it one type.")
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A table of `records` that was read: the values of its columns, and the numbers of its records' values.
+
+    `numbers` has a part for each batch and column, of whole numbers of the type `types` names.
+    """
+
+    name: str
+    records: int
+    seen: dict[str, SeenValues]
+    numbers: SpillFile
+    types: dict[tuple[int, str], np.dtype[Any]]
+
+    @property
+    def batches(self) -> range:
+        """The numbers of the batches."""
+        return range(len(self.types) // max(1, len(self.seen)))
+
+    def distinct(self, column: str) -> Distinct:
+        """The values of a column."""
+        return self.seen[column].distinct(column, self.name)
+
+    def codes(self, column: str, batch: int, of_number: IntArray) -> IntArray:
+        """The code of each record of a batch; `of_number` has one for each number, and last for missing."""
+        numbers = self.numbers.read((batch, column)).view(self.types[batch, column])
+        return of_number[numbers]
+
+    def value_numbers(self, positions: IntArray) -> dict[str, IntArray]:
+        """The number of the value of each column (-1: missing) of some records, whose positions ascend."""
+        numbers: dict[str, list[IntArray]] = {column: [] for column in self.seen}
+        start = 0
+        for batch in self.batches:
+            for column, of_column in numbers.items():
+                of_batch = self.numbers.read((batch, column)).view(self.types[batch, column])
+                first, last = np.searchsorted(positions, [start, start + len(of_batch)])
+                of_column.append(of_batch[positions[first:last] - start].astype(np.int64))
+            start += len(of_batch)
+        return {column: np.concatenate(of_column) for column, of_column in numbers.items()}
+
+
+def read_stream(
+    location: Location,
+    name: str,
+    columns: Sequence[str],
+    stack: ExitStack,
+    on_progress: OnProgress = ignore_progress,
+) -> Stream:
+    """Read the columns of a table. `name` is the table's in messages; what is on disk is gone with the stack.
+
+    InputError as `sources.read_raw`, and where a column holds values of several kinds.
+    """
+
+    def encode(batch: dict[str, Any]) -> tuple[int, dict[str, _EncodedColumn]]:
+        encoded = {column: _encode_column(batch[column], column, name) for column in columns}
+        return len(next(iter(batch.values()))), encoded
+
+    numbers = stack.enter_context(open_spill_file(np.dtype(np.uint8), 0))
+    seen = {column: SeenValues() for column in columns}
+    types: dict[tuple[int, str], np.dtype[Any]] = {}
+    records = 0
+    if not columns:
+        return Stream(name, records, seen, numbers, types)
+    batches = map_in_threads(read_batches(location, name, columns), encode, count_cores())
+    for batch, (rows, encoded) in enumerate(batches):
+        records += rows
+        for column, of_column in encoded.items():
+            value_numbers = seen[column].add(of_column)
+            types[batch, column] = value_numbers.dtype
+            numbers.add((batch, column), value_numbers.view(np.uint8))
+        on_progress(f"Reading {name}", records, 0)
+    return Stream(name, records, seen, numbers, types)

@@ -1,0 +1,1 @@
+"""Counts the tables of a database where they are, by expressions of Ibis."""

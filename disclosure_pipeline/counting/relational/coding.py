@@ -1,0 +1,162 @@
+"""Records of a database as codes, by expressions of Ibis.
+
+Coded records are rows (i, q0, q1, …, t0, t1, …): the number of the table (0 is GT), the key combination as
+digits of 64-bit numbers (words), and the code of each target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.measures.exact import IntArray
+
+BITS = 63  # of a word, so that no number is negative
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Where the code of a key is: so many `bits` of a `word`, from the bit `shift` on."""
+
+    word: int
+    shift: int
+    bits: int
+
+    @property
+    def mask(self) -> int:
+        """A word with these bits set."""
+        return ((1 << self.bits) - 1) << self.shift
+
+
+@dataclass(frozen=True)
+class ColumnCodes:
+    """The codes of a column of a table: `codes` is a table (value, code), None where there is no value.
+
+    `missing` is the code of a missing value, `unknown` that of a value that `codes` does not have.
+    """
+
+    column: str
+    codes: Any
+    missing: int
+    unknown: int
+
+
+def lay_out_words(sizes: Sequence[int]) -> tuple[Digits, ...]:
+    """Words, as few as needed, for keys of codes below these sizes, and one code more: that of no code."""
+    digits: list[Digits] = []
+    word = shift = 0
+    for size in sizes:
+        bits = size.bit_length()
+        if shift + bits > BITS:
+            word, shift = word + 1, 0
+        digits.append(Digits(word, shift, bits))
+        shift += bits
+    return tuple(digits)
+
+
+def levels_of(words: Sequence[IntArray], digits: Sequence[Digits]) -> IntArray:
+    """The level of each key in some key combinations (shape: keys, combinations)."""
+    return np.array([(words[key_digits.word] & key_digits.mask) >> key_digits.shift for key_digits in digits])
+
+
+def as_comparable(column: Any) -> Any:
+    """A column in a type that databases group and join by value; NaN becomes NULL.
+
+    InputError where its values are neither numbers, text, true/false, dates nor times.
+    """
+    import ibis.expr.operations as ops
+
+    kind = column.type()
+    if kind.is_floating():
+        return column.isnan().ifelse(None, column)
+    if kind.is_string() or kind.is_uuid():  # Ibis takes an enumeration for text, the database does not
+        return ops.Cast(column, to="string").to_expr()
+    if any((kind.is_numeric(), kind.is_boolean(), kind.is_timestamp(), kind.is_date())):
+        return column
+    raise InputError(
+        f"Column {column.get_name()!r} is of type {kind}, whose values cannot be compared: expected numbers, "
+        "text, true/false, dates or times."
+    )
+
+
+def code_records(
+    table: Any, number: int, keys: Sequence[ColumnCodes], words: Sequence[int], targets: Sequence[ColumnCodes]
+) -> Any:
+    """The coded records of a table.
+
+    The codes of keys, that of missing and of unknown included, come in their place within `words`.
+    """
+    import ibis
+
+    columns = (*keys, *targets)
+    rows = table.select(**{f"c{k}": as_comparable(table[column.column]) for k, column in enumerate(columns)})
+    for k, column in enumerate(columns):
+        if column.codes is not None:
+            codes = column.codes.select(**{f"v{k}": column.codes["value"], f"m{k}": column.codes["code"]})
+            rows = rows.left_join(codes, [(f"c{k}", f"v{k}")])
+
+    def code(k: int) -> Any:
+        # Before any GROUP BY or join of codes: a database leaves NULL out of joins, minima and maxima.
+        unknown = int64(columns[k].unknown)
+        known = unknown if columns[k].codes is None else ibis.coalesce(rows[f"m{k}"], unknown)
+        return rows[f"c{k}"].isnull().ifelse(int64(columns[k].missing), known)
+
+    codes_of_words = [
+        reduce(add, [code(k) for k, of_key in enumerate(words) if of_key == word])
+        for word in range(words[-1] + 1)
+    ]
+    return rows.select(
+        i=ibis.literal(number, "int16"),
+        **{f"q{word}": expression for word, expression in enumerate(codes_of_words)},
+        **{f"t{k}": code(len(keys) + k).cast("int32") for k in range(len(targets))},
+    )
+
+
+def count_by_code(records: Any, digits: Sequence[Digits], targets: int) -> Any:
+    """The records of each table that have each code: rows (column, i, code, n); keys come before targets.
+
+    The codes of keys are in their place within a word.
+    """
+    import ibis
+
+    codes = [records[f"q{key_digits.word}"] & int64(key_digits.mask) for key_digits in digits]
+    codes += [as_int64(records[f"t{k}"]) for k in range(targets)]
+    return ibis.union(
+        *(
+            records.select("i", code=code)
+            .group_by("i", "code")
+            .aggregate(n=count_rows)
+            .select("i", "code", "n", column=ibis.literal(column, "int16"))
+            for column, code in enumerate(codes)
+        )
+    )
+
+
+def word_columns(table: Any) -> list[str]:
+    """The names of the columns that hold the key combination."""
+    return [name for name in table.columns if name.startswith("q")]
+
+
+def count_rows(rows: Any, where: Any = None) -> Any:
+    """The number of rows, or of those where it holds, in 64 bits."""
+    return as_int64(rows.count(where=where))
+
+
+def int64(number: int) -> Any:
+    """A number in 64 bits."""
+    import ibis
+
+    return ibis.literal(number, "int64")
+
+
+def as_int64(number: Any) -> Any:
+    """Cast to 64 bits also where Ibis believes that it is: it does not know what a database makes of sums."""
+    import ibis.expr.operations as ops
+
+    return ops.Cast(number, to="int64").to_expr()

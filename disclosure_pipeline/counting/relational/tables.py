@@ -1,0 +1,193 @@
+"""Tables of a database, opened to be counted there: their values come here, their records stay."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.counting.counts import DisclosureCounts
+from disclosure_pipeline.counting.relational.engine import (
+    count_in_database,
+    fetch_distinct,
+    open_database_tables,
+)
+from disclosure_pipeline.counting.targets import CountRequest
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.tables.canonical_tables import canonical_values
+from disclosure_pipeline.tables.dictionary import Dictionary
+from disclosure_pipeline.tables.distinct import Distinct, code_distinct_columns
+from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.identifiers import identifying_columns
+from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.locations import fill_in_variables
+from disclosure_pipeline.tables.messages import table_names
+from disclosure_pipeline.tables.raw_columns import Change
+from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Location, SqlSource, read_raw
+
+MOST_VALUES = 10_000_000
+"""So many values of a column are fetched from a database at most."""
+
+
+@dataclass(frozen=True)
+class DatabaseTable:
+    """A table of `records` that a database reads at `location`; the values of its described columns.
+
+    `raw` are those that the database has, `distinct` their canonical form, each in its place.
+    """
+
+    location: Any
+    records: int
+    raw: Mapping[str, Distinct]
+    distinct: Mapping[str, Distinct]
+    ledger: tuple[Change, ...]
+
+
+@dataclass
+class DatabaseTables:
+    """GT (first) and its syntheses in one database: see `opening.OpenedTables`.
+
+    `opened` are tables of Ibis, `names` what messages call them. `raw` are the values of columns that were
+    fetched, as the database has them, `canonical` those in canonical form, where they are known;
+    `distinct_of_tables` has those of all columns of each table.
+    """
+
+    opened: Sequence[Any]
+    names: Sequence[str]
+    columns: tuple[tuple[str, ...], ...]
+    engine_description: str
+    raw: dict[str, Sequence[Distinct]] = field(default_factory=dict)
+    canonical: Mapping[str, Sequence[Distinct]] | None = None
+    distinct_of_tables: Sequence[Mapping[str, Distinct]] = ()
+    ledger: tuple[Change, ...] = ()
+
+    def distinct(
+        self, columns: Sequence[str], on_progress: OnProgress = ignore_progress
+    ) -> dict[str, Sequence[Distinct]]:
+        """The values of some columns in each table, as the database has them."""
+        for i, column in enumerate(columns):
+            on_progress("Reading the values", i, len(columns))
+            if column not in self.raw:
+                self.raw[column] = [
+                    fetch_distinct(table, column, MOST_VALUES, name)
+                    for table, name in zip(self.opened, self.names, strict=True)
+                ]
+        return {column: self.raw[column] for column in columns}
+
+    def code(
+        self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
+    ) -> list[CodedColumn]:
+        """Columns as codes over the levels of all tables, not grouped yet: a code for each value."""
+        known = self.distinct(columns, on_progress) if self.canonical is None else self.canonical
+        return code_distinct_columns({name: known[name] for name in columns}, grouping)
+
+    def count(
+        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
+    ) -> list[DisclosureCounts]:
+        """Count the records by coded columns, request by request."""
+        return [
+            count_in_database(self.opened, self.raw, request.keys, request.targets, on_progress)
+            for request in requests
+        ]
+
+    def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
+        """The (synthesis, column) of GT's columns whose values tell which record it is."""
+        known = self.distinct_of_tables or [
+            {name: of_tables[i] for name, of_tables in self.raw.items()} for i in range(len(self.opened))
+        ]
+        return identifying_columns(columns, known)
+
+    def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
+        """Invented tables, as no record leaves the database: each column drawn by itself from its values.
+
+        As many records as the tables have, but at most so many.
+        """
+        known = self.raw if self.canonical is None else self.canonical
+        frames = []
+        for table in range(len(self.opened)):
+            rng = np.random.default_rng([seed, table])
+            records = min(next(iter(known.values()))[table].records, most)
+            drawn = {name: _draw(of_tables[table], records, rng) for name, of_tables in known.items()}
+            frames.append(pd.DataFrame(drawn, copy=False))
+        return frames
+
+
+def _draw(column: Distinct, records: int, rng: np.random.Generator) -> Any:
+    numbers: IntArray = rng.choice(len(column.counts), records, p=column.counts / column.counts.sum())
+    return column.take(np.where(numbers == len(column.counts) - 1, -1, numbers))
+
+
+@contextmanager
+def open_in_database(
+    tables: Sequence[Any], engine: str, names: Sequence[str] | None = None
+) -> Iterator[DatabaseTables]:
+    """Tables as the database has them. InputError where one cannot be reached.
+
+    `names` are those in messages; by default of GT and its syntheses.
+    """
+    names = names or table_names(len(tables))
+    with open_database_tables([_for_database(table) for table in tables], engine, names) as opened:
+        columns = tuple(tuple(table.columns) for table in opened)
+        yield DatabaseTables(opened, names, columns, f"{opened[0].get_backend().name}, by Ibis")
+
+
+@contextmanager
+def open_canonical_in_database(tables: Sequence[DatabaseTable], engine: str) -> Iterator[DatabaseTables]:
+    """Tables that were read by `read_database_table`, in canonical form."""
+    with open_in_database([table.location for table in tables], engine) as opened:
+        shared = [name for name in tables[0].raw if all(name in table.raw for table in tables)]
+        opened.raw.update({name: [table.raw[name] for table in tables] for name in shared})
+        opened.canonical = {name: [table.distinct[name] for table in tables] for name in shared}
+        opened.distinct_of_tables = [table.distinct for table in tables]
+        opened.columns = tuple(tuple(table.distinct) for table in tables)
+        opened.ledger = tuple(change for table in tables for change in table.ledger)
+        yield opened
+
+
+def read_database_table(
+    location: Location,
+    engine: str,
+    dictionary: Dictionary,
+    table: str,
+    needed: Collection[str],
+    only_known: bool,
+) -> DatabaseTable:
+    """Ask for the values of a table. ContractError where it breaks its contract, InputError as `read_raw`."""
+    location = _readable(location, table)
+    with open_in_database([location], engine, [table]) as opened:
+        [columns] = opened.columns
+        described = [name for name in dictionary if name in columns]
+        fetched = opened.distinct(described or columns[:1])
+    values = {name: of_table for name, [of_table] in fetched.items()}
+    records = next(iter(values.values())).records
+    raw = {name: values[name] for name in described}
+    distinct, ledger = canonical_values(columns, records, raw, dictionary, table, needed, only_known)
+    return DatabaseTable(location, records, raw, distinct, ledger)
+
+
+def _readable(location: Location, table: str) -> Any:
+    """The location as a database takes it: a file that is not Parquet is read, and brought there."""
+    if isinstance(location, FileSource):
+        location = fill_in_variables(location.path, table)
+    if isinstance(location, (str, Path)) and not str(location).endswith(".parquet"):
+        return read_raw(location, table)
+    return Path(location) if isinstance(location, str) else location
+
+
+def _for_database(table: Any) -> Any:
+    """A table as a database takes it: by name, or the path of Parquet."""
+    if isinstance(table, FileSource):
+        return Path(fill_in_variables(table.path, "path"))
+    if isinstance(table, (SqlSource, DuckDBSource)):
+        if table.table is None:
+            raise InputError("A database counts tables, not queries: make a view of the query and name that.")
+        schema = table.schema_ if isinstance(table, SqlSource) else None
+        return f"{schema}.{table.table}" if schema else table.table
+    return Path(table) if isinstance(table, str) and table.endswith(".parquet") else table

@@ -1,1 +1,0 @@
-"""Engines: they count what the measures are made of, wherever the records are."""

@@ -1,0 +1,1 @@
+"""Two tables in, figures out: every public function of the library."""

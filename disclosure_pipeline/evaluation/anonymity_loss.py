@@ -1,0 +1,77 @@
+"""`anonymity_loss()`: the anonymity loss coefficient of an intruder who looks keys up in SD."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.evaluation.key_combinations import combine_columns
+from disclosure_pipeline.evaluation.record_cells import RecordCells, draw_equal_sizes
+from disclosure_pipeline.measures.anonymity_loss import anonymity_loss as anonymity_loss_of
+from disclosure_pipeline.measures.certainty import certainty_counts, certainty_counts_of_others
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.tables.alignment import check_tables
+from disclosure_pipeline.tables.grouping import Edges, grouping_of
+
+# Above 1/2, so that an intruder claims one level of a person.
+CERTAINTIES = tuple(Fraction(percent, 100) for percent in range(55, 101, 5))
+
+
+def anonymity_loss(
+    ground_truth: Any,
+    synthetic: Any,
+    keys: Sequence[Any],
+    targets: Any = None,
+    *,
+    groups: Mapping[Any, int] | None = None,
+    special_values: Mapping[Any, Sequence[float]] | None = None,
+    edges: Edges = "pooled",
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Tell how much more an intruder learns from SD than from other people's records, as one coefficient.
+
+    The intruder claims the level that at least a share c of the SD records with a person's key have, for the
+    best of c = 0.55, 0.60 to 1; the same is done with the other GT records. Missing is no level to claim.
+    Where the tables differ in size by more than a record, the larger one is thinned by a draw (`seed`).
+
+    Returns:
+        Index (target, synthesis). ALC, a coefficient: 1 where SD tells all that other people's records do
+        not, 0 or less where it tells no more. PRC and PRC_others, coefficients of both attacks from 0 to 1;
+        precision and precision_others: right claims in percent of the GT records of whom something is claimed
+        (NaN: of nobody); recall and recall_others: these in percent of all; certainty, certainty_others: c.
+
+    Arguments and errors as in `disclosure()`, of tables in memory.
+
+    Example:
+        >>> import pandas as pd
+        >>> import disclosure_pipeline as dp
+        >>> gt = pd.DataFrame({"age": range(40), "ill": ["y", "n"] * 20})
+        >>> dp.anonymity_loss(gt, gt, ["age"])[["ALC", "precision", "recall", "recall_others"]]
+                          ALC  precision  recall  recall_others
+        target synthesis
+        ill    1          1.0      100.0   100.0            0.0
+
+    Source: Francis & Wagner 2025 (arXiv:2507.01710); the others' records in place of a holdout are this
+    project's own.
+    """
+    tables = check_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
+    q = combine_columns(tables.code(tables.keys))
+    N_d, *N_s = (len(frame) for frame in tables.frames)
+    rows = {}
+    for target in tables.code(tables.targets):
+        no_guess = np.arange(target.size) == target.missing
+        for synthesis, records in enumerate(N_s, start=1):
+            drawn = draw_equal_sizes(Sizes(N_d, records), [seed, synthesis])
+            f = RecordCells.of(q, target.codes, target.size, synthesis, drawn).f
+            attack, others = (
+                {c: count(f, f.d, c, no_guess) for c in CERTAINTIES}
+                for count in (certainty_counts, certainty_counts_of_others)
+            )
+            rows[target.name, synthesis] = asdict(anonymity_loss_of(attack, others, f.N_d))
+    index = pd.MultiIndex.from_tuples(list(rows), names=["target", "synthesis"])
+    return pd.DataFrame(list(rows.values()), index=index)

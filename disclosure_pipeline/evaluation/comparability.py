@@ -1,0 +1,189 @@
+"""Whether two tables can be compared at all: what they share, and what in them looks like a mismatch.
+
+A mismatch makes a leak look safe: where GT says 1 and SD says 1.0, no key of GT is in SD, every risk is 0.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from disclosure_pipeline.measures.exact import IntArray, percent
+from disclosure_pipeline.measures.overlap import Overlap, Shared, overlap
+from disclosure_pipeline.tables.kinds import Kind
+from disclosure_pipeline.tables.levels import CodedColumn, level_label
+
+Rows = dict[tuple[Any, int], dict[str, Any]]
+
+WHOLE_KEY = "(whole key)"
+"""What stands for the combination of all keys in the frame `key_overlap`."""
+
+# Percent of records: below, a user is warned. A policy has bounds of its own.
+LOW_OVERLAP, LOW_WHOLE_KEY = 50, 1
+
+# So many levels of a column are looked at to say in what the tables differ.
+_MOST_COMPARED = 100_000
+
+# In percentage points: a level that takes the place of missing values is looked for from there on.
+_MISSING_GAP = 5
+_ABOUT_THAT_SIZE = (0.5, 1.5)  # times the difference of the missing shares
+
+# What is written for a missing value where nothing is declared. Only such a level is named in a warning.
+_CODES_FOR_MISSING = {
+    *("", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "?", ".", "-", "#n/a", "<na>"),
+    *("-1", "-8", "-9", "-88", "-98", "-99", "-998", "-999", "-9999", "99", "999", "9999"),
+}
+
+_CONSEQUENCE = "Risks read too low where the tables are not coded alike."
+
+
+def compare_column(column: CodedColumn, names: Sequence[str]) -> tuple[Rows, list[str]]:
+    """One column: how many records have a value that the other table has too, and what is doubtful of it.
+
+    Records whose value is missing take no part: tables that share nothing but gaps share nothing. A doubt
+    for each synthesis that shares few values with GT, or writes some otherwise; `names` are the tables'.
+    """
+    counts_GT, *counts_SD = (table_counts[: column.missing] for table_counts in column.counts)
+    rows: Rows = {}
+    warnings = []
+    for synthesis, counts in enumerate(counts_SD, start=1):
+        shares = rows[column.name, synthesis] = asdict(overlap(counts_GT, counts))
+        difference = _difference_in_form(column, counts_GT, counts)
+        warnings += _overlap_doubts(column.name, shares, difference, names[synthesis])
+    return rows, warnings
+
+
+def whole_key_overlap(shared: Sequence[Shared], N_d: int, N_s: Sequence[int]) -> Rows:
+    """Of the combination of all keys, of each synthesis; a missing value is a level of it."""
+    return {
+        (WHOLE_KEY, synthesis): asdict(
+            Overlap(percent(records.GT_in_SD, N_d), percent(records.SD_in_GT, N_s[synthesis - 1]))
+        )
+        for synthesis, records in enumerate(shared, start=1)
+    }
+
+
+def whole_key_doubts(whole_key: Rows, names: Sequence[str]) -> list[str]:
+    """A doubt for each synthesis that hardly shares the whole key with GT: rows of `whole_key_overlap`."""
+    return [
+        f"The whole key is hardly shared. {_shares(shares, names[synthesis])}."
+        for (_, synthesis), shares in whole_key.items()
+        if not is_shared(shares, LOW_WHOLE_KEY)
+    ]
+
+
+def is_shared(shares: Mapping[str, float], least: float) -> bool:
+    """Whether both shares (percent) are at least so large; NaN, of tables without a value, is not."""
+    return all(share >= least for share in shares.values())
+
+
+def missing_value_doubts(columns: Iterable[CodedColumn], names: Sequence[str]) -> list[str]:
+    """A doubt for each column and synthesis in which a level seems to stand for GT's missing values.
+
+    Or the other way round: the missing shares differ by more than 5 points, and one table has a level of
+    about that size that the other lacks. `columns` are not grouped.
+    """
+    warnings = []
+    for column in columns:
+        counts_GT, *counts_SD = column.counts
+        for name, counts in zip(names[1:], counts_SD, strict=True):
+            missing_GT, missing_SD = (_missing_share(table_counts) for table_counts in (counts_GT, counts))
+            if not abs(missing_GT - missing_SD) > _MISSING_GAP:
+                continue
+            in_SD = missing_GT > missing_SD
+            gap = abs(missing_GT - missing_SD)
+            code = _level_of_size(counts, counts_GT, gap) if in_SD else _level_of_size(counts_GT, counts, gap)
+            if code is None:
+                continue
+            level = (
+                f"a level{_name_of_missing_code(column.levels[code])}" if in_SD else "a level"
+            )  # no value of GT
+            has, lacks = (name, "GT") if in_SD else ("GT", name)
+            warnings.append(
+                f"Column {column.name!r}: {missing_GT:.2f} % of the GT records have no value, "
+                f"{missing_SD:.2f} % of those of {name}, and {has} has {level} of about that size that "
+                f"{lacks} lacks. Does it stand for missing values? {_CONSEQUENCE}"
+            )
+    return warnings
+
+
+def _missing_share(counts: IntArray) -> float:
+    """Percent of the records whose value is missing; its code is the last one."""
+    return percent(int(counts[-1]), int(counts.sum()))
+
+
+def _level_of_size(counts: IntArray, other_counts: IntArray, gap: float) -> int | None:
+    """The most frequent level that the other table lacks, if its share is about the gap."""
+    counts_if_new = np.where(other_counts[:-1] == 0, counts[:-1], 0)
+    if not len(counts_if_new):
+        return None
+    code = int(counts_if_new.argmax())
+    low, high = (times * gap for times in _ABOUT_THAT_SIZE)
+    return code if low <= percent(int(counts_if_new[code]), int(counts.sum())) <= high else None
+
+
+def _name_of_missing_code(level: Any) -> str:
+    """A usual code for missing values in quotes, after a blank; nothing for every other level."""
+    label = level_label(level)
+    return f" {label!r}" if label.strip().casefold() in _CODES_FOR_MISSING else ""
+
+
+def _overlap_doubts(name: Any, shares: Mapping[str, float], difference: str, table: str) -> list[str]:
+    if not is_shared(shares, LOW_OVERLAP):
+        hint = f"Some differ only by {difference}. " if difference else ""
+        return [
+            f"Column {name!r}: the tables share few values. {_shares(shares, table)}. {hint}{_CONSEQUENCE}"
+        ]
+    if difference:
+        return [f"Column {name!r}: values of {table} differ from GT's only by {difference}. {_CONSEQUENCE}"]
+    return []
+
+
+def _shares(shares: Mapping[str, float], table: str) -> str:
+    if math.isnan(shares["GT_in_SD"]):
+        return "No GT record has a value"
+    if math.isnan(shares["SD_in_GT"]):
+        return f"No record of {table} has a value"
+    return (
+        f"{shares['GT_in_SD']:.2f} % of the GT records have a value that is in {table}, "
+        f"{shares['SD_in_GT']:.2f} % the other way round"
+    )
+
+
+def _difference_in_form(column: CodedColumn, counts_GT: IntArray, counts_SD: IntArray) -> str:
+    """In what values that GT does not have differ from values of GT, if they agree otherwise.
+
+    The counts are the numbers of GT and of SD records with each level.
+    """
+    if column.kind is not Kind.TEXT:
+        return ""
+    only_SD = column.levels[(counts_SD > 0) & (counts_GT == 0)]
+    if not len(only_SD):
+        return ""
+    in_GT = column.levels[counts_GT > 0]
+    texts_GT, texts_SD = ([str(level) for level in levels[:_MOST_COMPARED]] for levels in (in_GT, only_SD))
+    for difference, normalise in _NORMAL_FORMS.items():
+        if {normalise(text) for text in texts_GT} & {normalise(text) for text in texts_SD}:
+            return difference
+    return ""
+
+
+def _as_number(text: str) -> str:
+    try:
+        return repr(float(text))
+    except ValueError:
+        return text
+
+
+_NORMAL_FORMS: Mapping[str, Callable[[str], str]] = {
+    "outer blanks": str.strip,
+    "the form of Unicode": lambda text: unicodedata.normalize("NFC", text),
+    "upper and lower case": str.casefold,
+    "how a number is written": _as_number,
+    "blanks, case and form of Unicode": lambda text: unicodedata.normalize("NFC", text.strip()).casefold(),
+}

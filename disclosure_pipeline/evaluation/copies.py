@@ -1,0 +1,143 @@
+"""`copies()` and `partial_copies()`: SD records that equal a GT record, beside what other people show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from disclosure_pipeline.counting.memory.whole_records import count_copies
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.measures.copies import CopyCounts
+from disclosure_pipeline.measures.copies import copies as copies_of
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
+from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.frames import as_frames
+from disclosure_pipeline.tables.grouping import grouping_of
+from disclosure_pipeline.tables.levels import CodedColumn
+
+TARGETS_ALONE = "targets alone"
+
+
+def copies(ground_truth: Any, synthetic: Any) -> pd.DataFrame:
+    """Tell how many synthetic records equal a GT record, beside how many a fresh sample would.
+
+    Args:
+        ground_truth: The confidential records, one a row: a table in memory.
+        synthetic: The synthetic table, or a sequence of them.
+
+    Returns:
+        Index synthesis; a row for each. `columns`: the number of columns compared, which are those that all
+        tables have. Percent of the SD records: `copies` equal a GT record in all of them; `unique_copies`
+        equal a GT record that no other GT record equals. `copies_others`: percent of the GT records that
+        equal another one; `unique_copies_others`: percent of new records of the same population that would
+        equal exactly one GT record (Good-Turing). `…_beyond`: the differences, in percentage points; high
+        is a risk. Missing values are equal to each other.
+
+    Raises:
+        InputError: No column is in all tables, or one has no common kind of value.
+
+    Example:
+        >>> import pandas as pd
+        >>> import disclosure_pipeline as dp
+        >>> gt = pd.DataFrame({"age": [30, 30, 41, 52], "town": ["a", "a", "b", "c"]})
+        >>> sd = pd.DataFrame({"age": [30, 41, 60, 61], "town": ["a", "b", "b", "c"]})
+        >>> dp.copies(gt, sd)[["copies", "copies_others", "unique_copies", "unique_copies_others"]]
+                   copies  copies_others  unique_copies  unique_copies_others
+        synthesis
+        1            50.0           50.0           25.0                  50.0
+
+    Source: this project's own; Good 1953, "The population frequencies of species and the estimation of
+    population parameters".
+    """
+    tables = shared_columns(ground_truth, synthetic)
+    counts = count_copies(tables.code(tables.keys))
+    rows = [{"columns": len(tables.keys)} | figures for figures in _copy_figures(tables, counts)]
+    return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
+
+
+def partial_copies(ground_truth: Any, synthetic: Any, targets: Sequence[Any] | None = None) -> pd.DataFrame:
+    """Tell how many synthetic records equal a GT record in all columns but one, or in the targets alone.
+
+    This sees near copies, which keep most of a record: all that are left out of a set may have been changed.
+
+    Args:
+        ground_truth: The confidential records, one a row: a table in memory.
+        synthetic: The synthetic table, or a sequence of them.
+        targets: Columns that are compared by themselves, too.
+
+    Returns:
+        Index (synthesis, columns), where `columns` is "all but …" for each column that all tables have, and
+        "targets alone"; figures as in `copies()`. The largest `unique_copies_beyond` is the one to look at.
+
+    Raises:
+        InputError: Fewer than two columns are in all tables, or a target is not.
+
+    Example:
+        >>> import pandas as pd
+        >>> import disclosure_pipeline as dp
+        >>> gt = pd.DataFrame({"age": [30, 41, 52], "town": ["a", "b", "c"], "job": ["x", "y", "z"]})
+        >>> sd = gt.assign(age=gt["age"] + 1)
+        >>> dp.partial_copies(gt, sd)["unique_copies"]
+        synthesis  columns
+        1          all but age     100.0
+                   all but town      0.0
+                   all but job       0.0
+        Name: unique_copies, dtype: float64
+
+    Source: this project's own.
+    """
+    tables = shared_columns(ground_truth, synthetic)
+    sets = {f"all but {name}": [other for other in tables.keys if other != name] for name in tables.keys}
+    if not all(sets.values()):
+        raise InputError("Only one column is in all tables: there is none to leave out. Use copies().")
+    if targets is not None:
+        sets[TARGETS_ALONE] = _check_targets(targets, tables.keys)
+    columns: dict[Any, CodedColumn] = dict(zip(tables.keys, tables.code(tables.keys), strict=True))
+    tasks = [partial(count_copies, [columns[name] for name in names]) for names in sets.values()]
+    counts = run_in_threads(tasks, threads_for(sum(len(frame) for frame in tables.frames)))
+    rows = {
+        (synthesis, label): figures
+        for label, set_counts in zip(sets, counts, strict=True)
+        for synthesis, figures in enumerate(_copy_figures(tables, set_counts), start=1)
+    }
+    labels = sorted(rows, key=lambda label: label[0])  # by synthesis, and by set in their order
+    index = pd.MultiIndex.from_tuples(labels, names=["synthesis", "columns"])
+    return pd.DataFrame([rows[label] for label in labels], index=index)
+
+
+def shared_columns(ground_truth: Any, synthetic: Any) -> Tables:
+    """The tables, with every column that all of them have for a key."""
+    frames = as_frames(ground_truth, synthetic)
+    return check_tables(frames[0], frames[1:], shared_names(frames), (), grouping_of())
+
+
+def shared_names(frames: Sequence[pd.DataFrame]) -> list[Any]:
+    """The columns that all tables have, in GT's order. InputError where there is none."""
+    shared = [name for name in frames[0].columns if all(name in frame.columns for frame in frames)]
+    if not shared:
+        raise InputError("No column is in all tables: there is nothing to compare.")
+    return shared
+
+
+def _check_targets(targets: Sequence[Any], shared: Sequence[Any]) -> list[Any]:
+    names = [targets] if isinstance(targets, str) else list(targets)
+    for name in names:
+        if name not in shared:
+            raise InputError(f"Target {name!r} is not in all tables.")
+    if not names:
+        raise InputError("targets is empty: name at least one column, or leave it out.")
+    return names
+
+
+def _copy_figures(tables: Tables, counts: Sequence[CopyCounts]) -> list[dict[str, float]]:
+    """The figures of each synthesis, from its counts."""
+    N_d, *N_s = (len(frame) for frame in tables.frames)
+    return [
+        asdict(copies_of(synthesis_counts, Sizes(N_d, n)))
+        for synthesis_counts, n in zip(counts, N_s, strict=True)
+    ]

@@ -1,0 +1,121 @@
+"""`disclosure()`: two tables in, all measures out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from disclosure_pipeline.counting.opening import open_tables
+from disclosure_pipeline.errors import ComparabilityWarning, InputError
+from disclosure_pipeline.evaluation.counts import ask, count, require_targets
+from disclosure_pipeline.evaluation.exclusions import Exclusions
+from disclosure_pipeline.evaluation.figures import Thresholds, figures
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
+from disclosure_pipeline.tables.grouping import Edges, grouping_of
+
+ONE_WAY: Thresholds = (50, 90)
+TWO_WAY: Thresholds = (4, 80)
+
+
+def disclosure(
+    ground_truth: Any,
+    synthetic: Any,
+    keys: Sequence[Any],
+    targets: Any = None,
+    *,
+    groups: Mapping[Any, int] | None = None,
+    special_values: Mapping[Any, Sequence[float]] | None = None,
+    edges: Edges = "pooled",
+    exclude: Exclusions | None = None,
+    one_way: Thresholds = ONE_WAY,
+    two_way: Thresholds = TWO_WAY,
+    engine: str = "auto",
+    progress: bool = False,
+) -> Disclosure:
+    """Measure what a synthetic table gives away about the records it was made from.
+
+    Args:
+        ground_truth: The confidential records, one a row: a data frame; the path of a file, or another
+            source (`FileSource`, `SqlSource`, `DuckDBSource`); or a table of Ibis.
+        synthetic: The synthetic table, or a sequence of m of them that were made from the same records.
+        keys: The columns that an intruder knows (quasi-identifiers).
+        targets: The column or columns that an intruder wants to learn; None for every shared column that
+            is no key.
+        groups: Numeric column -> number of groups, for keys and targets. By default a number is a level.
+        special_values: Column -> codes (such as -8 for "not applicable") that take no part in the grouping
+            and stay levels of their own.
+        edges: Where groups end. "pooled": quantiles of GT and all syntheses; "ground_truth": quantiles of
+            GT alone, which stay put from release to release; "equal_width"; or column -> explicit edges.
+            The outermost edges are opened, so that every value has a group. Fewer than 3 groups from
+            quantiles: equal width instead. Columns outside a mapping use "pooled".
+        exclude: Cells to leave out of the measures.
+        one_way: A target level is flagged when it has more DiSCO records than the first number and more
+            than the second in percent of all of them.
+        two_way: A pair of target and key level is flagged when it has DiSCO cells of more records than the
+            first number, and more than the second in percent of the key level's GT records have the target
+            level.
+        engine: Who counts; every figure is the same. "memory"; "partitioned": files are read in batches, and
+            what does not fit into memory is put aside, encrypted, in the folder for temporary files; the URL
+            of a database for Ibis (extra `ibis`), such as "duckdb://": tables are then the names of its
+            tables, or files that it reads, and are counted there. "auto" chooses between the first two by
+            the tables' size and the memory that is free, and takes tables of Ibis where they are;
+            `Disclosure.engine` tells what was chosen.
+        progress: Whether to show on the standard error stream how far the work is.
+
+    Returns:
+        Frames with a row per synthesis and target; percentages of all GT records unless they say otherwise.
+
+    Warns:
+        ComparabilityWarning: The tables may not be coded alike, so that risks read too low: see
+            `comparability_doubts` of the result.
+
+    Raises:
+        InputError: The tables cannot be compared or the arguments contradict them; nothing was computed.
+
+    Example:
+        >>> import pandas as pd
+        >>> import disclosure_pipeline as dp
+        >>> patients = pd.DataFrame({"age": [30, 30, 40, 50], "illness": ["flu", "cold", "flu", "cold"]})
+        >>> synthetic = pd.DataFrame({"age": [30, 40, 40, 60], "illness": ["flu", "flu", "flu", "cold"]})
+        >>> result = dp.disclosure(patients, synthetic, ["age"], "illness")
+        >>> result
+        Disclosure from the keys age
+        4 GT records, one synthesis
+        Identity: UiO 50.00 %, repU 0.00 %
+        Attribute: percent of GT records
+        <BLANKLINE>
+                 Dorig  DiSCO  DiSCO_max one_way  two_way
+        target
+        illness  50.00  50.00      50.00                0
+        >>> result.attribute["DiSCO"].item()
+        50.0
+
+    Source: Raab, Nowok & Dibben 2024 (arXiv:2406.16826), sections 3 to 5 and appendices 1 and 2.
+    """
+    grouping = grouping_of(groups, special_values, edges)
+    thresholds = (_check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way))
+    exclusions = Exclusions() if exclude is None else exclude
+    list_cells_above = thresholds[1][0]
+    require_targets(targets)
+    with (
+        show_progress() if progress else nullcontext(ignore_progress) as on_progress,
+        open_tables(ground_truth, synthetic, engine, grouping.numeric) as opened,
+    ):
+        question = ask(opened, keys, targets, grouping, exclusions, list_cells_above)
+        result = figures(count(opened, question, on_progress), *thresholds)
+    for doubt in result.comparability_doubts:
+        warnings.warn(doubt, ComparabilityWarning, stacklevel=2)
+    return result
+
+
+def _check_thresholds(name: str, thresholds: Thresholds) -> Thresholds:
+    pair = tuple(thresholds) if isinstance(thresholds, Iterable) else ()
+    numbers = all(
+        isinstance(number, (int, float)) and not isinstance(number, bool) and number >= 0 for number in pair
+    )
+    if len(pair) != 2 or not numbers:  # noqa: PLR2004 (a pair)
+        raise InputError(f"{name} must be two numbers from 0 on (records, percent), not {thresholds!r}.")
+    return (pair[0], pair[1])

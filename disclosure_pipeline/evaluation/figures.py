@@ -1,0 +1,160 @@
+"""The measures as frames, from what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.counting.counts import TABLES, TargetCounts
+from disclosure_pipeline.evaluation import comparability
+from disclosure_pipeline.evaluation.counts import Counts
+from disclosure_pipeline.evaluation.frames import frame_of, names_of
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.attribute import attribute
+from disclosure_pipeline.measures.cap import CAP, cap_measures
+from disclosure_pipeline.measures.chance import chance
+from disclosure_pipeline.measures.checks import OneWay, TwoWay, one_way, two_way
+from disclosure_pipeline.measures.exclusions import STEPS
+from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.identity import Identity, Uniques, identity
+from disclosure_pipeline.measures.overlap import Overlap
+from disclosure_pipeline.tables.levels import CodedColumn
+
+Thresholds = tuple[float, float]
+
+
+def figures(
+    counts: Counts,
+    one_way: Thresholds,
+    two_way: Thresholds,
+    *,
+    with_cap: bool = True,
+    with_chance: bool = True,
+) -> Disclosure:
+    """The frames of all measures, without those of a family that is switched off."""
+    rows = _Rows.empty()
+    _compare(rows, counts)
+    N_d, *N_s = counts.records
+    for synthesis, key_counts in enumerate(counts.counts.keys, start=1):
+        rows.identity[(synthesis,)] = asdict(identity(key_counts.uniques, N_d, N_s[synthesis - 1]))
+    targets = zip(counts.targets, counts.counts.targets, counts.counts.pairs_of_key, strict=True)
+    for target, counts_by_synthesis, pairs_of_key in targets:
+        for synthesis, target_counts in enumerate(counts_by_synthesis, start=1):
+            index = (target.name, synthesis)
+            N = (N_d, N_s[synthesis - 1])
+            totals, cells = target_counts.totals, target_counts.cells
+            rows.attribute[index] = asdict(attribute(totals, *N))
+            if with_cap:
+                rows.cap[index] = asdict(cap_measures(totals, cells, target.counts[0], *N))
+            if with_chance:
+                by_chance = chance(totals.records.DiSCO, cells.d_by_s_q_t, target.counts[synthesis], *N)
+                rows.attribute[index] |= asdict(by_chance)
+            uniques = counts.counts.keys[synthesis - 1].uniques
+            _add_exclusions(rows, index, target_counts, uniques, N)
+            _add_flags(rows, index, target_counts, pairs_of_key, target, counts.keys, (one_way, two_way))
+    return _result(rows, counts)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of the result's frames, by their index."""
+
+    identity: dict[tuple[Any, ...], dict[str, Any]]
+    attribute: dict[tuple[Any, ...], dict[str, Any]]
+    cap: dict[tuple[Any, ...], dict[str, Any]]
+    identity_after_exclusions: dict[tuple[Any, ...], dict[str, Any]]
+    excluded: dict[tuple[Any, ...], dict[str, Any]]
+    key_overlap: dict[tuple[Any, ...], dict[str, Any]]
+    target_overlap: dict[tuple[Any, ...], dict[str, Any]]
+    one_way: list[dict[str, Any]]
+    two_way: list[dict[str, Any]]
+    doubts: list[str]
+
+    @classmethod
+    def empty(cls) -> _Rows:
+        return cls({}, {}, {}, {}, {}, {}, {}, [], [], [])
+
+
+def _compare(rows: _Rows, counts: Counts) -> None:
+    """What the tables share of each column and of the whole key, and the doubts, added to the rows."""
+    N_d, *N_s = counts.records
+    for key in counts.keys:
+        shares, column_doubts = comparability.compare_column(key, counts.names)
+        rows.key_overlap.update(shares)
+        rows.doubts.extend(column_doubts)
+    shared = [key_counts.shared for key_counts in counts.counts.keys]
+    whole_key = comparability.whole_key_overlap(shared, N_d, N_s)
+    rows.key_overlap.update(whole_key)
+    rows.doubts.extend(comparability.whole_key_doubts(whole_key, counts.names))
+    for target in counts.targets:
+        shares, column_doubts = comparability.compare_column(target, counts.names)
+        rows.target_overlap.update(shares)
+        rows.doubts.extend(column_doubts)
+
+
+def _add_exclusions(
+    rows: _Rows, index: tuple[Any, int], target_counts: TargetCounts, uniques: Uniques, N: tuple[int, int]
+) -> None:
+    """What the exclusions take out and leave, added to the rows; `uniques` are those of all records."""
+    excluded = target_counts.excluded
+    left = excluded.uniques if excluded else uniques
+    rows.identity_after_exclusions[index] = asdict(identity(left, *N))
+    taken = excluded.taken.tolist() if excluded else [[0] * len(STEPS)] * len(TABLES)
+    for table, records in zip(TABLES, taken, strict=True):
+        remaining = getattr(target_counts.totals.records, table)
+        row = dict(zip(STEPS, records, strict=True)) | {"remaining": remaining}
+        rows.excluded.update({(*index, table): row})
+
+
+def _add_flags(
+    rows: _Rows,
+    index: tuple[Any, int],
+    target_counts: TargetCounts,
+    pairs_of_key: Sequence[Grouped],
+    target: CodedColumn,
+    keys: Sequence[CodedColumn],
+    thresholds: tuple[Thresholds, Thresholds],
+) -> None:
+    """The flags of the one-way and the two-way check, added to the rows."""
+    excluded = target_counts.excluded
+    original_t = excluded.original_t if excluded else Grouped.of(np.arange(target.size), target.counts[0])
+    row = {"target": index[0], "synthesis": index[1]}
+    for level_flag in one_way(target_counts.cells.DiSCO_t, original_t, thresholds[0]):
+        rows.one_way.append(row | asdict(level_flag) | {"level": target.label(level_flag.level)})
+    if not len(target_counts.large.t):
+        return
+    for pair_flag in two_way(target_counts.large, pairs_of_key, target.size, thresholds[1][1]):
+        key = keys[pair_flag.key]
+        labels = {
+            "target_level": target.label(pair_flag.target_level),
+            "key": key.name,
+            "key_level": key.label(pair_flag.key_level),
+        }
+        rows.two_way.append(row | vars(pair_flag) | labels)  # there can be many
+
+
+def _result(rows: _Rows, counts: Counts) -> Disclosure:
+    per_target = ["target", "synthesis"]
+    return Disclosure(
+        keys=tuple(key.name for key in counts.keys),
+        targets=tuple(target.name for target in counts.targets),
+        N_d=counts.records[0],
+        N_s=counts.records[1:],
+        identity=frame_of(rows.identity, ["synthesis"], names_of(Identity)),
+        attribute=frame_of(rows.attribute, per_target, list(next(iter(rows.attribute.values())))),
+        cap=frame_of(rows.cap, per_target, names_of(CAP)),
+        identity_after_exclusions=frame_of(rows.identity_after_exclusions, per_target, names_of(Identity)),
+        one_way=pd.DataFrame(rows.one_way, columns=["target", "synthesis", *names_of(OneWay)]),
+        two_way=pd.DataFrame(rows.two_way, columns=["target", "synthesis", *names_of(TwoWay)]),
+        excluded=frame_of(rows.excluded, [*per_target, "table"], [*STEPS, "remaining"]),
+        key_overlap=frame_of(rows.key_overlap, ["key", "synthesis"], names_of(Overlap)),
+        target_overlap=frame_of(rows.target_overlap, per_target, names_of(Overlap)),
+        warnings=(*rows.doubts, *counts.missing_value_doubts, *counts.identifier_warnings),
+        comparability_doubts=(*rows.doubts, *counts.missing_value_doubts),
+        ledger=counts.ledger,
+        engine=counts.engine_description,
+    )

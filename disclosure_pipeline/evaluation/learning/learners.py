@@ -1,0 +1,256 @@
+"""Learners that predict a target from the keys: by name, or any scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from disclosure_pipeline.errors import DisclosurePipelineError, InputError
+from disclosure_pipeline.evaluation.learning.features import (
+    FeatureSpace,
+    Floats,
+    KeyColumn,
+    encode_numbered,
+    encode_one_hot,
+)
+from disclosure_pipeline.evaluation.learning.neighbours import average_neighbours, vote_of_neighbours
+from disclosure_pipeline.tables.levels import IntArray
+
+Task = Literal["classification", "regression"]
+T = TypeVar("T")
+
+NEAREST_NEIGHBOURS = "nearest_neighbours"
+BOOSTED_TREES = "boosted_trees"
+
+# Confidences that a chunk of predictions may hold (40 MB).
+_CHUNK = 5_000_000
+_ROUNDED_UP = 1 + 1e-6
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A learner, and how keys are encoded for it. `estimator` is None for the nearest neighbours."""
+
+    name: str
+    encode_keys: Callable[[Sequence[KeyColumn], Sequence[int]], FeatureSpace]
+    estimator: Any
+    seed: int
+
+    def predict_levels(
+        self, space: FeatureSpace, q: IntArray, t: IntArray, q_predicted: IntArray, true: IntArray
+    ) -> tuple[IntArray, Floats]:
+        """Learn levels from records with combinations `q` and levels `t`, and guess those of others.
+
+        Args:
+            space: What the combinations look like.
+            q: Combination of each record that is learned from (shape: training records).
+            t: Level of each of them.
+            q_predicted: Combination of each record that is guessed (shape: records).
+            true: Level of each of those, whose confidence is returned; the guess does not use it.
+
+        Returns:
+            The guessed level and the confidence in the true one (NaN where the learner gives none).
+        """
+        learned_levels, y = np.unique(t, return_inverse=True)
+        combinations, position = np.unique(q_predicted, return_inverse=True)
+        if len(learned_levels) == 1:  # nothing to learn, and many learners refuse it
+            level = learned_levels[0]
+            return np.full(len(true), level), (true == level).astype(np.float64)
+        predict = (
+            vote_of_neighbours(space.features, q, y, len(learned_levels))
+            if self.estimator is None
+            else _fit_classifier(self, space, q, y, len(learned_levels))
+        )
+        column = np.searchsorted(learned_levels, true).clip(max=len(learned_levels) - 1)
+        column = np.where(learned_levels[column] == true, column, -1)
+        guess, confidence = np.empty(len(true), dtype=learned_levels.dtype), np.empty(len(true))
+        by_combination = np.argsort(position, kind="stable")
+        ends = np.searchsorted(position[by_combination], np.arange(len(combinations) + 1))
+        step = max(1, _CHUNK // len(learned_levels))
+        for start in range(0, len(combinations), step):
+            stop = min(start + step, len(combinations))
+            records = by_combination[ends[start] : ends[stop]]
+            row = position[records] - start
+            guessed, confidences = predict(combinations[start:stop])
+            guess[records] = learned_levels[guessed[row]]
+            in_true = confidences[row, column[records]] if confidences is not None else np.nan
+            # A level that the learner never saw gets no confidence at all.
+            confidence[records] = np.where((column[records] < 0) & (confidences is not None), 0.0, in_true)
+        return guess, confidence
+
+    def predict_numbers(self, space: FeatureSpace, q: IntArray, y: Floats, q_predicted: IntArray) -> Floats:
+        """Learn numbers `y` from records with combinations `q`, and predict those of `q_predicted`."""
+        combinations, position = np.unique(q_predicted, return_inverse=True)
+        predicted = (
+            average_neighbours(space.features, q, y, combinations)
+            if self.estimator is None
+            else _predict_by_regressor(self, space, q, y, combinations)
+        )
+        return predicted[position]
+
+
+def choose_learner(learner: Any, task: Task, seed: int) -> Learner:
+    """A learner by its name, or from a scikit-learn estimator.
+
+    InputError where it is neither, or for the other task. DisclosurePipelineError where scikit-learn is
+    not installed.
+    """
+    require_scikit_learn()
+    if learner is None or (isinstance(learner, str) and learner == NEAREST_NEIGHBOURS):
+        return Learner(NEAREST_NEIGHBOURS, encode_one_hot, None, seed)
+    if isinstance(learner, str):
+        if learner != BOOSTED_TREES:
+            raise InputError(
+                f"learner must be {NEAREST_NEIGHBOURS!r}, {BOOSTED_TREES!r} or a scikit-learn estimator, "
+                f"not {learner!r}."
+            )
+        return Learner(BOOSTED_TREES, encode_numbered, _boosted_trees(task, seed), seed)
+    if isinstance(learner, type) or not all(
+        callable(getattr(learner, method, None)) for method in ("fit", "predict", "get_params")
+    ):
+        raise InputError(
+            "learner must be a scikit-learn estimator (an object with fit, predict and get_params, such as "
+            f"RandomForestClassifier()), not {_describe_type(learner)}."
+        )
+    _check_task(learner, task)
+    return Learner(type(learner).__name__, encode_one_hot, learner, seed)
+
+
+def _describe_type(learner: Any) -> str:
+    """What was given instead of a learner; not what it holds, which may be a table."""
+    return f"the class {learner.__name__}" if isinstance(learner, type) else type(learner).__name__
+
+
+def require_scikit_learn() -> None:
+    """DisclosurePipelineError where scikit-learn is not installed: it names the extra."""
+    try:
+        import sklearn  # noqa: F401
+    except ImportError:
+        missing = True
+    else:
+        missing = False
+    if missing:
+        raise DisclosurePipelineError(
+            "Prediction risk needs scikit-learn, which is not installed: "
+            "pip install 'disclosure-pipeline[prediction]'"
+        )
+
+
+def _check_task(estimator: Any, task: Task) -> None:
+    from sklearn.base import is_classifier, is_regressor
+
+    try:
+        is_of_other_task = is_regressor(estimator) if task == "classification" else is_classifier(estimator)
+    except Exception:  # an estimator of another library that says nothing of itself
+        is_of_other_task = False
+    if is_of_other_task:
+        raise InputError(
+            f"learner {type(estimator).__name__} is for the other task: the target is a matter of {task}. "
+            "Give a learner for it, or set task."
+        )
+
+
+def _boosted_trees(task: Task, seed: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    kind = HistGradientBoostingClassifier if task == "classification" else HistGradientBoostingRegressor
+    # Early stopping would hold records out, and fails on a level with a single one.
+    return kind(early_stopping=False, random_state=seed)
+
+
+def _fit(learner: Learner, space: FeatureSpace, q: IntArray, y: npt.NDArray[Any]) -> Any:
+    """A fresh copy of the estimator, fitted on the records in an order that the seed decides."""
+    from sklearn.base import clone
+
+    order = np.random.default_rng(learner.seed).permutation(len(q))
+
+    def fit() -> Any:
+        estimator = clone(learner.estimator)
+        unseeded = [
+            name
+            for name, value in estimator.get_params().items()
+            if name.rpartition("__")[2] == "random_state" and value is None
+        ]
+        estimator.set_params(**dict.fromkeys(unseeded, learner.seed))
+        if learner.encode_keys is encode_numbered:
+            estimator.set_params(categorical_features=space.categorical)
+        return estimator.fit(space.features[q[order]], y[order])
+
+    return _call_learner(learner, "be fitted", fit)
+
+
+def _fit_classifier(
+    learner: Learner, space: FeatureSpace, q: IntArray, y: IntArray, levels: int
+) -> Callable[[IntArray], tuple[IntArray, Floats | None]]:
+    """A function from combinations to their levels, and to confidences where the learner gives them."""
+    estimator = _fit(learner, space, q, y)
+    gives_confidences = callable(getattr(estimator, "predict_proba", None))
+
+    def predict(combinations: IntArray) -> tuple[IntArray, Floats | None]:
+        features = space.features[combinations]
+        guess = _predict(learner, "level", lambda: estimator.predict(features), combinations.shape)
+        if not np.isin(guess, np.arange(levels)).all():
+            raise InputError(f"learner {learner.name} predicted a level that it was not fitted on.")
+        if not gives_confidences:
+            return guess.astype(np.int64), None
+        confidences = _predict(
+            learner,
+            "confidence per level",
+            lambda: estimator.predict_proba(features),
+            (len(combinations), levels),
+        )
+        if not ((confidences >= 0) & (confidences <= _ROUNDED_UP)).all():
+            raise InputError(f"learner {learner.name} predicted confidences that are not from 0 to 1.")
+        return guess.astype(np.int64), confidences
+
+    return predict
+
+
+def _predict_by_regressor(
+    learner: Learner, space: FeatureSpace, q: IntArray, y: Floats, combinations: IntArray
+) -> Floats:
+    """The number that an estimator fitted on the records predicts for each combination."""
+    estimator = _fit(learner, space, q, y)
+    features = space.features[combinations]
+    return _predict(learner, "number", lambda: estimator.predict(features), combinations.shape)
+
+
+def _predict(learner: Learner, quantity: str, predict: Callable[[], Any], shape: tuple[int, ...]) -> Floats:
+    """What a learner predicts, as finite floats of the shape. InputError where it is something else."""
+    predictions = _call_learner(learner, "predict", lambda: np.asarray(predict()))
+    is_numeric = predictions.dtype.kind in "biuf"
+    if predictions.shape != shape or not is_numeric or not np.isfinite(predictions).all():
+        raise InputError(
+            f"learner {learner.name} did not predict one finite {quantity} for each record: it cannot be "
+            "scored."
+        )
+    return predictions.astype(np.float64)
+
+
+def _call_learner(learner: Learner, action: str, call: Callable[[], T]) -> T:
+    """The result of a call into a learner; InputError, without the cause, where it fails.
+
+    Messages and warnings of other libraries can hold values of the ground truth, so neither gets out.
+    """
+    import joblib  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    # Older releases of joblib know the second name only.
+    in_threads = getattr(joblib, "parallel_config", None) or joblib.parallel_backend
+    try:
+        # Threads, because other processes would be handed GT through temporary files; and one of them for
+        # sums inside a learner, whose last digits would depend on the machine.
+        with warnings.catch_warnings(), in_threads(backend="threading", n_jobs=1), threadpool_limits(1):
+            warnings.simplefilter("ignore")
+            return call()
+    except Exception as error:
+        failure = type(error).__name__
+    raise InputError(
+        f"learner {learner.name} could not {action}: {failure}. Its own message is withheld, because it can "
+        "hold values of the ground truth. Try the learner on made-up numbers, keys as columns of floats."
+    )

@@ -1,0 +1,99 @@
+"""`nearest()`: whether the synthetic records are nearer to people than other people are."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.counting.memory.nearest_records import Table, nearest_distances
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.copies import shared_columns
+from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.nearness import Nearness, nearness
+from disclosure_pipeline.tables.messages import describe_argument
+
+SAMPLE = 2_000
+
+
+def nearest(ground_truth: Any, synthetic: Any, sample: int = SAMPLE, seed: int = 0) -> pd.DataFrame:
+    """Tell how many GT records have a synthetic record nearer to them than any other GT record.
+
+    It sees near copies, which equality cannot. The larger of SD and the other GT records is thinned to the
+    size of the smaller, by a seeded draw: a fresh sample of the same population is nearer to 50 %.
+
+    Distance: the sum over the columns that all tables have of 0 or 1, and for numbers and dates of the
+    difference of their mid-ranks in both tables together, divided by their number of records. A missing value
+    is at distance 1 from everything but a missing value. Of large tables only records are compared that
+    agree in at least one of a few blocks of columns: the same choice for SD and for the other GT records.
+
+    Args:
+        ground_truth: The confidential records, one a row: a table in memory.
+        synthetic: The synthetic table, or a sequence of them.
+        sample: So many GT records are looked at, at most; they are a seeded draw.
+        seed: Of all draws.
+
+    Returns:
+        Index synthesis; `nearer`: percent of the GT records looked at that are nearer to an SD record, where
+        equally near counts half; `nearer_low`, `nearer_high`: the Wilson interval of 95 % for all GT
+        records; `records`: how many were looked at. High is a risk.
+
+    Raises:
+        InputError: No column is in all tables, one has no common kind of value, or GT has one record only.
+
+    Example:
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> import disclosure_pipeline as dp
+        >>> ages = np.random.default_rng(1).integers(18, 90, (300, 3))
+        >>> gt = pd.DataFrame(ages, columns=["a", "b", "c"])
+        >>> dp.nearest(gt, gt + 1).round(1)
+                   nearer  nearer_low  nearer_high  records
+        synthesis
+        1            97.8        95.5         99.0      300
+
+    Source: this project's own.
+    """
+    for name, number, least in (("sample", sample, 1), ("seed", seed, 0)):
+        if not isinstance(number, Integral) or isinstance(number, bool) or number < least:
+            raise InputError(
+                f"{name} must be a whole number from {least} on, not {describe_argument(number)}."
+            )
+    tables = shared_columns(ground_truth, synthetic)
+    N_d, *N_s = (len(frame) for frame in tables.frames)
+    if N_d == 1:
+        raise InputError("The ground truth has one record: there are no others to be nearer.")
+    columns = tables.code(tables.keys)
+    persons = np.sort(np.random.default_rng([seed, 0]).permutation(N_d)[:sample])
+    rows: list[Nearness] = []
+    for synthesis, records in enumerate(N_s, start=1):
+        n = min(records, N_d - 1)
+        others, left_out = _thinned_others(N_d, n, persons, np.random.default_rng([seed, 1]))
+        shown = _drawn(records, n, np.random.default_rng([seed, 2]))
+        to_SD, to_others = nearest_distances(
+            columns,
+            persons,
+            [Table(synthesis, shown), Table(0, others)],
+            [np.full(len(persons), -1), left_out],
+        )
+        rows.append(nearness(to_SD, to_others))
+    index = pd.RangeIndex(1, len(rows) + 1, name="synthesis")
+    return pd.DataFrame(list(map(asdict, rows)), index=index)
+
+
+def _drawn(records: int, n: int, rng: np.random.Generator) -> Mask:
+    """Marks n records of so many, by a draw."""
+    drawn = np.zeros(records, dtype=bool)
+    drawn[rng.permutation(records)[:n]] = True
+    return drawn
+
+
+def _thinned_others(N_d: int, n: int, persons: IntArray, rng: np.random.Generator) -> tuple[Mask, IntArray]:
+    """GT records, one more than n, and for each person the one of them left out: n others for everybody."""
+    order = rng.permutation(N_d)[: n + 1]
+    drawn = np.zeros(N_d, dtype=bool)
+    drawn[order] = True
+    return drawn, np.where(drawn[persons], persons, order[-1])

@@ -1,0 +1,104 @@
+"""`disclosure_over_releases()`: what a candidate adds to what is out already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
+from disclosure_pipeline.evaluation.key_combinations import combine_columns
+from disclosure_pipeline.measures.exact import Mask, percent
+from disclosure_pipeline.measures.individual import combine_cells
+from disclosure_pipeline.measures.together import disclosed, replicated_uniques_together
+from disclosure_pipeline.tables.alignment import check_tables
+from disclosure_pipeline.tables.frames import is_frame
+from disclosure_pipeline.tables.grouping import Edges, grouping_of
+
+
+def disclosure_over_releases(
+    ground_truth: Any,
+    earlier: Any,
+    candidate: Any,
+    keys: Sequence[Any],
+    targets: Any = None,
+    *,
+    groups: Mapping[Any, int] | None = None,
+    special_values: Mapping[Any, Sequence[float]] | None = None,
+    edges: Edges = "pooled",
+) -> pd.DataFrame:
+    """Tell what a candidate would disclose beside the tables that are published already.
+
+    All releases of one ground truth together disclose more than any of them alone. No figure of an earlier
+    run is used: everything is counted again from the published tables.
+
+    Args:
+        ground_truth: The confidential records, one a row: a table in memory.
+        earlier: The tables that are published: a sequence, which may be empty.
+        candidate: The table to be published, or a sequence of them.
+        keys: The columns that an intruder knows.
+        targets: As in `disclosure()`.
+        groups: As there.
+        special_values: As there.
+        edges: As there; the tables of all releases are pooled.
+
+    Returns:
+        Index target; a row for each and one for "(whole key)", which is of identity. Percent of GT records,
+        first of the earlier tables, then with the candidate, and newly. `any`: those that DiSCO counts in at
+        least one table; for the whole key those that are replicated uniques (repU) in at least one. `agreed`:
+        those of whom at least two tables disclose a level, all of them their own; NaN for the whole key.
+        `any_earlier`, `any_with_candidate`, `any_new`; `agreed_earlier`, `agreed_with_candidate`,
+        `agreed_new`. Agreement can end: where the candidate contradicts, agreed_with_candidate is less than
+        agreed_earlier and agreed_new together.
+
+    Raises:
+        InputError: As `disclosure()`; `earlier` is no sequence.
+
+    Example:
+        >>> import pandas as pd
+        >>> import disclosure_pipeline as dp
+        >>> gt = pd.DataFrame({"age": [30, 40, 50, 60], "ill": ["y", "n", "y", "n"]})
+        >>> dp.disclosure_over_releases(gt, [gt.head(2)], gt.head(3), ["age"])[
+        ...     ["any_earlier", "any_new", "agreed_earlier", "agreed_new"]
+        ... ]
+                     any_earlier  any_new  agreed_earlier  agreed_new
+        target
+        ill                 50.0     25.0             0.0        50.0
+        (whole key)         50.0     25.0             NaN         NaN
+
+    Source: this project's own.
+    """
+    if is_frame(earlier) or isinstance(earlier, str) or not isinstance(earlier, Sequence):
+        raise InputError("earlier must be a sequence of the tables that are published; it may be empty.")
+    candidates = [candidate] if is_frame(candidate) else list(candidate)
+    tables = check_tables(
+        ground_truth, [*earlier, *candidates], keys, targets, grouping_of(groups, special_values, edges)
+    )
+    earlier_tables = range(1, len(earlier) + 1)
+    all_tables = range(1, len(tables.frames))
+    combinations = combine_columns(tables.code(tables.keys))
+    rows = []
+    for target in tables.code(tables.targets):
+        cells = combine_cells(combinations, target.codes, target.size)
+        by_earlier = disclosed(cells, combinations, earlier_tables)
+        by_all = disclosed(cells, combinations, all_tables)
+        rows.append(
+            _shares("any", by_earlier.any, by_all.any) | _shares("agreed", by_earlier.agreed, by_all.agreed)
+        )
+    uniques_earlier = replicated_uniques_together(combinations, earlier_tables)
+    uniques_in_all = replicated_uniques_together(combinations, all_tables)
+    rows.append(_shares("any", uniques_earlier, uniques_in_all))
+    index = pd.Index([*tables.targets, WHOLE_KEY], name="target", tupleize_cols=False)
+    return pd.DataFrame(rows, index=index)
+
+
+def _shares(name: str, earlier: Mask, with_candidate: Mask) -> dict[str, float]:
+    """Percent of the GT records that are marked, under three names (masks over all GT records)."""
+    records = len(earlier)
+    return {
+        f"{name}_earlier": percent(earlier.sum(), records),
+        f"{name}_with_candidate": percent(with_candidate.sum(), records),
+        f"{name}_new": percent((with_candidate & ~earlier).sum(), records),
+    }

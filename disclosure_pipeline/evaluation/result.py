@@ -1,0 +1,158 @@
+"""What `disclosure()` returns: frames, a summary, and their picture."""
+
+from __future__ import annotations
+
+import html
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    from disclosure_pipeline.tables.raw_columns import Change
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Disclosure:
+    """Every measure of m syntheses of one ground truth. Percent of all GT records unless said otherwise.
+
+    `identity`: index synthesis (1…m); UiO, UiS (percent of SD records), UiOiS, repU; on all records.
+    `attribute`: index (target, synthesis); Dorig, Dsyn (of SD records), iS, DiS, DiSCO, DiSDiO; max_denom
+    and mean_denom are numbers of records; DiSCO_chance, DiSCO_excess. `cap`: the CAP family.
+    `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
+    `excluded`: index (target, synthesis, table); records that each step took out, and what remains.
+    `key_overlap`: index (key, synthesis); GT_in_SD, SD_in_GT: percent of GT (SD) records whose value of the
+    key occurs in the other table, missing values left out; the key "(whole key)" stands for all of them
+    combined. `target_overlap`: the same, index (target, synthesis). `warnings`: what makes the figures
+    doubtful; `comparability_doubts`: those of them that say that the tables may not be coded alike, so that
+    risks read too low. `ledger`: what was changed to compare the tables, and of how many records. `further`:
+    frames of other families of measures that a gate adds, with index (target, synthesis). `engine`: which
+    engine counted, and why that one.
+    """
+
+    keys: tuple[Any, ...]
+    targets: tuple[Any, ...]
+    N_d: int
+    N_s: tuple[int, ...]
+    identity: pd.DataFrame
+    attribute: pd.DataFrame
+    cap: pd.DataFrame
+    identity_after_exclusions: pd.DataFrame
+    one_way: pd.DataFrame
+    two_way: pd.DataFrame
+    excluded: pd.DataFrame
+    key_overlap: pd.DataFrame
+    further: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    target_overlap: pd.DataFrame = field(default_factory=pd.DataFrame)
+    warnings: tuple[str, ...] = ()
+    comparability_doubts: tuple[str, ...] = ()
+    ledger: tuple[Change, ...] = ()
+    engine: str = "memory"
+
+    @property
+    def attribution(self) -> pd.DataFrame:
+        """The former name of `cap`, for one version; it warns."""
+        warnings.warn(
+            "The frame attribution is named cap: use result.cap. The old name ends with the next version.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.cap
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """One of the frames by its name; an empty one where the family is not measured."""
+        frame: pd.DataFrame | None = self.further[name] if name in self.further else getattr(self, name, None)
+        return pd.DataFrame() if frame is None else frame
+
+    def summary(self) -> pd.DataFrame:
+        """One row per target, the largest DiSCO first.
+
+        Dorig; the mean and the largest DiSCO over the syntheses; the target levels that the one-way check
+        flags; the number of pairs that the two-way check flags.
+        """
+        per_target = self.attribute.groupby(level="target", sort=False)
+        flagged = self.one_way.groupby("target", sort=False)["level"].unique()
+        levels = {
+            target: ", ".join(sorted(map(_level_text, target_levels)))
+            for target, target_levels in flagged.items()
+        }
+        summary = pd.DataFrame(
+            {
+                "Dorig": per_target["Dorig"].mean(),
+                "DiSCO": per_target["DiSCO"].mean(),
+                "DiSCO_max": per_target["DiSCO"].max(),
+            }
+        )
+        summary["one_way"] = [levels.get(target, "") for target in summary.index]
+        pairs = self.two_way["target"].value_counts()
+        summary["two_way"] = [int(pairs.get(target, 0)) for target in summary.index]
+        largest_first: pd.DataFrame = summary.sort_values("DiSCO", ascending=False, kind="stable")
+        return largest_first
+
+    def __str__(self) -> str:
+        lines = [*(f"Warning: {warning}" for warning in self.warnings), ""] if self.warnings else []
+        text = "\n".join([*lines, self._heading()])
+        return f"{text}\n\n{self.summary().to_string(float_format='{:.2f}'.format)}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        warned = "".join(
+            f"<p><strong>Warning:</strong> {html.escape(warning)}</p>" for warning in self.warnings
+        )
+        heading = html.escape(self._heading(), quote=False).replace("\n", "<br>")
+        return f"{warned}<p>{heading}</p>{self.summary().to_html(float_format='{:.2f}'.format)}"
+
+    def _heading(self) -> str:
+        worst = self.identity.max()
+        m = len(self.identity)
+        syntheses = "one synthesis" if m == 1 else f"{m} syntheses (identity: the worst of them)"
+        keys = ", ".join(map(str, self.keys))
+        return (
+            f"Disclosure from the keys {keys}\n"
+            f"{self.N_d:,} GT records, {syntheses}\n"
+            f"Identity: UiO {worst['UiO']:.2f} %, repU {worst['repU']:.2f} %\n"
+            "Attribute: percent of GT records"
+        )
+
+    def plot(self) -> alt.LayerChart:
+        """Dorig (original) and DiSCO (synthetic) of each target, joined by a line, from 0 to 100 percent.
+
+        Several syntheses are shown as so many points; the line ends at their mean.
+        """
+        import altair as alt  # only a plot needs it
+
+        order = [str(target) for target in self.summary().index]
+        axis = alt.X("percent:Q", title="% of GT records", scale=alt.Scale(domain=[0, 100]))
+        row = alt.Y("target:N", title=None, sort=order)
+        points = self.attribute.reset_index()[["target", "synthesis", "Dorig", "DiSCO"]]
+        points["target"] = points["target"].map(str)
+        long = points.melt(["target", "synthesis"], var_name="measure", value_name="percent")
+        means = long.groupby(["target", "measure"], as_index=False)["percent"].mean()
+        line = alt.Chart(means).mark_line(color="#999999").encode(x=axis, y=row, detail="target:N")
+        dots = (
+            alt.Chart(long)
+            .mark_point(filled=True, size=80, opacity=0.8)
+            .encode(
+                x=axis,
+                y=row,
+                color=alt.Color(
+                    "measure:N",
+                    title=None,
+                    scale=alt.Scale(domain=["Dorig", "DiSCO"], range=["#1f4e79", "#c8553d"]),
+                ),
+                tooltip=["target:N", "synthesis:Q", "measure:N", alt.Tooltip("percent:Q", format=".2f")],
+            )
+        )
+        chart: alt.LayerChart = (line + dots).properties(
+            title="Attribute disclosure: original (Dorig) and synthetic (DiSCO)", width=480
+        )
+        return chart
+
+
+def _level_text(level: str | None) -> str:
+    return "missing" if level is None else level

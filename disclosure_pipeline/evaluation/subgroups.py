@@ -1,0 +1,141 @@
+"""`subgroups()`: who is exposed more than others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.key_combinations import combine_columns
+from disclosure_pipeline.evaluation.record_cells import RecordCells, draw_equal_sizes
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.frequency import combine_keys
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.subgroups import merged_groups, subgroup
+from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.coding import code_column
+from disclosure_pipeline.tables.frames import holds_values
+from disclosure_pipeline.tables.grouping import Edges, grouping_of
+from disclosure_pipeline.tables.messages import GROUND_TRUTH, describe_argument, suggest_names
+
+SMALLEST_COUNT = 10
+OTHERS = "(small groups)"
+MISSING = "(missing)"
+_MOST_COLUMNS = 2
+
+
+def subgroups(
+    ground_truth: Any,
+    synthetic: Any,
+    keys: Sequence[Any],
+    target: Any,
+    *,
+    by: Any,
+    smallest_count: int = SMALLEST_COUNT,
+    groups: Mapping[Any, int] | None = None,
+    special_values: Mapping[Any, Sequence[float]] | None = None,
+    edges: Edges = "pooled",
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Tell for each group of GT records how exposed it is, beside what other people's records would disclose.
+
+    Args:
+        ground_truth: The confidential records, one a row: a table in memory.
+        synthetic: The synthetic table, or a sequence of them.
+        keys: The columns that an intruder knows.
+        target: The column that an intruder wants to learn.
+        by: A column of GT whose levels are the groups, or a list of two; they need not be in SD.
+        smallest_count: Groups of fewer records are one group, with one more where the difference to the
+            whole would disclose them.
+        groups: As in `disclosure()`.
+        special_values: As there.
+        edges: As there.
+        seed: Where the tables differ in size by more than a record, guesses are of a draw of the larger one.
+
+    Returns:
+        Index (group, synthesis), by the number of records; a group of two columns is "level, level".
+        `records` of GT; in percent of them DiSCO with its Wilson interval (DiSCO_low, DiSCO_high) and
+        DiSCO_others; in percentage points DiSCO_beyond and guessed_beyond (NaN where none of its records is
+        drawn); lift: the group's share of the exposed GT records divided by its share of GT, with lift_low
+        and lift_high.
+
+    Raises:
+        InputError: As `disclosure()`; `by` names no column of GT, or more than two.
+
+    Example:
+        >>> import pandas as pd
+        >>> import disclosure_pipeline as dp
+        >>> gt = pd.DataFrame({"age": list(range(20)) * 2, "sex": ["f"] * 20 + ["m"] * 20})
+        >>> gt["ill"] = ["y", "n"] * 20
+        >>> sd = gt.assign(ill=["y", "n"] * 10 + ["n", "y"] * 10)
+        >>> dp.subgroups(gt, sd, ["age", "sex"], "ill", by="sex")[["records", "DiSCO", "lift"]]
+                         records  DiSCO  lift
+        group synthesis
+        f     1               20  100.0   2.0
+        m     1               20    0.0   0.0
+
+    Source: this project's own.
+    """
+    if not isinstance(smallest_count, Integral) or isinstance(smallest_count, bool) or smallest_count < 1:
+        raise InputError(
+            f"smallest_count must be a whole number from 1 on, not {describe_argument(smallest_count)}."
+        )
+    tables = check_tables(ground_truth, synthetic, keys, [target], grouping_of(groups, special_values, edges))
+    names = _check_by(by, list(tables.frames[0].columns))
+    q = combine_columns(tables.code(tables.keys))
+    t = tables.coded(target)
+    no_guess = np.arange(t.size) == t.missing
+    group_of_record, labels = _group_records(tables, names, int(smallest_count))
+    rows: dict[tuple[int, int], dict[str, float]] = {}
+    for synthesis in range(1, len(tables.frames)):
+        whole = RecordCells.of(q, t.codes, t.size, synthesis, None)
+        drawn = draw_equal_sizes(Sizes(whole.f.N_d, whole.f.N_s), [seed, synthesis])
+        for_guess = RecordCells.of(q, t.codes, t.size, synthesis, drawn)
+        for group in range(len(labels)):
+            members = group_of_record == group
+            figures = subgroup(whole.f, whole.count(members), for_guess.f, for_guess.count(members), no_guess)
+            rows[group, synthesis] = asdict(figures)
+    order = sorted(rows, key=lambda label: (-rows[label]["records"], label))
+    index = pd.MultiIndex.from_tuples(
+        [(labels[group], synthesis) for group, synthesis in order], names=["group", "synthesis"]
+    )
+    return pd.DataFrame([rows[label] for label in order], index=index)
+
+
+def _check_by(by: Any, columns: Sequence[Any]) -> list[Any]:
+    names = list(by) if isinstance(by, (list, tuple)) else [by]
+    if not 1 <= len(names) <= _MOST_COLUMNS:
+        raise InputError("by must be one column of the ground truth, or a list of two.")
+    for name in names:
+        if holds_values(name) or name not in columns:
+            raise InputError(
+                f"Column {describe_argument(name)} of by is not in the ground truth. "
+                f"{suggest_names(name, columns)}"
+            )
+    return names
+
+
+def _group_records(tables: Tables, names: Sequence[Any], smallest: int) -> tuple[IntArray, list[str]]:
+    """The group of each GT record, and the labels of the groups; small ones are one group, the last."""
+    columns = [
+        tables.coded(name)
+        if name in (*tables.keys, *tables.targets)
+        else code_column(name, [tables.frames[0][name]], [GROUND_TRUTH])
+        for name in names
+    ]
+    combined = combine_keys([[column.codes[0]] for column in columns], [column.size for column in columns])
+    level_labels = [
+        [column.label(int(code)) or MISSING for code in combined.level_of(k)]
+        for k, column in enumerate(columns)
+    ]
+    labels = [", ".join(labels_of_group) for labels_of_group in zip(*level_labels, strict=True)]
+    merged = merged_groups(combined.counts[0], smallest)
+    kept = [q for q in range(combined.size) if q not in set(merged.tolist())]
+    number = np.full(combined.size, len(kept))
+    number[kept] = np.arange(len(kept))
+    return number[combined.q[0]], [labels[q] for q in kept] + ([OTHERS] if len(merged) else [])

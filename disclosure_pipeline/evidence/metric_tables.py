@@ -1,0 +1,91 @@
+"""The figures of a dossier as the tables that expectations are held against: no record of GT or SD."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from disclosure_pipeline.policy.registry import CONTROLS, MEASURES, Measure
+
+Row = Mapping[str, Any]
+
+OVERLAPS = ("key_overlap", "target_overlap")
+_CHECKS = ("one_way", "two_way")
+_LABELS = ("key", "target", "synthesis")
+
+
+def build_metric_tables(figures: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
+    """The figures of a dossier as metric tables: numbers, and the names of columns.
+
+    `identity` has a row per synthesis; `attribute` one per target and synthesis, with all measures of a
+    target and the number of flags; `overlap` one per key, or target, and synthesis; `controls` one per target
+    and synthesis, and those of the whole table without a target. A missing figure is NaN.
+    """
+    target_frames = dict.fromkeys(measure.frame for measure in MEASURES.values() if measure.per_target)
+    return {
+        "identity": _join_rows(["synthesis"], _select_measures(figures, "identity", MEASURES)),
+        "attribute": _join_rows(
+            ["target", "synthesis"],
+            *(_select_measures(figures, frame, MEASURES) for frame in target_frames),
+            *(_count_flags(figures, check) for check in _CHECKS),
+        ),
+        "overlap": _join_rows(
+            ["key", "target", "synthesis"], *(_select_shares(figures, frame) for frame in OVERLAPS)
+        ),
+        "controls": _join_rows(
+            ["target", "synthesis"],
+            _select_measures(figures, "control_identity", CONTROLS),
+            _select_measures(figures, "control_attribute", CONTROLS),
+        ),
+    }
+
+
+def _join_rows(labels: Sequence[str], *parts: Iterable[Row]) -> pd.DataFrame:
+    """The rows of several parts side by side where their labels agree; a doubled row stays doubled."""
+    joined_rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for part in parts:
+        occurrences: Counter[tuple[Any, ...]] = Counter()
+        for row in part:
+            label = tuple(row.get(name) for name in labels)
+            occurrences[label] += 1
+            joined_row = joined_rows.setdefault(
+                (*label, occurrences[label]), dict(zip(labels, label, strict=True))
+            )
+            joined_row.update(
+                {name: math.nan if row[name] is None else row[name] for name in row if name not in _LABELS}
+            )
+    return pd.DataFrame(list(joined_rows.values()))
+
+
+def _select_measures(
+    figures: Mapping[str, Any], frame: str, measures: Mapping[str, Measure]
+) -> Iterable[Row]:
+    """The measures that stand in one of the frames, by their own names."""
+    columns = {name: measure.column for name, measure in measures.items() if measure.frame == frame}
+    for row in figures.get(frame, []):
+        measured = {name: row[column] for name, column in columns.items() if column in row}
+        yield {name: row.get(name) for name in _LABELS} | measured
+
+
+def _count_flags(figures: Mapping[str, Any], check: str) -> Iterable[Row]:
+    """How many flags a check raises; the levels that it names are left out."""
+    if check not in figures:
+        return
+    flag_counts = Counter((flag.get("target"), flag.get("synthesis")) for flag in figures[check])
+    for target in figures.get("targets", []):
+        for synthesis in dict.fromkeys(row.get("synthesis") for row in figures.get("identity", [])):
+            yield {"target": target, "synthesis": synthesis, f"{check}_flags": flag_counts[target, synthesis]}
+
+
+def _select_shares(figures: Mapping[str, Any], frame: str) -> Iterable[Row]:
+    """Both shares of a key or target, and the smaller one under the name that a policy bounds."""
+    for row in figures.get(frame, []):
+        shares = {name: row.get(name) for name in ("GT_in_SD", "SD_in_GT")}
+        present = [share for share in shares.values() if share is not None]
+        smaller = min(present) if len(present) == len(shares) else None
+        labels = {name: row.get(name) for name in _LABELS}
+        yield {**labels, **shares, frame: smaller}

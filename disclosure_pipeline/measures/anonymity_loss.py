@@ -1,0 +1,76 @@
+"""The anonymity loss coefficient: what an attack gains over one that knows other people's records only.
+
+Source: Francis & Wagner 2025, "Towards better attribute inference vulnerability measures" (arXiv:2507.01710).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from disclosure_pipeline.measures.certainty import CertaintyCounts
+from disclosure_pipeline.measures.exact import percent
+
+_LEAST_RECALL = 1e-4
+_ALPHA = 3
+
+
+@dataclass(frozen=True)
+class AnonymityLoss:
+    """ALC and the PRC are coefficients of at most 1; precision and recall are in percent.
+
+    ALC: 1 where the attack tells all that other people's records do not, 0 or less where it tells no more.
+    Precision (of the GT records of whom something is claimed), recall (of all GT records: those of whom
+    something is claimed) and certainty are those of the attack with the largest PRC, and of the others' one.
+    Where nothing is claimed, precision is NaN and PRC 0.
+    """
+
+    ALC: float
+    PRC: float
+    PRC_others: float
+    precision: float
+    recall: float
+    certainty: float
+    precision_others: float
+    recall_others: float
+    certainty_others: float
+
+
+def precision_recall_coefficient(precision: float, recall: float) -> float:
+    """PRC of two shares: precision, made less where recall is low; recall alone where that is next to 0."""
+    if recall <= _LEAST_RECALL:
+        return recall
+    return (1 - (math.log10(recall) / math.log10(_LEAST_RECALL)) ** _ALPHA) * precision
+
+
+def anonymity_loss(
+    attack: Mapping[Fraction, CertaintyCounts], others: Mapping[Fraction, CertaintyCounts], records: int
+) -> AnonymityLoss:
+    """From the counts at each certainty, of so many GT records. What others tell for certain is no loss."""
+    PRC, c = _best(attack, records)
+    PRC_others, c_others = _best(others, records)
+    of_attack, of_others = attack[c], others[c_others]
+    return AnonymityLoss(
+        ALC=(PRC - PRC_others) / (1 - PRC_others) if PRC_others < 1 else 0.0,
+        PRC=PRC,
+        PRC_others=PRC_others,
+        precision=percent(of_attack.right, of_attack.claimed),
+        recall=percent(of_attack.claimed, records),
+        certainty=float(c),
+        precision_others=percent(of_others.right, of_others.claimed),
+        recall_others=percent(of_others.claimed, records),
+        certainty_others=float(c_others),
+    )
+
+
+def _best(counts: Mapping[Fraction, CertaintyCounts], records: int) -> tuple[float, Fraction]:
+    """The largest PRC and its certainty; of several the largest certainty."""
+    return max(
+        (
+            precision_recall_coefficient(at.right / at.claimed, at.claimed / records) if at.claimed else 0.0,
+            c,
+        )
+        for c, at in counts.items()
+    )

@@ -1,0 +1,175 @@
+"""What a figure would be anyway: beside SD, a fresh sample of other people of the same population.
+
+This project's own. Much of DiSCO is what anybody learns from *other* people's records. GT itself says how
+much: for each person the other N_d - 1 records are such a sample, of people who are not that person. Both
+sides are compared at n = min(N_s, N_d - 1) records, in closed form:
+
+| figure | SD at n records, in GT records | the others at n, in GT records |
+|---|---|---|
+| iS | sum d_q (1 - Q0(s_q)) | sum d_q (1 - P0(d_q - 1)) |
+| DiSCO | sum d_tq (Q0(s_q - s_tq) - Q0(s_q)) | sum d_tq (P0(d_q - d_tq) - P0(d_q - 1)) |
+| DCAP | sum d_tq s_tq/s_q (1 - Q0(s_q)) | sum d_tq (d_tq - 1)/(d_q - 1) (1 - P0(d_q - 1)), d_q >= 2 |
+
+P0(m) is the chance that none of m given other GT records is among n drawn, Q0(m) the same of SD records
+(`samples.Sizes`). At n >= N_d - 1 P0 is 1 for m = 0, else 0; at n = N_s so is Q0. The guess of the most
+frequent level (`guesses`) has no closed form at n: it is of a draw of n records where the sizes differ.
+
+`…_beyond` is the figure at n less that of the others. The integers that all this takes are `BaselineCounts`,
+beside d² by d_q and d·s by s_q, which are `Totals.CAPd` and `Totals.DCAP`, all
+of which add up over keys: every engine may count them in its own way.
+
+Exclusions set cells to zero once it is decided what discloses (`DisclosureTables`); so does this: the chances
+are those of the untouched tables, and the records that are excluded are not counted on either side. DCAP is
+of the tables that the exclusions leave, as CAPd and DCAP are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from disclosure_pipeline.measures.baseline_counts import BaselineCounts, DrawnFromGT
+from disclosure_pipeline.measures.chance import Floats
+from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent
+from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.guesses import (
+    GuessCounts,
+    guessed,
+    guessed_by_overall_mode,
+    guessed_by_overall_mode_without_self,
+    guessed_without_self,
+)
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.totals import Totals
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Of one target in one synthesis: percent of all GT records; each `beyond` in percentage points.
+
+    `guessed` is of all of SD, every `beyond` of n records. DiSCO_beyond_se is the standard error of
+    DiSCO_beyond. A high value of a `beyond` is a high risk; a fresh sample of other people has 0 on average.
+    """
+
+    iS_others: float
+    iS_beyond: float
+    DiSCO_others: float
+    DiSCO_beyond: float
+    DiSCO_beyond_se: float
+    DCAP_others: float
+    DCAP_beyond: float
+    guessed: float
+    guessed_others: float
+    guessed_beyond: float
+
+
+def baselines(
+    counts: BaselineCounts,
+    totals: Totals,
+    sizes: Sizes,
+    d_t: IntArray,
+    s_t: IntArray,
+    left_t: IntArray,
+    no_guess: Mask,
+) -> Baselines:
+    """The figures of what the exclusions leave.
+
+    `d_t`, `s_t` are all GT and SD records by target level, `left_t` the GT records that the exclusions leave.
+    """
+
+    def share(records: float) -> float:
+        return 100 * records / sizes.N_d
+
+    iS_others, iS = share(_found_in_others(counts.by_d_q, sizes)), share(_found_at_n(counts.by_s_q, sizes))
+    DiSCO_others, DiSCO = share(_disclosed_by_others(counts, sizes)), share(_disclosed_at_n(counts, sizes))
+    left_by_d_q = counts.by_d_q if counts.left_by_d_q is None else counts.left_by_d_q
+    DCAP_others = share(_attributed_by_others(totals.CAPd, left_by_d_q, sizes))
+    DCAP = share(_attributed_at_n(totals.DCAP, sizes))
+    of_SD = guessed(counts.guessed, s_t, no_guess)
+    at_n = of_SD
+    if counts.drawn_from_SD:
+        drawn_t = _by_level(counts.drawn_from_SD.SD_t, len(s_t))
+        at_n = guessed(counts.drawn_from_SD.guessed, drawn_t, no_guess)
+    if counts.drawn_from_GT:
+        others = _guessed_from_draw(counts.drawn_from_GT, len(d_t), no_guess)
+    else:
+        others = guessed_from_others(counts.guessed_others, d_t, left_t, no_guess)
+    N = sizes.N_d * ONE
+    return Baselines(
+        iS_others=iS_others,
+        iS_beyond=iS - iS_others,
+        DiSCO_others=DiSCO_others,
+        DiSCO_beyond=DiSCO - DiSCO_others,
+        DiSCO_beyond_se=share(counts.DiSCO_squares.root()),
+        DCAP_others=DCAP_others,
+        DCAP_beyond=DCAP - DCAP_others,
+        guessed=percent(of_SD, N),
+        guessed_others=percent(others, N),
+        guessed_beyond=percent(at_n - others, N),
+    )
+
+
+def _weighted(grouped: Grouped, chances: Floats) -> float:
+    """The sums, each times a chance, added up exactly."""
+    return math.fsum((grouped.sums * chances).tolist())
+
+
+def _found_at_n(by_s_q: Grouped, sizes: Sizes) -> float:
+    return _weighted(by_s_q, 1 - sizes.q0(by_s_q.groups))
+
+
+def _found_in_others(by_d_q: Grouped, sizes: Sizes) -> float:
+    return _weighted(by_d_q, 1 - sizes.p0(by_d_q.groups - 1))
+
+
+def _disclosed_at_n(counts: BaselineCounts, sizes: Sizes) -> float:
+    """DiSCO at n, in GT records."""
+    by_rest, by_s_q = counts.by_other_levels_in_SD, counts.by_s_q
+    return _weighted(by_rest, sizes.q0(by_rest.groups)) - _weighted(by_s_q, sizes.q0(by_s_q.groups))
+
+
+def _disclosed_by_others(counts: BaselineCounts, sizes: Sizes) -> float:
+    """DiSCO_others, in GT records."""
+    by_rest, by_d_q = counts.by_other_levels, counts.by_d_q
+    return _weighted(by_rest, sizes.p0(by_rest.groups)) - _weighted(by_d_q, sizes.p0(by_d_q.groups - 1))
+
+
+def _attributed_at_n(ds_by_s_q: Grouped, sizes: Sizes) -> float:
+    chance_of_match = 1 - sizes.q0(ds_by_s_q.groups)
+    return _weighted(ds_by_s_q, chance_of_match / np.maximum(ds_by_s_q.groups, 1))
+
+
+def _attributed_by_others(dd_by_d_q: Grouped, by_d_q: Grouped, sizes: Sizes) -> float:
+    """`dd_by_d_q` and `by_d_q`: d² and d added up by d_q, both of what the exclusions leave."""
+    assert np.array_equal(dd_by_d_q.groups, by_d_q.groups)
+    others = by_d_q.groups - 1
+    pairs = Grouped(others, dd_by_d_q.sums - by_d_q.sums)
+    return _weighted(pairs, (1 - sizes.p0(others)) / np.maximum(others, 1))
+
+
+def guessed_from_others(counts: GuessCounts, d_t: IntArray, left_t: IntArray, no_guess: Mask) -> int:
+    """The larger of two: guessing the mode of the others of one's q, or always the mode of all others."""
+    levels = np.flatnonzero(left_t)
+    everybody = Grouped(levels, left_t[levels])
+    return max(
+        guessed_without_self(counts, d_t, no_guess),
+        guessed_by_overall_mode_without_self(everybody, d_t, no_guess),
+    )
+
+
+def _guessed_from_draw(drawn: DrawnFromGT, levels: int, no_guess: Mask) -> int:
+    """The same where the others are a draw."""
+    r_t = _by_level(drawn.GT_t, levels)
+    return max(
+        guessed(drawn.outside, r_t, no_guess) + guessed_without_self(drawn.inside, r_t, no_guess),
+        guessed_by_overall_mode(drawn.outside_t, r_t, no_guess)
+        + guessed_by_overall_mode_without_self(drawn.inside_t, r_t, no_guess),
+    )
+
+
+def _by_level(grouped: Grouped, levels: int) -> IntArray:
+    sums = np.zeros(levels, dtype=np.int64)
+    sums[grouped.groups] = grouped.sums
+    return sums

@@ -1,0 +1,90 @@
+"""An intruder who acts on less than certainty: DiS and DiSCO where one level has at least a share c.
+
+This project's own: one decoy among ten records of a person hides them from DiSCO, and not from this. Missing
+and undeclared target levels are no guess: they are left out of the records to guess from. Shares are compared
+as integers, for c = a / b.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from disclosure_pipeline.measures.exact import IntArray, Mask, percent, total
+from disclosure_pipeline.measures.frequency import FrequencyTable
+
+
+@dataclass(frozen=True)
+class CertaintyCounts:
+    """GT records in whose q some level has at least the share, and those whose own level has it.
+
+    Integers that add up over keys. With a share of at most 1/2 several levels of a q can have it.
+    """
+
+    claimed: int
+    right: int
+
+
+@dataclass(frozen=True)
+class Certainty:
+    """DiS and DiSCO at a certainty, in percent of GT records; `precision` is DiSCO in percent of DiS.
+
+    `precision` is NaN where nothing is claimed of anybody.
+    """
+
+    DiS: float
+    DiSCO: float
+    precision: float
+
+
+def certainty(counts: CertaintyCounts, N_d: int) -> Certainty:
+    """The percentages."""
+    return Certainty(
+        DiS=percent(counts.claimed, N_d),
+        DiSCO=percent(counts.right, N_d),
+        precision=percent(counts.right, counts.claimed),
+    )
+
+
+def certainty_counts(f: FrequencyTable, d: IntArray, c: Fraction, no_guess: Mask) -> CertaintyCounts:
+    """The GT records whose level is claimed from SD, and claimed rightly.
+
+    `d` are the GT records of each cell (shape: cells); c is above 0 and at most 1.
+    """
+    if not len(f.q):
+        return CertaintyCounts(0, 0)
+    s = f.s * ~no_guess[f.t]
+    enough = _enough(s, _over_keys(np.add, s, f), c)
+    return CertaintyCounts(total(d, _over_keys(np.logical_or, enough, f)), total(d, enough))
+
+
+def certainty_counts_of_others(
+    f: FrequencyTable, d: IntArray, c: Fraction, no_guess: Mask
+) -> CertaintyCounts:
+    """The same, where each person's level is claimed from the other GT records."""
+    if not len(f.q):
+        return CertaintyCounts(0, 0)
+    may_be = ~no_guess[f.t]
+    r = f.d * may_be
+    own = r > 0  # the person's record is among those that are guessed from, and left out
+    others = _over_keys(np.add, r, f) - own
+    right = _enough(r - own, others, c)
+    largest = _over_keys(np.maximum, r, f)
+    first = np.zeros(len(r), dtype=bool)
+    best = np.flatnonzero(r == largest)
+    first[best[np.concatenate(([True], f.q[best][1:] != f.q[best][:-1]))]] = True
+    second = _over_keys(np.maximum, np.where(first, 0, r), f)
+    claimed = right | _enough(np.where(first & own, second, largest), others, c)
+    return CertaintyCounts(total(d, claimed), total(d, right))
+
+
+def _enough(part: IntArray, whole: IntArray, c: Fraction) -> Mask:
+    """Whether a part is not 0, and at least the share c of the whole."""
+    return (part > 0) & (part * c.denominator >= whole * c.numerator)
+
+
+def _over_keys(combine: np.ufunc, values: IntArray | Mask, f: FrequencyTable) -> np.ndarray:
+    """The values of all cells of a q combined, at each of its cells."""
+    return np.repeat(combine.reduceat(values, f.first), f.cells_of_q)

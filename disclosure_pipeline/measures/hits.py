@@ -1,0 +1,46 @@
+"""SD records that hit a combination which exactly one GT record has, and how often a new record would.
+
+Over the keys these are unique hits, over all columns unique copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from disclosure_pipeline.measures.exact import IntArray, percent
+from disclosure_pipeline.measures.samples import Sizes
+
+_PAIR = 2
+
+
+@dataclass(frozen=True)
+class HitCounts:
+    """hits: SD records whose q exactly one GT record has. pairs: q that exactly two GT records have (f2)."""
+
+    hits: int
+    pairs: int
+
+
+def hit_counts(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> HitCounts:
+    """From the counts of each q; an entry can stand for several `keys` that have the same counts."""
+    return HitCounts(int(((d_q == 1) * s_q * keys).sum()), int(((d_q == _PAIR) * keys).sum()))
+
+
+@dataclass(frozen=True)
+class UniqueHits:
+    """unique_hits: percent of SD records. The others': percent of GT records; beyond: percentage points."""
+
+    unique_hits: float
+    unique_hits_others: float
+    unique_hits_beyond: float
+
+
+def unique_hits(counts: HitCounts, sizes: Sizes) -> UniqueHits:
+    """How often an SD record has a q that exactly one GT record has, and how often a new record would.
+
+    A record drawn from the population after N_d others has a q that exactly one of them has with chance
+    2 f2 / N_d, about. Source: Good 1953, "The population frequencies of species and the estimation of
+    population parameters".
+    """
+    hits, others = percent(counts.hits, sizes.N_s), percent(2 * counts.pairs, sizes.N_d)
+    return UniqueHits(hits, others, hits - others)

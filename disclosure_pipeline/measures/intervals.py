@@ -1,0 +1,111 @@
+"""Intervals for shares and means that were found in a sample."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+Interval = tuple[float, float]
+
+CONFIDENCE = 0.95
+
+_LARGEST_WEIGHT = 0.75
+
+
+def wilson(part: float, whole: int, confidence: float = CONFIDENCE) -> Interval:
+    """Interval for the share that `part` of `whole` independent records stand for: from 0 to 1.
+
+    Ties may count half. (0, 1) where there is no record. Source: Wilson 1927, "Probable inference, the law of
+    succession, and statistical inference".
+    """
+    if not whole:
+        return 0.0, 1.0
+    z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
+    share = part / whole
+    middle = (share + z2 / (2 * whole)) / (1 + z2 / whole)
+    half = math.sqrt(z2 * (share * (1 - share) + z2 / (4 * whole)) / whole) / (1 + z2 / whole)
+    return max(0.0, min(middle - half, share)), min(1.0, max(middle + half, share))
+
+
+def newcombe(
+    part: float, whole: int, other_part: float, other_whole: int, confidence: float = CONFIDENCE
+) -> Interval:
+    """Interval for the difference of two independent shares, the first less the second: from -1 to 1.
+
+    Source: Newcombe 1998, "Interval estimation for the difference between independent proportions", method
+    10, which combines the Wilson intervals of both.
+    """
+    if not whole or not other_whole:
+        return -1.0, 1.0
+    share, other = part / whole, other_part / other_whole
+    low, high = wilson(part, whole, confidence)
+    other_low, other_high = wilson(other_part, other_whole, confidence)
+    difference = share - other
+    return (
+        difference - math.hypot(share - low, other_high - other),
+        difference + math.hypot(high - share, other - other_low),
+    )
+
+
+def paired_difference(only_first: int, only_second: int, pairs: int, confidence: float) -> Interval:
+    """Interval for the difference of two shares (first less second) that the same records have, from -1 to 1.
+
+    Args:
+        only_first: Number of records that are counted by the first share alone.
+        only_second: Number of those that are counted by the second alone.
+        pairs: Number of records.
+        confidence: Such as 0.95; coverage is close to it on average, and no guarantee.
+
+    NaN of no records.
+
+    Source: Agresti & Min 2005, "Simple improved confidence intervals for comparing matched proportions",
+    section 3: half a record is added to each cell of the two by two table.
+    """
+    if not pairs:
+        return math.nan, math.nan
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    n, b, c = pairs + 2, only_first + 0.5, only_second + 0.5
+    difference = (b - c) / n
+    half = z * math.sqrt(b + c - (b - c) ** 2 / n) / n
+    return max(-1.0, difference - half), min(1.0, difference + half)
+
+
+def mean_of_population(
+    sample: npt.NDArray[np.float64], population: int, confidence: float = CONFIDENCE
+) -> Interval:
+    """Interval for the mean of a finite population of values from 0 to 1, from some that were drawn of it.
+
+    Args:
+        sample: Values drawn without replacement, in random order (shape: drawn).
+        population: Number of values that they were drawn from.
+        confidence: The least probability with which the interval holds the mean, whatever the values are.
+
+    The smaller their variance and the larger their share of the population, the narrower; NaN of none.
+
+    Source: Waudby-Smith & Ramdas 2020, "Confidence sequences for sampling without replacement", theorem 3.2
+    (empirical Bernstein), with the weights for a fixed number of draws.
+    """
+    drawn = len(sample)
+    if not drawn:
+        return math.nan, math.nan
+    total = math.fsum(sample.tolist())
+    earlier = np.arange(drawn)
+    left = population - earlier  # values not drawn yet, before each draw
+    sum_before = np.concatenate(([0.0], np.cumsum(sample)[:-1]))
+    mean_before = (0.5 + sum_before) / (earlier + 1)
+    mean_after = (0.5 + sum_before + sample) / (earlier + 2)
+    squares_before = np.concatenate(([0.0], np.cumsum((sample - mean_after) ** 2)[:-1]))
+    variance_before = (0.25 + squares_before) / (earlier + 1)
+    information = math.log(2 / (1 - confidence))
+    weights = np.minimum(np.sqrt(2 * information / (drawn * variance_before)), _LARGEST_WEIGHT)
+    whole = float((weights * population / left).sum())
+    middle = float((weights * (sample + sum_before / left)).sum()) / whole
+    spread = float(((sample - mean_before) ** 2 * (-np.log1p(-weights) - weights)).sum())
+    half = (spread + information) / whole
+    # What was drawn is known; the rest is from 0 to 1.
+    lowest, highest = total / population, (total + population - drawn) / population
+    mean = min(max(total / drawn, lowest), highest)
+    return min(mean, max(lowest, middle - half)), max(mean, min(highest, middle + half))

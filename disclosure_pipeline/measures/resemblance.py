@@ -1,0 +1,73 @@
+"""How far apart GT and SD are in the frequencies of a column, or of a pair of columns.
+
+`o` and `s` are the numbers of GT and of SD records in each cell (a level, or a pair of levels).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from disclosure_pipeline.measures.exact import IntArray
+
+
+@dataclass(frozen=True)
+class Resemblance:
+    """TVD and TVD_expected are shares of 1; low values are alike.
+
+    TVD: total variation distance; TVD_expected: that of a fresh sample as large as SD, about. pMSE: of a
+    propensity score by cells, whose ratio to that of an SD drawn from GT's own frequencies is S_pMSE, from
+    df + 1 cells; S_pMSE_expected: of a fresh sample of the population. Where there is one cell only, df is 0
+    and there is nothing to tell apart: pMSE is 0 and S_pMSE what is expected.
+    """
+
+    TVD: float
+    TVD_expected: float
+    pMSE: float
+    df: int
+    S_pMSE: float
+    S_pMSE_expected: float
+
+
+def resemblance(o: IntArray, s: IntArray) -> Resemblance:
+    """From the counts of all cells; neither table is empty.
+
+    Sources: Snoke, Raab, Nowok, Dibben & Slavkovic 2018, "General and specific utility measures for synthetic
+    data"; Raab, Nowok & Dibben 2021, "Assessing, visualizing and improving the utility of synthetic data"
+    (VW: Voas & Williamson 2001).
+    """
+    occupied = np.flatnonzero((o > 0) | (s > 0))
+    o, s = o[occupied].astype(np.float64), s[occupied].astype(np.float64)
+    n1, n2 = o.sum(), s.sum()
+    c = n2 / (n1 + n2)
+    df = len(occupied) - 1
+    expected = 1 + n2 / n1
+    VW = math.fsum((s - o * c / (1 - c)) ** 2 / (c * (o + s)))
+    return Resemblance(
+        TVD=distance(o, s),
+        TVD_expected=_expected_distance(o / n1, n1, n2),
+        pMSE=VW * c * (1 - c) ** 2 / (n1 + n2),
+        df=df,
+        S_pMSE=VW / df if df else expected,
+        S_pMSE_expected=expected,
+    )
+
+
+def distance(o: IntArray | np.ndarray, s: IntArray | np.ndarray) -> float:
+    """Total variation distance of two tables of counts: half the sum of the differences of shares."""
+    return math.fsum(np.abs(o / o.sum() - s / s.sum())) / 2
+
+
+def distance_relabelled(o: IntArray, s: IntArray) -> float:
+    """The same once levels are matched by their frequency, the most frequent to the most frequent.
+
+    Where this is small and `distance` large, levels may only have other names.
+    """
+    return distance(np.sort(o), np.sort(s))
+
+
+def _expected_distance(p: np.ndarray, n1: float, n2: float) -> float:
+    """Of two samples of so many records from cells of probability p: the mean of |normal| in each."""
+    return math.fsum(np.sqrt(2 / math.pi * p * (1 - p) * (1 / n1 + 1 / n2))) / 2

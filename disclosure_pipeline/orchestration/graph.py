@@ -1,0 +1,75 @@
+"""What the assets of one gate share: keys, names of checks, settings."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any
+
+import dagster as dg
+
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.orchestration import presentation
+from disclosure_pipeline.orchestration.folders import folders_of
+from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.waivers import Waiver
+
+
+@dataclass(frozen=True)
+class GateGraph:
+    """Keys, check names and settings that the assets of one gate share."""
+
+    gate: Gate
+    waivers: tuple[Waiver, ...] = ()
+
+    @property
+    def folders(self) -> GateFolders:
+        """Where the gate's tables, records and releases lie, as the environment says now."""
+        return folders_of(self.gate, self.waivers)
+
+    def key(self, name: str) -> dg.AssetKey:
+        """The key of one of the gate's assets."""
+        return dg.AssetKey([self.gate.name, name])
+
+    @property
+    def candidates(self) -> dg.DynamicPartitionsDefinition:
+        """One partition a candidate, added as it arrives."""
+        return dg.DynamicPartitionsDefinition(name=f"{self.gate.name}_candidates")
+
+    @cached_property
+    def check_names(self) -> dict[str, str]:
+        """Clause -> name of its check."""
+        return presentation.check_names(self.gate.clauses())
+
+    def attributes(self, description: str, kinds: set[str]) -> dict[str, Any]:
+        """What Dagster shows of every asset of the gate. Editing the policy makes its assets stale."""
+        return {
+            "group_name": self.gate.name,
+            "description": description,
+            "owners": list(self.gate.owners),
+            "kinds": kinds,
+            "tags": {"disclosure_pipeline/gate": self.gate.name},
+            "code_version": f"{version('disclosure-pipeline')}-{self.gate.policy_digest()[:12]}",
+        }
+
+    def check(self, name: str, asset: str, description: str, *, blocking: bool = True) -> dg.AssetCheckSpec:
+        """A check of one of the gate's assets, with a result for each candidate but for the ground truth."""
+        partitions = None if asset == "ground_truth" else self.candidates
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.PreviewWarning)
+            return dg.AssetCheckSpec(
+                name,
+                asset=self.key(asset),
+                description=description,
+                blocking=blocking,
+                partitions_def=partitions,
+            )
+
+    def clause_checks(self, asset: str, clauses: Sequence[Clause]) -> list[dg.AssetCheckSpec]:
+        """The checks of an asset, one a clause. They do not block: the whole picture is always there."""
+        return [
+            self.check(self.check_names[clause.name], asset, str(clause), blocking=False)
+            for clause in clauses
+        ]

@@ -1,0 +1,147 @@
+"""What Dagster's user interface shows: tables, numbers that plot over releases, column schemas."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evidence.figures import to_rows
+from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.registry import MEASURES, values
+from disclosure_pipeline.policy.verdict import Judgement
+from disclosure_pipeline.tables.contract import Violation
+
+Metadata = Mapping[str, Any]
+
+
+def check_names(clauses: Sequence[Clause]) -> dict[str, str]:
+    """Clause -> name of its check, such as DiSCO__income: letters, digits and '_' only, no name twice."""
+    names: dict[str, str] = {}
+    for clause in clauses:
+        parts = [clause.measure, clause.column, clause.share_of and f"share_of_{clause.share_of}"]
+        name = re.sub(r"[^A-Za-z0-9_]", "_", "__".join(part for part in parts if part))
+        while name in names.values():
+            name += "_"
+        names[clause.name] = name
+    return names
+
+
+def check_result(judgement: Judgement, name: str, asset: dg.AssetKey) -> dg.AssetCheckResult:
+    """A clause as the result of its check, with `value` and `bound` to be plotted."""
+    return dg.AssetCheckResult(
+        passed=judgement.outcome == "kept",
+        asset_key=asset,
+        check_name=name,
+        severity=dg.AssetCheckSeverity.WARN if warns(judgement) else dg.AssetCheckSeverity.ERROR,
+        description=str(judgement),
+        metadata=numbers({"value": judgement.value, "bound": judgement.limit})
+        | {"outcome": judgement.outcome, "over": judgement.clause.over},
+    )
+
+
+def warns(judgement: Judgement) -> bool:
+    """Whether a clause that is not kept is only warned of: as the policy says, or by a waiver."""
+    return judgement.clause.warns or judgement.outcome == "waived"
+
+
+def waivers_result(
+    waivers: Sequence[Mapping[str, Any]], void: Sequence[str], asset: dg.AssetKey
+) -> dg.AssetCheckResult:
+    """The waivers of a candidate's dossier as the result of a check; `void` are those that no content has.
+
+    Refused ones are an error, used and void ones a warning.
+    """
+    refused = [f"{waiver['name']} is refused: {waiver['problem']}" for waiver in waivers if waiver["problem"]]
+    used = [f"{waiver['name']} lets {waiver['clause']} pass" for waiver in waivers if not waiver["problem"]]
+    sentences = [*refused, *used, *void]
+    return dg.AssetCheckResult(
+        passed=not sentences,
+        asset_key=asset,
+        check_name="waivers",
+        severity=dg.AssetCheckSeverity.ERROR if refused else dg.AssetCheckSeverity.WARN,
+        description="; ".join(sentences) or "No waiver is needed and none is there",
+        metadata={"refused": len(refused), "used": len(used), "void": len(void)},
+    )
+
+
+def numbers(figures: Mapping[str, float | None]) -> dict[str, dg.FloatMetadataValue]:
+    """Numbers as metadata; what is missing or not finite is left out."""
+    return {
+        name: dg.MetadataValue.float(float(value))
+        for name, value in figures.items()
+        if value is not None and math.isfinite(value)
+    }
+
+
+def worst(result: Disclosure, frames: Iterable[str]) -> dict[str, dg.FloatMetadataValue]:
+    """The riskiest value over the syntheses of every measure (and target) in some frames of the result."""
+    figures = {}
+    for name, measure in MEASURES.items():
+        if measure.frame in frames:
+            for target in result.targets if measure.per_target else [None]:
+                label = name if target is None else f"{name}__{target}"
+                figures_of_syntheses = values(result, name, target)
+                figures[label] = (min if measure.high_is_safe else max)(
+                    figures_of_syntheses, default=math.nan
+                )
+    return numbers(figures)
+
+
+def table(frame: pd.DataFrame) -> dg.TableMetadataValue:
+    """A frame as a table; its index becomes columns. Missing values are empty."""
+    flat = frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index()
+    records = [
+        dg.TableRecord({name: _format_value(value) for name, value in row.items()}) for row in to_rows(flat)
+    ]
+    columns = [dg.TableColumn(str(name), _name_type(flat[name])) for name in flat.columns]
+    return dg.MetadataValue.table(records, schema=dg.TableSchema(columns))
+
+
+def _format_value(value: Any) -> Any:
+    if value is None:
+        return ""
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def _name_type(column: pd.Series[Any]) -> str:
+    return {"f": "float", "i": "int", "b": "bool"}.get(column.dtype.kind, "string")
+
+
+def frame_schema(frame: pd.DataFrame) -> dg.TableSchema:
+    """The columns of a frame, for the panel of that name."""
+    return dg.TableSchema([dg.TableColumn(str(name), _name_type(frame[name])) for name in frame.columns])
+
+
+def dictionary_schema(gate: Gate) -> dg.TableSchema:
+    """The data dictionary of a gate, for the column panel; keys and targets are tagged."""
+    role = dict.fromkeys(gate.keys, "key") | dict.fromkeys(gate.targets, "target")
+    return dg.TableSchema(
+        [
+            dg.TableColumn(
+                name,
+                column.type,
+                column.description or None,
+                tags={"role": role[name]} if name in role else {},
+            )
+            for name, column in gate.columns.items()
+        ]
+    )
+
+
+def clauses_table(clauses: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:
+    """The clauses of a dossier: the value, the bound and the outcome of each."""
+    names = ["name", "over", "value", "at_least", "limit", "outcome", "warns"]
+    return table(pd.DataFrame(clauses, columns=names))
+
+
+def violations_table(violations: Sequence[Violation]) -> dg.TableMetadataValue:
+    """Violations of a contract: where, which rule, how many records; never a value."""
+    names = ["table", "column", "rule", "records", "share"]
+    return table(pd.DataFrame([vars(violation) for violation in violations], columns=names))

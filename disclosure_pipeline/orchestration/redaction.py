@@ -1,0 +1,51 @@
+"""Errors on their way into Dagster's event log: said in our words, without the value that caused them."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Literal, ParamSpec, TypeVar
+
+import dagster as dg
+
+from disclosure_pipeline.candidates.folders import RefusedError
+from disclosure_pipeline.errors import DisclosurePipelineError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# How a run failed: a policy or contract was not kept, nothing can be said, or the gate is broken.
+RunOutcome = Literal["refused", "undetermined", "crashed"]
+
+
+def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
+    """Around a whole body: whatever it raises becomes a `Failure` that is not retried and carries no other.
+
+    Our own errors keep their message, which holds no GT value. Of any other error only its type and the
+    lines of code it came through are repeated: its message may quote a record. `outcome` in the metadata
+    tells a refusal from what could not be determined and from a crash.
+    """
+
+    @wraps(body)
+    def within(*args: P.args, **kwargs: P.kwargs) -> T:
+        outcome: RunOutcome
+        try:
+            return body(*args, **kwargs)
+        except RefusedError as error:
+            outcome, description = "refused", str(error)
+        except DisclosurePipelineError as error:
+            outcome, description = "undetermined", str(error)
+        except Exception as error:  # nothing may reach the event log as it is
+            outcome = "crashed"
+            description = f"Unexpected {type(error).__name__} at {_places(error)}. Its message is withheld."
+        # Outside the except block, so that the failure has no context that is logged with it.
+        raise dg.Failure(description=description, metadata={"outcome": outcome}, allow_retries=False)
+
+    return within
+
+
+def _places(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)[-4:]
+    return ", ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)

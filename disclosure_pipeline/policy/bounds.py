@@ -1,0 +1,133 @@
+"""The policy as a custodian writes it: the bounds of each measure, and what flags lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from disclosure_pipeline.policy.registry import MEASURES, ORIGINALS
+
+Over = Literal["worst", "mean"]
+# Strict, so that `repU: yes` is no bound of 1.
+Finite = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+
+
+class TargetBound(BaseModel):
+    """The bounds of one target: instead of the general ones."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    at_most: Annotated[Finite | None, Field(description="Largest value that is allowed")] = None
+    at_least: Annotated[
+        Finite | None,
+        Field(description="Smallest value that is allowed, of a measure whose high values are safe"),
+    ] = None
+    at_most_share: Annotated[
+        Share | None, Field(description="Largest share of GT's own risk (UiO for repU, Dorig for DiSCO)")
+    ] = None
+
+
+class Bound(TargetBound):
+    """The bounds of one measure. A plain number is short for `at_most`."""
+
+    targets: Annotated[
+        Mapping[str, Finite | TargetBound], Field(description="Targets with bounds of their own")
+    ] = {}
+    over: Annotated[
+        Over, Field(description="What has to keep the bound: the worst of the m syntheses, or their mean")
+    ] = "worst"
+
+    def of(self, target: str | None) -> TargetBound:
+        """The bounds that hold for one target (None: for a measure that has no targets)."""
+        bound = self.targets.get(target, self) if target is not None else self
+        return bound if isinstance(bound, TargetBound) else TargetBound(at_most=bound)
+
+
+def _name_the_measures(schema: dict[str, Any]) -> None:
+    """The measures as named properties, so that editors complete them and mark an unknown one."""
+    bound = schema["additionalProperties"]
+    schema["properties"] |= dict.fromkeys(MEASURES, bound)
+    schema["additionalProperties"] = False
+
+
+class Policy(BaseModel):
+    """Measure -> its bound, in percent (counts for max_denom and mean_denom), and what flags lead to."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, json_schema_extra=_name_the_measures)
+    __pydantic_extra__: dict[str, Finite | Bound]
+
+    one_way: Annotated[
+        Literal["warn", "refuse"], Field(description="What follows from a flag of the one-way check")
+    ] = "warn"
+    two_way: Annotated[
+        Literal["warn", "refuse"], Field(description="What follows from a flag of the two-way check")
+    ] = "warn"
+    key_overlap: Annotated[
+        float,
+        Field(
+            description="Percent of GT records, and of SD records, whose value of a key column must occur in "
+            "the other table: below, the tables cannot be compared",
+            gt=0,
+            le=100,
+            strict=True,
+        ),
+    ] = 80
+    whole_key_overlap: Annotated[
+        float,
+        Field(
+            description="The same of the combination of all keys. Lower it for keys by which nearly everyone "
+            "is unique",
+            ge=0,
+            le=100,
+            strict=True,
+        ),
+    ] = 5
+    target_overlap: Annotated[
+        float,
+        Field(
+            description="The same of each target, after grouping: where SD's values of a target are not "
+            "GT's, nothing can be disclosed by them, whatever they say",
+            ge=0,
+            le=100,
+            strict=True,
+        ),
+    ] = 50
+    smallest_count: Annotated[
+        int,
+        Field(
+            description="The smallest number of GT records about which a level, or the edge of a group, may "
+            "be told in evidence and user interface",
+            ge=1,
+            strict=True,
+        ),
+    ] = 10
+
+    @property
+    def bounds(self) -> dict[str, Bound]:
+        """Measure -> its bounds, plain numbers written out."""
+        return {
+            name: bound if isinstance(bound, Bound) else Bound(at_most=bound)
+            for name, bound in self.__pydantic_extra__.items()
+        }
+
+    @model_validator(mode="after")
+    def _bounds_are_possible(self) -> Policy:
+        for name, bound in self.bounds.items():
+            if name not in MEASURES:
+                raise ValueError(f"{name!r} is no measure: the measures are {', '.join(MEASURES)}")
+            if bound.targets and not MEASURES[name].per_target:
+                raise ValueError(f"{name} is measured for the whole table: it has no bounds per target")
+            limits = [bound, *(bound.of(target) for target in bound.targets)]
+            if any(limit.at_most_share is not None for limit in limits) and name not in ORIGINALS:
+                raise ValueError(f"at_most_share is for {' and '.join(ORIGINALS)}: not for {name}")
+            wrong, right = ("at_most", "at_least") if MEASURES[name].high_is_safe else ("at_least", "at_most")
+            for limit in limits:
+                if getattr(limit, wrong) is not None:
+                    raise ValueError(f"{name} is bounded by {right}, not by {wrong}")
+                numbers = [limit.at_most, limit.at_least, limit.at_most_share]
+                if numbers == [None, None, None] and not (limit is bound and bound.targets):
+                    raise ValueError(f"a bound of {name} sets nothing: give {right}")
+        return self

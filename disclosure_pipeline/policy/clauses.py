@@ -1,0 +1,144 @@
+"""The clauses of a policy: one condition on one figure each, for the keys and targets of a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.policy.bounds import Bound, Over, Policy
+from disclosure_pipeline.policy.families import Measures
+from disclosure_pipeline.policy.registry import MEASURES, ORIGINALS
+
+# How far the DiSCO of a permuted target may be from what chance gives, in standard errors.
+STANDARD_ERRORS = 6.0
+
+
+class PolicyError(DisclosurePipelineError, ValueError):
+    """The policy is incomplete or contradicts itself."""
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One condition on one figure: `measure` (of `column`) over the syntheses is at most `bound`.
+
+    `column` is a target; for key_overlap a key, or None for all of them combined. With `share_of` the bound
+    is that share of another measure: GT's own risk. With `at_least` the figure must not be below the bound.
+    `warns` marks a clause that does not refuse, `control` one that tells whether the engine can be trusted:
+    where it is not kept nothing is determined. `name` is unique in a policy.
+    """
+
+    measure: str
+    column: str | None
+    bound: float
+    over: Over = "worst"
+    share_of: str | None = None
+    at_least: bool = False
+    warns: bool = False
+    control: bool = False
+
+    def __str__(self) -> str:
+        """The clause in words."""
+        bound = f"{'at least' if self.at_least else 'at most'} {self.bound:g}"
+        of = f" of {self.share_of}" if self.share_of else ""
+        over = "mean of the syntheses" if self.over == "mean" else "worst synthesis"
+        return f"{self.measure}{f' of {self.column}' if self.column else ''} is {bound}{of} ({over})"
+
+    @property
+    def name(self) -> str:
+        """Such as "repU", "DiSCO[income]" or "DiSCO[income] / Dorig"."""
+        name = self.measure if self.column is None else f"{self.measure}[{self.column}]"
+        return name if self.share_of is None else f"{name} / {self.share_of}"
+
+
+def clauses(
+    policy: Policy,
+    keys: Sequence[str],
+    targets: Sequence[str],
+    measures: Measures | None = None,
+    tasks: Mapping[str, str] | None = None,
+) -> tuple[Clause, ...]:
+    """Every clause of the policy for these keys and targets, and the families of measures that are on.
+
+    `tasks` says whether a target is predicted by classification or regression. PolicyError where repU, or
+    DiSCO of a target, has no bound (no value is safe by itself), or where a bound is on a column that is
+    no target, or on what is not measured.
+    """
+    measures = measures or Measures()
+    bounded: list[Clause] = []
+    for measure, bound in policy.bounds.items():
+        if not measures.has(MEASURES[measure]):
+            raise PolicyError(
+                f"policy bounds {measure}, which is not measured: switch the family "
+                f"{MEASURES[measure].family} on under measures."
+            )
+        bounded += _clauses_of_bound(measure, bound, targets, tasks or {})
+    _require_bounds(bounded, targets)
+    return (*bounded, *_clauses_of_checks(policy, keys, targets), *_controls(targets))
+
+
+def _clauses_of_bound(
+    measure: str, bound: Bound, targets: Sequence[str], tasks: Mapping[str, str]
+) -> Iterator[Clause]:
+    """The clauses of one measure, for the whole table or for each target that has it."""
+    unknown = [name for name in bound.targets if name not in targets]
+    if unknown:
+        raise PolicyError(
+            f"policy.{measure}.targets names {', '.join(unknown)}: the targets are {', '.join(targets)}."
+        )
+    columns = _columns_with(measure, targets, tasks)
+    unmeasured = [name for name in bound.targets if name not in columns]
+    if unmeasured or not columns:
+        raise PolicyError(
+            f"policy bounds {measure}, which there is only for {MEASURES[measure].task} of a target: "
+            f"{', '.join(unmeasured) or 'no target'} is predicted so."
+        )
+    for column in columns:
+        limits = bound.of(column)
+        if limits.at_least is not None:
+            yield Clause(measure, column, limits.at_least, bound.over, at_least=True)
+        if limits.at_most is not None:
+            yield Clause(measure, column, limits.at_most, bound.over)
+        if limits.at_most_share is not None:
+            yield Clause(measure, column, limits.at_most_share, bound.over, ORIGINALS[measure])
+
+
+def _columns_with(
+    measure: str, targets: Sequence[str], tasks: Mapping[str, str]
+) -> Sequence[str] | Sequence[None]:
+    """The targets that have a measure; None stands for the whole table."""
+    registered = MEASURES[measure]
+    if not registered.per_target:
+        return [None]
+    return [name for name in targets if registered.task is None or tasks.get(name) == registered.task]
+
+
+def _require_bounds(bounded: Sequence[Clause], targets: Sequence[str]) -> None:
+    """PolicyError unless repU, and DiSCO of every target, has a bound."""
+    names = {(clause.measure, clause.column) for clause in bounded}
+    unbounded = [] if ("repU", None) in names else ["repU"]
+    unbounded += [f"DiSCO of {target}" for target in targets if ("DiSCO", target) not in names]
+    if unbounded:
+        raise PolicyError(
+            f"The policy has no bound on {', '.join(unbounded)}. No value is safe by itself: set one."
+        )
+
+
+def _clauses_of_checks(policy: Policy, keys: Sequence[str], targets: Sequence[str]) -> Iterator[Clause]:
+    """Of the one- and two-way checks, and of whether the tables can be compared at all."""
+    for check, consequence in (("one_way", policy.one_way), ("two_way", policy.two_way)):
+        for target in targets:
+            yield Clause(f"{check}_flags", target, 0, warns=consequence == "warn")
+    for key in keys:
+        yield Clause("key_overlap", key, policy.key_overlap, at_least=True)
+    yield Clause("key_overlap", None, policy.whole_key_overlap, at_least=True)
+    for target in targets:
+        yield Clause("target_overlap", target, policy.target_overlap, at_least=True)
+
+
+def _controls(targets: Sequence[str]) -> Iterator[Clause]:
+    """Whether the engine can be trusted: it must see all of a copy, and no more than chance elsewhere."""
+    yield Clause("copy_repU", None, 1, share_of="copy_UiO", at_least=True, control=True)
+    for target in targets:
+        yield Clause("copy_DiSCO", target, 1, share_of="copy_Dorig", at_least=True, control=True)
+        yield Clause("permuted_deviation", target, STANDARD_ERRORS, control=True)

@@ -1,0 +1,74 @@
+"""Whether the parts of a gate's definition fit together. Each check raises ValueError where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from disclosure_pipeline.tables.dictionary import NUMERIC
+from disclosure_pipeline.tables.grouping import explicit_edges
+from disclosure_pipeline.tables.locations import redact_location
+from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, SqlSource, refuse_password
+
+if TYPE_CHECKING:
+    from disclosure_pipeline.policy.gate import Gate
+
+
+def check_columns(gate: Gate) -> None:
+    """Keys and targets are described, named once, and can be compared."""
+    for role, names in (("keys", gate.keys), ("targets", gate.targets)):
+        unknown = [name for name in names if name not in gate.columns]
+        if unknown:
+            raise ValueError(f"{role} names {', '.join(unknown)}, which columns does not describe")
+        if len(set(names)) < len(names):
+            raise ValueError(f"{role} names a column more than once")
+    in_both = [name for name in gate.keys if name in gate.targets]
+    if in_both:
+        raise ValueError(f"{', '.join(in_both)} cannot be a key and a target at once")
+    identifiers = [name for name in gate.measured if gate.columns[name].type == "text identifier"]
+    if identifiers:
+        raise ValueError(f"{', '.join(identifiers)} is a text identifier: it can be no key and no target")
+
+
+def check_edges(gate: Gate) -> None:
+    """Explicit edges are of measured columns of numbers that have no number of groups."""
+    if not isinstance(gate.edges, Mapping):
+        return
+    grouped = [name for name in gate.edges if name in gate.groups]
+    if grouped:
+        raise ValueError(f"{', '.join(grouped)} has both groups and explicit edges: give one of them")
+    unknown = [name for name in gate.edges if name not in gate.keys and name not in gate.targets]
+    if unknown:
+        raise ValueError(f"edges names {', '.join(unknown)}, which is neither a key nor a target")
+    for name, edges in gate.edges.items():
+        if gate.columns[name].type not in NUMERIC:
+            raise ValueError(f"edges are for numbers: {name} is of type {gate.columns[name].type}")
+        explicit_edges(name, edges)
+
+
+def check_engine(gate: Gate) -> None:
+    """The engine can do all that the gate asks for, where the ground truth is."""
+    if gate.in_database:
+        refuse_password(gate.engine)
+        _check_database(gate)
+    if (gate.in_database or gate.engine == "partitioned") and gate.only_in_memory:
+        shown = redact_location(gate.engine)
+        raise ValueError(f"engine {shown} cannot do {gate.only_in_memory}: use memory or auto")
+
+
+def _check_database(gate: Gate) -> None:
+    """The ground truth is a table of that database, or Parquet that it reads in place: never copied."""
+    source, (kind, _, location) = gate.ground_truth, gate.engine.partition("?")[0].partition("://")
+    if isinstance(source, (SqlSource, DuckDBSource)):
+        if source.table is None:
+            raise ValueError("engine counts a table, not a query: make a view of it and name that")
+        of_source = source.url.partition("://")[2] if isinstance(source, SqlSource) else f"/{source.duckdb}"
+        if of_source != location:
+            raise ValueError("engine must be the database that ground_truth is in: the same after ://")
+        return
+    path = source.path if isinstance(source, FileSource) else source
+    if kind not in {"duckdb", "pyspark"} or not path.endswith(".parquet"):
+        raise ValueError(
+            "engine cannot read ground_truth in place: give a table of that database, or Parquet to "
+            "DuckDB or Spark"
+        )

@@ -1,0 +1,1 @@
+"""What the machine offers: threads, free memory, and a line that shows progress."""

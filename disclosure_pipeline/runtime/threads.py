@@ -1,0 +1,83 @@
+"""Work on threads: NumPy releases the interpreter for what takes long."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def count_cores() -> int:
+    """The number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+# With fewer records, threads take longer to start than they save.
+FEW_RECORDS = 1 << 16
+
+
+def threads_for(records: int) -> int:
+    """How many threads pay for tables of so many records; 0 is none but the caller's own."""
+    return count_cores() if records > FEW_RECORDS else 0
+
+
+def run_in_threads(
+    tasks: Sequence[Callable[[], Result]],
+    threads: int,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[Result]:
+    """The results of the tasks, in their order; on as many `threads`, or on the caller's own if that is 0.
+
+    `on_progress` is called after each task with the number of completed tasks and of all. What a task raises
+    is raised, as is an interrupt: no further task is begun then, and no thread is left when this returns.
+    """
+    if not threads or not tasks:
+        return _collect_results(tasks, on_progress)
+    with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
+        futures = [pool.submit(task) for task in tasks]
+        try:
+            return _collect_results([future.result for future in futures], on_progress)
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def map_in_threads(items: Iterable[Item], work: Callable[[Item], Result], threads: int) -> Iterator[Result]:
+    """The results of `work` on each item, in their order; only a few items are in memory at a time.
+
+    Items are taken on the caller's own thread, which also does the work if `threads` is 0. What is raised
+    there is raised here, as is an interrupt: no thread is left then.
+    """
+    if not threads:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        running: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                running.append(pool.submit(work, item))
+                del item  # only the task holds it now, and frees it when it ends
+                if len(running) > threads:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _collect_results(
+    tasks: Sequence[Callable[[], Result]], on_progress: Callable[[int, int], None] | None
+) -> list[Result]:
+    results = []
+    for task in tasks:
+        results.append(task())
+        if on_progress is not None:
+            on_progress(len(results), len(tasks))
+    return results

@@ -1,0 +1,117 @@
+"""Whole tables in canonical form, with the ledger of what was changed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
+from disclosure_pipeline.tables.canonical import read_levels
+from disclosure_pipeline.tables.contract import ContractError, find_violations_of_columns
+from disclosure_pipeline.tables.dictionary import Dictionary
+from disclosure_pipeline.tables.distinct import Distinct
+from disclosure_pipeline.tables.encoding import Encoded, arrow_array
+from disclosure_pipeline.tables.raw_columns import (
+    Change,
+    RawColumn,
+    canonical_records,
+    changes_of_column,
+    read_columns,
+)
+from disclosure_pipeline.tables.sources import Location, columns_of, read_raw
+
+
+@dataclass(frozen=True)
+class CanonicalTable:
+    """A table in canonical form, and the ledger of what was changed for it."""
+
+    frame: pd.DataFrame
+    ledger: tuple[Change, ...]
+
+    @property
+    def records(self) -> int:
+        """How many records it has."""
+        return len(self.frame)
+
+
+def canonical_table(
+    raw: pd.DataFrame, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
+) -> CanonicalTable:
+    """Check a raw table and bring it into canonical form. ContractError where it breaks the contract.
+
+    Arguments and rules as in `find_violations`; the frame has the columns that the dictionary describes.
+    """
+    return _canonical_table(raw, list(raw.columns), dictionary, table, needed, only_known)
+
+
+def _canonical_table(
+    raw: pd.DataFrame,
+    names: Sequence[str],
+    dictionary: Dictionary,
+    table: str,
+    needed: Collection[str],
+    only_known: bool,
+) -> CanonicalTable:
+    """As `canonical_table`; `names` are those of all columns of the table, described or not."""
+    read = read_columns(raw, dictionary)
+    violations = find_violations_of_columns(names, len(raw), read, dictionary, table, needed, only_known)
+    if violations:
+        raise ContractError(violations)
+    columns = run_in_threads(
+        [partial(canonical_records, column, dictionary[name]) for name, column in read.items()],
+        threads_for(len(raw)),
+    )
+    return CanonicalTable(
+        pd.DataFrame(dict(zip(read, columns, strict=True)), copy=False),
+        tuple(change for name, column in read.items() for change in changes_of_column(column, table, name)),
+    )
+
+
+def read_canonical(
+    location: Location, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
+) -> CanonicalTable:
+    """A table read and brought into canonical form. ContractError where it breaks the contract.
+
+    Only columns that the dictionary describes are read; see `find_violations`.
+    """
+    names = columns_of(location, table, dictionary) if only_known else ()
+    raw = read_raw(location, table, dictionary)
+    if not len(raw.columns):  # without a header: any column tells how many records there are
+        names = columns_of(location, table)
+        raw = read_raw(location, table, names[:1])
+    return _canonical_table(raw, names or list(raw.columns), dictionary, table, needed, only_known)
+
+
+def canonical_values(
+    columns: Sequence[str],
+    records: int,
+    raw: Mapping[str, Distinct],
+    dictionary: Dictionary,
+    table: str,
+    needed: Collection[str],
+    only_known: bool,
+) -> tuple[Mapping[str, Distinct], tuple[Change, ...]]:
+    """The values of a table's columns in canonical form, each where it was, and the ledger.
+
+    `columns` are the names of all its columns, `raw` the values of those that the dictionary describes.
+    ContractError where the table of so many `records` breaks its contract: see `find_violations`.
+    """
+    read = {}
+    for name, distinct in raw.items():
+        levels = arrow_array(distinct.values)
+        codes = np.append(np.arange(len(levels)), -1)
+        read[name] = RawColumn(Encoded(codes, levels), read_levels(dictionary[name], levels), distinct.counts)
+    violations = find_violations_of_columns(columns, records, read, dictionary, table, needed, only_known)
+    if violations:
+        raise ContractError(violations)
+    canonical = {
+        name: Distinct(pd.Series(canonical_records(column, dictionary[name])[:-1]), raw[name].counts)
+        for name, column in read.items()
+    }
+    return canonical, tuple(
+        change for name, column in read.items() for change in changes_of_column(column, table, name)
+    )

@@ -1,0 +1,189 @@
+"""Tables without a data dictionary: what their columns hold, inferred from all tables at once.
+
+A column that reads as numbers in every table is compared as numbers, so that 3 and 3.0 are one level; the
+same for dates, and for true and false. It goes the way of a gate's columns: one canonical form, one ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
+from disclosure_pipeline.tables.canonical import is_text, read_levels
+from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.distinct import Distinct
+from disclosure_pipeline.tables.encoding import Encoded, arrow_array, encode
+from disclosure_pipeline.tables.raw_columns import Change, RawColumn, canonical_records, changes_of_column
+
+_NUMBERS = (Column(type="integer"), Column(type="number"))
+_BOOLEAN = Column(type="boolean")
+# Times with an offset are compared as instants, where every time has one.
+_DATES = (Column(type="date"), Column(type="datetime"), Column(type="datetime", time_zone="UTC"))
+_CATEGORY = Column(type="category")
+
+# "01" and "1" are two codes, not one number.
+_LEADING_ZERO = r"^\s*[+-]?0[0-9]"
+_OFFSET = r"([zZ]|[+-][0-9]{2}:?[0-9]{2})\s*$"
+
+_PROBE = 1000
+
+
+def canonical_distinct(
+    raw: Sequence[Mapping[str, Distinct]], tables: Sequence[str], numeric: Collection[Any] = ()
+) -> tuple[list[dict[str, Distinct]], tuple[Change, ...]]:
+    """The values of tables' columns (GT first) in canonical form, each where it was, and the ledger.
+
+    `tables` are the tables' names in the ledger, `numeric` the columns that are numbers whatever zeros they
+    begin with. A column that is not in all tables stays as it is.
+    """
+    canonical = [dict(columns) for columns in raw]
+    ledger: list[Change] = []
+    for name in _common(raw):
+        levels = [arrow_array(of_table[name].values) for of_table in raw]
+        codes = [np.append(np.arange(len(of_table)), -1) for of_table in levels]
+        encoded = list(map(Encoded, codes, levels))
+        counts = [of_table[name].counts for of_table in raw]
+        column = infer_column(levels, name in numeric)
+        for i, read in enumerate(_read(column, encoded, counts)):
+            if read is not None and column is not None:
+                values = pd.Series(canonical_records(read, column)[:-1])
+                canonical[i][name] = Distinct(values, counts[i])
+                ledger += changes_of_column(read, tables[i], name)
+    return canonical, _in_order_of_tables(ledger, tables)
+
+
+def canonical_frames(
+    raw: Sequence[pd.DataFrame], tables: Sequence[str], numeric: Collection[Any] = ()
+) -> tuple[list[pd.DataFrame], tuple[Change, ...]]:
+    """As `canonical_distinct`, of tables in memory (`sources.read_raw`, or any data frame)."""
+    names = [name for name in _common(raw) if any(_holds_text(frame[name]) for frame in raw)]
+
+    def canonical_column(name: Any) -> tuple[list[Any], list[Change]]:
+        encoded = [encode(frame[name]) for frame in raw]
+        column = infer_column([_used(of_table) for of_table in encoded], name in numeric)
+        columns: list[Any] = [frame[name] for frame in raw]
+        changes: list[Change] = []
+        for i, read in enumerate(_read(column, encoded)):
+            if read is not None and column is not None:
+                columns[i] = canonical_records(read, column)
+                changes += changes_of_column(read, tables[i], name)
+        return columns, changes
+
+    records = sum(map(len, raw))
+    columns_and_changes = run_in_threads(
+        [partial(canonical_column, name) for name in names], threads_for(records)
+    )
+    canonical = dict(zip(names, columns_and_changes, strict=True))
+    frames = []
+    for i, frame in enumerate(raw):
+        columns = {
+            name: canonical[name][0][i] if name in canonical else frame[name] for name in frame.columns
+        }
+        frames.append(pd.DataFrame(columns, index=frame.index, copy=False))
+    return frames, _in_order_of_tables(
+        [change for _, changes in columns_and_changes for change in changes], tables
+    )
+
+
+def infer_column(levels: Sequence[Any], as_number: bool = False) -> Column | None:
+    """The column of a dictionary that describes the levels (Arrow arrays) of all tables.
+
+    The first type as which all levels of all tables can be read: numbers (unless one begins with a zero too
+    many), true and false, dates; else a category. None where nothing needs to be read, for no level is text,
+    and where text and other values have no type in common: they are not compared at all.
+    """
+    with_values = [of_table for of_table in levels if len(of_table) > of_table.null_count]
+    texts = [of_table for of_table in with_values if is_text(of_table.type)]
+    if not texts:
+        return None
+    for candidate in _candidates(with_values, texts, as_number):
+        if all(_readable(candidate, of_table) for of_table in with_values):
+            return candidate
+    return _CATEGORY if len(texts) == len(with_values) else None
+
+
+def _candidates(with_values: Sequence[Any], texts: Sequence[Any], as_number: bool) -> list[Column]:
+    candidates: list[Column] = []
+    if as_number or not any(_matches_any(of_table, _LEADING_ZERO) for of_table in texts):
+        candidates += _NUMBERS
+    if len(texts) < len(with_values) or _spelled_differently(texts):
+        candidates.append(_BOOLEAN)
+    candidates += _DATES[:2]
+    typed = [of_table.type for of_table in with_values if not is_text(of_table.type)]
+    zoned = all(pa.types.is_timestamp(kind) and kind.tz is not None for kind in typed)
+    if zoned and all(_matches_all(of_table, _OFFSET) for of_table in texts):
+        candidates.append(_DATES[2])
+    return candidates
+
+
+def _spelled_differently(texts: Sequence[Any]) -> bool:
+    """Whether one level is written in several ways; true and false that are not stay the text they are."""
+    spellings = {text.strip() for of_table in texts for text in of_table[:_PROBE].to_pylist() if text}
+    return len({text.casefold() for text in spellings}) < len(spellings)
+
+
+def _matches_any(texts: Any, pattern: str) -> bool:
+    return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
+
+
+def _matches_all(texts: Any, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
+
+
+def _readable(candidate: Column, levels: Any) -> bool:
+    """Whether every level can be read; the first ones mostly tell that not."""
+    parts = (levels[:_PROBE], levels) if len(levels) > _PROBE else (levels,)
+    return not any(read_levels(candidate, part).unreadable.any() for part in parts)
+
+
+def _read(
+    column: Column | None, encoded: Sequence[Encoded], counts: Sequence[Any] | None = None
+) -> list[RawColumn | None]:
+    """The column of each table as it is read; None where it stays as it is."""
+    if column is None:
+        return [None] * len(encoded)
+    read = [RawColumn(of_table, read_levels(column, of_table.levels)) for of_table in encoded]
+    if counts is not None:
+        read = [
+            RawColumn(of_table.encoded, of_table.levels, records)
+            for of_table, records in zip(read, counts, strict=True)
+        ]
+    if column == _CATEGORY:  # text that is in canonical form already
+        return [of_table if _is_changed(of_table) else None for of_table in read]
+    return list(read)
+
+
+def _is_changed(column: RawColumn) -> bool:
+    return any(changed.any() for changed in column.levels.changed.values())
+
+
+def _holds_text(series: pd.Series[Any]) -> bool:
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        dtype = dtype.categories.dtype
+    if isinstance(dtype, pd.ArrowDtype):
+        kind = dtype.pyarrow_dtype
+        return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
+    return isinstance(dtype, pd.StringDtype) or pd.api.types.is_object_dtype(dtype)
+
+
+def _used(encoded: Encoded) -> Any:
+    """The levels that records have."""
+    return encoded.levels.filter(pa.array(encoded.counts[:-1] > 0))
+
+
+def _common(raw: Sequence[Any]) -> list[Any]:
+    """The columns that all tables have."""
+    first, *others = raw
+    return [name for name in first if all(name in table for table in others)]
+
+
+def _in_order_of_tables(ledger: Sequence[Change], tables: Sequence[str]) -> tuple[Change, ...]:
+    return tuple(sorted(ledger, key=lambda change: list(tables).index(change.table)))

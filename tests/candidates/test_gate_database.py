@@ -1,0 +1,224 @@
+"""A gate whose tables a database counts decides what it decides in memory, and leaves nothing there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+from support import altered_copies, gates, services
+from support.gate_steps import NOW, deliver, folders, steps, write
+from support.sampling import some_of
+from support.services import require_engine
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.candidates import evaluation
+from disclosure_pipeline.candidates.files import StoreError
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.counting.relational.tables import (
+    open_canonical_in_database,
+    read_database_table,
+)
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.tables.fingerprint import values_sha256
+from disclosure_pipeline.tables.sources import DuckDBSource, SqlSource
+
+DATABASE = "duckdb://"
+
+
+def compared(found: dict[str, Any]) -> dict[str, Any]:
+    """What the steps found, but for the hash and the controls, which are of other tables in a database."""
+    dossier = json.loads(found.pop("dossier"))
+    found["frames"] = {name: text for name, text in found["frames"].items() if "control" not in name}
+    found["ground truth"] = replace(found["ground truth"], sha256="")
+    found["checks"] = [text for text in found["checks"] if "copy_" not in text and "permuted" not in text]
+    dossier.pop("measured")
+    dossier["figures"] = {name: of for name, of in dossier["figures"].items() if "control" not in name}
+    controls = [clause for clause in dossier["clauses"] if clause["control"]]
+    assert controls and all(clause["outcome"] == "kept" for clause in controls)
+    dossier["clauses"] = [clause for clause in dossier["clauses"] if not clause["control"]]
+    return found | {"dossier": dossier}
+
+
+def in_files(root: Path, definition: dict[str, Any]) -> GateFolders:
+    """A gate whose GT is a Parquet file that DuckDB reads where it lies."""
+    definition = definition | {"ground_truth": "gt.parquet", "engine": DATABASE}
+    gate = folders(root, definition, "memory", "gt.parquet")
+    return replace(gate, gate=Gate.model_validate(definition))
+
+
+@pytest.mark.parametrize(("suffix", "m"), some_of(product([".parquet", ".csv"], [1, 2]), 4))
+def test_the_same_decision_as_in_memory(suffix: str, m: int, tmp_path: Path) -> None:
+    require_engine(DATABASE)
+    write(tmp_path / "gt.parquet", gates.ground_truth())
+    deliver(tmp_path, gates.HONEST, *(gates.honest(seed) for seed in range(1, m + 1)), suffix=suffix)
+    deliver(tmp_path, gates.COPY, *[gates.ground_truth()] * m, suffix=suffix)
+    for candidate, decision in ((gates.HONEST, "approved"), (gates.COPY, "refused")):
+        expected = compared(steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), candidate))
+        found = compared(steps(in_files(tmp_path, gates.definition()), candidate))
+        assert found == expected
+        assert found["dossier"]["decision"] == decision
+
+
+def test_a_dictionary_of_all_kinds(tmp_path: Path) -> None:
+    """Aliases, missing codes, dates, special values, groups and exclusions: canonical form is Python's."""
+    require_engine(DATABASE)
+    write(tmp_path / "gt.parquet", altered_copies.GROUND_TRUTH.head(400))
+    deliver(tmp_path, "c", altered_copies.GROUND_TRUTH.tail(300), suffix=".parquet")
+    expected = steps(folders(tmp_path, altered_copies.RICH, "memory", "gt.parquet"), "c")
+    found = steps(in_files(tmp_path, dict(altered_copies.RICH)), "c")
+    if "dossier" in expected:
+        expected, found = compared(expected), compared(found)
+    assert found == expected
+
+
+BROKEN: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "unknown level": lambda sd: sd.assign(sex="x"),
+    "outside the range": lambda sd: sd.assign(age=200),
+    "a column less": lambda sd: sd.drop(columns="work"),
+    "a column more": lambda sd: sd.assign(more=1),
+    "nothing known": lambda sd: sd.rename(columns=lambda name: f"{name}_"),
+    "no records": lambda sd: sd.head(0),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_contract(broken: str, tmp_path: Path) -> None:
+    """In the very same words, with the same numbers."""
+    require_engine(DATABASE)
+    write(tmp_path / "gt.parquet", gates.ground_truth())
+    deliver(tmp_path, "c", BROKEN[broken](gates.honest()), suffix=".parquet")
+    expected = steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), "c")
+    found = steps(in_files(tmp_path, gates.definition()), "c")
+    assert found["arrival"] == expected["arrival"]
+    assert found["arrival"][0]
+
+
+@contextmanager
+def duckdb_file(root: Path, ground_truth: pd.DataFrame) -> Iterator[tuple[GateFolders, Any]]:
+    import duckdb
+
+    path = root / "registers.duckdb"
+    with duckdb.connect(str(path)) as database:
+        database.register("frame", ground_truth)
+        database.execute("CREATE TABLE people AS FROM frame")
+    source = DuckDBSource(duckdb=str(path), table="people")
+    definition = gates.definition(ground_truth=source.model_dump(), engine=f"duckdb:///{path}")
+    gate = folders(root, gates.definition(), "memory", "unused")
+    yield replace(gate, gate=Gate.model_validate(definition), ground_truth=source), path
+
+
+def test_a_table_of_duckdb(tmp_path: Path) -> None:
+    """Measured in place; its hash tells that a column changed; nothing is left there."""
+    require_engine(DATABASE)
+    import duckdb
+
+    write(tmp_path / "gt.parquet", gates.ground_truth())
+    deliver(tmp_path, "c", gates.honest())
+    expected = compared(steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), "c"))
+    with duckdb_file(tmp_path, gates.ground_truth()) as (gate, path):
+        assert compared(steps(gate, "c")) == expected
+        with duckdb.connect(str(path)) as database:
+            assert database.execute("SHOW ALL TABLES").fetchall()[0][2] == "people"
+            assert len(database.execute("SHOW ALL TABLES").fetchall()) == 1
+            database.execute("UPDATE people SET age = age + 1 WHERE age = (SELECT min(age) FROM people)")
+        with pytest.raises(StoreError, match="not the recorded one"):
+            evaluation.evaluate(gate, "c", NOW)
+
+
+def test_a_table_of_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a URL whose password is a variable of the environment; it is told nowhere."""
+    require_engine(DATABASE)
+    import sqlalchemy as sa
+
+    write(tmp_path / "gt.parquet", gates.ground_truth())
+    deliver(tmp_path, "c", gates.honest())
+    expected = compared(steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), "c"))
+    with services.postgres() as server:
+        monkeypatch.setenv("GATE_PASSWORD", services.PASSWORD)
+        url = server.url_with("GATE_PASSWORD")
+        engine = sa.create_engine(server.url)
+        with engine.begin() as connection:
+            gates.ground_truth().to_sql("people", connection, index=False)
+        source = SqlSource(url=url, table="people")
+        definition = gates.definition(
+            ground_truth=source.model_dump(by_alias=True), engine=url.replace("+psycopg", "")
+        )
+        gate = replace(
+            folders(tmp_path, gates.definition(), "memory", "unused"),
+            gate=Gate.model_validate(definition),
+            ground_truth=source,
+        )
+        found = steps(gate, "c")
+        assert services.PASSWORD not in str(found)
+        assert compared(found) == expected
+        with engine.begin() as connection:
+            assert sa.inspect(connection).get_table_names() == ["people"]
+        monkeypatch.setenv("GATE_PASSWORD", "wrong-4712")
+        with pytest.raises(dp.InputError) as refused:
+            evaluation.evaluate(gate, "c", NOW)
+        assert "wrong-4712" not in str(refused.value)
+
+
+def test_the_tables_of_the_controls_are_invented(tmp_path: Path) -> None:
+    """Of the values that each column has, as often as it has them; the same ones again."""
+    require_engine(DATABASE)
+    write(tmp_path / "gt.parquet", gates.ground_truth(3000))
+    gate = in_files(tmp_path, gates.definition())
+    definition = gate.gate
+    table = read_database_table(
+        gate.ground_truth,
+        definition.engine,
+        definition.columns,
+        "the ground truth",
+        definition.measured,
+        only_known=False,
+    )
+    with open_canonical_in_database([table], definition.engine) as opened:
+        [first], [again] = opened.sample(3000, 0), opened.sample(3000, 0)
+    pd.testing.assert_frame_equal(first, again)
+    real = gates.ground_truth(3000)
+    assert len(first) == 3000
+    assert set(first["work"].dropna()) == set(real["work"].dropna())
+    shares = first["work"].value_counts(normalize=True) - real["work"].value_counts(normalize=True)
+    assert np.abs(shares).max() < 0.05
+    # The combinations are not those of the table.
+    both = pd.merge(first.astype(str), real.astype(str), on=[*first.columns], how="inner")
+    assert len(both) < len(real)
+    assert values_sha256(table.distinct) == values_sha256(dict(reversed(list(table.distinct.items()))))
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "a password": ({"engine": "postgres://me:secret-77@db/x"}, "a password does not belong here"),
+    "no engine": ({"engine": "spark"}, "pattern"),
+    "another database": (
+        {"engine": "duckdb:///other.duckdb", "ground_truth": {"duckdb": "own.duckdb", "table": "t"}},
+        "must be the database that ground_truth is in",
+    ),
+    "a query": (
+        {"engine": "duckdb:///own.duckdb", "ground_truth": {"duckdb": "own.duckdb", "query": "SELECT 1"}},
+        "make a view",
+    ),
+    "a file that would be copied": ({"engine": "postgres://db/x"}, "cannot read ground_truth in place"),
+    "CSV": ({"engine": "duckdb://"}, "cannot read ground_truth in place"),
+    "prediction": (
+        {"engine": "duckdb://", "ground_truth": "gt.parquet", "measures": {"prediction": True}},
+        "measures.prediction: use memory or auto",
+    ),
+}
+
+
+@pytest.mark.parametrize("refused", REFUSED)
+def test_what_cannot_be_done_is_refused_when_the_gate_is_defined(refused: str) -> None:
+    changes, said = REFUSED[refused]
+    with pytest.raises(ValidationError, match=said) as caught:
+        Gate.model_validate(gates.definition(**changes))
+    assert "secret-77" not in str(caught.value).split("[type=")[0]

@@ -1,0 +1,247 @@
+"""The command line: measuring files, and the demo."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+from support import gates
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.partitioned import engine as partitioned
+from disclosure_pipeline.demo.run import HONEST, LEAKY
+from disclosure_pipeline.tables import files
+
+
+def run(*arguments: str | Path) -> Result:
+    """The command line in this process."""
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Callable[..., list[Path]]:
+    """Writes GT and syntheses as CSV or Parquet."""
+
+    def write(*syntheses: pd.DataFrame, suffix: str = ".csv") -> list[Path]:
+        paths = []
+        for number, table in enumerate((gates.ground_truth(), *syntheses)):
+            path = tmp_path / f"table{number}{suffix}"
+            if suffix == ".csv":
+                table.to_csv(path, index=False)
+            elif suffix == ".arrow":
+                table.to_feather(path)
+            else:
+                table.to_parquet(path)
+            paths.append(path)
+        return paths
+
+    return write
+
+
+ACCEPT = "--accept-doubts"
+OPTIONS = ("--key", "sex", "--key", "age", "--groups", "income=5", "--special", "income=-8")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_measure_prints_what_the_library_finds(tables: Callable[..., list[Path]], suffix: str) -> None:
+    syntheses = [gates.honest(1), gates.ground_truth()]
+    shown = run("measure", *tables(*syntheses, suffix=suffix), *OPTIONS)
+    assert shown.exit_code == 0, shown.output
+    found = dp.disclosure(
+        gates.ground_truth().astype({"age": str}),
+        [table.astype({"age": str}) for table in syntheses],
+        ["sex", "age"],
+        groups={"income": 5},
+        special_values={"income": [-8]},
+    )
+    assert shown.stdout == f"{found}\n"
+
+
+ENGINES = ("auto", "memory", "partitioned")
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many batches and many parts, where tables are measured so."""
+    monkeypatch.setattr(partitioned, "Limits", lambda: Limits(table=0, spill_part=50))
+    monkeypatch.setattr(files, "_ROWS", 64)
+    monkeypatch.setattr(files, "_BLOCK", 1 << 10)
+
+
+@pytest.mark.usefixtures("in_parts")
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+@pytest.mark.parametrize("targets", [(), ("--target", "income")])
+def test_measure_finds_the_same_with_every_engine(
+    tables: Callable[..., list[Path]], suffix: str, targets: tuple[str, ...]
+) -> None:
+    """The same on the standard output stream; on the other one, who counted."""
+    paths = tables(gates.honest(1), gates.honest(2), suffix=suffix)
+    shown = {name: run("measure", *paths, *OPTIONS, *targets, "--engine", name) for name in ENGINES}
+    for name, each in shown.items():
+        assert each.exit_code == 0, each.output
+        assert each.stdout == shown["memory"].stdout
+        told = re.findall("^Engine: (.*)$", each.stderr, re.MULTILINE)
+        assert told == [name] or (name == "auto" and told[0].startswith("memory (about 0.0 GB are needed"))
+    assert shown["memory"].stdout == run("measure", *paths, *OPTIONS, *targets).stdout
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_measure_chooses_its_engine(
+    tables: Callable[..., list[Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = tables(gates.honest())
+    roomy = run("measure", *paths, *OPTIONS)
+    monkeypatch.setattr("disclosure_pipeline.counting.opening.available_memory", lambda: 1000)
+    scarce = run("measure", *paths, *OPTIONS, "--progress")
+    assert "Engine: memory (about 0.0 GB are needed in memory, " in roomy.stderr
+    assert "Engine: partitioned (about 0.0 GB are needed in memory, 0.0 GB are free)" in scarce.stderr
+    assert "Reading the ground truth" in scarce.stderr and "Measuring" in scarce.stderr
+    assert scarce.stdout == roomy.stdout
+    assert run("measure", *paths, *OPTIONS, "--engine", "spark").exit_code == 2
+
+
+def without_engine(shown: Result) -> str:
+    return re.sub("^Engine: .*\n", "", shown.output, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda sd: sd.assign(sex=["female", "male"] * 149),
+        lambda sd: sd.assign(work=None),
+        lambda sd: sd.drop(columns="age"),
+        lambda sd: sd.assign(note="n"),
+        lambda sd: sd.assign(income="much"),
+        lambda sd: sd.assign(income=float("inf")),
+        lambda sd: sd.head(0),
+    ],
+)
+def test_measure_warns_and_refuses_alike(
+    change: Callable[[pd.DataFrame], pd.DataFrame], tables: Callable[..., list[Path]]
+) -> None:
+    paths = tables(change(gates.honest()))
+    in_memory, in_batches = (run("measure", *paths, *OPTIONS, "--engine", name) for name in ENGINES[1:])
+    assert without_engine(in_batches) == without_engine(in_memory)
+    assert in_batches.exit_code == in_memory.exit_code
+    assert "Warning" in in_memory.output or in_memory.exit_code == 1
+
+
+def test_measure_one_target(tables: Callable[..., list[Path]]) -> None:
+    shown = run("measure", *tables(gates.honest()), *OPTIONS[:4], "--target", "work")
+    assert shown.exit_code == 0
+    assert "work" in shown.stdout and "income" not in shown.stdout
+
+
+def test_measure_says_where_tables_share_few_values(tables: Callable[..., list[Path]]) -> None:
+    """A risk near 0 may mean that they are not coded alike."""
+    shown = run("measure", *tables(gates.honest().assign(sex=["female", "male"] * 149)), *OPTIONS)
+    assert shown.exit_code == 3
+    assert shown.stdout.startswith("Warning: Column 'sex': the tables share few values.")
+    assert "--accept-doubts" in shown.stderr
+    accepted = run("measure", *tables(gates.honest().assign(sex=["female", "male"] * 149)), *OPTIONS, ACCEPT)
+    assert (accepted.exit_code, accepted.stdout) == (0, shown.stdout)
+    assert "--accept-doubts" not in accepted.stderr
+    assert "share few values" not in run("measure", *tables(gates.honest()), *OPTIONS).output
+
+
+def test_a_table_that_went_through_pandas_is_the_same_table(tmp_path: Path) -> None:
+    """Gaps turned 3 into 3.0: the copy is measured as the copy it is, and the ledger says what was done."""
+    random = np.random.default_rng(1)
+    gt = pd.DataFrame(
+        {
+            "region": random.integers(1, 6, 400),
+            "age": pd.Series(random.integers(20, 60, 400)).astype("Int64").mask(random.random(400) < 0.1),
+            "depress": pd.Series(random.integers(0, 9, 400)).astype("Int64").mask(random.random(400) < 0.2),
+        }
+    )
+    paths = [tmp_path / name for name in ("gt.csv", "same.csv", "roundtrip.csv")]
+    gt.to_csv(paths[0], index=False)
+    gt.to_csv(paths[1], index=False)
+    pd.read_csv(paths[0]).to_csv(paths[2], index=False)
+    assert paths[2].read_text().count(".0") > 400
+    keys = ("--key", "region", "--key", "age")
+    for engine in ENGINES:
+        same, roundtrip = (run("measure", paths[0], sd, *keys, "--engine", engine) for sd in paths[1:])
+        assert same.exit_code == roundtrip.exit_code == 0
+        assert roundtrip.stdout == same.stdout
+        assert "number in another form, read by its value" in roundtrip.stderr
+        assert "Changed" not in same.stderr
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "--key"),
+        (("--key", "sx"), "Did you mean 'sex'?"),
+        (("--key", "sex", "--key", "sex"), "more than once"),
+        (("--key", "sex", "--target", "sex"), "key and a target"),
+        (("--key", "sex", "--groups", "income"), "COLUMN=NUMBER"),
+        (("--key", "sex", "--groups", "income=many"), "COLUMN=NUMBER"),
+        (("--key", "sex", "--groups", "income=2.7"), "2.7"),
+        (("--key", "sex", "--groups", "income=nan"), "nan"),
+        (("--key", "sex", "--groups", "income=inf"), "inf"),
+        (("--key", "sex", "--groups", "income=1"), "from 2 on"),
+        (("--key", "sex", "--groups", "work=3"), "'work'"),
+        (("--key", "sex", "--special", "income=none"), "COLUMN=NUMBER"),
+    ],
+)
+def test_measure_refuses(
+    tables: Callable[..., list[Path]], options: tuple[str, ...], said: str, engine: str
+) -> None:
+    """With a message, not with a traceback, and without a value of the tables."""
+    shown = run("measure", *tables(gates.honest()), *options, "--engine", engine)
+    assert shown.exit_code != 0
+    assert isinstance(shown.exception, SystemExit)
+    assert said in shown.output
+    assert not [canary for canary in gates.CANARIES if canary in shown.output]
+
+
+def test_measure_refuses_damaged_files(tables: Callable[..., list[Path]], tmp_path: Path) -> None:
+    (path, good) = tables(gates.honest())
+    for content in (b"", b"sex,age\nf\n", b"\xff\xfe", b"sex,age,work,income\n"):
+        (tmp_path / "damaged.csv").write_bytes(content)
+        for given in ((path, tmp_path / "damaged.csv"), (tmp_path / "damaged.csv", good)):
+            for engine in ENGINES:
+                shown = run("measure", *given, *OPTIONS, "--engine", engine)
+                assert shown.exit_code == 1
+                assert isinstance(shown.exception, SystemExit)
+    assert run("measure", path, tmp_path / "missing.csv", *OPTIONS).exit_code == 2
+    assert run("measure", path, *OPTIONS).exit_code == 2
+
+
+def test_the_demo_shows_both_verdicts(demo: tuple[Path, str]) -> None:
+    home, shown = demo
+    assert re.search(rf"^{HONEST} +approved +[0-9.]+%  -$", shown, re.MULTILINE)
+    assert re.search(rf"^{LEAKY} +refused +[0-9.]+%  .*repU .* > ", shown, re.MULTILINE)
+    assert f"{HONEST}: published in {home / 'demo/releases/survey' / HONEST}" in shown
+    assert f"{LEAKY}: not published" in shown
+    assert "make ui" in shown
+
+
+def test_the_demo_can_be_run_twice(demo: tuple[Path, str]) -> None:
+    """The second time it finds the same, and what it published stays as it is."""
+    home, shown = demo
+    folder = home / "demo/releases/survey" / HONEST
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+    again = gates.run_cli("demo", home=home)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == shown
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
+    assert [path.name for path in folder.parent.iterdir()] == [HONEST]
+
+
+def test_the_demo_says_when_a_run_ends_before_its_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a message; and no verdict of an earlier run is taken for the new one."""
+    monkeypatch.setenv("DAGSTER_HOME", "restored after the test")
+    monkeypatch.setattr("disclosure_pipeline.demo.run.leak", lambda honest, _: honest.drop(columns="age"))
+    with gates.quick_folder() as home, gates.quiet():
+        shown = run("demo", "--records", "200", "--home", home)
+    assert shown.exit_code == 1
+    assert isinstance(shown.exception, SystemExit)
+    assert "survey__synthetic" in shown.output

@@ -1,0 +1,342 @@
+"""Whatever way the records are counted, every figure is the same; and the work can be watched and stopped."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from support.figures import assert_same
+from support.processes import PIPE, running_program
+from support.sampling import examples
+from support.strategies import Case, cases, measured
+from support.surveys import TARGETS, survey
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.counting.memory import engine as memory
+from disclosure_pipeline.counting.memory import job, packing, radix, sorting
+from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.targets import Target
+from disclosure_pipeline.measures.adding import add_up
+from disclosure_pipeline.measures.exclusions import CodedExclusions
+from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.runtime.threads import count_cores, run_in_threads, threads_for
+from disclosure_pipeline.tables.alignment import check_tables
+from disclosure_pipeline.tables.coding import code_column
+from disclosure_pipeline.tables.grouping import Grouping
+
+PATHS = {
+    "one block and one part": Limits(table=0),
+    "many blocks, one part": Limits(table=0, block=3),
+    "a part for every key": Limits(table=0, block=4, part=1, threads=2),
+    "parts counted": Limits(table=24, block=5, part=6),
+    "few targets in a number": Limits(table=0, bits=12, part=4),
+    "keys numbered first": Limits(table=0, bits=4),
+    "counted, row by row": Limits(part=1),
+    "one thread": Limits(threads=1),
+    "five threads": Limits(threads=5, block=2),
+}
+
+
+@contextmanager
+def limited(limits: Limits) -> Iterator[None]:
+    """Cut the work up so."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "Limits", lambda: limits)
+        yield
+
+
+@examples(20)
+@given(cases(), st.sampled_from(list(PATHS)))
+def test_every_path_finds_the_same(case: Case, path: str) -> None:
+    """The default one equals the reference: test_against_reference.py."""
+    expected = measured(case)
+    with limited(PATHS[path]):
+        assert_same(measured(case), expected)
+
+
+WAYS = {
+    "32 bits": (["age", "sex"], Limits(table=0, block=1000)),
+    "32 bits, parts": (["age", "sex", "postcode"], Limits(table=0, block=700, part=500)),
+    "counted": (["age", "sex"], Limits()),
+    "one counted, one sorted": (["age", "sex"], Limits(table=1000, part=300)),
+    "two threads": (["age", "sex", "postcode"], Limits(table=0, block=700, part=500, threads=2)),
+    "five threads": (["age", "sex", "postcode"], Limits(table=0, block=300, part=200, threads=5)),
+    "a target in each number": (["age", "sex", "postcode"], Limits(table=0, bits=26, part=500)),
+    "keys numbered": (["age", "sex", "postcode"], Limits(table=0, bits=20, part=500)),
+    "pairs grouped by sorting": (["postcode", "age"], Limits(table=50, part=500)),
+}
+
+
+@pytest.fixture(scope="module")
+def surveys() -> list[pd.DataFrame]:
+    return [survey(4000, 1), survey(5000, 2), survey(300, 3)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("exclusions", [None, dp.Exclusions(missing_keys=["sex"], count_over=20)])
+def test_larger_tables(surveys: list[pd.DataFrame], way: str, exclusions: dp.Exclusions | None) -> None:
+    """Against one thread that sorts everything as one part of numbers of 64 bits, rare keys included."""
+    keys, limits = WAYS[way]
+    if exclusions is not None and "sex" not in keys:
+        exclusions = dp.Exclusions(count_over=20)
+    ask = partial(
+        dp.disclosure,
+        surveys[0],
+        surveys[1:],
+        keys,
+        TARGETS,
+        exclude=exclusions,
+        one_way=(0, 1),
+        two_way=(1, 5),
+    )
+    with pytest.MonkeyPatch.context() as patch, limited(Limits(table=0, threads=1)):
+        for module in (packing, sorting):
+            patch.setattr(module, "unsigned_type", lambda _: np.uint64)
+        patch.setattr(sorting, "can_be_compared", lambda *_: False)
+        expected = ask()
+    assert len(expected.one_way)
+    with limited(limits):
+        assert_same(ask(), expected)
+
+
+@pytest.mark.parametrize("list_cells_above", [0, 1, 3, 4, 7])
+@pytest.mark.parametrize("levels", [1, 2, 5, 300])
+def test_rare_keys(levels: int, list_cells_above: int) -> None:
+    """Keys of up to ten records, mostly of few levels; with large cells, and with a level in every key."""
+    rng = np.random.default_rng(levels)
+
+    def table(records: int) -> pd.DataFrame:
+        k = rng.integers(0, 900, records)
+        same = rng.random(records) < 0.8
+        t = np.where(same, k % levels, rng.integers(0, levels, records))
+        return pd.DataFrame({"k": k, "t": t, "u": np.where(rng.random(records) < 0.1, np.nan, t)})
+
+    gt, sd = table(2500), [table(2500), table(40)]
+    for targets in (["t"], ["t", "u"]):
+        ask = partial(dp.disclosure, gt, sd, ["k"], targets, two_way=(list_cells_above, 0))
+        with pytest.MonkeyPatch.context() as patch, limited(Limits(table=0, threads=1)):
+            patch.setattr(sorting, "can_be_compared", lambda *_: False)
+            expected = ask()
+        with limited(Limits(table=0, part=900)):
+            assert_same(ask(), expected)
+        assert len(expected.two_way) or list_cells_above > 4
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(table=0), Limits(table=0, block=300, part=200)])
+def test_copies_of_whole_records(limits: Limits) -> None:
+    """All columns as keys and no target: against what a Counter says of the records."""
+    gt, sd = (survey(1500, seed, ages=4, postcodes=10).drop(columns="income") for seed in (1, 2))
+    tables = check_tables(gt, [sd], list(gt.columns), [], Grouping({}, {}, "pooled"))
+    [counts] = memory.count_in_memory(tables.code(tables.keys), [], limits=limits).keys
+    records = [list(frame.astype("string").fillna("").itertuples(index=False)) for frame in (gt, sd)]
+    in_GT, in_SD = Counter(records[0]), Counter(records[1])
+    assert counts.shared.SD_in_GT == sum(record in in_GT for record in records[1])
+    assert counts.unique_hits.hits == sum(in_GT[record] == 1 for record in records[1])
+    assert counts.unique_hits.pairs == sum(number == 2 for number in in_GT.values())
+    assert counts.uniques.in_both == sum(in_GT[record] == in_SD[record] == 1 for record in in_GT)
+
+
+def test_keys_of_more_combinations_than_a_number_holds() -> None:
+    """Nine keys of about 220 levels: their product is beyond 64 bits, so they are numbered on the way."""
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 300, (400, 9))
+    gt = pd.DataFrame(rows, columns=list("abcdefghi")).assign(t=rng.integers(0, 3, 400))
+    sd = gt.iloc[:300].assign(t=rng.integers(0, 3, 300))
+    columns = [code_column(name, [gt[name], sd[name]], ["GT", "SD"]) for name in "abcdefghi"]
+    code = radix.radix(columns, (400, 300), 1 << 60)
+    assert any(isinstance(column, radix.Numbered) for column in code.columns)
+    assert math.prod(column.size for column in columns) > 1 << 64
+    codes = np.empty(400, dtype=np.uint64)
+    radix.add(code.readers(0, 1, np.uint64), slice(0, 400), codes)
+    np.testing.assert_array_equal(code.levels_of(codes), [column.codes[0] for column in columns])
+
+    found = dp.disclosure(gt, sd, list("abcdefghi"), "t", one_way=(0, 1), two_way=(0, 1))
+    agree = int((gt["t"].iloc[:300].to_numpy() == sd["t"].to_numpy()).sum())
+    assert found.identity.iloc[0].tolist() == [100, 100, 75, 75]
+    assert found.attribute["DiSCO"].iloc[0] == 100 * agree / 400
+    assert set(found.two_way["key"]) == set("abcdefghi")
+
+
+def test_a_target_of_as_many_levels_as_records() -> None:
+    gt = pd.DataFrame({"k": np.arange(500) % 7, "t": np.arange(500)})
+    with limited(Limits(table=0, part=100)):
+        found = dp.disclosure(gt, gt, ["k"], "t")
+    assert found.attribute["DiSCO"].iloc[0] == 0
+    assert found.cap["DCAP"].iloc[0] == pytest.approx(100 * 7 / 500)
+
+
+def test_the_paths_are_taken() -> None:
+    """What is said of a path above is so."""
+    frames = [survey(4000, 1), survey(4000, 2)]
+    tables = check_tables(frames[0], frames[1:], ["age", "sex"], TARGETS, Grouping({}, {}, "pooled"))
+    keys, targets = tables.code(tables.keys), tables.code(tables.targets)
+    asked = [Target(target, CodedExclusions(), math.inf) for target in targets]
+
+    def steps(limits: Limits) -> set[str]:
+        told: list[str] = []
+        memory.count_in_memory(keys, asked, lambda what, done, of: told.append(what), limits)
+        return set(told)
+
+    assert "Sorting" not in steps(Limits())
+    assert {"Sorting", "Counting the targets"} <= steps(Limits(table=1000))
+    assert "Counting the keys" not in steps(Limits(table=0))
+    plan = job.Job(
+        radix.radix(keys, (4000, 4000), 1 << 60), tuple(asked), (4000, 4000), Limits(), lambda *_: None
+    )
+    packed = packing.pack(plan, asked)
+    assert {block.dtype for of_table in packed.blocks for block in of_table} == {np.dtype(np.uint32)}
+
+
+# What adds up
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(-5, 5))), st.integers(1, 4))
+def test_sums_by_group(pairs: list[tuple[int, int]], parts: int) -> None:
+    """However they are cut up, and whether groups are few or far apart."""
+    expected: dict[int, int] = {}
+    for group, value in pairs:
+        expected[group] = expected.get(group, 0) + value
+    arrays = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    found = add_up([Grouped.of(part[:, 0], part[:, 1]) for part in np.array_split(arrays, parts)])
+    assert dict(zip(found.groups.tolist(), found.sums.tolist(), strict=True)) == {
+        group: value for group, value in sorted(expected.items()) if value
+    }
+    assert (np.diff(found.groups) > 0).all()
+
+
+def test_numbers_far_apart_in_a_small_type() -> None:
+    """The range of such a column does not fit its own type."""
+    values = pd.Series(np.array([-100, 100, 127, -128] + [0] * 400, dtype=np.int8))
+    column = code_column("a", [values, values.astype(np.int64)], ["GT", "SD"])
+    assert column.levels.tolist() == [-128, -100, 0, 100, 127]
+    for codes in column.codes:
+        np.testing.assert_array_equal(column.levels[codes], values)
+    assert column.counts[0].tolist() == [1, 1, 400, 1, 1, 0]
+
+
+# Threads, progress, interruption
+
+
+def test_results_are_in_the_order_of_the_tasks() -> None:
+    def task(i: int) -> int:
+        time.sleep(0.01 * (i % 3))
+        return i
+
+    told: list[tuple[int, int]] = []
+    assert run_in_threads([partial(task, i) for i in range(9)], 5, lambda *done: told.append(done)) == list(
+        range(9)
+    )
+    assert told == [(i, 9) for i in range(1, 10)]
+    assert run_in_threads([], 2) == []
+    assert run_in_threads([threading.get_ident], 0) == [threading.get_ident()]
+    assert run_in_threads([threading.get_ident], 1) != [threading.get_ident()]
+    assert threads_for(10) == 0 < threads_for(10_000_000) == count_cores()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_what_a_task_raises_ends_the_work(error: type[BaseException]) -> None:
+    begun: list[int] = []
+
+    def task(i: int) -> None:
+        begun.append(i)
+        time.sleep(0.02)
+        if i == 1:
+            raise error
+
+    before = threading.active_count()
+    with pytest.raises(error):
+        run_in_threads([partial(task, i) for i in range(100)], 2)
+    assert len(begun) < 20
+    assert threading.active_count() == before
+
+
+def test_progress_is_shown_where_it_is_asked_for(
+    surveys: list[pd.DataFrame], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask: Callable[..., dp.Disclosure] = partial(
+        dp.disclosure, surveys[0], surveys[1], ["age", "sex"], TARGETS
+    )
+    quiet = ask()
+    assert capsys.readouterr() == ("", "")
+    assert_same(ask(progress=True), quiet)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Measuring: 100 %" in shown.err
+    assert shown.err.endswith("\r")
+    assert "\n" not in shown.err
+    assert shown.err.split("\r")[-2].strip() == ""
+
+
+def test_the_command_line_shows_progress_where_it_is_asked_for(
+    surveys: list[pd.DataFrame], tmp_path: Path
+) -> None:
+    for name, frame in zip(("gt", "sd"), surveys, strict=False):
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    command = ["measure", str(tmp_path / "gt.parquet"), str(tmp_path / "sd.parquet"), "--key", "age"]
+    quiet, shown = (CliRunner().invoke(main, [*command, *option]) for option in ((), ("--progress",)))
+    assert quiet.exit_code == shown.exit_code == 0
+    assert quiet.stdout == shown.stdout
+    assert "100 %" not in quiet.stderr
+    assert "Measuring: 100 %" in shown.stderr
+
+
+INTERRUPTED = """
+import signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the suite runs in the background
+import numpy as np, pandas as pd
+import disclosure_pipeline as dp
+rng = np.random.default_rng(1)
+frame = pd.DataFrame({name: rng.integers(0, 3000, 3_000_000) for name in "abct"})
+before = time.process_time()
+dp.disclosure(frame, frame, ["a", "b", "c"], ["t"])
+print(time.process_time() - before, flush=True)
+try:
+    while True:
+        dp.disclosure(frame, frame, ["a", "b", "c"], ["t"])
+except KeyboardInterrupt:
+    print(time.process_time(), threading.active_count(), flush=True)
+"""
+
+
+def processor_seconds(process: int) -> float:
+    """What a process and its threads have used so far."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks the system for a process's time")
+def test_an_interrupt_ends_the_work_at_once_and_leaves_nothing(tmp_path: Path) -> None:
+    """Measured in what the processors do, since a busy machine can take any time."""
+    environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    with running_program(
+        [sys.executable, "-c", INTERRUPTED], stdout=PIPE, env=environment, cwd=tmp_path
+    ) as process:
+        assert process.stdout is not None
+        whole = float(process.stdout.readline())
+        started = processor_seconds(process.pid)
+        while processor_seconds(process.pid) < started + 0.2 * whole:
+            time.sleep(0.01)
+        used = processor_seconds(process.pid)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    used_in_all, threads = out.split()
+    assert threads == "1"
+    assert float(used_in_all) - used < 0.5 * whole
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,641 @@
+"""The relational engine counts what the engine in memory counts, to the last integer, in every database."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from support.engines_services import BACKENDS, EVERY_DAY
+from support.same_counts import assert_same_counts
+from support.sampling import CI, examples
+from support.services import PASSWORD
+from support.strategies import Case, cases, library_exclusions
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.counting.counts import DisclosureCounts
+from disclosure_pipeline.counting.memory.engine import count_in_memory
+from disclosure_pipeline.counting.relational import cells as cell_queries
+from disclosure_pipeline.counting.relational import coding
+from disclosure_pipeline.counting.relational import exclusions as exclusion_queries
+from disclosure_pipeline.counting.relational import targets as target_queries
+from disclosure_pipeline.counting.relational.connections import connect
+from disclosure_pipeline.counting.relational.engine import (
+    count_in_database,
+    count_table_records,
+    fetch_distinct,
+    open_database_tables,
+)
+from disclosure_pipeline.counting.relational.transfer import open_table
+from disclosure_pipeline.counting.targets import Target
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.exclusions import code_exclusions
+from disclosure_pipeline.measures.exclusions import CodedExclusions
+from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.distinct import Distinct, code_distinct
+from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.levels import CodedColumn
+
+ibis = pytest.importorskip("ibis")
+
+MANY = 1000  # different values, at most
+EXAMPLES = {"duckdb": 10, "pyspark": 1, "postgres": 3}
+EXAMPLES_IN_CI = {"duckdb": 100, "pyspark": 5, "postgres": 25}
+
+
+@pytest.fixture(scope="module", params=list(BACKENDS))
+def every_database(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with BACKENDS[request.param]() as backend:
+        yield backend
+
+
+@pytest.fixture(scope="module", params=BACKENDS if CI else EVERY_DAY)
+def database(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with BACKENDS[request.param]() as backend:
+        yield backend
+
+
+@pytest.fixture(scope="module")
+def duckdb() -> Iterator[Any]:
+    with BACKENDS["duckdb"]() as backend:
+        yield backend
+
+
+NONE = Grouping({}, {}, "pooled")
+
+
+# What is counted
+
+
+@dataclass(frozen=True)
+class DatabaseCount:
+    """Tables in a database, their columns by different values, and what to count of them."""
+
+    tables: list[Any]
+    distincts: dict[Any, list[Distinct]]
+    keys: list[CodedColumn]
+    targets: list[Target]
+
+    def count(self, on_progress: OnProgress = ignore_progress) -> DisclosureCounts:
+        return count_in_database(self.tables, self.distincts, self.keys, self.targets, on_progress)
+
+
+def there(backend: Any) -> set[str]:
+    """The tables and views that the database has."""
+    return set(backend.list_tables())
+
+
+@contextmanager
+def brought(backend: Any, frames: Sequence[pd.DataFrame]) -> Iterator[list[Any]]:
+    """The frames as tables of the database; nothing else is left tin_memory."""
+    before = there(backend)
+    tables = []
+    try:
+        tables = [open_table(backend, frame, "the table") for frame in frames]
+        yield tables
+        assert there(backend) == before | {table.get_name().split(".")[-1] for table in tables}
+    finally:
+        drop = backend.drop_view if backend.name == "pyspark" else backend.drop_table
+        for table in tables:
+            drop(table.get_name().split(".")[-1], force=True)
+    assert there(backend) == before
+
+
+def database_count_of(tables: list[Any], of: Tables, targets: Sequence[Target]) -> DatabaseCount:
+    """What `targets` are to be counted over records, to be counted in the database."""
+    names = [*of.keys, *(target.column.name for target in targets)]
+    distincts = {name: [fetch_distinct(table, name, MANY, "it") for table in tables] for name in names}
+    columns = {name: of.grouping.apply(code_distinct(name, distincts[name], of.names)) for name in names}
+    coded_targets = [
+        Target(columns[target.column.name], target.exclusions, target.list_cells_above) for target in targets
+    ]
+    return DatabaseCount(tables, distincts, [columns[key] for key in of.keys], coded_targets)
+
+
+def assert_counts_the_same(
+    backend: Any, of: Tables, exclusions: dp.Exclusions, list_cells_above: float = math.inf
+) -> DisclosureCounts:
+    """DisclosureCounts in a database and in memory."""
+    keys, columns = of.code(of.keys), of.code(of.targets)
+    targets = [Target(each, code_exclusions(exclusions, each, keys), list_cells_above) for each in columns]
+    with brought(backend, of.frames) as tables:
+        database_count = database_count_of(tables, of, targets)
+        for in_database, in_memory in zip(
+            [*database_count.keys, *(t.column for t in database_count.targets)],
+            [*keys, *columns],
+            strict=True,
+        ):
+            assert in_database.levels.tolist() == in_memory.levels.tolist()
+            assert_same_counts(in_database.counts, in_memory.counts)
+        found = database_count.count()
+    assert_same_counts(found, count_in_memory(keys, targets))
+    return found
+
+
+# Random cases
+
+
+def without_empty_name(frame: pd.DataFrame) -> pd.DataFrame:
+    """Databases have no column without a name."""
+    return frame.rename(columns={"": "no name"})
+
+
+def tables_of(case: Case) -> Tables:
+    name = {"": "no name"}
+    edges: Any = case.edges
+    if not isinstance(edges, str):
+        edges = {name.get(column, column): edge for column, edge in edges.items()}
+    return check_tables(
+        without_empty_name(case.ground_truth_frame),
+        [without_empty_name(frame) for frame in case.synthetic_frames],
+        [name.get(key, key) for key in case.keys],
+        [name.get(target, target) for target in case.targets],
+        Grouping(
+            {name.get(column, column): n for column, n in case.groups.items()},
+            {name.get(column, column): values for column, values in case.special_values.items()},
+            edges,
+        ),
+    )
+
+
+def exclusions_of(case: Case) -> dp.Exclusions:
+    found = library_exclusions(case.exclusions)
+    name = {"": "no name"}
+
+    def renamed(names: Any) -> Any:
+        return names if isinstance(names, bool) else [name.get(each, each) for each in names]
+
+    return dp.Exclusions(
+        target_levels={name.get(key, key): levels for key, levels in found.target_levels.items()},
+        missing_targets=renamed(found.missing_targets),
+        missing_keys=renamed(found.missing_keys),
+        pairs=[
+            replace(pair, key=name.get(pair.key, pair.key), target=name.get(pair.target, pair.target))
+            for pair in found.pairs
+        ],
+        count_over=found.count_over,
+    )
+
+
+@pytest.mark.parametrize("with_exclusions", [False, True])
+def test_random_tables(every_database: Any, with_exclusions: bool) -> None:
+    @examples(EXAMPLES[every_database.name], EXAMPLES_IN_CI[every_database.name])
+    @given(cases(with_exclusions=with_exclusions, most_syntheses=3))
+    def check(case: Case) -> None:
+        assert_counts_the_same(every_database, tables_of(case), exclusions_of(case), case.two_way[0])
+
+    check()
+
+
+# Chosen cases
+
+
+def survey(records: int, seed: int, *, postcodes: int = 0) -> pd.DataFrame:
+    """Two keys with missing values, a third that makes most of them unique; targets with missing values."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 30, records)
+    frame = pd.DataFrame(
+        {
+            "age": pd.array(np.where(age == 7, -1, age), dtype="Int64"),
+            "sex": rng.choice(np.array(["f", "m", None], dtype=object), records),
+            "work": np.array(list("abcde"))[(age // 7 + (rng.random(records) < 0.1)) % 5],
+            "income": np.where(rng.random(records) < 0.1, math.nan, rng.integers(0, 40, records) * 0.5),
+        }
+    )
+    frame.loc[age == 7, "age"] = pd.NA
+    return frame.assign(postcode=rng.integers(10_000, 10_000 + postcodes, records)) if postcodes else frame
+
+
+def surveyed(keys: Sequence[str], *, postcodes: int = 0) -> Tables:
+    frames = [survey(n, seed, postcodes=postcodes) for seed, n in enumerate((900, 1000, 150))]
+    return check_tables(
+        frames[0], frames[1:], keys, ["work", "income"], Grouping({"income": 4}, {}, "pooled")
+    )
+
+
+EXCLUSIONS = dp.Exclusions(
+    target_levels={"work": ["b"]},
+    missing_targets=["income"],
+    missing_keys=["sex"],
+    pairs=[dp.Pair(key="age", key_level=3, target="work", target_level="a")],
+    count_over=12,
+)
+
+
+@pytest.mark.parametrize("exclusions", [dp.Exclusions(), EXCLUSIONS])
+def test_large_cells_and_their_pairs(database: Any, exclusions: dp.Exclusions) -> None:
+    found = assert_counts_the_same(database, surveyed(["age", "sex"]), exclusions, 3)
+    assert len(found.targets[0][0].large.t) > 10
+    assert all(len(of_key.groups) for of_key in found.pairs_of_key[0])
+    excluded = found.targets[0][0].excluded
+    assert (excluded is not None) is bool(exclusions.target_levels)
+    if excluded is not None:
+        assert (excluded.taken[0] > 0).tolist() == [True, False, True, True, True]
+
+
+def test_most_records_have_a_key_combination_of_their_own(database: Any) -> None:
+    of = surveyed(["postcode", "age"], postcodes=400)
+    found = assert_counts_the_same(database, of, dp.Exclusions(), 0)
+    assert found.keys[0].uniques.in_GT > 800
+    assert len(found.targets[0][0].large.t) > 0
+
+
+def test_no_key_combination_occurs_twice(duckdb: Any) -> None:
+    gt = pd.DataFrame({"k": range(5), "t": list("aabba")})
+    sd = pd.DataFrame({"k": range(5, 9), "t": list("abab")})
+    of = check_tables(gt, sd, ["k"], ["t"], NONE)
+    found = assert_counts_the_same(duckdb, of, dp.Exclusions(), 0)
+    assert found.keys[0].uniques.in_both == 0
+
+
+def test_keys_of_more_combinations_than_a_number_holds(database: Any) -> None:
+    """Nine keys of about 200 levels: they need two words."""
+    rng = np.random.default_rng(1)
+    names = list("abcdefghi")
+    gt = pd.DataFrame(rng.integers(0, 300, (300, 9)), columns=names).assign(t=rng.integers(0, 3, 300))
+    sd = gt.iloc[:200].assign(t=rng.integers(0, 3, 200))
+    of = check_tables(gt, [sd, gt], names, ["t"], NONE)
+    assert coding.lay_out_words([column.size for column in of.code(names)])[-1].word > 0
+    for exclusions in (dp.Exclusions(), dp.Exclusions(count_over=5)):
+        found = assert_counts_the_same(database, of, exclusions, 0)
+        assert found.keys[0].uniques.in_both == 200
+
+
+def test_a_target_of_one_level_that_every_key_has(duckdb: Any) -> None:
+    """The smallest d and d / d_q are not 0 in_memory."""
+    gt = pd.DataFrame({"k": list("aaabbcccc"), "t": list("xyxxyxyyy")})
+    of = check_tables(gt, [gt, gt.iloc[:5]], ["k"], ["t"], NONE)
+    found = assert_counts_the_same(duckdb, of, dp.Exclusions())
+    assert found.targets[0][0].cells.smallest_d == 1
+    assert found.targets[0][0].cells.smallest_share == Fraction(1, 4)
+
+
+def test_missing_values_in_every_form(every_database: Any) -> None:
+    """NULL, and NaN where the database has it, are one level, in keys and in targets."""
+    gt = pa.table(
+        {
+            "k": pa.array([1.5, None, math.nan, 2.5, math.nan, None], pa.float64(), from_pandas=False),
+            "t": pa.array(["a", None, "a", None, "a", "b"]),
+        }
+    )
+    sd = pa.table({"k": pa.array([None, None, 2.5], pa.float64()), "t": pa.array(["a", "a", None])})
+    of = check_tables(gt.to_pandas(), sd.to_pandas(), ["k"], ["t"], NONE)
+    tables = [open_table(every_database, table, "it") for table in (gt, sd)]
+    database_count = database_count_of(tables, of, [Target(of.coded("t"), CodedExclusions(), 0)])
+    assert database_count.distincts["k"][0].counts.tolist()[-1] == 4
+    found = database_count.count()
+    assert_same_counts(found, count_in_memory([of.coded("k")], [Target(of.coded("t"), CodedExclusions(), 0)]))
+    assert found.targets[0][0].totals.records.DiSCO == 1 + 2  # the GT records (missing, a) and (2.5, missing)
+
+
+def test_several_values_of_one_code(database: Any) -> None:
+    """As the data dictionary makes them: "m", "M " and a number stand for one level, "n/a" for missing."""
+    raw = [
+        pd.DataFrame({"k": ["m", "M ", "1", "f", "n/a", None], "t": [1, 2, 2, 3, 3, 4]}),
+        pd.DataFrame({"k": ["M", "m", "f ", None], "t": [1, 2, 3, 4]}),
+    ]
+    meant = {"m": "m", "M ": "m", "1": "m", "M": "m", "f": "f", "f ": "f", "n/a": None}
+    of = check_tables(
+        raw[0].assign(k=raw[0]["k"].map(meant)), raw[1].assign(k=raw[1]["k"].map(meant)), ["k"], ["t"], NONE
+    )
+    with brought(database, raw) as tables:
+        distincts = {name: [fetch_distinct(table, name, MANY, "it") for table in tables] for name in "kt"}
+        aliased = [Distinct(each.values.astype(object).map(meant), each.counts) for each in distincts["k"]]
+        target = Target(code_distinct("t", distincts["t"], of.names), CodedExclusions(), 0)
+        found = count_in_database(tables, distincts, [code_distinct("k", aliased, of.names)], [target])
+    assert_same_counts(found, count_in_memory([of.coded("k")], [Target(of.coded("t"), CodedExclusions(), 0)]))
+
+
+TYPES = {
+    "int8": pa.array([1, -1, None, 1], pa.int8()),
+    "int64": pa.array([2**53, 2**53 + 1, None, -(2**62)]),
+    "float32": pa.array([0.1, math.inf, None, -0.0], pa.float32()),
+    "float64": pa.array([0.1 + 0.2, 0.3, None, -math.inf]),
+    "zeros": pa.array([0.0, -0.0, None, 1e300]),
+    "boolean": pa.array([True, False, None, True]),
+    "text": pa.array(["é", "e\u0301", None, " a "]),
+    "decimal": pa.array([Decimal("0.10"), Decimal("12.34"), None, Decimal("0.10")], pa.decimal128(10, 2)),
+    "date": pa.array(
+        [datetime.date(2020, 2, 29), datetime.date(1700, 1, 1), None, datetime.date(2020, 2, 29)]
+    ),
+    "time": pa.array(
+        [datetime.datetime(2020, 2, 29, 1, 2, 3, 456789), None, None, datetime.datetime(1700, 1, 1)],
+        pa.timestamp("us"),
+    ),
+    "zoned": pa.array(
+        [datetime.datetime(2020, 2, 29, 1, 2, 3), None, None, datetime.datetime(1970, 1, 1)]
+    ).cast(pa.timestamp("us", "UTC")),
+    "nothing": pa.array([None] * 4, pa.string()),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_types(database: Any, name: str) -> None:
+    """Values of every type that databases have find their code again."""
+    gt = pa.table({"k": TYPES[name], "t": pa.array([1, 2, 3, 4])})
+    tables = [open_table(database, table, "it") for table in (gt, gt.slice(1))]
+    frames = [
+        pd.DataFrame({"k": pd.Series(pd.arrays.ArrowExtensionArray(table["k"])), "t": table["t"]})
+        for table in (gt, gt.slice(1))
+    ]
+    of = check_tables(frames[0], frames[1], ["k"], ["t"], NONE)
+    found = database_count_of(tables, of, [Target(of.coded("t"), CodedExclusions(), 0)]).count()
+    assert_same_counts(found, count_in_memory([of.coded("k")], [Target(of.coded("t"), CodedExclusions(), 0)]))
+
+
+# What is refused
+
+
+def test_a_table_that_changes_meanwhile_is_refused(database: Any) -> None:
+    """By a record more, by another value, and by a value that was not tin_memory."""
+    of = check_tables(
+        pd.DataFrame({"k": list("aabb"), "t": list("xyxy")}),
+        pd.DataFrame({"k": list("ab"), "t": list("xy")}),
+        ["k"],
+        ["t"],
+        NONE,
+    )
+    changed = (
+        {
+            "k": [*"aabbb"],
+            "t": [*"xyxyx"],
+        },
+        {"k": [*"abbb"], "t": [*"xyxy"]},
+        {"k": [*"aabb"], "t": ["x", "y", "x", "Secret"]},
+        {"k": [*"aab", None], "t": [*"xyxy"]},
+    )
+    for data in changed:
+        with brought(database, [*of.frames, pd.DataFrame(data)]) as tables:
+            database_count = database_count_of(tables[:2], of, [Target(of.coded("t"), CodedExclusions(), 0)])
+            database_count.count()
+            with pytest.raises(
+                InputError, match=r"Column '[kt]' of the ground truth does not hold"
+            ) as refused:
+                replace(database_count, tables=[tables[2], tables[1]]).count()
+        assert_tells_nothing(refused.value, "Secret")
+
+
+def assert_tells_nothing(error: BaseException, secret: str) -> None:
+    """Neither the error nor what it carries along."""
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert secret not in str(error)
+
+
+def test_an_interrupt_leaves_nothing(database: Any) -> None:
+    of = surveyed(["age", "sex"])
+    with brought(database, of.frames) as tables:
+        database_count = database_count_of(tables, of, [Target(of.coded("work"), CodedExclusions(), 3)])
+        before = there(database)
+        for at in (1, 2, 3):
+
+            def on_progress(step: str, completed: int, total: int, at: int = at) -> None:
+                if completed == at:
+                    raise KeyboardInterrupt
+
+            with pytest.raises(KeyboardInterrupt):
+                database_count.count(on_progress)
+            assert there(database) == before
+
+
+def test_too_many_records_for_64_bits(duckdb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = surveyed(["age", "sex"])
+    with brought(duckdb, of.frames) as tables:
+        database_count = database_count_of(tables, of, [Target(of.coded("work"), CodedExclusions(), 3)])
+        monkeypatch.setattr(target_queries, "BITS", 12)
+        with pytest.raises(InputError, match="Target 'work' has so many levels"):
+            database_count.count()
+        monkeypatch.setattr(target_queries, "_LARGEST", 1000 * 20)
+        with pytest.raises(InputError, match="sums of squares do not fit"):
+            database_count.count()
+
+
+def test_values_of_a_column(database: Any) -> None:
+    frame = pd.DataFrame({"a": ["x", "y", None, "x"], "b": [1, 2, 3, 4]})
+    with brought(database, [frame]) as [table]:
+        found = fetch_distinct(table, "a", 2, "the table")
+        assert dict(zip(found.values, found.counts, strict=False)) == {"x": 2, "y": 1}
+        assert found.counts[-1] == 1
+        assert count_table_records(table) == found.records == 4
+        with pytest.raises(InputError, match="Column 'b' of the table has more than 3 different values"):
+            fetch_distinct(table, "b", 3, "the table")
+        assert len(fetch_distinct(table, "b", 4, "the table").values) == 4
+        with pytest.raises(InputError, match=r"Column 'c' is not in the table\. Its columns are 'a', 'b'"):
+            fetch_distinct(table, "c", 3, "the table")
+
+
+def test_columns_that_cannot_be_compared(duckdb: Any) -> None:
+    table = duckdb.create_table("lists", pa.table({"a": [[1], [2]]}), temp=True)
+    with pytest.raises(InputError, match="Column 'a' is of type array"):
+        fetch_distinct(table, "a", 5, "the table")
+    duckdb.drop_table("lists")
+
+
+def test_types_of_postgresql() -> None:
+    """An enumeration, which Ibis takes for text, text of fixed length, and identifiers."""
+    with BACKENDS["postgres"]() as database:
+        database.con.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+        database.con.execute("CREATE TABLE people (m mood, c char(5), u uuid, t int)")
+        database.con.execute(
+            "INSERT INTO people VALUES ('ok', 'a', gen_random_uuid(), 1), ('sad', 'b', NULL, 1), "
+            "(NULL, NULL, gen_random_uuid(), 2), ('ok', 'b', gen_random_uuid(), 2)"
+        )
+        table = database.table("people")
+        distincts = {name: [fetch_distinct(table, name, 9, "it")] * 2 for name in "mcut"}
+        columns = {name: code_distinct(name, distincts[name], ["GT", "SD"]) for name in "mcut"}
+        target = Target(columns["t"], CodedExclusions(), 0)
+        assert sorted(distincts["m"][0].values) == ["ok", "sad"]
+        for name, uniques in (("m", 2), ("c", 2), ("u", 4)):
+            found = count_in_database([table, table], distincts, [columns[name]], [target])
+            assert found.keys[0].uniques.in_both == uniques
+        assert there(database) == {"people"}
+
+
+def test_what_a_driver_says_of_a_record_is_not_told(duckdb: Any) -> None:
+    raw = duckdb.create_table("raw", pa.table({"a": ["1", "Secret"]}), temp=True)
+    table = raw.mutate(a=raw["a"].cast("int64"))
+    with pytest.raises(InputError, match=r"cannot be fetched \(ConversionException\)") as refused:
+        fetch_distinct(table, "a", 5, "the table")
+    assert_tells_nothing(refused.value, "Secret")
+    good = duckdb.create_table("good", pa.table({"a": [1, 2], "t": [1, 2]}), temp=True)
+    distincts = {name: [fetch_distinct(good, name, 5, "it")] * 2 for name in "at"}
+    keys, target = (code_distinct(name, distincts[name], ["GT", "SD"]) for name in "at")
+    before = there(duckdb)
+    with pytest.raises(InputError, match=r"\(ConversionException\)") as refused:
+        bad = table.mutate(t=table["a"])
+        count_in_database([good, bad], distincts, [keys], [Target(target, CodedExclusions(), 0)])
+    assert_tells_nothing(refused.value, "Secret")
+    assert there(duckdb) == before
+    duckdb.drop_table("raw")
+    duckdb.drop_table("good")
+
+
+# Connections
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgres://tester:{PASSWORD}@127.0.0.1:1/postgres",
+        f"nosuchdatabase://tester:{PASSWORD}@127.0.0.1/x?token={PASSWORD}",
+        "duckdb:///no/such/folder/file.duckdb",
+        "not a url",
+    ],
+)
+def test_connections_that_fail(url: str) -> None:
+    with pytest.raises(InputError) as refused:
+        connect(url)
+    assert_tells_nothing(refused.value, PASSWORD)
+
+
+@pytest.mark.parametrize(
+    ("package", "url", "extra"),
+    [
+        ("ibis", "duckdb://", "[ibis]"),
+        ("pyspark.sql", "pyspark://", "[spark]"),
+    ],
+)
+def test_a_missing_package_names_its_extra(
+    package: str, url: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=re.escape(f"install disclosure-pipeline{extra}")):
+        connect(url)
+    with pytest.raises(InputError, match=re.escape(f"install disclosure-pipeline{extra}")):
+        open_database_tables(["people"], url, ["it"]).__enter__()
+
+
+def test_tables_by_name(database: Any) -> None:
+    if database.name == "pyspark":  # a session without a catalog has temporary views only
+        database.create_view("people", ibis.memtable({"a": [1, 2]}))
+        try:
+            assert count_table_records(open_table(database, "people", "it")) == 2
+            with pytest.raises(InputError, match="it: the database has no table 'nobody'"):
+                open_table(database, "nobody", "it")
+        finally:
+            database.drop_view("people")
+        return
+    database.create_database("office")
+    database.create_table("people", pa.table({"a": [1, 2]}), database="office")
+    try:
+        assert count_table_records(open_table(database, "office.people", "it")) == 2
+        with pytest.raises(InputError, match=r"it: the database has no table 'office\.nobody'") as refused:
+            open_table(database, "office.nobody", "it")
+        assert_tells_nothing(refused.value, PASSWORD)
+    finally:
+        database.drop_table("people", database="office")
+        database.drop_database("office")
+
+
+def test_tables_of_files(database: Any, tmp_path: Path) -> None:
+    frame = survey(500, 1).astype({"sex": "category"})
+    frame.to_parquet(tmp_path / "one.parquet")
+    folder = tmp_path / "several"
+    folder.mkdir()
+    for i in range(3):
+        frame.iloc[i * 100 : (i + 1) * 100].to_parquet(folder / f"part-{i}.parquet", index=False)
+    counts = frame["sex"].value_counts(dropna=False)
+    for path, records in ((tmp_path / "one.parquet", 500), (folder, 300)):
+        table = open_table(database, path, "it")
+        assert count_table_records(table) == records
+    whole = fetch_distinct(open_table(database, tmp_path / "one.parquet", "it"), "sex", 9, "it")
+    assert dict(zip(whole.values, whole.counts, strict=False)) == {"f": counts["f"], "m": counts["m"]}
+    assert whole.counts[-1] == counts[None]
+    with pytest.raises(InputError, match=r"'none\.parquet' cannot be read"):
+        open_table(database, tmp_path / "none.parquet", "it")
+
+
+def test_tables_of_ibis_stay_as_they_are(duckdb: Any) -> None:
+    frame = pd.DataFrame({"a": [1, 2, 2]})
+    with brought(duckdb, [frame]) as [table]:
+        some = table.filter(table["a"] > 1)
+        assert open_table(duckdb, some, "it") is some
+        with open_database_tables([some, table], "auto", ["one", "two"]) as opened:
+            assert opened[0] is some
+            assert opened[1] is table
+        with pytest.raises(InputError, match="leave the engine to 'auto'"):
+            open_database_tables([some], "duckdb://", ["one"]).__enter__()
+        with BACKENDS["duckdb"]() as other:
+            elsewhere = other.create_table("x", pa.table({"a": [1]}))
+            with pytest.raises(InputError, match="several databases"):
+                open_database_tables([some, elsewhere], "auto", ["one", "two"]).__enter__()
+    with pytest.raises(InputError, match="it must be the name of a table"):
+        open_table(duckdb, 1, "it")
+    with pytest.raises(InputError, match="it: column 'a' holds values of several kinds") as refused:
+        open_table(duckdb, pd.DataFrame({"a": ["Secret", 1]}), "it")
+    assert_tells_nothing(refused.value, "Secret")
+
+
+# Other databases: the queries for them, without one
+
+
+INTEGER = {"snowflake": "BIGINT", "bigquery": "INT64", "databricks": "BIGINT"}
+
+
+def coded_cells(tables: int = 2) -> Any:
+    """The cells of a key that has only missing values and of a target, as an expression."""
+    raw = ibis.table({"a": "float64", "b": "string"}, name="raw")
+    mapping = ibis.table({"value": "string", "code": "int64"}, name="mapping")
+    keys = [coding.ColumnCodes("a", None, 7, 8)]
+    targets = [coding.ColumnCodes("b", mapping, 3, 4)]
+    return cell_queries.count_cells(coding.code_records(raw, 0, keys, [0], targets), 0, tables)
+
+
+def plain(table: Any, dialect: str) -> str:
+    """The SQL in one line, without quotes."""
+    return " ".join(re.sub(r'["`]', "", str(ibis.to_sql(table, dialect=dialect))).split())
+
+
+@pytest.mark.parametrize("dialect", INTEGER)
+def test_queries_for_other_databases(dialect: str) -> None:
+    """Counts are 64 bits wide before they are multiplied, and missing is a level before any GROUP BY."""
+    packing = cell_queries.Packing(4, 100)
+    sql = plain(cell_queries.sum_by_key(coded_cells(), 1, packing), dialect)
+    for one, other in ("dd", "ss", "ds"):
+        wide = [rf"CAST\(t\d+\.{count} AS {INTEGER[dialect]}\)" for count in (one, other)]
+        product = rf"CAST\(SUM\({wide[0]} \* {wide[1]}\) AS {INTEGER[dialect]}\) AS {one}{other}"
+        assert re.search(product, sql)
+    assert not re.search(r"(?<!CAST\()\bt\d+\.(d|s|n0|n1) \*", sql)
+    missing = re.search(r"t\d+\.c1 IS NULL, 3, COALESCE\(t\d+\.m1, 4\)", sql)
+    assert missing
+    assert "GROUP BY" not in sql[: missing.end()]
+    assert "LEFT OUTER JOIN" in sql
+    assert "raw" in sql
+
+
+@pytest.mark.parametrize("dialect", INTEGER)
+def test_every_query_can_be_written_for_other_databases(dialect: str) -> None:
+    digits = coding.lay_out_words([8])
+    wanted = CodedExclusions((1,), 3, [(0, 7)], [(0, 2, 1)], 5)
+    cells, packing = coded_cells(), cell_queries.Packing(4, 100)
+    records = ibis.table({"i": "int16", "q0": "int64", "t0": "int32"}, name="records")
+    keys = cell_queries.count_key_combinations(records, 2)
+    both = cell_queries.cells_in_both(exclusion_queries.cells_left(cells, wanted, digits), keys, 1)
+    queries = {
+        "checked": coding.count_by_code(records, digits, 1),
+        "keys": cell_queries.count_keys_by_size(keys, 1),
+        "lone": cell_queries.count_lone_keys(keys, 2),
+        "several": cell_queries.records_with_shared_keys(records, keys, 2),
+        "drawn": cell_queries.sum_by_key_size(both),
+        "larger": cell_queries.list_large_cells(both, 4),
+        "pairs": cell_queries.count_pairs(cell_queries.records_as_cells(records, 0), digits),
+        "classes": exclusion_queries.classify_keys(cells, 1, packing, wanted, digits),
+    }
+    sql = {name: plain(table, dialect) for name, table in queries.items()}
+    assert all("GROUP BY" in text for name, text in sql.items() if name != "lone")
+    assert "UNION ALL" in sql["checked"]
+    assert not any("AVG" in text or " / " in text for text in sql.values())

@@ -1,0 +1,45 @@
+"""Spark with executors in processes of their own: nothing leans on sharing a process with them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from support.engines_services import require_spark
+from support.paths import ROOT
+from support.processes import run_program
+from support.sampling import CI
+from support.spark_cluster import EXECUTORS, MASTER
+
+LIMIT = 900  # seconds; each executor is a Java that has to start first
+
+
+@pytest.mark.skipif(not CI, reason="starts three Javas: in CI only")
+def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
+    require_spark()
+    import pyspark
+
+    home = tmp_path / "spark"  # executors leave their logs there
+    home.mkdir()
+    for part in Path(pyspark.__file__).parent.iterdir():
+        (home / part.name).symlink_to(part)
+    measured = run_program(
+        [sys.executable, "-m", "support.spark_cluster", str(tmp_path)],
+        limit=LIMIT,
+        env=os.environ
+        | {
+            "SPARK_HOME": str(home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests"))),
+        },
+        cwd=tmp_path,
+    )
+    assert measured.returncode == 0, measured.stderr[-4000:]
+    assert measured.stdout.splitlines()[-2:] == [
+        f"{MASTER}: {EXECUTORS} executors beside the driver",
+        "0 views left, 0 tables cached",
+    ]
+    ran = [log.read_text() for log in home.glob("work/*/*/stderr")]
+    assert len(ran) == EXECUTORS and all("Finished task" in log for log in ran)

@@ -1,0 +1,413 @@
+"""Every figure of the library is the very float of the plain reference, and the reference is right."""
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from pandas.api.extensions import ExtensionArray
+from reference import disclosure as reference
+from reference.disclosure import Record, Row
+from support.sampling import examples
+from support.strategies import Case, cases, measured
+
+import disclosure_pipeline as dp
+
+IDENTITY = ["UiO", "UiS", "UiOiS", "repU"]
+ATTRIBUTE = ["Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO", "max_denom", "mean_denom"]
+CAP_MEASURES = ["baseCAPd", "CAPd", "CAPs", "DCAP", "TCAP"]
+EXCLUDED = ["target_levels", "missing_target", "missing_key", "pairs", "count_over", "remaining"]
+ONE_WAY = [
+    *("target", "synthesis", "level", "level_records", "pct_level_all", "total_disclosive"),
+    *("n_level_disclosive", "pct_level_disclosive"),
+]
+TWO_WAY = [
+    *("target", "synthesis", "target_level", "key", "key_level", "npairs"),
+    *("key_target_total", "key_total", "pct_target_key_level"),
+]
+
+
+def same(left: object, right: object) -> bool:
+    """Equal without any tolerance; not-a-number equals itself, and only a missing level is None."""
+    if left is None or right is None:
+        return left is right
+    if isinstance(left, float) and isinstance(right, float) and math.isnan(right):
+        return math.isnan(left)
+    return left == right
+
+
+def assert_same_row(found: Row, expected: Row, where: object) -> None:
+    """Fail with the figures that differ."""
+    assert list(found) == list(expected)
+    wrong = {
+        name: (found[name], expected[name]) for name in expected if not same(found[name], expected[name])
+    }
+    assert not wrong, f"{where}: {{figure: (library, reference)}} = {wrong}"
+
+
+def rows_of(frame: pd.DataFrame) -> list[Row]:
+    """The rows of a frame."""
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def assert_same_frame(
+    frame: pd.DataFrame, expected: Mapping[Any, Row], index: Sequence[str], columns: Sequence[str]
+) -> None:
+    """Compare a frame with an index to rows by that index, in their order. A frame may have more columns."""
+    assert list(frame.index.names) == list(index)
+    assert [name for name in frame.columns if name in columns] == list(columns)
+    assert list(frame.index) == list(expected)
+    frame = frame[list(columns)]
+    for at, row in zip(frame.index, rows_of(frame), strict=True):
+        assert_same_row(row, expected[at], at)
+
+
+def flags_of(frame: pd.DataFrame, columns: Sequence[str]) -> list[Row]:
+    """The rows of a frame of flags."""
+    assert list(frame.columns) == list(columns)
+    return rows_of(frame)
+
+
+def assert_same_flags(found: Sequence[Row], expected: Sequence[Row]) -> None:
+    """Compare flags, in any order."""
+    found = sorted(found, key=repr_of_flag)
+    expected = sorted(expected, key=repr_of_flag)
+    assert [repr_of_flag(row) for row in found] == [repr_of_flag(row) for row in expected]
+    for left, right in zip(found, expected, strict=True):
+        assert_same_row(left, right, repr_of_flag(right))
+
+
+def repr_of_flag(row: Row) -> str:
+    """What a flag is about."""
+    named = ("target", "synthesis", "level", "target_level", "key", "key_level")
+    return repr([(name, row[name]) for name in named if name in row])
+
+
+def expected_of(case: Case) -> reference.Result:
+    """All figures of a case, from its records."""
+    return reference.disclosure(
+        case.ground_truth,
+        case.synthetics,
+        case.keys,
+        case.targets,
+        groups=case.groups,
+        special_values=case.special_values,
+        edges=case.edges,
+        exclusions=case.exclusions,
+        one_way_thresholds=case.one_way,
+        two_way_thresholds=case.two_way,
+    )
+
+
+def assert_same_one_way(found: Sequence[Row], expected: Sequence[Row]) -> None:
+    """Of several levels that tie, any one may be flagged, but not two."""
+    places = [(row["target"], row["synthesis"]) for row in found]
+    assert places == list(dict.fromkeys((row["target"], row["synthesis"]) for row in expected))
+    levels = [(*place, row["level"]) for place, row in zip(places, found, strict=True)]
+    candidates = [row for row in expected if (row["target"], row["synthesis"], row["level"]) in levels]
+    assert_same_flags(found, candidates)
+
+
+@given(cases())
+def test_every_frame_equals_the_reference(case: Case) -> None:
+    """All frames, with groups and exclusions, in any types."""
+    found = measured(case)
+    expected = expected_of(case)
+    by_target = ["target", "synthesis"]
+    assert_same_frame(found.identity, expected.identity, ["synthesis"], IDENTITY)
+    assert_same_frame(found.attribute, expected.attribute, by_target, ATTRIBUTE)
+    assert_same_frame(found.cap, expected.cap, by_target, CAP_MEASURES)
+    assert_same_frame(
+        found.identity_after_exclusions, expected.identity_after_exclusions, by_target, IDENTITY
+    )
+    assert_same_frame(found.excluded, expected.excluded, [*by_target, "table"], EXCLUDED)
+    assert_same_one_way(flags_of(found.one_way, ONE_WAY), expected.one_way)
+    assert_same_flags(flags_of(found.two_way, TWO_WAY), expected.two_way)
+
+
+@pytest.mark.parametrize("count_over", [None, 5, 40])
+def test_a_larger_table_equals_the_reference(count_over: int | None) -> None:
+    """Sums of shares with many different denominators are rounded once, too."""
+    chance = random.Random(count_over)
+
+    def draw_table(size: int) -> list[Record]:
+        return [
+            {
+                "age": int(chance.paretovariate(0.5)) % 97,
+                "region": chance.choice("xyz"),
+                "income": int(chance.expovariate(0.3)),
+                "owner": chance.random() < 1 / 8,
+            }
+            for _ in range(size)
+        ]
+
+    gt = draw_table(5000)
+    sd = draw_table(5678)
+    keys = ["age", "region"]
+    targets = ["income", "owner"]
+    found = dp.disclosure(
+        pd.DataFrame(gt),
+        pd.DataFrame(sd),
+        keys=keys,
+        targets=targets,
+        exclude=dp.Exclusions(count_over=count_over),
+    )
+    expected = reference.disclosure(
+        gt, [sd], keys, targets, exclusions=reference.Exclusions(count_over=count_over)
+    )
+    by_target = ["target", "synthesis"]
+    assert_same_frame(found.identity, expected.identity, ["synthesis"], IDENTITY)
+    assert_same_frame(found.attribute, expected.attribute, by_target, ATTRIBUTE)
+    assert_same_frame(found.cap, expected.cap, by_target, CAP_MEASURES)
+    assert_same_frame(found.excluded, expected.excluded, [*by_target, "table"], EXCLUDED)
+    assert_same_one_way(flags_of(found.one_way, ONE_WAY), expected.one_way)
+    assert_same_flags(flags_of(found.two_way, TWO_WAY), expected.two_way)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.arrays.FloatingArray(np.array([1.0, math.nan, math.nan]), np.zeros(3, dtype=bool)),
+        pd.arrays.ArrowExtensionArray(pa.array([1.0, math.nan, math.nan], pa.float64(), from_pandas=False)),
+    ],
+    ids=["masked", "arrow"],
+)
+def test_not_a_number_is_missing(values: ExtensionArray) -> None:
+    """Types that can tell not-a-number from missing hold it after a division; it is missing all the same."""
+    plain = pd.DataFrame({"age": [1.0, math.nan, math.nan], "job": ["COOK", "COOK", "NURSE"]})
+    other = plain.assign(age=pd.Series(values))
+    for gt, sd in [(plain, other), (other, plain)]:
+        found = dp.disclosure(gt, sd, keys=["age"], targets=["job"]).identity.loc[1]
+        assert found.nunique() == 1
+        assert found["repU"] == reference.percent(1, 3)
+
+
+@examples(20)
+@given(cases(with_exclusions=False, most_syntheses=1))
+def test_ways_to_name_synthesis_and_targets(case: Case) -> None:
+    """One frame is a list of one, one name a list of one, and no targets are all columns but the keys."""
+    gt = case.ground_truth_frame
+    [sd] = case.synthetic_frames
+    options: dict[str, Any] = {
+        "groups": case.groups,
+        "special_values": case.special_values,
+        "edges": case.edges,
+    }
+    everything = [name for name in gt.columns if name not in case.keys]
+    in_full = dp.disclosure(gt, [sd], keys=case.keys, targets=everything, **options)
+    in_short = dp.disclosure(gt, sd, keys=case.keys, **options)
+    pd.testing.assert_frame_equal(in_short.identity, in_full.identity, check_exact=True)
+    pd.testing.assert_frame_equal(in_short.attribute, in_full.attribute, check_exact=True)
+    options = {"edges": case.edges} if isinstance(case.edges, str) else {}
+    listed = dp.disclosure(gt, (sd,), keys=case.keys, targets=[everything[0]], **options)
+    named = dp.disclosure(gt, sd, keys=case.keys, targets=everything[0], **options)
+    pd.testing.assert_frame_equal(named.cap, listed.cap, check_exact=True)
+
+
+@given(cases())
+def test_replicated_uniques_equal_the_reference(case: Case) -> None:
+    """Masks, counts and percentages, and what is left when either kind is removed; of each synthesis."""
+    gt = case.ground_truth_frame
+    groups = {name: n for name, n in case.groups.items() if name in case.keys}
+    edges = case.edges
+    if not isinstance(edges, str):
+        edges = {name: list(values) for name, values in edges.items() if name in case.keys}
+    special_values = {name: codes for name, codes in case.special_values.items() if name in case.keys}
+    options: dict[str, Any] = {"groups": groups, "special_values": special_values, "edges": edges}
+    if len(case.synthetics) > 1 and edges != "ground_truth":
+        options |= {"groups": {}, "edges": "pooled"}  # the reference pools GT and one synthesis
+    several = dp.replicated_uniques(gt, case.synthetic_frames, case.keys, **options)
+    for synthetic, sd, uniques in zip(case.synthetics, case.synthetic_frames, several, strict=True):
+        expected = reference.replicated_uniques(case.ground_truth, synthetic, case.keys, **options)
+        for which in ("replicated", "in_original"):
+            mask = getattr(uniques, which)
+            assert isinstance(mask, np.ndarray)
+            assert mask.dtype == bool
+            assert mask.tolist() == getattr(expected, which)
+            assert getattr(uniques, f"n_{which}") == getattr(expected, f"n_{which}")
+            assert getattr(uniques, f"pct_{which}") == getattr(expected, f"pct_{which}")
+            remaining, removed = dp.remove_uniques(sd, uniques, which=which)
+            assert removed == getattr(expected, f"n_{which}")
+            pd.testing.assert_frame_equal(remaining, sd[~mask])
+    if len(several) == 1:
+        [sd], [uniques] = case.synthetic_frames, several
+        single = dp.replicated_uniques(gt, sd, case.keys, **options)
+        assert single.replicated.tolist() == uniques.replicated.tolist()
+    pairs = dp.remove_uniques(case.synthetic_frames, several)
+    assert [removed for _, removed in pairs] == [uniques.n_replicated for uniques in several]
+
+
+@pytest.mark.parametrize(
+    "exclusions",
+    [
+        dp.Exclusions(target_levels={"job": ["PILOT"]}),
+        dp.Exclusions(pairs=[dp.Pair(key="age", key_level="18", target="job", target_level="PILOT")]),
+    ],
+    ids=["target_levels", "pairs"],
+)
+def test_a_target_level_to_exclude_has_to_occur(exclusions: dp.Exclusions) -> None:
+    """A level that is nowhere is a mistake, and nothing is computed. One SD that has it is enough."""
+    gt = pd.DataFrame({"age": [18, 19], "job": ["COOK", "NURSE"]})
+    with pytest.raises(dp.InputError):
+        dp.disclosure(gt, gt, keys=["age"], targets=["job"], exclude=exclusions)
+    sd = pd.DataFrame({"age": [18, 19], "job": ["COOK", "PILOT"]})
+    found = dp.disclosure(gt, [gt, sd], keys=["age"], targets=["job"], exclude=exclusions)
+    assert found.attribute["DiSCO"].tolist() == [100.0, 50.0]
+
+
+# The reference itself, held to figures that can be worked out by hand
+
+
+def village() -> tuple[list[Record], list[Record]]:
+    """Ten people and a synthetic version, small enough to count on paper."""
+    gt: list[Record] = [
+        {"age": 18, "sex": "F", "job": "COOK"},  # (18, F): unique, and unique in SD with the same job
+        {"age": 18, "sex": "M", "job": "COOK"},  # (18, M): unique, twice in SD, always NURSE
+        {"age": 30, "sex": "F", "job": "COOK"},  # (30, F): three people, two jobs; in SD always COOK
+        {"age": 30, "sex": "F", "job": "COOK"},
+        {"age": 30, "sex": "F", "job": "NURSE"},
+        {"age": 30, "sex": "M", "job": "NURSE"},  # (30, M): two people, one job; in SD two jobs
+        {"age": 30, "sex": "M", "job": "NURSE"},
+        {"age": 70, "sex": "F", "job": None},  # (70, F): two people without a job; not in SD
+        {"age": 70, "sex": "F", "job": None},
+        {"age": None, "sex": "M", "job": "COOK"},  # (missing, M): unique; once in SD, as COOK
+    ]
+    sd: list[Record] = [
+        {"age": 18.0, "sex": "F", "job": "COOK"},
+        {"age": 18.0, "sex": "M", "job": "NURSE"},
+        {"age": 18.0, "sex": "M", "job": "NURSE"},
+        {"age": 30.0, "sex": "F", "job": "COOK"},
+        {"age": 30.0, "sex": "M", "job": "NURSE"},
+        {"age": 30.0, "sex": "M", "job": "COOK"},
+        {"age": None, "sex": "M", "job": "COOK"},
+        {"age": 99.0, "sex": "M", "job": "COOK"},
+    ]
+    return gt, sd
+
+
+def test_reference_on_a_table_counted_by_hand() -> None:
+    """Every share is a number of people out of ten, or of synthetic people out of eight."""
+    gt, sd = village()
+    found = reference.disclosure(gt, [sd], ["age", "sex"], ["job"])
+    assert found.identity[1] == {"UiO": 30.0, "UiS": 50.0, "UiOiS": 30.0, "repU": 20.0}
+    assert found.attribute["job", 1] == {
+        "Dorig": 70.0,
+        "Dsyn": 75.0,
+        "iS": 80.0,
+        "DiS": 60.0,
+        "DiSCO": 40.0,
+        "DiSDiO": 20.0,
+        "max_denom": 2,
+        "mean_denom": 4 / 3,
+    }
+    # baseCAPd: 5 cooks, 3 nurses, 2 without. CAPd: 2/3 for two and 1/3 for one of (30, F), 1 for the rest.
+    # DCAP: 1 for the four of DiSCO, 1/2 for the two of (30, M).
+    assert found.cap["job", 1] == {
+        "baseCAPd": 38.0,
+        "CAPd": 260 / 3,
+        "CAPs": 87.5,
+        "DCAP": 50.0,
+        "TCAP": 50.0,
+    }
+
+
+def test_reference_exclusions_on_a_table_counted_by_hand() -> None:
+    """Each step takes its people out of each table, and no step those of an earlier one."""
+    gt, sd = village()
+    exclusions = reference.Exclusions(
+        missing_targets=True,
+        missing_keys=["age"],
+        pairs=[reference.Pair("age", 18, "job", "COOK")],
+        count_over=1,
+    )
+    found = reference.disclosure(gt, [sd], ["age", "sex"], ["job"], exclusions=exclusions)
+    at = ("job", 1)
+    assert list(found.excluded["job", 1, "original"].values()) == [0, 2, 1, 2, 4, 1]
+    assert list(found.excluded["job", 1, "synthetic"].values()) == [0, 0, 1, 1, 2, 4]
+    assert list(found.excluded["job", 1, "DiSCO"].values()) == [0, 0, 1, 1, 2, 0]
+    # One nurse of (30, F) is left; in SD there are one COOK of (30, F), two of (30, M) and one of (99, M).
+    assert found.identity_after_exclusions[at] == {"UiO": 10.0, "UiS": 25.0, "UiOiS": 10.0, "repU": 10.0}
+    assert found.attribute[at]["iS"] == 100 * 1 / 10
+    assert found.attribute[at]["max_denom"] == 0
+    assert math.isnan(float(str(found.attribute[at]["mean_denom"])))
+    assert found.cap[at] == {"baseCAPd": 38.0, "CAPd": 10.0, "CAPs": 37.5, "DCAP": 0.0, "TCAP": 0.0}
+
+
+@given(cases(with_exclusions=False, most_syntheses=1))
+def test_reference_on_an_exact_copy(case: Case) -> None:
+    """Of a copy, everything is found again."""
+    gt = case.ground_truth
+    found = reference.disclosure(gt, [gt], case.keys, case.targets, groups=case.groups, edges=case.edges)
+    identity = found.identity[1]
+    assert identity["repU"] == identity["UiO"] == identity["UiS"] == identity["UiOiS"]
+    for at, row in found.attribute.items():
+        assert row["iS"] == reference.percent(1, 1)
+        assert row["DiSCO"] == row["DiSDiO"] == row["Dorig"] == row["Dsyn"] == row["DiS"]
+        caps = found.cap[at]
+        assert caps["CAPd"] == caps["CAPs"] == caps["DCAP"]
+
+
+def records_of_counts(counts: Sequence[Sequence[int]]) -> list[Record]:
+    """A table of counts, a row for each target level and a column for each key level, as records."""
+    return [
+        {"key": key, "target": target}
+        for target, row in enumerate(counts)
+        for key, count in enumerate(row)
+        for _ in range(count)
+    ]
+
+
+O3 = [[0, 176, 204], [0, 78, 93], [127, 163, 59]]
+O4 = [[0, 0, 62], [197, 136, 134], [74, 99, 198]]
+
+
+@pytest.mark.parametrize(
+    ("original", "synthetic", "average_cap"),
+    [
+        (O3, [[24, 36, 15], [226, 113, 213], [216, 54, 3]], 0.307),
+        (O3, [[129, 137, 99], [2, 131, 147], [91, 111, 53]], 0.349),
+        (O4, [[114, 118, 77], [104, 44, 134], [105, 86, 118]], 0.318),
+        (O4, [[67, 97, 153], [37, 114, 101], [169, 14, 148]], 0.309),
+    ],
+)
+def test_reference_on_published_averages(
+    original: list[list[int]], synthetic: list[list[int]], average_cap: float
+) -> None:
+    """The averages that Baillargeon & Charest (2020) print, to the digits they print."""
+    found = reference.disclosure(
+        records_of_counts(original), [records_of_counts(synthetic)], ["key"], ["target"]
+    )
+    assert round(float(str(found.cap["target", 1]["DCAP"])) / 100, 3) == average_cap
+
+
+@pytest.mark.parametrize(
+    ("edges", "groups", "levels"),
+    [
+        # Quartiles of 0..8 are 2, 4 and 6.
+        (
+            "pooled",
+            {"x": 4},
+            {0.0: "(-inf, 2)", 2.0: "[2, 4)", 5.0: "[4, 6)", 6.0: "[6, inf)", 8.0: "[6, inf)"},
+        ),
+        ("equal_width", {"x": 5}, {0.0: "(-inf, 1.6)", 2.0: "[1.6, 3.2)", 8.0: "[6.4, inf)"}),
+        ({"x": [1, 3, 5]}, {}, {0.0: "(-inf, 3)", 3.0: "[3, inf)", 8.0: "[3, inf)"}),
+    ],
+)
+def test_reference_groups(edges: reference.Edges, groups: dict[str, int], levels: dict[float, str]) -> None:
+    """Groups closed on the left; special and missing values stay levels of their own."""
+    records: list[Record] = [{"x": x} for x in [*range(9), -8, None]]
+    [found, _] = reference.all_leveled(records, [], ["x"], groups, {"x": [-8]}, edges)
+    assert [found[int(x)]["x"] for x in levels] == list(levels.values())
+    assert [record["x"] for record in found[9:]] == ["-8", None]
+
+
+def test_reference_falls_back_to_equal_width() -> None:
+    """Quantiles that leave fewer than three groups are replaced by equal widths over the same range."""
+    records: list[Record] = [{"x": x} for x in [0] * 20 + [5, 10]]
+    [found, _] = reference.all_leveled(records, [], ["x"], {"x": 4}, {}, "pooled")
+    assert {record["x"] for record in found} == {"(-inf, 2.5)", "[5, 7.5)", "[7.5, inf)"}

@@ -1,0 +1,88 @@
+"""Certainty, and the anonymity loss coefficient made of it: against the reference, and what shows a leak."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import certainty as reference
+from reference.cap import Record
+from support.small_tables import KEYS, frame, measured, sd2011, tables
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.evaluation.anonymity_loss import CERTAINTIES
+from disclosure_pipeline.measures.anonymity_loss import precision_recall_coefficient
+from disclosure_pipeline.measures.certainty import certainty_counts, certainty_counts_of_others
+from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, frequency_tables
+
+LEVELS = ("a", "b", "c", None)
+NO_GUESS = np.array([level is None for level in LEVELS])
+
+
+def cells(gt: list[Record], sd: list[Record]) -> FrequencyTable:
+    quasi_identifiers = sorted({q for q, _ in [*gt, *sd]}, key=repr)
+    codes = [np.array([quasi_identifiers.index(q) for q, _ in table]) for table in (gt, sd)]
+    t = [np.array([LEVELS.index(level) for _, level in table]) for table in (gt, sd)]
+    return frequency_tables(combine_keys([codes], [len(quasi_identifiers)]), t, len(LEVELS))[0]
+
+
+@given(tables(), tables(), st.fractions(Fraction(1, 20), 1, max_denominator=20))
+def test_counts_are_those_of_the_reference(gt: list[Record], sd: list[Record], c: Fraction) -> None:
+    """Also at a half and below, where several levels can have the share; exact ties are enough."""
+    f = cells(gt, sd)
+    from_SD = certainty_counts(f, f.d, c, NO_GUESS)
+    from_others = certainty_counts_of_others(f, f.d, c, NO_GUESS)
+    assert (from_SD.claimed, from_SD.right) == reference.counts(gt, sd, c)
+    assert (from_others.claimed, from_others.right) == reference.counts_of_others(gt, c)
+
+
+@given(tables(), tables())
+def test_certainty_1_gives_DiS_and_DiSCO(gt: list[Record], sd: list[Record]) -> None:  # noqa: N802
+    """Where SD's target has no missing values."""
+    sd = [(q, t or "a") for q, t in sd]
+    f = cells(gt, sd)
+    counts = certainty_counts(f, f.d, Fraction(1), NO_GUESS)
+    expected = measured(gt, sd)
+    assert 100 * counts.claimed / len(gt) == expected["DiS"]
+    assert 100 * counts.right / len(gt) == expected["DiSCO"]
+
+
+@given(tables(), tables())
+def test_the_coefficient_is_that_of_the_reference(gt: list[Record], sd: list[Record]) -> None:
+    sd = (sd * len(gt))[: len(gt)]
+    found = dp.anonymity_loss(frame(gt), frame(sd), KEYS, "t")
+    assert found["ALC"].iloc[0] == pytest.approx(reference.anonymity_loss(gt, sd, CERTAINTIES), abs=1e-12)
+
+
+def test_the_coefficient_of_precision_and_recall() -> None:
+    assert precision_recall_coefficient(0.7, 1) == 0.7
+    assert precision_recall_coefficient(1, 0.01) == pytest.approx(1 - 0.5**3)
+    assert precision_recall_coefficient(1, 1e-5) == 1e-5
+    assert precision_recall_coefficient(0.0, 0.5) == 0
+
+
+def test_a_copy_loses_what_others_do_not_tell_and_a_table_of_one_level_nothing() -> None:
+    gt = sd2011("ground_truth")
+    keys = ["sex", "age", "region", "placesize"]
+    most = gt.assign(depress=gt["depress"].mode()[0])
+    found = dp.anonymity_loss(gt, [gt, sd2011("synthetic"), most, gt.head(1000)], keys, "depress")["ALC"]
+    copy, honest, constant, part = found.tolist()
+    assert copy > 0.8
+    assert part > 0.5
+    assert honest < copy / 2
+    assert constant < 0.25
+
+
+def test_decoys_hide_nobody() -> None:
+    """One other level among ten records of a person: DiSCO is 0, certainty of 0.9 is not."""
+    gt = pd.DataFrame({"age": range(50), "ill": ["y", "n"] * 25})
+    other = gt["ill"].map({"y": "n", "n": "y"})
+    sd = pd.concat([gt] * 9 + [gt.assign(ill=other)])
+    assert dp.disclosure(gt, sd, ["age"], "ill").attribute["DiSCO"].iloc[0] == 0
+    q = combine_keys([[gt["age"].to_numpy(), sd["age"].to_numpy()]], [50])
+    t = [(table["ill"] == "y").to_numpy().astype(np.int64) for table in (gt, sd)]
+    [f] = frequency_tables(q, t, 2)
+    counts = certainty_counts(f, f.d, Fraction(9, 10), np.zeros(2, dtype=bool))
+    assert (counts.claimed, counts.right) == (50, 50)

@@ -1,0 +1,182 @@
+"""Tables that may not be coded alike: the doubt comes first, wherever the figures are shown."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.paths import SD2011
+
+import disclosure_pipeline as dp
+
+RECORDS = 400
+
+
+def people(seed: int = 1) -> pd.DataFrame:
+    """A fifth of the work is missing, and a fifth of the heights."""
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "region": random.choice(["north", "south", "east"], RECORDS),
+            "age": random.integers(20, 30, RECORDS),
+            "work": pd.Series(random.choice(["office", "field", "none"], RECORDS)).mask(
+                random.random(RECORDS) < 0.2
+            ),
+            "height": np.where(random.random(RECORDS) < 0.2, np.nan, random.integers(150, 160, RECORDS)),
+        }
+    )
+
+
+def measured(gt: pd.DataFrame, sd: Any, **options: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.ComparabilityWarning)
+        return dp.disclosure(gt, sd, ["region", "age"], **options)
+
+
+def test_tables_that_are_coded_alike() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = dp.disclosure(people(1), people(2), ["region", "age"])
+    assert result.comparability_doubts == result.warnings == ()
+    assert result.ledger == ()
+    assert str(result).startswith("Disclosure from the keys region, age\n")
+    assert result._repr_html_().startswith("<p>Disclosure from")
+
+
+def test_an_upper_cased_key() -> None:
+    """It reads repU 0.00: what comes first says why."""
+    sd = people().assign(region=lambda table: table["region"].str.upper())
+    with pytest.warns(dp.ComparabilityWarning, match="'region'.*upper and lower case") as caught:
+        result = dp.disclosure(people(), sd, ["region", "age"])
+    assert {Path(warning.filename).name for warning in caught} == {Path(__file__).name}
+    assert [str(warning.message) for warning in caught] == list(result.comparability_doubts)
+    assert result.comparability_doubts == result.warnings
+    lines = str(result).splitlines()
+    assert lines[: len(result.comparability_doubts)] == [
+        f"Warning: {doubt}" for doubt in result.comparability_doubts
+    ]
+    assert result._repr_html_().startswith("<p><strong>Warning:</strong> Column &#x27;region&#x27;")
+
+
+def test_what_is_no_doubt_is_a_warning_all_the_same() -> None:
+    result = measured(people(1), people(2).assign(more=1))
+    assert result.comparability_doubts == ()
+    assert "'more'" in result.warnings[0] and str(result).startswith("Warning: GT lacks columns")
+
+
+def test_no_name_becomes_html() -> None:
+    names = {"region": "<b>region</b>"}
+    sd = people().assign(region=lambda table: table["region"].str.upper()).rename(columns=names)
+    with pytest.warns(dp.ComparabilityWarning):
+        shown = dp.disclosure(people().rename(columns=names), sd, ["<b>region</b>"])._repr_html_()
+    assert "<b>" not in shown
+
+
+@pytest.mark.parametrize("code", ["", "NA", "nan", "null", "."])
+def test_a_level_that_looks_like_the_gap_of_text(code: str) -> None:
+    [doubt] = measured(people(1), people(2).assign(work=people(2)["work"].fillna(code))).comparability_doubts
+    assert "'work'" in doubt and f"a level {code!r} of about that size that GT lacks" in doubt
+
+
+def test_a_level_that_looks_like_the_gap_of_numbers() -> None:
+    coded = people(2).assign(height=people(2)["height"].fillna(-9))
+    for options in ({}, {"groups": {"height": 3}}):
+        [doubt] = measured(people(1), [people(3), coded], **options).comparability_doubts
+        assert "'height'" in doubt and "synthetic table 2 has a level '-9'" in doubt
+
+
+def test_a_level_of_its_own_is_not_told() -> None:
+    """It may be anything; and one of GT is never told."""
+    [doubt] = measured(
+        people(1), people(2).assign(work=people(2)["work"].fillna("Quetzalcoatl"))
+    ).comparability_doubts
+    assert "has a level of about that size that GT lacks" in doubt and "Quetzalcoatl" not in doubt
+    [doubt] = measured(people(1).assign(work=people(1)["work"].fillna("NA")), people(2)).comparability_doubts
+    assert "GT has a level of about that size that the synthetic table lacks" in doubt and "NA" not in doubt
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05])
+def test_a_level_of_another_size_is_none(share: float) -> None:
+    """Values were filled in by those that there are, and a rare level is new."""
+    filled = people(2)["work"].fillna("office").mask(np.arange(RECORDS) < share * RECORDS, "new")
+    assert measured(people(1), people(2).assign(work=filled)).comparability_doubts == ()
+
+
+def test_missing_shares_that_hardly_differ() -> None:
+    """Five points are none yet, one record more is."""
+    gt = pd.DataFrame({"k": ["a"] * 100, "t": [None] * 5 + ["x"] * 95})
+    assert measured_t(gt, gt.assign(t=["NA"] * 5 + ["x"] * 95)).comparability_doubts == ()
+    gt = pd.DataFrame({"k": ["a"] * 100, "t": [None] * 6 + ["x"] * 94})
+    assert len(measured_t(gt, gt.assign(t=["NA"] * 6 + ["x"] * 94)).comparability_doubts) == 1
+
+
+def measured_t(gt: pd.DataFrame, sd: pd.DataFrame) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.ComparabilityWarning)
+        return dp.disclosure(gt, sd, ["k"], "t")
+
+
+@pytest.mark.parametrize("column", ["k", "t"])
+def test_a_column_without_a_value_in_the_ground_truth(column: str) -> None:
+    """Its overlap is no number, and no number is no overlap."""
+    sd = pd.DataFrame({"k": ["a", "b"] * 50, "t": ["x", "y"] * 50})
+    gt = sd.assign(**{column: None})
+    result = measured_t(gt, sd)
+    overlap = result.key_overlap if column == "k" else result.target_overlap
+    assert np.isnan(overlap.loc[(column, 1), "GT_in_SD"]) and overlap.loc[(column, 1), "SD_in_GT"] == 0
+    [doubt] = [doubt for doubt in result.comparability_doubts if "share few values" in doubt]
+    assert doubt.startswith(f"Column {column!r}") and "No GT record has a value" in doubt
+    result = measured_t(sd, gt)
+    overlap = result.key_overlap if column == "k" else result.target_overlap
+    assert overlap.loc[(column, 1), "GT_in_SD"] == 0 and np.isnan(overlap.loc[(column, 1), "SD_in_GT"])
+    assert any(
+        "No record of the synthetic table has a value" in doubt for doubt in result.comparability_doubts
+    )
+
+
+def test_rounding_noise_is_in_the_ledger() -> None:
+    gt = pd.DataFrame({"k": [0.3, 0.7, 0.5], "t": ["a", "b", "c"]})
+    sd = pd.DataFrame({"k": [0.1 + 0.2, 0.7, 0.5], "t": ["a", "b", "c"]})
+    result = measured_t(gt, sd)
+    assert result.identity["repU"].tolist() == [100]
+    assert [(change.table, change.column, change.records) for change in result.ledger] == [
+        ("the synthetic table", "k", 1)
+    ]
+    assert "rounding noise" in result.ledger[0].rule
+
+
+@pytest.mark.parametrize("engine", ["memory", "partitioned"])
+def test_files_that_went_through_pandas(engine: str, tmp_path: Path) -> None:
+    """Gaps turned whole numbers into floats: figures and overlaps are those of the file itself."""
+    gt = people().assign(height=people()["height"].astype("Int64"))
+    paths = [tmp_path / name for name in ("gt.csv", "roundtrip.csv")]
+    gt.to_csv(paths[0], index=False)
+    pd.read_csv(paths[0]).to_csv(paths[1], index=False)
+    same, roundtrip = (measured_of(paths[0], sd, engine) for sd in paths)
+    pd.testing.assert_frame_equal(roundtrip.attribute, same.attribute)
+    assert roundtrip.warnings == same.warnings == ()
+    assert same.attribute.loc[("work", 1), "DiSCO"] > 0
+    assert [change.column for change in roundtrip.ledger] == ["height"] and same.ledger == ()
+
+
+def measured_of(gt: Path, sd: Path, engine: str) -> Any:
+    return dp.disclosure(gt, sd, ["region", "age", "height"], engine=engine)
+
+
+@pytest.mark.skipif(not (SD2011 / "ground_truth.csv").exists(), reason="the example data are not there")
+def test_a_file_of_the_example_that_went_through_pandas(tmp_path: Path) -> None:
+    """Its 3 became 3.0: DiSCO of depress must not read 0."""
+    roundtrip = tmp_path / "roundtrip.csv"
+    pd.read_csv(SD2011 / "synthetic.csv").to_csv(roundtrip, index=False)
+    assert ".0" in roundtrip.read_text() and roundtrip.read_bytes() != (SD2011 / "synthetic.csv").read_bytes()
+    keys = ["sex", "age", "region", "placesize"]
+    same, other = (
+        dp.disclosure(SD2011 / "ground_truth.csv", sd, keys, ["depress", "ls", "marital"]).attribute
+        for sd in (SD2011 / "synthetic.csv", roundtrip)
+    )
+    pd.testing.assert_frame_equal(other, same)
+    assert other["DiSCO"].to_dict()["depress", 1] > 5

@@ -1,0 +1,97 @@
+"""Copies, whole and in part: against the reference, the check values, and disguises that equality misses."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import copies as reference
+from support.small_tables import sd2011
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.counting.memory import whole_records
+
+ROW = st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([1, 2, 30]), st.booleans())
+COLUMNS = ["text", "number", "flag"]
+
+
+def frame(rows: list[tuple[object, ...]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+@pytest.mark.parametrize("at_a_time", [1, 3, 1 << 20])
+@given(gt=st.lists(ROW, min_size=1, max_size=15), sd=st.lists(ROW, min_size=1, max_size=15))
+def test_copies_are_those_of_the_reference(
+    at_a_time: int, gt: list[tuple[object, ...]], sd: list[tuple[object, ...]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(whole_records, "_AT_A_TIME", at_a_time)
+        found = dp.copies(frame(gt), [frame(sd), frame(gt)])
+        parts = dp.partial_copies(frame(gt), frame(sd), targets=["flag", "text"])
+    assert found["columns"].tolist() == [3, 3]
+    expected = reference.copies(gt, sd)
+    assert found.loc[1].drop("columns").to_dict() == pytest.approx(expected, rel=1e-13, abs=1e-13)
+    assert found["copies"].iloc[1] == 100
+    sets = {"all but text": (1, 2), "all but number": (0, 2), "all but flag": (0, 1), "targets alone": (2, 0)}
+    assert parts.index.tolist() == [(1, label) for label in sets]
+    for label, places in sets.items():
+        of_set = [[tuple(row[i] for i in places) for row in table] for table in (gt, sd)]
+        expected = reference.copies(*of_set)
+        assert parts.xs(1).loc[label].to_dict() == pytest.approx(expected, rel=1e-13, abs=1e-13)
+
+
+def test_many_columns_of_many_levels() -> None:
+    """More combinations than 64 binary digits tell apart."""
+    rng = np.random.default_rng(0)
+    gt = pd.DataFrame(rng.permuted(np.tile(np.arange(300), (12, 1)), axis=1).T)
+    sd = gt.sample(frac=1, random_state=1).head(100).reset_index(drop=True)
+    found = dp.copies(gt, [sd, sd.assign(**{"0": 0}).rename(columns={"0": "other"}), sd + 1])
+    assert found["unique_copies"].tolist() == [100, 100, 0]
+
+
+@pytest.mark.parametrize(
+    ("synthesis", "unique_copies", "largest"),
+    [("synthetic", 2.5, 4.7), ("synthesizers/arf_2", 0.36, 0.3), ("synthesizers/ctgan", 0.00, -0.6)],
+)
+def test_the_example_data(synthesis: str, unique_copies: float, largest: float) -> None:
+    """unique_copies (others 0.64), and the largest `_beyond` of the partial copies."""
+    gt, sd = sd2011("ground_truth"), sd2011(synthesis)
+    found = dp.copies(gt, sd).loc[1]
+    assert found["unique_copies"] == pytest.approx(unique_copies, abs=0.05)
+    assert round(found["unique_copies_others"], 2) == 0.64
+    parts = dp.partial_copies(gt, sd, ["depress", "income", "ls", "marital", "workab"]).loc[1]
+    assert parts["unique_copies_beyond"].max() == pytest.approx(largest, abs=0.05)
+
+
+def test_partial_copies_of_the_example_data() -> None:
+    """All columns but income: 8.1, others 3.4."""
+    parts = dp.partial_copies(sd2011("ground_truth"), sd2011("synthetic")).loc[1]
+    assert parts["unique_copies_beyond"].idxmax() == "all but income"
+    largest = parts.loc["all but income"]
+    assert (round(largest["unique_copies"], 1), round(largest["unique_copies_others"], 1)) == (8.1, 3.4)
+
+
+def test_an_age_moved_by_one_is_seen_in_all_but_age() -> None:
+    gt = sd2011("ground_truth")
+    moved = gt.assign(age=gt["age"] + np.where(np.arange(len(gt)) % 2, 1, -1))
+    whole, parts = dp.copies(gt, moved), dp.partial_copies(gt, moved)
+    assert whole["unique_copies_beyond"].iloc[0] < 1
+    assert parts["unique_copies_beyond"].idxmax() == (1, "all but age")
+    assert parts["unique_copies_beyond"].max() > 70
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: dp.copies(pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})), "No column"),
+        (lambda: dp.partial_copies(pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [1]})), "Only one column"),
+        (lambda: dp.partial_copies(frame([("a", 1, True)]), frame([("a", 1, True)]), ["x"]), "Target 'x'"),
+        (lambda: dp.partial_copies(frame([("a", 1, True)]), frame([("a", 1, True)]), []), "targets is empty"),
+        (lambda: dp.copies(frame([]), frame([("a", 1, True)])), "no records"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(call: Callable[[], object], words: str) -> None:
+    with pytest.raises(dp.InputError, match=words):
+        call()

@@ -1,0 +1,218 @@
+"""Many key sets at once: the figures of `disclosure()` set by set, whatever way they are counted."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+from support.sampling import examples
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.counting.memory import single_level
+from disclosure_pipeline.counting.memory.job import Limits
+
+COLUMNS = ("a", "b", "c", "number")
+
+PATHS = {
+    "as it is": (Limits(), {}),
+    "two threads": (Limits(threads=2), {}),
+    "five threads, few records at a time": (Limits(threads=5), {"_CHUNK": 3}),
+    "one record at a time": (Limits(threads=0), {"_CHUNK": 1}),
+    "a target a word": (Limits(), {"_BITS": 4}),
+    "keys numbered": (Limits(table=1), {}),
+    "little memory": (Limits(threads=3), {"_MOST_BYTES": 1}),
+}
+
+
+@contextmanager
+def by(path: str) -> Iterator[None]:
+    """Count so."""
+    limits, constants = PATHS[path]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(single_level, "Limits", lambda: limits)
+        for name, value in constants.items():
+            patch.setattr(single_level, name, value)
+        yield
+
+
+@st.composite
+def tables(draw: DrawFn) -> list[pd.DataFrame]:
+    """GT and one to three syntheses of few levels, with gaps."""
+    texts = st.sampled_from(["x", "y", "z", None])
+    record = st.tuples(texts, texts, st.booleans(), st.sampled_from([-8, 0, 1, 2, 5, 7, None]))
+    found = draw(st.lists(st.lists(record, min_size=1, max_size=12), min_size=2, max_size=4))
+    kinds = {"a": "category", "b": object, "c": bool, "number": "Int64"}
+    return [pd.DataFrame(records, columns=list(COLUMNS)).astype(kinds) for records in found]
+
+
+SETS = [keys for size in (1, 2, 3) for keys in itertools.permutations(COLUMNS, size)]
+
+
+def assert_those_of_disclosure(found: dp.KeySets, frames: list[pd.DataFrame], **options: Any) -> None:
+    """Every figure is the very same float, and nothing else is there."""
+    rows = len(found.key_sets) * len(found.N_s)
+    for frame in (found.identity, found.Dorig, found.DiSCO, found.key_overlap):
+        assert frame.index.names == ["keys", "synthesis"]
+        assert len(frame) == rows
+    assert (found.N_d, *found.N_s) == tuple(map(len, frames))
+    for keys in found.key_sets:
+        targets = [target for target in found.targets if target not in keys]
+        one = dp.disclosure(frames[0], frames[1:], list(keys), targets, **options)
+        label = ", ".join(keys)
+        same: Any = partial(pd.testing.assert_frame_equal, check_exact=True)
+        same(found.identity.loc[label], one.identity)
+        same(found.key_overlap.loc[label], one.key_overlap.loc["(whole key)"])
+        for measure, frame in (("Dorig", found.Dorig), ("DiSCO", found.DiSCO)):
+            assert frame.columns.tolist() == list(found.targets)
+            figures: Any = frame.loc[label]
+            assert figures[[name for name in found.targets if name in keys]].isna().all(axis=None)
+            expected = one.attribute[measure].unstack("target")[targets]
+            same(figures[targets], expected, check_names=False)
+
+
+@examples(15)
+@given(
+    tables(),
+    st.lists(st.sampled_from(SETS), min_size=1, max_size=3, unique_by=frozenset),
+    st.sampled_from(list(PATHS)),
+    st.booleans(),
+)
+def test_the_figures_are_those_of_disclosure(
+    frames: list[pd.DataFrame], key_sets: list[tuple[str, ...]], path: str, grouped: bool
+) -> None:
+    options: dict[str, Any] = {}
+    if grouped:
+        options = {"groups": {"number": 2}, "special_values": {"number": [-8]}, "edges": "ground_truth"}
+    targets = [name for name in COLUMNS if not all(name in keys for keys in key_sets)]
+    with by(path):
+        found = dp.disclosure_of_key_sets(frames[0], frames[1:], key_sets, **options)
+    assert found.key_sets == tuple(key_sets)
+    assert found.targets == tuple(targets)
+    assert_those_of_disclosure(found, frames, **options)
+
+
+def survey(records: int, seed: int) -> pd.DataFrame:
+    """Columns of 2 to 3000 levels; together they need two words, and some keys are too many to count."""
+    random = np.random.default_rng(seed)
+    person = random.integers(0, 2500, records)
+    return pd.DataFrame(
+        {
+            "sex": random.choice(np.array(["f", "m", None], dtype=object), records),
+            "age": person % 97,
+            "region": pd.Categorical(np.array(list("abcdefghijklmnop"))[person % 16]),
+            "person": person * 10,
+            "income": (person * 7 + (random.random(records) < 1 / 4)) % 3000,
+            **{f"t{i}": (person // 3 + (random.random(records) < 1 / 9)) % (5 + 40 * i) for i in range(6)},
+        }
+    )
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_larger_tables(path: str) -> None:
+    """So large that chunks, words and tables of q are many; every target is also among the keys."""
+    frames = [survey(4000, 1), survey(5000, 2), survey(700, 3)]
+    key_sets = [("sex", "age"), ("person", "income", "age"), ("age", "region", "t5"), ("t0",), ("person",)]
+    targets = ["income", "person", "age", "sex", *(f"t{i}" for i in range(6))]
+    sizes = {"_CHUNK": 200} if path == "one record at a time" else {}
+    with by(path), pytest.MonkeyPatch.context() as patch:
+        for name, value in sizes.items():
+            patch.setattr(single_level, name, value)
+        found = dp.disclosure_of_key_sets(frames[0], frames[1:], key_sets, targets)
+    assert_those_of_disclosure(found, frames)
+
+
+def test_a_summary_row_per_set() -> None:
+    frames = [survey(1000, seed) for seed in (1, 2, 3)]
+    found = dp.disclosure_of_key_sets(
+        frames[0], frames[1:], itertools.combinations(["sex", "age", "person"], 2), ["sex", "t0", "t1"]
+    )
+    summary = found.summary()
+    assert summary["DiSCO"].is_monotonic_decreasing
+    assert set(summary.index) == {"sex, age", "sex, person", "age, person"}
+    Dorig: Any = found.Dorig
+    DiSCO: Any = found.DiSCO
+    identity: Any = found.identity
+    for keys, row in summary.iterrows():
+        assert row["DiSCO"] == DiSCO.loc[keys].max(axis=None)
+        assert row["DiSCO"] == DiSCO.loc[keys, row["target"]].max()
+        assert row["Dorig"] == Dorig.loc[keys, row["target"]].iloc[0]
+        assert row["repU"] == identity.loc[keys, "repU"].max()
+        assert row["UiO"] == identity.loc[keys, "UiO"].iloc[0]
+    assert str(found) == repr(found)
+    assert "sex, person" in str(found)
+
+
+def test_one_synthesis_one_target_and_generators() -> None:
+    gt, sd = survey(300, 1), survey(300, 2)
+    listed = dp.disclosure_of_key_sets(gt, [sd], [["sex"], ["age", "region"]], ["t0"])
+    lazy = dp.disclosure_of_key_sets(gt, sd, (iter(keys) for keys in listed.key_sets), "t0")
+    pd.testing.assert_frame_equal(listed.DiSCO, lazy.DiSCO)
+    assert lazy.key_sets == (("sex",), ("age", "region"))
+
+
+def test_a_mismatch_is_warned_of() -> None:
+    gt = survey(300, 1)
+    sd = gt.assign(region=gt["region"].astype(str).str.upper())
+    assert dp.disclosure_of_key_sets(gt, gt, [["age"], ["region"]], "t0").warnings == ()
+    found = dp.disclosure_of_key_sets(gt, sd, [["age"], ["region"]], "t0")
+    assert any("'region'" in text and "upper and lower case" in text for text in found.warnings)
+    assert any(text.startswith("1 of 2 whole keys") for text in found.warnings)
+
+
+def test_progress_is_shown_where_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    gt, sd = survey(300, 1), survey(300, 2)
+    dp.disclosure_of_key_sets(gt, sd, [["sex"], ["age"]], "t0")
+    assert capsys.readouterr() == ("", "")
+    dp.disclosure_of_key_sets(gt, sd, [["sex"], ["age"]], "t0", progress=True)
+    assert "Measuring the key sets: 100 %" in capsys.readouterr().err
+
+
+REFUSED: list[tuple[Any, Any, str]] = [
+    ([], None, "key_sets is empty"),
+    (iter([]), None, "key_sets is empty"),
+    ("age", None, "key_sets must be a list of lists of column names, not 'age'"),
+    (3, None, "key_sets must be a list of lists of column names, not 3"),
+    (pd.DataFrame({"age": [42108]}), None, "not DataFrame"),
+    (["age", "sex"], None, r"Key set 1 must be a list of column names, not 'age': write \['age'\]"),
+    ([["age"], 3], None, "Key set 2 must be a list of column names, not 3"),
+    ([["age"], np.array(["sex"])], None, "Key set 2 must be a list of column names, not ndarray"),
+    ([["age"], []], None, "Key set 2 is empty"),
+    ([["age", ["sex"]]], None, "Key set 1 must hold column names, not list"),
+    ([["age"], ["sex", "age", "sex"]], None, "Key set 2 names 'sex' more than once"),
+    ([["age", "sex"], ["t0"], ["sex", "age"]], None, "Key sets 1 and 3 are the same, sex, age"),
+    ([["age"], ["sexe"]], None, r"Column 'sexe' is not in the ground truth. Did you mean 'sex'"),
+    ([["age"]], "t9", "Column 't9' is not in the ground truth"),
+    ([["age"]], [], "targets is empty"),
+    ([["age"]], ["t0", "t0"], "targets names 't0' more than once"),
+    ([["age"], ["age", "sex"]], ["t0", "age"], "Target 'age' is in every key set"),
+    ([["age"], ["sex"]], pd.Series(["t0"]), "targets must be column names, not Series"),
+    ([["age", "sex"], ["t1"]], ["age", "sex"], "Key set 1, age, sex, holds every target"),
+    ([["age"]], ["t0", ["t1"]], r"Column \['t1'\] is not in the ground truth"),
+]
+
+
+@pytest.mark.parametrize(("key_sets", "targets", "message"), REFUSED)
+def test_what_is_refused_before_work_starts(
+    key_sets: Any, targets: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def started(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("the work started")
+
+    monkeypatch.setattr("disclosure_pipeline.evaluation.key_sets.count_key_sets", started)
+    with pytest.raises(dp.InputError, match=message):
+        dp.disclosure_of_key_sets(survey(20, 1), survey(20, 2), key_sets, targets)
+
+
+def test_tables_without_a_target_are_refused() -> None:
+    frame = survey(20, 1)[["sex"]]
+    with pytest.raises(dp.InputError, match="holds every target"):
+        dp.disclosure_of_key_sets(frame, frame, [["sex"]])

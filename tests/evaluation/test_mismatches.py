@@ -1,0 +1,135 @@
+"""An exact copy of GT, written in some other way, is measured as the copy it is, or refused with the reason.
+
+It is never approved: a gate that compares "1" with "1.0" finds nobody, and everything looks safe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.altered_copies import (
+    ALTERED,
+    COPY,
+    DEFINITION,
+    GROUND_TRUTH,
+    NEEDED,
+    RECORDS,
+    Write,
+    csv,
+    each,
+    people,
+)
+from support.sampling import some_of
+
+from disclosure_pipeline.candidates import arrival, evaluation, ground_truth
+from disclosure_pipeline.candidates.evaluation import Evaluation
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.store import MARKER, Store
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.tables.sources import FileSource
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A gate whose GT is recorded, and what an exact copy measures in it."""
+
+    folders: GateFolders
+
+    def evaluate(self, candidate: str, write: Write) -> Evaluation:
+        """What becomes of a candidate until its dossier. InputError where it is refused before that."""
+        folder = self.folders.incoming / candidate
+        folder.mkdir(parents=True)
+        write(folder)
+        (folder / MARKER).touch()
+        received = arrival.receive(self.folders, candidate)
+        if received.violations:
+            raise InputError("; ".join(map(str, received.violations)))
+        return evaluation.evaluate(self.folders, candidate, datetime.now(timezone.utc))
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    root = tmp_path_factory.mktemp("mismatches")
+    GROUND_TRUTH.to_csv(root / "gt.csv", index=False)
+    folders = GateFolders(
+        gate=Gate.model_validate(DEFINITION),
+        ground_truth=FileSource(path=str(root / "gt.csv")),
+        incoming=root / "incoming",
+        store=Store(root / "store"),
+        releases=root / "releases",
+        waivers=(),
+        trusted_keys=(),
+    )
+    assert ground_truth.record_ground_truth(folders).violations == ()
+    return Bench(folders)
+
+
+@pytest.fixture(scope="module")
+def copy(bench: Bench) -> Evaluation:
+    return bench.evaluate("exact-copy", csv(COPY))
+
+
+def test_the_gate_approves_what_gives_nothing_away(bench: Bench) -> None:
+    """So that a refusal below says something."""
+    found = bench.evaluate("independent", csv(people(2)[NEEDED]))
+    assert found.dossier["decision"] == "approved"
+    assert found.dossier["warnings"] == []
+    assert found.dossier["exact_copies"][0]["percent"] < 5
+
+
+def test_an_exact_copy_is_seen(copy: Evaluation) -> None:
+    identity, attribute = copy.result.identity.iloc[0], copy.result.attribute
+    assert copy.dossier["decision"] == "refused"
+    assert identity["repU"] == identity["UiO"] > 8
+    assert (attribute["DiSCO"] == attribute["Dorig"]).all()
+    assert copy.dossier["exact_copies"] == [
+        {"synthesis": 1, "columns": len(NEEDED), "copies": RECORDS, "percent": 100.0}
+    ]
+
+
+def test_there_are_many_alterations() -> None:
+    assert len(ALTERED) >= 60
+
+
+@pytest.mark.parametrize("alteration", some_of(ALTERED, 4))
+def test_an_altered_copy_never_passes(bench: Bench, copy: Evaluation, alteration: str) -> None:
+    write, reason = ALTERED[alteration]
+    candidate = "altered-" + "".join(c if c.isalnum() and c.isascii() else "-" for c in alteration)
+    try:
+        found = bench.evaluate(candidate, write)
+    except InputError as refused:
+        assert reason is not None, str(refused)
+        assert reason in str(refused)
+        return
+    assert found.dossier["decision"] != "approved"
+    if reason is None:
+        for name in ("identity", "attribute", "key_overlap", "target_overlap"):
+            expected, measured = getattr(copy.result, name), getattr(found.result, name)
+            for synthesis in measured.index.get_level_values("synthesis").unique():
+                part = measured.xs(synthesis, level="synthesis") if measured.index.nlevels > 1 else measured
+                whole = expected.xs(1, level="synthesis") if measured.index.nlevels > 1 else expected
+                np.testing.assert_array_equal(part.to_numpy(float)[: len(whole)], whole.to_numpy(float))
+        assert found.dossier["warnings"] == []
+    else:
+        assert reason in "; ".join(evaluation.list_refusal_reasons(found))
+
+
+def test_what_was_changed_is_in_the_dossier(bench: Bench) -> None:
+    frame = each("region", "{} ".format)
+    frame["age"] = [None if pd.isna(age) else f"{age}.0" for age in COPY["age"]]
+    ledger = bench.evaluate("ledger", csv(frame)).dossier["ledger"]
+    of_SD = {(row["column"], row["rule"]): row["records"] for row in ledger if "synthetic" in row["table"]}
+    assert of_SD["region", "outer blanks removed"] == RECORDS
+    assert of_SD["age", "number in another form, read by its value"] == COPY["age"].notna().sum()
+
+
+def test_figures_say_which_column_is_not_shared(bench: Bench) -> None:
+    found = bench.evaluate("which", csv(each("region", str.upper)))
+    [warning] = [text for text in found.dossier["warnings"] if "'region'" in text]
+    assert "differ only by upper and lower case" in warning
+    assert "Kraków" not in "".join(found.dossier["warnings"])

@@ -1,0 +1,125 @@
+"""Nearness: against the reference, a fresh sample, near copies, and the blocks of large tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import nearest as reference
+from support.small_tables import sd2011
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.counting.memory import nearest_records
+
+Row = tuple[object, ...]
+COLUMNS = ["town", "age", "income"]
+ORDERED = (False, True, True)
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", None]),
+        st.sampled_from([18, 19, 40, None]),
+        st.sampled_from([0.5, 2.25, 100.0]),
+    ),
+    min_size=3,
+    max_size=9,
+)
+
+
+def frame(rows: list[Row]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"age": "Int64"})
+
+
+def population(rng: np.random.Generator, records: int) -> pd.DataFrame:
+    """Three towns, ages, and two numbers that depend on them."""
+    age = rng.integers(18, 90, records)
+    return pd.DataFrame(
+        {
+            "town": rng.choice(["a", "b", "c"], records, p=[0.6, 0.3, 0.1]),
+            "age": age,
+            "income": (age * 10 + rng.normal(0, 50, records)).round(),
+            "job": rng.integers(0, 20, records).astype(str),
+            "rooms": rng.integers(1, 6, records),
+        }
+    )
+
+
+@given(ROWS, ROWS)
+def test_the_share_is_that_of_the_reference(gt: list[Row], sd: list[Row]) -> None:
+    sd = (sd * len(gt))[: len(gt) - 1]
+    found = dp.nearest(frame(gt), frame(sd)).loc[1]
+    assert found["nearer"] == pytest.approx(100 * float(reference.nearer(gt, sd, ORDERED)), rel=1e-12)
+    assert found["records"] == len(gt)
+    assert found["nearer_low"] <= found["nearer"] <= found["nearer_high"]
+
+
+@pytest.mark.parametrize("records", [500, 1200, 3000])
+@pytest.mark.parametrize("all_pairs", [True, False])
+def test_a_fresh_sample_is_nearer_to_half(
+    monkeypatch: pytest.MonkeyPatch, records: int, all_pairs: bool
+) -> None:
+    """Of fewer, of as many and of more records; compared with all, or with those of a block."""
+    if not all_pairs:
+        monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
+    rng = np.random.default_rng(records)
+    gt, fresh = population(rng, 1200), population(rng, records)
+    found = dp.nearest(gt, fresh).loc[1]
+    assert found["nearer"] == pytest.approx(50, abs=5)
+
+
+@pytest.mark.parametrize("most_candidates", [4_000, 2])
+def test_near_copies_are_seen_in_blocks_of_columns(
+    monkeypatch: pytest.MonkeyPatch, most_candidates: int
+) -> None:
+    """One column is changed in every record; where there is one block of all, only whole copies are seen."""
+    monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
+    monkeypatch.setattr(nearest_records, "_MOST_CANDIDATES", most_candidates)
+    gt = population(np.random.default_rng(5), 1500)
+    found = dp.nearest(gt, [gt.assign(age=gt["age"] + 1), gt], seed=3)["nearer"]
+    assert found.loc[1] > 97 or most_candidates == 2
+    assert found.loc[2] > 97
+
+
+def test_blocks_give_what_all_pairs_give_where_somebody_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block of one column each: whoever shares anything is looked at."""
+    gt = population(np.random.default_rng(6), 400)
+    sd = gt.assign(age=gt["age"] + 1)
+    everybody = dp.nearest(gt, sd)
+    monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
+    monkeypatch.setattr(nearest_records, "_MOST_BLOCKS", 5)
+    assert dp.nearest(gt, sd).equals(everybody)
+
+
+def test_permuted_rows_and_seeds() -> None:
+    gt = population(np.random.default_rng(7), 300)
+    sd = population(np.random.default_rng(8), 299)
+    first = dp.nearest(gt, sd)
+    assert dp.nearest(gt.sample(frac=1, random_state=1), sd.sample(frac=1, random_state=2)).equals(first)
+    fewer = [dp.nearest(gt, sd, sample=50, seed=seed)["nearer"].iloc[0] for seed in (1, 1, 2)]
+    assert fewer[0] == fewer[1] != fewer[2]
+
+
+@pytest.mark.parametrize(
+    ("synthesis", "low", "high"),
+    [("synthetic", 54, 62), ("synthesizers/arf_2", 52, 57), ("synthesizers/ctgan", 17, 24)],
+)
+def test_the_example_data(synthesis: str, low: float, high: float) -> None:
+    gt, sd = sd2011("ground_truth"), sd2011(synthesis)
+    assert low <= dp.nearest(gt, sd)["nearer"].iloc[0] <= high
+
+
+def test_an_age_moved_by_one() -> None:
+    gt = sd2011("ground_truth")
+    assert dp.nearest(gt, gt.assign(age=gt["age"] + 1))["nearer"].iloc[0] > 98.5
+
+
+@pytest.mark.parametrize("wrong", [{"sample": 0}, {"sample": True}, {"seed": -1}, {"sample": 1.5}])
+def test_what_cannot_be_asked_is_refused(wrong: dict[str, int]) -> None:
+    gt = frame([("a", 18, 0.5), ("b", 19, 0.5)])
+    with pytest.raises(dp.InputError, match=next(iter(wrong))):
+        dp.nearest(gt, gt, **wrong)
+
+
+def test_one_record_has_no_others() -> None:
+    gt = frame([("a", 18, 0.5)])
+    with pytest.raises(dp.InputError, match="one record"):
+        dp.nearest(gt, gt)

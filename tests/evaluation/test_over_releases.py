@@ -1,0 +1,76 @@
+"""What several tables disclose together, and what a candidate adds: against records, and the example data."""
+
+import math
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.cap import Record, one_level, with_key
+from support.small_tables import KEYS, frame, sd2011, tables
+
+import disclosure_pipeline as dp
+
+KEYS_2011 = ["sex", "age", "region", "placesize"]
+
+
+def disclosed_levels(person: Record, syntheses: list[list[Record]]) -> list[object]:
+    """The level that each table discloses of a person's key, if it does."""
+    return [with_key(sd, person[0])[0][1] for sd in syntheses if one_level(sd, person[0])]
+
+
+def in_any(person: Record, syntheses: list[list[Record]]) -> bool:
+    return person[1] in disclosed_levels(person, syntheses)
+
+
+def agreed(person: Record, syntheses: list[list[Record]]) -> bool:
+    levels = disclosed_levels(person, syntheses)
+    return len(levels) > 1 and all(level == person[1] for level in levels)
+
+
+def replicated(person: Record, gt: list[Record], syntheses: list[list[Record]]) -> bool:
+    alone = len(with_key(gt, person[0])) == 1
+    return alone and any(len(with_key(sd, person[0])) == 1 for sd in syntheses)
+
+
+@given(tables(), st.lists(tables(), max_size=3), st.lists(tables(), min_size=1, max_size=2))
+def test_figures_are_those_of_the_records(
+    gt: list[Record], earlier: list[list[Record]], candidates: list[list[Record]]
+) -> None:
+    found = dp.disclosure_over_releases(
+        frame(gt), [frame(sd) for sd in earlier], [frame(sd) for sd in candidates], KEYS, "t"
+    )
+    with_candidate = [*earlier, *candidates]
+    marks = {
+        ("t", "any"): ([in_any(p, earlier) for p in gt], [in_any(p, with_candidate) for p in gt]),
+        ("t", "agreed"): ([agreed(p, earlier) for p in gt], [agreed(p, with_candidate) for p in gt]),
+        ("(whole key)", "any"): (
+            [replicated(p, gt, earlier) for p in gt],
+            [replicated(p, gt, with_candidate) for p in gt],
+        ),
+    }
+    for (row, name), (before, after) in marks.items():
+        new = [b and not a for a, b in zip(before, after, strict=True)]
+        for suffix, mask in (("earlier", before), ("with_candidate", after), ("new", new)):
+            assert found[f"{name}_{suffix}"].to_dict()[row] == pytest.approx(100 * sum(mask) / len(gt))
+    assert math.isnan(found["agreed_new"].to_dict()["(whole key)"])
+
+
+def test_the_example_data() -> None:
+    """Five syntheses: any 32.7 and agreed 5.98 for depress, any 42.5 (ls) and 73.5 (marital), repU 38.84."""
+    syntheses = [sd2011(f"synthetic_m5_{i}") for i in range(1, 6)]
+    found = dp.disclosure_over_releases(
+        sd2011("ground_truth"), syntheses[:4], syntheses[4], KEYS_2011, ["depress", "ls", "marital"]
+    )
+    together = found["any_with_candidate"].to_dict()
+    assert round(together["depress"], 1) == 32.7
+    assert round(found["agreed_with_candidate"].to_dict()["depress"], 2) == 5.98
+    assert (round(together["ls"], 1), round(together["marital"], 1)) == (42.5, 73.5)
+    assert round(together["(whole key)"], 2) == 38.84
+
+
+def test_earlier_releases_come_as_a_sequence() -> None:
+    gt = pd.DataFrame({"age": [30], "ill": ["y"]})
+    with pytest.raises(dp.InputError, match="sequence"):
+        dp.disclosure_over_releases(gt, gt, gt, ["age"])
+    assert dp.disclosure_over_releases(gt, [], gt, ["age"])["any_earlier"].tolist() == [0, 0]

@@ -1,0 +1,764 @@
+"""Prediction risk is what the slow reference finds, treats every kind of key, and tells nothing of GT."""
+
+import datetime
+import math
+import pickle
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+from reference import prediction as reference
+from reference.prediction import Record, Value
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from support.processes import run_program
+from support.sampling import examples
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.evaluation.learning.training import out_of_fold, same_size
+from disclosure_pipeline.measures import prediction as measures
+
+CLASSIFICATION = [
+    *("accuracy_SD", "accuracy_GT", "accuracy_GT_in_sample", "accuracy_naive"),
+    *("gain_over_naive", "gain_over_GT", "gain_over_GT_low", "gain_over_GT_high"),
+    *("RAPID", "RAPID_GT"),
+]
+REGRESSION = [
+    *("mse_SD", "mse_GT", "mse_GT_in_sample", "mse_naive", "worse_from_SD", "worse_from_SD_in_sample"),
+    *("RAPID", "RAPID_GT", "RAPID_naive"),
+]
+SECRET = 48151623.42
+
+NUMBERS = (-8, 0, 1, 2, 5)
+TEXTS = ("a", "b", "c")
+SPECIAL: dict[str, list[float]] = {"n": [-8], "y": [-8]}
+
+
+@st.composite
+def tables(draw: DrawFn) -> tuple[list[Record], list[Record]]:
+    """Two tables with a key of text, one of numbers, a target of each, missing values and special ones."""
+    pools: dict[str, Sequence[Value]] = {
+        "c": (*TEXTS, None),
+        "n": (*NUMBERS, None),
+        "t": (*TEXTS, None),
+        "y": (*NUMBERS, None),
+    }
+    record = st.fixed_dictionaries({name: st.sampled_from(pool) for name, pool in pools.items()})
+    gt = draw(st.lists(record, min_size=2, max_size=9))
+    # Copied records make near and equal ones frequent.
+    sd = draw(st.lists(st.one_of(record, st.sampled_from(gt)), min_size=1, max_size=14))
+    gt += [{"c": "a", "n": 1, "t": "a", "y": 1}, {"c": "a", "n": None, "t": None, "y": 2}]
+    return gt, [*sd, {"c": None, "n": 0, "t": "b", "y": 5}]
+
+
+def frame(records: Sequence[Record]) -> pd.DataFrame:
+    found = pd.DataFrame(list(records), columns=list(records[0]))
+    for column in ("n", "y"):
+        found[column] = found[column].astype("Float64")
+    for column in ("c", "t"):
+        found[column] = found[column].astype(object)
+    return found
+
+
+def figures(found: dp.PredictionRisk, synthesis: int = 1) -> dict[str, float]:
+    """The row of one synthesis."""
+    return {str(name): float(column[synthesis]) for name, column in found.measures.items()}
+
+
+def assert_close(found: dict[Any, Any], expected: dict[str, Any]) -> None:
+    assert list(found) == list(expected)
+    for name, value in expected.items():
+        if value is None:
+            assert pd.isna(found[name]), name
+        elif isinstance(value, bool):
+            assert found[name] is value or found[name] == value, name
+        else:
+            assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-9, nan_ok=True), name
+
+
+# The figures
+
+
+@examples(15)
+@given(tables(), st.sampled_from([0.0, 0.3, 0.61]), st.sampled_from([3, 16]))
+def test_classification_is_that_of_the_reference(
+    drawn: tuple[list[Record], list[Record]], tau: float, candidates: int
+) -> None:
+    gt, sd = drawn
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("disclosure_pipeline.evaluation.learning.neighbours._CANDIDATES", candidates)
+        found = dp.prediction_risk(
+            frame(gt), frame(sd), ["c", "n"], "t", folds=1000, tau=tau, special_values=SPECIAL
+        )
+    expected_figures, outcomes = reference.classification(
+        gt, sd, ["c", "n"], "t", SPECIAL, tau, training_of_same_size(gt, sd)
+    )
+    assert found.task == "classification"
+    assert_close(figures(found), expected_figures)
+    for row, expected in zip(found.records[0].to_dict("records"), outcomes, strict=True):
+        assert_close(row, expected)
+
+
+def codes(records: Sequence[Record], column: str) -> Any:
+    """Any numbers in the order of the values, missing last."""
+    values = sorted({record[column] for record in records}, key=reference.order)
+    return np.array([values.index(record[column]) for record in records])
+
+
+def training_of_same_size(gt: Sequence[Record], sd: Sequence[Record]) -> tuple[list[int], list[list[int]]]:
+    """The SD records, and for each GT record the GT records, that `gain_over_GT` learns from."""
+    folds = out_of_fold(codes(gt, "t"), 1000, 0)
+    drawn = same_size([codes(sd, column) for column in ("c", "n", "t")], folds, 0)
+    of_record: dict[int, list[int]] = {}
+    for fold, thinned in zip(folds, drawn.folds, strict=True):
+        used = fold if thinned is None else thinned
+        of_record |= {int(i): used.training.tolist() for i in used.held_out}
+    synthetic = range(len(sd)) if drawn.synthetic is None else drawn.synthetic
+    return [int(i) for i in synthetic], [of_record[i] for i in range(len(gt))]
+
+
+@examples(15)
+@given(tables(), st.sampled_from([7.0, 33.0]))
+def test_regression_is_that_of_the_reference(
+    drawn: tuple[list[Record], list[Record]], epsilon: float
+) -> None:
+    gt, sd = drawn
+    found = dp.prediction_risk(
+        frame(gt), frame(sd), ["c", "n"], "y", folds=1000, epsilon=epsilon, special_values=SPECIAL
+    )
+    expected_figures, outcomes = reference.regression(gt, sd, ["c", "n"], "y", SPECIAL, epsilon)
+    assert found.task == "regression"
+    assert found.N_scored == sum(record["y"] not in (None, -8) for record in gt)
+    assert found.N_fitted == (sum(record["y"] not in (None, -8) for record in sd),)
+    assert_close(figures(found), expected_figures)
+    for row, expected in zip(found.records[0].to_dict("records"), outcomes, strict=True):
+        assert_close(row, expected)
+
+
+@examples(15)
+@given(tables(), st.randoms(use_true_random=False), st.sampled_from(["t", "y"]))
+def test_the_order_of_the_synthetic_records_does_not_matter(
+    drawn: tuple[list[Record], list[Record]], random: Any, target: str
+) -> None:
+    gt, sd = drawn
+    shuffled = list(sd)
+    random.shuffle(shuffled)
+    one = dp.prediction_risk(frame(gt), frame(sd), ["c", "n"], target)
+    other = dp.prediction_risk(frame(gt), frame(shuffled), ["c", "n"], target)
+    pd.testing.assert_frame_equal(one.measures, other.measures, check_exact=True)
+    pd.testing.assert_frame_equal(one.records[0], other.records[0], check_exact=True)
+
+
+def people(n: int, seed: int) -> pd.DataFrame:
+    """Made-up records; `height` has no two equal values, `job` and `pay` depend on the keys and on luck."""
+    rng = np.random.default_rng(seed)
+    height = rng.normal(170, 10, n)
+    age = rng.integers(18, 90, n)
+    region = rng.choice(["north", "south", "west"], n)
+    pay = 1000 + 20.0 * age + 5 * (height - 170) + 300 * (region == "west") + rng.normal(0, 100, n)
+    job = np.where(age > 66, "retired", np.where(pay + rng.normal(0, 200, n) > 2000, "clerk", "smith"))
+    return pd.DataFrame({"height": height, "age": age, "region": region, "job": job, "pay": pay})
+
+
+KEYS = ["height", "age", "region"]
+
+
+def test_without_ties_it_is_the_learner_of_scikit_learn() -> None:
+    gt, sd = people(300, 1), people(250, 2)
+    ours = dp.prediction_risk(gt, sd, KEYS, "job")
+    theirs = dp.prediction_risk(gt, sd, KEYS, "job", KNeighborsClassifier(n_neighbors=3))
+    pd.testing.assert_frame_equal(ours.records[0], theirs.records[0])
+    numbers = dp.prediction_risk(gt, sd, KEYS, "pay")
+    regressor = dp.prediction_risk(gt, sd, KEYS, "pay", KNeighborsRegressor(n_neighbors=3))
+    pd.testing.assert_frame_equal(numbers.records[0], regressor.records[0])
+    assert theirs.learner == "KNeighborsClassifier"
+
+
+def test_where_keys_are_found_often_enough_the_confidence_is_cap() -> None:
+    rng = np.random.default_rng(5)
+    levels = {"a": ["x", "y"], "b": ["p", "q", "r"], "t": ["1", "2", "3"]}
+    gt, sd = (pd.DataFrame({name: rng.choice(pool, n) for name, pool in levels.items()}) for n in (200, 300))
+    found = dp.prediction_risk(gt, sd, ["a", "b"], "t").records[0]["confidence_SD"]
+    assert sd.groupby(["a", "b"]).size().min() >= 3
+    DCAP = dp.disclosure(gt, sd, ["a", "b"], "t").cap["DCAP"].item()
+    assert 100 * found.mean() == pytest.approx(DCAP)
+
+
+def test_a_copy_of_the_ground_truth_predicts_it_better_than_other_records_do() -> None:
+    gt = people(400, 3)
+    copy = gt.sample(frac=1, random_state=0)
+    nearest = dp.prediction_risk(gt, copy, KEYS, "job", KNeighborsClassifier(n_neighbors=1))
+    row = figures(nearest)
+    assert row["accuracy_SD"] == 100
+    assert row["RAPID"] == 100
+    assert row["gain_over_GT"] > 10
+    pay = figures(dp.prediction_risk(gt, copy, KEYS, "pay", KNeighborsRegressor(n_neighbors=1)))
+    assert pay["mse_SD"] == 0
+    assert pay["worse_from_SD"] == 0
+    assert pay["RAPID"] == 100 > pay["RAPID_GT"]
+
+
+def test_a_table_without_any_relation_gains_nothing() -> None:
+    gt = people(1500, 4)
+    independent = gt.assign(job=gt["job"].sample(frac=1, random_state=1).to_numpy())
+    for learner in (None, "boosted_trees"):
+        row = figures(dp.prediction_risk(gt, independent, KEYS, "job", learner))
+        assert row["gain_over_naive"] < 1 < row["accuracy_GT"] - row["accuracy_naive"]
+
+
+def test_boosted_trees_take_every_kind_of_key() -> None:
+    gt, sd = people(600, 5), people(600, 6)
+    for table in (gt, sd):
+        table.loc[table.index[::7], "age"] = np.nan
+        table.loc[table.index[::5], "region"] = None
+        table["many"] = [f"level {i}" for i in range(len(table))]  # more than they take as categories
+    keys = [*KEYS, "many"]
+    job = dp.prediction_risk(gt, sd, keys, "job", "boosted_trees", special_values={"age": [18]})
+    row = figures(job)
+    assert row["gain_over_naive"] > 10
+    pay = figures(dp.prediction_risk(gt, sd, keys, "pay", "boosted_trees"))
+    assert pay["mse_SD"] < pay["mse_naive"] / 2
+
+
+def test_a_wide_matrix_is_sparse_and_gives_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    gt, sd = people(200, 7), people(200, 8)
+    plain = [dp.prediction_risk(gt, sd, ["region", "age"], target).measures for target in ("job", "pay")]
+    monkeypatch.setattr("disclosure_pipeline.evaluation.learning.features._WIDEST_DENSE", 1)
+    monkeypatch.setattr("disclosure_pipeline.evaluation.learning.neighbours._CHUNK", 300)
+    monkeypatch.setattr("disclosure_pipeline.evaluation.learning.learners._CHUNK", 20)
+    for expected, target in zip(plain, ("job", "pay"), strict=True):
+        found = dp.prediction_risk(gt, sd, ["region", "age"], target).measures
+        pd.testing.assert_frame_equal(found, expected)
+
+
+# The statistics alone
+
+
+def test_the_examples_of_the_rapid_manuscript() -> None:
+    # 100 records, 60 of them "healthy" (level 0); three of these with confidences 0.70, 0.85 and 0.55.
+    level = np.repeat([0, 1], [60, 40])
+    confidence = np.concatenate([[0.70, 0.85, 0.55], np.zeros(97)])
+    r = measures.normalised_confidence(confidence, level)[:3]
+    assert r == pytest.approx([0.25, 0.625, -0.125])
+    assert (r > 0.3).tolist() == [False, True, False]
+    true = np.array([50_000.0, 35_000.0, 80_000.0])
+    predicted = np.array([47_000.0, 39_000.0, 90_000.0])
+    assert measures.relative_errors(true, predicted) == pytest.approx([6, 11.43, 12.5], abs=0.01)
+    assert measures.within(true, predicted, 10).tolist() == [True, False, False]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from([0.0, 1 / 3, 0.5, 2 / 3, 1.0])), min_size=1, max_size=12
+    )
+)
+def test_normalised_confidence_is_its_definition(records: list[tuple[int, float]]) -> None:
+    level = np.array([level for level, _ in records])
+    found = measures.normalised_confidence(np.array([g for _, g in records]), level)
+    for (own, g), r in zip(records, found, strict=True):
+        b = Fraction(int((level == own).sum()), len(records))
+        assert math.isnan(r) if b == 1 else r == pytest.approx(float((Fraction(g) - b) / (1 - b)))
+        assert not r > 1 + 1e-12
+
+
+def test_relative_error_of_a_true_value_of_zero() -> None:
+    true, predicted = np.array([0.0, 0.0, -2.0]), np.array([0.0, 1e-9, -1.0])
+    assert measures.relative_errors(true, predicted).tolist() == [0.0, math.inf, 50.0]
+    assert measures.within(true, predicted, 10).tolist() == [True, False, False]
+    assert measures.within(true, predicted, 10, absolute_epsilon=0.5).tolist() == [True, True, False]
+
+
+def alike(correct: Any, r: Any) -> measures.Outcomes:
+    """Every guess is correct for the same records."""
+    return measures.Outcomes(correct, correct, correct, correct, correct, correct, r, r)
+
+
+def test_a_record_counts_only_strictly_beyond_a_limit() -> None:
+    true, predicted = np.array([10.0, 10.0]), np.array([11.0, 10.9])
+    assert measures.within(true, predicted, 10).tolist() == [False, True]
+    assert measures.within(true, predicted, 1, absolute_epsilon=1).tolist() == [False, True]
+    r = np.array([0.5, 0.25])
+    right = np.ones(2, dtype=bool)
+    assert measures.classification(alike(right, r), tau=0.25).RAPID == 50
+
+
+def test_what_cannot_be_told_is_not_a_number() -> None:
+    nothing = np.zeros(0)
+    found = measures.regression(nothing, nothing, nothing, nothing, 0.0, 10)
+    assert all(math.isnan(value) for value in asdict(found).values())
+    none = np.zeros(0, dtype=bool)
+    assert all(
+        math.isnan(value) for value in asdict(measures.classification(alike(none, nothing), 0.3)).values()
+    )
+    r = np.array([0.9, math.nan, 0.9])
+    figures = measures.classification(alike(np.ones(3, dtype=bool), r), 0.3)
+    assert math.isnan(figures.RAPID)
+    known = np.array([1.0])
+    far = measures.regression(known, np.array([math.nan]), known, known, 1.0, 10)
+    assert math.isnan(far.mse_SD)
+    assert math.isnan(far.RAPID)
+
+
+def test_an_error_too_large_for_a_float_is_infinite() -> None:
+    far = np.full(3, 1.3e154)
+    found = measures.regression(np.zeros(3), far, np.full(3, 1e200), far, 0.0, 10)
+    assert found.mse_SD == found.mse_GT == math.inf
+
+
+def test_sums_do_not_depend_on_the_order() -> None:
+    values = np.array([1e16, 1.0, -1e16, 1.0])
+    assert measures.mean(values) == measures.mean(values[[0, 2, 1, 3]]) == 0.5
+
+
+# Out of fold
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=40), st.integers(2, 12), st.integers(0, 5))
+def test_every_record_is_predicted_once_and_never_by_itself(strata: list[int], folds: int, seed: int) -> None:
+    levels = np.array(strata)
+    pairs = [(fold.held_out, fold.training) for fold in out_of_fold(levels, folds, seed)]
+    assert sorted(np.concatenate([held_out for held_out, _ in pairs])) == list(range(len(levels)))
+    assert len(pairs) == min(folds, len(levels))
+    for held_out, others in pairs:
+        assert sorted([*held_out, *others]) == list(range(len(levels)))
+    for level in (*range(4), None):
+        sizes = [
+            len(held_out) if level is None else int((levels[held_out] == level).sum())
+            for held_out, _ in pairs
+        ]
+        assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_record_does_not_predict_itself() -> None:
+    # Every record its own key: only a record itself could tell its target.
+    gt = pd.DataFrame({"k": [f"person {i}" for i in range(200)], "t": list("ab") * 100})
+    found = figures(dp.prediction_risk(gt, gt, ["k"], "t", KNeighborsClassifier(n_neighbors=1)))
+    assert found["accuracy_SD"] == 100
+    assert found["accuracy_GT"] < 70
+
+
+# In sample, and of equal size
+
+
+@given(gt=st.integers(2, 40), sd=st.integers(1, 60), folds=st.integers(2, 12), seed=st.integers(0, 3))
+def test_both_tables_are_learned_from_in_equal_numbers(gt: int, sd: int, folds: int, seed: int) -> None:
+    parts = out_of_fold(np.zeros(gt, dtype=np.int64), folds, seed)
+    drawn = same_size([np.arange(sd)[::-1] % 7, np.arange(sd)], parts, seed)
+    from_SD = sd if drawn.synthetic is None else len(set(drawn.synthetic.tolist()))
+    for fold, thinned in zip(parts, drawn.folds, strict=True):
+        used = fold if thinned is None else thinned
+        assert used.held_out.tolist() == fold.held_out.tolist()
+        assert set(used.training.tolist()) <= set(fold.training.tolist())
+        assert len(set(used.training.tolist())) == len(used.training)
+        assert abs(len(used.training) - from_SD) <= 1
+    assert from_SD == sd or all(thinned is None for thinned in drawn.folds)
+
+
+def test_more_records_of_an_honest_table_are_no_leak_and_copied_ones_are() -> None:
+    rows, leaky_rows = [], []
+    for seed in range(4):
+        gt, sd = patchwork(300, 100 + seed), patchwork(2700, 200 + seed)
+        rows.append(figures(dp.prediction_risk(gt, sd, ["age", "size"], "job")))
+        copied = pd.concat([gt.iloc[:150], sd.iloc[:150]])
+        leaky_rows.append(figures(dp.prediction_risk(gt, copied, ["age", "size"], "job")))
+    honest, leaky = pd.DataFrame(rows), pd.DataFrame(leaky_rows)
+    assert (honest["accuracy_SD"] - honest["accuracy_GT"] > 8).all()  # nine times as many records
+    assert abs(honest["gain_over_GT"].mean()) < 3
+    assert leaky["gain_over_GT"].mean() > honest["gain_over_GT"].mean() + 3
+    for table in (honest, leaky):
+        assert (table["gain_over_GT_low"] < table["gain_over_GT"]).all()
+        assert (table["gain_over_GT"] < table["gain_over_GT_high"]).all()
+
+
+def patchwork(n: int, seed: int) -> pd.DataFrame:
+    """Two keys in patches of one target level each, so that more records to learn from tell more."""
+    rng = np.random.default_rng(seed)
+    age, size = rng.integers(18, 80, n), rng.integers(0, 60, n)
+    level = np.where(rng.random(n) < 0.2, rng.integers(0, 3, n), (age // 12 + size // 12) % 3)
+    return pd.DataFrame({"age": age, "size": size, "job": np.array(["no", "yes", "maybe"])[level]})
+
+
+def test_in_sample_a_record_predicts_itself() -> None:
+    gt = pd.DataFrame({"k": [f"person {i}" for i in range(200)], "t": list("ab") * 100})
+    row = figures(dp.prediction_risk(gt, gt, ["k"], "t", KNeighborsClassifier(n_neighbors=1)))
+    assert row["accuracy_GT_in_sample"] == row["accuracy_SD"] == 100
+    pay = gt.assign(t=np.arange(200.0))
+    row = figures(dp.prediction_risk(pay, pay, ["k"], "t", KNeighborsRegressor(n_neighbors=1)))
+    assert row["mse_GT_in_sample"] == row["mse_SD"] == row["worse_from_SD_in_sample"] == 0
+    assert row["mse_GT"] > 0
+
+
+# Kinds of columns
+
+
+def test_numbers_are_predicted_as_numbers_unless_they_are_levels() -> None:
+    gt, sd = people(150, 9), people(150, 10)
+    for table in (gt, sd):
+        table["pay"] = table["pay"].round().astype(int)
+    assert dp.prediction_risk(gt, sd, KEYS, "pay").task == "regression"
+    # As levels hardly one is hit exactly, and the target looks safe.
+    levels = dp.prediction_risk(gt, sd, KEYS, "pay", task="classification")
+    assert figures(levels)["accuracy_SD"] < 5
+    assert figures(dp.prediction_risk(gt, sd, KEYS, "pay", epsilon=20))["RAPID"] > 75
+    grouped = dp.prediction_risk(gt, sd, KEYS, "pay", groups={"pay": 4})
+    assert grouped.task == "classification"
+    assert figures(grouped)["accuracy_SD"] > 40
+    category = dp.prediction_risk(gt.astype({"pay": "category"}), sd, KEYS, "pay")
+    assert category.task == "classification"
+    arrow = gt.assign(pay=gt["pay"].astype(str).astype("category").astype("category"))
+    texts = sd.assign(pay=sd["pay"].astype(str))
+    assert dp.prediction_risk(arrow, texts, KEYS, "pay").task == "classification"
+
+
+def test_true_false_is_a_matter_of_levels() -> None:
+    gt, sd = (people(60, seed).assign(old=lambda table: table["age"] > 50) for seed in (1, 2))
+    assert dp.prediction_risk(gt, sd, KEYS, "old").task == "classification"
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "ns"])
+def test_dates_lie_on_a_line(unit: str) -> None:
+    days = np.arange(0, 3000, 10)
+    born = np.datetime64("1970-01-01") + days.astype("timedelta64[D]")
+    gt = pd.DataFrame({"born": pd.to_datetime(born), "t": np.where(days < 1500, "old", "young")})
+    sd = gt.assign(born=gt["born"] + pd.Timedelta(days=3))
+    if unit != "D":
+        gt["born"] = gt["born"].astype(f"datetime64[{unit}]")
+    gt.loc[3, "born"] = pd.NaT
+    row = figures(dp.prediction_risk(gt, sd, ["born"], "t"))
+    assert row["accuracy_SD"] > 98
+    with pytest.raises(dp.InputError, match="holds dates"):
+        dp.prediction_risk(sd, gt, ["t"], "born")
+    assert dp.prediction_risk(sd, gt, ["t"], "born", task="classification").task == "classification"
+
+
+def test_keys_of_one_value_of_several_types_are_the_same() -> None:
+    gt, sd = people(80, 11), people(80, 12)
+    plain = dp.prediction_risk(gt, sd, ["age", "region"], "job").measures
+    typed = gt.astype({"age": "Int64", "region": "string"})
+    other = sd.astype({"age": "float64", "region": "category"})
+    pd.testing.assert_frame_equal(dp.prediction_risk(typed, other, ["age", "region"], "job").measures, plain)
+
+
+@pytest.mark.parametrize("learner", [None, "boosted_trees"])
+def test_levels_of_one_table_only_and_missing_keys_are_no_obstacle(learner: str | None) -> None:
+    gt = pd.DataFrame(
+        {
+            "a": ["x", "only in GT", None, "x", "y", "y"],
+            "b": [1.0, np.nan, 3.0, np.inf, 2.0, 1.0],
+            "empty": [None] * 6,
+            "one": [7] * 6,
+            "t": ["s", "only in GT", "s", "u", None, "u"],
+            "n": [1, 2, None, 4, 5, 6],
+        }
+    )
+    sd = pd.DataFrame(
+        {
+            "a": ["only in SD", "x", None, "y"],
+            "b": [np.nan, 9e9, 1.0, -1.0],
+            "empty": [np.nan] * 4,
+            "one": [7, 8, 7, 7],
+            "t": ["s", "only in SD", "s", "u"],
+            "n": [0.5, 1e12, 3, np.nan],
+        }
+    )
+    keys = ["a", "b", "empty", "one"]
+    special = {"b": [math.inf]}
+    levels = dp.prediction_risk(gt, sd, keys, "t", learner, special_values=special)
+    assert np.isfinite(levels.measures.to_numpy()).all()
+    assert levels.records[0].loc[1, "confidence_SD"] == 0
+    numbers = dp.prediction_risk(gt, sd, keys, "n", learner, special_values=special)
+    assert np.isfinite(numbers.measures.to_numpy()).all()
+    assert (numbers.N_scored, numbers.N_fitted) == (5, (3,))
+    assert numbers.records[0].isna().all(axis=1).tolist() == [False, False, True, False, False, False]
+
+
+def test_a_missing_target_is_a_level() -> None:
+    gt = pd.DataFrame({"k": list("aaabbb"), "t": [None, None, None, "x", "x", "x"]})
+    found = dp.prediction_risk(gt, gt, ["k"], "t")
+    assert figures(found)["accuracy_SD"] == 100
+    assert found.N_scored == 6
+
+
+def test_a_table_with_one_level_is_predicted_without_a_learner() -> None:
+    gt = pd.DataFrame({"k": list("aabb"), "t": ["x", "y", "x", "y"]})
+    sd = gt.assign(t="x")
+    row = figures(dp.prediction_risk(gt, sd, ["k"], "t", "boosted_trees"))
+    assert row["accuracy_SD"] == row["accuracy_naive"] == 50
+    assert row["RAPID"] == 50  # certain of a level that half of them have
+    same = dp.prediction_risk(sd, gt, ["k"], "t")
+    assert math.isnan(figures(same)["RAPID"])
+    assert same.records[0]["at_risk"].isna().all()
+
+
+def test_the_naive_guess_is_that_of_the_synthetic_table() -> None:
+    gt = pd.DataFrame({"k": list("abcd"), "t": ["x", "x", "x", "y"], "n": [1, 2, 3, 4]})
+    sd = pd.DataFrame({"k": list("abcd"), "t": ["y", "y", "y", "x"], "n": [6, 6, 6, 6]})
+    assert figures(dp.prediction_risk(gt, sd, ["k"], "t"))["accuracy_naive"] == 25
+    assert figures(dp.prediction_risk(gt, sd, ["k"], "n"))["mse_naive"] == (25 + 16 + 9 + 4) / 4
+
+
+def test_names_of_columns_may_be_anything() -> None:
+    gt = pd.DataFrame({("a", 1): list("aabb"), 2: ["x", "y", "x", "y"], "at_risk": [1, 2, 3, 4]})
+    gt.columns = pd.Index([("a", 1), 2, "at_risk"], tupleize_cols=False)
+    assert dp.prediction_risk(gt, gt, [("a", 1), "at_risk"], 2).target == 2
+
+
+# Several syntheses, order, determinism
+
+
+def test_a_row_for_each_synthesis_is_that_of_the_synthesis_alone() -> None:
+    gt = people(120, 13)
+    syntheses = [people(100, 14), people(150, 15).assign(region="east"), gt]
+    forest = RandomForestClassifier(n_estimators=5)
+    for target, learner in (("job", None), ("pay", None), ("job", "boosted_trees"), ("job", forest)):
+        together = dp.prediction_risk(gt, syntheses, KEYS, target, learner)
+        assert list(together.measures.index) == [1, 2, 3]
+        assert together.measures.index.name == "synthesis"
+        assert together.N_s == (100, 150, 120)
+        for i, synthesis in enumerate(syntheses, start=1):
+            alone = dp.prediction_risk(gt, synthesis, KEYS, target, learner)
+            assert together.measures.loc[i].equals(alone.measures.loc[1])
+            pd.testing.assert_frame_equal(together.records[i - 1], alone.records[0])
+
+
+def test_outcomes_are_in_the_order_of_the_ground_truth_and_hold_no_value_of_it() -> None:
+    gt, sd = people(90, 16), people(90, 17)
+    gt.index = pd.Index([f"row {i % 45}" for i in range(90)], name="person")
+    for target in ("job", "pay"):
+        records = dp.prediction_risk(gt, sd, KEYS, target).records[0]
+        assert records.index.equals(gt.index)
+        assert not set(records.columns) & set(gt.columns)
+        assert all(pd.api.types.is_numeric_dtype(dtype) for dtype in records.dtypes)
+    found = dp.prediction_risk(gt, sd, KEYS, "job")
+    assert figures(found)["accuracy_SD"] == pytest.approx(100 * found.records[0]["correct_SD"].mean())
+    assert figures(found)["RAPID"] == pytest.approx(100 * found.records[0]["at_risk"].mean())
+
+
+@pytest.mark.parametrize("learner", [None, "boosted_trees", RandomForestClassifier(n_estimators=5)])
+def test_the_same_seed_gives_the_same_figures(learner: Any) -> None:
+    gt, sd = people(120, 18), people(120, 19)
+    first = dp.prediction_risk(gt, sd, KEYS, "job", learner, seed=7)
+    np.random.default_rng().random()
+    again = dp.prediction_risk(gt, sd, KEYS, "job", learner, seed=7)
+    pd.testing.assert_frame_equal(first.records[0], again.records[0], check_exact=True)
+    other = dp.prediction_risk(gt, sd, KEYS, "job", learner, seed=8)
+    assert not first.records[0].equals(other.records[0])
+
+
+def test_the_learner_and_the_tables_given_stay_as_they_are() -> None:
+    gt, sd = people(60, 20), people(60, 21)
+    before = (gt.copy(), sd.copy())
+    forest = make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=3))
+    found = dp.prediction_risk(gt, sd, KEYS, "job", forest)
+    assert found.learner == "Pipeline"
+    assert forest.get_params()["randomforestclassifier__random_state"] is None
+    assert not hasattr(forest[-1], "classes_")
+    pd.testing.assert_frame_equal(gt, before[0])
+    pd.testing.assert_frame_equal(sd, before[1])
+    pd.testing.assert_frame_equal(
+        found.records[0], dp.prediction_risk(gt, sd, KEYS, "job", forest).records[0]
+    )
+
+
+def test_a_learner_without_confidences_has_no_rapid() -> None:
+    gt, sd = people(100, 22), people(100, 23)
+    found = dp.prediction_risk(gt, sd, KEYS, "job", LinearSVC())
+    row = figures(found)
+    assert row["accuracy_SD"] > 0
+    assert math.isnan(row["RAPID"])
+    assert math.isnan(row["RAPID_GT"])
+    assert found.records[0]["at_risk"].isna().all()
+
+
+def test_dummies_are_the_naive_guess() -> None:
+    gt, sd = people(100, 24), people(100, 25)
+    row = figures(dp.prediction_risk(gt, sd, KEYS, "job", DummyClassifier(strategy="most_frequent")))
+    assert row["accuracy_SD"] == row["accuracy_naive"]
+    assert row["gain_over_naive"] == 0
+    pay = figures(dp.prediction_risk(gt, sd, KEYS, "pay", DummyRegressor()))
+    assert pay["mse_SD"] == pytest.approx(pay["mse_naive"])
+
+
+def test_it_prints_itself() -> None:
+    gt, sd = people(50, 26), people(50, 27)
+    text = str(dp.prediction_risk(gt, sd, KEYS, "job"))
+    assert text.startswith("Prediction risk of job from the keys height, age, region\nclassification, ")
+    assert "accuracy_SD" in text
+    pay = dp.prediction_risk(gt, sd, KEYS, "pay")
+    assert list(pay.measures.columns) == REGRESSION
+    assert list(dp.prediction_risk(gt, sd, KEYS, "job").measures.columns) == CLASSIFICATION
+    assert repr(pay) == str(pay)
+
+
+# Refusals
+
+
+def wrong(**changes: Any) -> dict[str, Any]:
+    gt = pd.DataFrame({"k": list("aabbc"), "t": list("xyxyx"), "n": [1, 2, 3, 4, SECRET]})
+    return {"ground_truth": gt, "synthetic": gt, "keys": ["k"], "target": "t"} | changes
+
+
+GT = wrong()["ground_truth"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (wrong(target=["t"]), "name of one column"),
+        (wrong(target="u"), "Column 'u' is not in the ground truth"),
+        (wrong(target=None), "Column None is not in the ground truth"),
+        (wrong(target="k"), "key and a target at once"),
+        (wrong(keys=[]), "keys is empty"),
+        (wrong(ground_truth=GT.iloc[:0]), "has no records"),
+        (wrong(ground_truth=GT.iloc[:1]), "single record"),
+        (wrong(synthetic=[]), "sequence of synthetic tables is empty"),
+        (wrong(synthetic=GT.assign(t=1)), "They share no level"),
+        (wrong(synthetic=GT.assign(t=None), ground_truth=GT.assign(t=None)), "nothing but missing values"),
+        (wrong(target=GT["n"]), "name of one column, not a Series"),
+        (wrong(task="clustering"), "task must be"),
+        (wrong(task=GT), "task must be .* not a DataFrame"),
+        (wrong(seed=GT["n"]), "seed must be .* not a Series"),
+        (wrong(learner=GT), "not DataFrame"),
+        (wrong(task="regression"), "needs numbers, and the target 't' holds text"),
+        (wrong(target="n", task="regression", groups={"n": 2}), "'n' is grouped"),
+        (wrong(folds=1), "folds must be"),
+        (wrong(folds=True), "folds must be"),
+        (wrong(folds=2.0), "folds must be"),
+        (wrong(seed=-1), "seed must be"),
+        (wrong(seed=2**32), "seed must be"),
+        (wrong(tau=1), "tau must be"),
+        (wrong(tau=math.nan), "tau must be"),
+        (wrong(tau="0.3"), "tau must be"),
+        (wrong(epsilon=0), "epsilon must be"),
+        (wrong(epsilon=math.inf), "epsilon must be"),
+        (wrong(epsilon=math.nan), "epsilon must be"),
+        (wrong(absolute_epsilon=0), "absolute_epsilon must be"),
+        (wrong(absolute_epsilon=math.nan), "absolute_epsilon must be"),
+        (wrong(learner="forest"), "'nearest_neighbours', 'boosted_trees' or a scikit-learn estimator"),
+        (wrong(learner=RandomForestClassifier), "learner must be a scikit-learn estimator"),
+        (wrong(learner=3), "learner must be a scikit-learn estimator"),
+        (wrong(learner=LinearRegression()), "is for the other task"),
+        (wrong(target="n", learner=KNeighborsClassifier()), "is for the other task"),
+        (wrong(target="n", synthetic=GT.assign(n=math.nan)), "has 0 numbers in the synthetic table"),
+        (
+            wrong(target="n", ground_truth=GT.assign(n=[1, None, None, None, None])),
+            "has 1 numbers in the ground truth",
+        ),
+        (wrong(target="n", special_values={"n": [1, 2, 3, 4, SECRET]}), "has 0 numbers in the ground truth"),
+        (wrong(target="n", synthetic=GT.assign(n=math.inf)), "infinite values"),
+        (wrong(target="n", synthetic=GT.assign(n=1e200)), "infinite values"),
+        (wrong(keys=["n"], synthetic=GT.assign(n=-math.inf)), "infinite values"),
+        (wrong(keys=["n"], synthetic=GT.assign(n=[Decimal("1e400")] * 5)), "infinite values"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(dp.InputError, match=message) as refusal:
+        dp.prediction_risk(**arguments)
+    assert str(SECRET) not in str(refusal.value)
+
+
+class Leaky(ClassifierMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Fails, or warns, with what it was given."""
+
+    def __init__(self, way: str = "fit") -> None:
+        self.way = way
+
+    def fit(self, X: Any, y: Any) -> "Leaky":
+        if self.way == "fit":
+            raise ValueError(f"cannot digest {SECRET} {X!r} {y!r}")
+        if self.way == "warn":
+            warnings.warn(f"do not like {SECRET}", stacklevel=1)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        if self.way == "predict":
+            raise ValueError(f"cannot digest {SECRET} {X!r}")
+        return {
+            "NaN": np.full(len(X), np.nan),
+            "short": np.zeros(1),
+            "text": np.array([str(SECRET)] * len(X)),
+        }.get(self.way, np.zeros(len(X)))
+
+
+class Unsure(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Gives confidences that are none."""
+
+    def fit(self, X: Any, y: Any) -> "Unsure":
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.zeros(len(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        return np.full((len(X), 2), math.nan)
+
+
+@pytest.mark.parametrize("way", ["fit", "predict", "NaN", "short", "text"])
+@pytest.mark.parametrize("target", ["t", "n"])
+def test_the_error_of_a_learner_tells_no_value(way: str, target: str) -> None:
+    class Estimator(BaseEstimator):  # type: ignore[misc]
+        fit, predict = Leaky.fit, Leaky.predict
+
+        def __init__(self, way: str = way) -> None:
+            self.way = way
+
+    with pytest.raises(dp.InputError, match="learner Estimator") as failure:
+        dp.prediction_risk(**wrong(target=target, learner=Estimator()))
+    error = failure.value
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert str(SECRET) not in "".join(traceback.format_exception(error))
+    assert str(SECRET).encode() not in pickle.dumps(error)
+
+
+def test_confidences_that_are_none_are_refused() -> None:
+    with pytest.raises(dp.InputError, match="one finite confidence per level"):
+        dp.prediction_risk(**wrong(learner=Unsure()))
+
+
+def test_a_warning_of_a_learner_does_not_get_out() -> None:
+    class Warner(BaseEstimator):  # type: ignore[misc]
+        fit, predict = Leaky.fit, Leaky.predict
+
+        def __init__(self, way: str = "warn") -> None:
+            self.way = way
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dp.prediction_risk(**wrong(target="n", learner=Warner()))
+    assert not caught
+
+
+def test_without_scikit_learn_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(dp.DisclosurePipelineError, match=r"disclosure-pipeline\[prediction\]") as failure:
+        dp.prediction_risk(**wrong())
+    assert failure.value.__context__ is None
+
+
+def test_the_library_is_imported_without_scikit_learn() -> None:
+    code = "import sys, disclosure_pipeline; sys.exit('sklearn' in sys.modules or 'scipy' in sys.modules)"
+    assert run_program([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_day_as_an_object_is_a_date() -> None:
+    days = [datetime.date(2000, 1, day) for day in range(1, 11)]
+    gt = pd.DataFrame({"day": days, "t": list("aaaaabbbbb")})
+    assert figures(dp.prediction_risk(gt, gt, ["day"], "t"))["accuracy_SD"] == 100

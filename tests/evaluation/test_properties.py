@@ -1,0 +1,366 @@
+"""What must hold for every pair of tables, whatever the figures are."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
+from reference import disclosure as reference
+from reference.disclosure import Exclusions, Level, Record
+from support.sampling import examples
+from support.strategies import Case, Column, cases, converted, library_exclusions, measured
+
+import disclosure_pipeline as dp
+
+BY_TARGET = ("attribute", "cap", "identity_after_exclusions", "excluded")
+FLAGS = ("one_way", "two_way")
+FRAMES = ("identity", *BY_TARGET, *FLAGS)
+ALL = 100.0
+# A guesser who has to choose between levels that are equally frequent depends on their order.
+OF_GUESSES = ["n_predicted_correctly", "pct_predicted_correctly"]
+
+
+def assert_equal_frame(left: pd.DataFrame, right: pd.DataFrame) -> None:
+    """Equal to the last bit."""
+    pd.testing.assert_frame_equal(left, right, check_exact=True)
+
+
+def assert_equal(left: dp.Disclosure, right: dp.Disclosure) -> None:
+    """Every frame equal to the last bit, in the same order."""
+    for name in FRAMES:
+        assert_equal_frame(getattr(left, name), getattr(right, name))
+
+
+def assert_equal_in_any_order(left: dp.Disclosure, right: dp.Disclosure) -> None:
+    """Every frame equal to the last bit, once its rows are put into one order."""
+    assert_equal_frame(left.identity, right.identity)
+    for name in BY_TARGET:
+        assert_equal_frame(getattr(left, name).sort_index(), getattr(right, name).sort_index())
+    for name in FLAGS:
+        assert_equal_frame(in_order(getattr(left, name)), in_order(getattr(right, name)))
+
+
+def in_order(flags: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a frame of flags, sorted by what they are about."""
+    by_text = flags.astype(object).map(repr)
+    return flags.loc[by_text.sort_values(list(by_text.columns)).index].reset_index(drop=True)
+
+
+def shuffled(data: DataObject, frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows in another order."""
+    return frame.iloc[data.draw(st.permutations(range(len(frame))))]
+
+
+def with_records(case: Case, change: Callable[[Record], Record], columns: list[Column]) -> Case:
+    """The case with every record changed; its frames have to be made anew."""
+    return replace(
+        case,
+        columns=columns,
+        ground_truth=[change(record) for record in case.ground_truth],
+        synthetics=[[change(record) for record in records] for records in case.synthetics],
+    )
+
+
+def as_text(case: Case, name: str, rename: Callable[[Level], Level]) -> Case:
+    """The case with one column as text, its levels renamed."""
+
+    def change(record: Record) -> Record:
+        return {**record, name: rename(reference.label(record[name]))}
+
+    def change_column(column: Column) -> Column:
+        if column.name != name:
+            return column
+        return replace(
+            column,
+            kind="text",
+            in_ground_truth=[rename(reference.label(value)) for value in column.in_ground_truth],
+            in_synthetic=[rename(reference.label(value)) for value in column.in_synthetic],
+        )
+
+    return with_records(case, change, [change_column(column) for column in case.columns])
+
+
+def with_fixed_groups(case: Case) -> Case:
+    """The case with groups that do not depend on the syntheses."""
+    if isinstance(case.edges, str) or case.groups:
+        return replace(case, edges="ground_truth")
+    return case
+
+
+def copy_of_ground_truth(case: Case) -> Case:
+    """The case with one SD, which is GT itself."""
+    return replace(case, synthetics=[case.ground_truth], synthetic_frames=[case.ground_truth_frame])
+
+
+@examples(15)
+@given(cases())
+def test_bounds(case: Case) -> None:
+    """What is a part of something is not larger, and no percentage leaves 0 to 100."""
+    found = measured(case)
+    attribute = found.attribute
+    assert (attribute["DiSDiO"] <= attribute["DiSCO"]).all()
+    assert (attribute["DiSCO"] <= attribute["DiS"]).all()
+    assert (attribute["DiS"] <= attribute["iS"]).all()
+    assert (attribute["DiSDiO"] <= attribute["Dorig"]).all()
+    assert (attribute["mean_denom"].fillna(0) <= attribute["max_denom"]).all()
+    for identity in (found.identity, found.identity_after_exclusions):
+        assert (identity["UiOiS"] <= identity["UiO"]).all()
+        assert (identity["repU"] <= identity["UiOiS"]).all()
+        assert identity.ge(0).all(axis=None)
+        assert identity.le(ALL).all(axis=None)
+    shares = pd.concat(
+        [
+            attribute[["Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO"]],
+            found.cap[["baseCAPd", "CAPd", "CAPs", "DCAP", "TCAP"]],
+        ],
+        axis=1,
+    ).fillna(0)
+    assert shares.ge(0).all(axis=None)
+    assert shares.le(ALL).all(axis=None)
+
+
+@examples(15)
+@given(cases(with_exclusions=False))
+def test_an_exact_copy_gives_everything_away(case: Case) -> None:
+    """Where SD is GT, every unique is replicated, and every disclosive cell stays so."""
+    found = measured(copy_of_ground_truth(case))
+    identity = found.identity.loc[1]
+    assert identity["repU"] == identity["UiO"] == identity["UiS"] == identity["UiOiS"]
+    attribute = found.attribute
+    assert (attribute["iS"] == ALL).all()
+    for name in ("DiSDiO", "Dorig", "Dsyn", "DiS"):
+        assert (attribute["DiSCO"] == attribute[name]).all()
+    assert (found.cap["DCAP"] == found.cap["CAPd"]).all()
+    assert (found.cap["DCAP"] == found.cap["CAPs"]).all()
+
+
+@examples(15)
+@given(cases(with_exclusions=False, with_groups=False), st.data())
+def test_tables_without_a_common_key_give_nothing_away(case: Case, data: DataObject) -> None:
+    """Where no key combination is shared, nothing is disclosed, and no share of nothing is computed."""
+    key = case.keys[0]
+    case = as_text(case, key, lambda level: level)
+    synthetics: list[list[Record]] = [
+        [{**record, key: "only in SD"} for record in table] for table in case.synthetics
+    ]
+    case = replace(case, synthetics=synthetics)
+    found = measured(data.draw(converted(case)))
+    assert (found.identity[["UiOiS", "repU"]] == 0).all(axis=None)
+    assert (found.attribute[["iS", "DiS", "DiSCO", "DiSDiO", "max_denom"]] == 0).all(axis=None)
+    assert found.attribute["mean_denom"].isna().all()
+    assert (found.cap["DCAP"] == 0).all()
+    assert found.cap["TCAP"].isna().all()
+    assert found.one_way.empty
+    assert found.two_way.empty
+
+
+@examples(15)
+@given(cases(), st.data())
+def test_the_order_of_rows_does_not_matter(case: Case, data: DataObject) -> None:
+    """Tables are sets of records: nothing at all may change, the order of the results included."""
+    other = replace(
+        case,
+        ground_truth_frame=shuffled(data, case.ground_truth_frame),
+        synthetic_frames=[shuffled(data, frame) for frame in case.synthetic_frames],
+    )
+    assert_equal(measured(other), measured(case))
+
+
+@examples(15)
+@given(cases(), st.data())
+def test_the_types_of_columns_do_not_matter(case: Case, data: DataObject) -> None:
+    """The same values in other types are the same levels."""
+    assert_equal(measured(data.draw(converted(case))), measured(case))
+
+
+@examples(15)
+@given(cases(), st.data())
+def test_the_order_of_keys_and_targets_does_not_matter(case: Case, data: DataObject) -> None:
+    """Keys and targets may be named in any order."""
+    other = replace(
+        case,
+        keys=data.draw(st.permutations(case.keys)),
+        targets=data.draw(st.permutations(case.targets)),
+    )
+    assert_equal_in_any_order(measured(other), measured(case))
+
+
+@examples(15)
+@given(cases(), st.data())
+def test_columns_that_are_not_asked_for_do_not_matter(case: Case, data: DataObject) -> None:
+    """A column that is neither key nor target changes nothing, whichever table has it."""
+    unused = data.draw(st.sampled_from(["unused", "DiSCO", "level_0"]))
+    in_gt = data.draw(st.booleans())
+    other = replace(
+        case,
+        ground_truth_frame=case.ground_truth_frame.assign(**{unused: 1} if in_gt else {}),
+        synthetic_frames=[
+            frame.assign(**{unused: range(len(frame))} if not in_gt else {})
+            for frame in case.synthetic_frames
+        ],
+    )
+    assert_equal(measured(other), measured(case))
+
+
+@examples(15)
+@given(cases(with_groups=False), st.data())
+def test_the_names_of_levels_do_not_matter(case: Case, data: DataObject) -> None:
+    """Renaming the levels of both tables alike changes no number (a tie may flag another level)."""
+    new_names: dict[str, dict[Level, Level]] = {}
+    other = case
+    for column in case.columns:
+        values = [*column.in_ground_truth, *column.in_synthetic]
+        for table in [case.ground_truth, *case.synthetics]:
+            values += [record[column.name] for record in table]
+        levels = sorted({level for value in values if (level := reference.label(value)) is not None})
+        places = data.draw(st.permutations(range(len(levels))))
+        names: dict[Level, Level] = {None: None}
+        names |= {level: f"level {place}" for level, place in zip(levels, places, strict=True)}
+        new_names[column.name] = names
+        other = as_text(other, column.name, names.__getitem__)
+    target_levels = {
+        target: [new_names[target][reference.label(level)] for level in levels]
+        for target, levels in case.exclusions.target_levels.items()
+    }
+    pairs = [
+        replace(
+            pair,
+            key_level=new_names[pair.key][reference.label(pair.key_level)],
+            target_level=new_names[pair.target][reference.label(pair.target_level)],
+        )
+        for pair in case.exclusions.pairs
+    ]
+    exclusions = replace(case.exclusions, target_levels=target_levels, pairs=pairs)
+    before = measured(case)
+    after = measured(data.draw(converted(replace(other, exclusions=exclusions))))
+    for name in ("identity", "attribute", "identity_after_exclusions", "excluded"):
+        assert_equal_frame(getattr(after, name), getattr(before, name))
+    assert_equal_frame(
+        after.cap.drop(columns=OF_GUESSES, errors="ignore"),
+        before.cap.drop(columns=OF_GUESSES, errors="ignore"),
+    )
+    of_any_level = ["target", "synthesis", "level_records", "total_disclosive", "n_level_disclosive"]
+    assert_equal_frame(after.one_way[of_any_level], before.one_way[of_any_level])
+    numbers = [name for name in before.two_way.columns if name not in ("target_level", "key_level")]
+    assert_equal_frame(in_order(after.two_way[numbers]), in_order(before.two_way[numbers]))
+
+
+@examples(15)
+@given(cases(with_groups=False, with_exclusions=False), st.data())
+def test_merging_levels_of_a_key_makes_nobody_unique(case: Case, data: DataObject) -> None:
+    """A coarser key never shows more unique records."""
+    key = data.draw(st.sampled_from(case.keys))
+    levels = sorted(
+        {level for record in case.ground_truth if (level := reference.label(record[key])) is not None}
+    )
+    assume(len(levels) > 1)
+    kept, merged = data.draw(st.permutations(levels))[:2]
+
+    merged_case = as_text(case, key, lambda level: kept if level == merged else level)
+    coarser = measured(data.draw(converted(merged_case)))
+    finer = measured(case)
+    assert (coarser.identity["UiO"] <= finer.identity["UiO"]).all()
+    assert (coarser.identity["UiS"] <= finer.identity["UiS"]).all()
+    assert (coarser.attribute["iS"] >= finer.attribute["iS"]).all()
+
+
+@examples(15)
+@given(cases(with_exclusions=False))
+def test_an_sd_of_which_every_record_occurs_twice(case: Case) -> None:
+    """Shares within SD stay as they are, and nobody is unique in it."""
+    twice = [pd.concat([frame, frame]) for frame in case.synthetic_frames]
+    case = with_fixed_groups(case)
+    before = measured(case)
+    after = measured(replace(case, synthetic_frames=twice))
+    assert (after.identity[["UiS", "repU"]] == 0).all(axis=None)
+    assert_equal_frame(after.identity[["UiO", "UiOiS"]], before.identity[["UiO", "UiOiS"]])
+    same = ["Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO", "max_denom", "mean_denom"]
+    assert_equal_frame(after.attribute[same], before.attribute[same])
+    same = ["baseCAPd", "CAPd", "CAPs", "DCAP", "TCAP"]
+    assert_equal_frame(after.cap[same], before.cap[same])
+
+
+@examples(15)
+@given(cases())
+def test_each_synthesis_is_measured_by_itself(case: Case) -> None:
+    """Several syntheses together give the rows of several calls, where all calls have the same groups."""
+    exclusions = replace(case.exclusions, target_levels={}, pairs=[])
+    case = with_fixed_groups(replace(case, exclusions=exclusions))
+    together = measured(case)
+    for synthesis, frame in enumerate(case.synthetic_frames, start=1):
+        alone = measured(replace(case, synthetic_frames=[frame]))
+        of_this = together.identity.loc[[synthesis]]
+        assert alone.identity.to_numpy().tolist() == of_this.to_numpy().tolist()
+        for name in BY_TARGET:
+            assert_equal_frame(
+                getattr(alone, name).xs(1, level="synthesis"),
+                getattr(together, name).xs(synthesis, level="synthesis"),
+            )
+        for name in FLAGS:
+            flags = getattr(together, name)
+            here = flags[flags["synthesis"] == synthesis].drop(columns="synthesis").reset_index(drop=True)
+            pd.testing.assert_frame_equal(
+                getattr(alone, name).drop(columns="synthesis"), here, check_exact=True, check_dtype=False
+            )
+
+
+@examples(15)
+@given(cases())
+def test_what_excludes_nothing_changes_nothing(case: Case) -> None:
+    """Without exclusions the figures after the exclusions are those of all records."""
+    nothing = Exclusions(missing_targets=[], missing_keys=[], count_over=10**9)
+    found = measured(replace(case, exclusions=nothing))
+    assert_equal(found, measured(replace(case, exclusions=Exclusions())))
+    for target in case.targets:
+        of_target = found.identity_after_exclusions.loc[[target]].droplevel("target")
+        assert_equal_frame(of_target, found.identity)
+    assert (found.excluded.drop(columns="remaining") == 0).all(axis=None)
+
+
+@examples(15)
+@given(cases())
+def test_excluded_and_remaining_records_are_all_records(case: Case) -> None:
+    """Every record of a table is either taken out by one step or left."""
+    after = measured(case).excluded
+    before = measured(replace(case, exclusions=Exclusions())).excluded
+    assert after.sum(axis=1).equals(before["remaining"])
+    sizes = after.sum(axis=1)
+    assert (sizes.xs("original", level="table") == len(case.ground_truth)).all()
+    for synthesis, records in enumerate(case.synthetics, start=1):
+        assert (sizes.xs((synthesis, "synthetic"), level=("synthesis", "table")) == len(records)).all()
+
+
+@examples(15)
+@given(cases())
+def test_inputs_stay_as_they_are(case: Case) -> None:
+    """Neither the tables nor the options are touched."""
+    frames = [case.ground_truth_frame, *case.synthetic_frames]
+    frames_before = [frame.copy(deep=True) for frame in frames]
+    options = (case.keys, case.targets, case.groups, case.special_values, case.edges, case.exclusions)
+    options_before = copy.deepcopy(options)
+    measured(case)
+    dp.replicated_uniques(case.ground_truth_frame, case.synthetic_frames[0], case.keys)
+    for frame, before in zip(frames, frames_before, strict=True):
+        assert_equal_frame(frame, before)
+    assert options == options_before
+
+
+@examples(15)
+@given(cases())
+def test_two_runs_are_equal(case: Case) -> None:
+    """The same question has one answer."""
+    assert_equal(measured(case), measured(case))
+
+
+def test_a_result_is_frozen() -> None:
+    """Figures cannot be put in the place of others."""
+    frame = pd.DataFrame({"age": [18, 19], "job": ["COOK", "NURSE"]})
+    found = dp.disclosure(frame, frame, keys=["age"], targets=["job"])
+    with pytest.raises(AttributeError):
+        found.identity = found.attribute  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        library_exclusions(Exclusions()).count_over = 3  # type: ignore[misc]

@@ -1,0 +1,726 @@
+"""Disclosure protection is that of the plain reference, and SDMetrics' own wherever SDMetrics is right."""
+
+import datetime
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+from reference import protection as reference
+from reference.disclosure import Record
+from sdmetrics.single_table import DisclosureProtection as SDMetrics
+from sdmetrics.single_table import DisclosureProtectionEstimate as SDMetricsEstimate
+from support.sampling import CI, examples
+from support.strategies import NAMES, Column, column, frames, records_of
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.measures.intervals import mean_of_population
+from disclosure_pipeline.measures.protection import METHODS
+
+INDEPENDENT = 20_000
+
+
+# Against the reference
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Two tables, as records and as frames, and what to ask of them."""
+
+    columns: list[Column]
+    ground_truth: list[Record]
+    synthetic: list[Record]
+    keys: list[str]
+    sensitive: list[str]
+    continuous: list[str]
+    bins: int
+    ground_truth_frame: pd.DataFrame
+    synthetic_frame: pd.DataFrame
+
+
+@st.composite
+def problems(draw: DrawFn) -> Problem:
+    """Random tables whose columns are of any kind and type, with up to five keys."""
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=2, max_size=8, unique=True))
+    guessed = draw(st.integers(1, min(3, len(names) - 1)))
+    columns = [draw(column(name, may_be_grouped=True)) for name in names]
+    gt = draw(records_of(names, [column.in_ground_truth for column in columns]))
+    sd = draw(records_of(names, [column.in_synthetic for column in columns], gt))
+    for table in (gt, sd):
+        assume(all(any(record[name] is not None for record in table) for name in names))
+    sensitive, keys = names[:guessed], names[guessed:]
+    return Problem(
+        columns=columns,
+        ground_truth=gt,
+        synthetic=sd,
+        keys=keys[:5],
+        sensitive=sensitive,
+        continuous=[column.name for column in columns if column.grouped and column.name not in keys[5:]],
+        bins=draw(st.integers(1, 12)),
+        ground_truth_frame=draw(frames(gt, columns)),
+        synthetic_frame=draw(frames(sd, columns)),
+    )
+
+
+def ask(problem: Problem, method: str) -> dp.DisclosureProtection:
+    """What the library says."""
+    return dp.disclosure_protection(
+        problem.ground_truth_frame,
+        problem.synthetic_frame,
+        problem.keys,
+        problem.sensitive,
+        method,
+        problem.continuous,
+        problem.bins,
+    )
+
+
+def figures(found: dp.DisclosureProtection | reference.Protection) -> dict[str, Any]:
+    """Every figure by its name; not-a-number as None, so that it equals itself."""
+    values = {field.name: getattr(found, field.name) for field in fields(reference.Protection)}
+    return {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in values.items()}
+
+
+@examples(20)
+@given(problem=problems(), method=st.sampled_from(METHODS))
+def test_every_figure_is_the_float_of_the_reference(problem: Problem, method: str) -> None:
+    expected = reference.protection(
+        problem.ground_truth,
+        problem.synthetic,
+        problem.keys,
+        problem.sensitive,
+        method,
+        problem.continuous,
+        problem.bins,
+    )
+    assert figures(ask(problem, method)) == figures(expected)
+
+
+@examples(20)
+@given(problem=problems(), method=st.sampled_from(METHODS), data=st.data())
+def test_neither_order_nor_other_columns_matter(problem: Problem, method: str, data: st.DataObject) -> None:
+    rows = data.draw(st.permutations(range(len(problem.ground_truth))))
+    other = replace(
+        problem,
+        keys=data.draw(st.permutations(problem.keys)),
+        sensitive=data.draw(st.permutations(problem.sensitive)),
+        ground_truth_frame=problem.ground_truth_frame.iloc[rows].assign(not_needed=object()),
+    )
+    assert figures(ask(other, method)) == figures(ask(problem, method))
+
+
+@examples(20)
+@given(problem=problems())
+def test_what_the_methods_have_in_common(problem: Problem) -> None:
+    cap, zero, general = (ask(problem, method) for method in METHODS)
+    assert cap.matched == zero.matched == general.matched == cap.scored
+    assert zero.scored == general.scored == sum(general.distances) == len(problem.ground_truth)
+    assert general.cap_protection <= zero.cap_protection
+    assert cap.scored == 0 or cap.cap_protection <= zero.cap_protection
+    for found in (cap, zero, general):
+        assert not found.cap_protection < 0
+        assert not found.cap_protection > 1
+        # Nobody guesses better without a table than by the most frequent combination.
+        assert found.majority_protection <= found.proportional_protection <= found.baseline_protection
+
+
+def test_a_copy_is_protected_by_nothing_but_equal_keys() -> None:
+    gt = pd.DataFrame({"k": [1, 2, 3, 3], "t": ["a", "b", "a", "b"]})
+    for method in METHODS:
+        found = dp.disclosure_protection(gt, gt, ["k"], "t", method)
+        assert found.cap_protection == 0.25
+        assert found.score == 0.5
+
+
+def test_by_hand() -> None:
+    gt = pd.DataFrame({"k1": [1, 1, 2, 9], "k2": [1, 2, 2, 9], "t": ["a", "a", "b", "c"]})
+    sd = pd.DataFrame({"k1": [1, 1, 1, 3], "k2": [1, 1, 3, 2], "t": ["a", "b", "a", "b"]})
+    cap, zero, general = (dp.disclosure_protection(gt, sd, ["k1", "k2"], "t", method) for method in METHODS)
+    # (1, 1) is there twice, once with "a".
+    assert (cap.cap_protection, cap.scored) == (1 / 2, 1)
+    assert (zero.cap_protection, zero.scored) == ((1 / 2 + 3) / 4, 4)
+    # (1, 2): at distance 1 all four, two of them "a". (2, 2): the one with k2 = 2, "b". (9, 9): all, no "c".
+    assert general.cap_protection == (1 / 2 + 2 / 4 + 0 + 1) / 4
+    assert general.distances == (1, 2, 1)
+    assert cap.baseline_protection == 2 / 3
+    assert cap.majority_protection == 1 / 2
+    assert cap.proportional_protection == 1 - (4 + 1 + 1) / 16
+    assert cap.baselines().loc["proportional", "score"] == cap.proportional_score == 0.5 / 0.625
+
+
+def test_levels_beyond_64_bits() -> None:
+    """30 keys of 1000 levels each: neither their combinations nor those of most subsets fit into 64 bits."""
+    keys = [f"k{k}" for k in range(30)]
+    gt = pd.DataFrame({key: range(1000) for key in keys} | {"t": range(1000)})
+    sd = gt.iloc[::-1].assign(k0=-1)
+    found = dp.disclosure_protection(gt, sd, keys, "t", "generalized_cap")
+    assert found.distances[:3] == (0, 1000, 0)
+    assert found.cap_protection == 0
+    assert found.baseline_protection == 0.999
+
+
+# Continuous columns
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("other", ["s", "ns"])
+def test_dates_are_binned_alike_at_any_resolution(unit: str, other: str) -> None:
+    days = [*pd.date_range("2020-01-01", periods=11), pd.NaT, pd.Timestamp("2099-01-01")]
+    gt = pd.DataFrame({"k": days[:11], "t": list("aabbccddeef")}).astype({"k": f"datetime64[{unit}]"})
+    sd = pd.DataFrame({"k": days, "t": list("aabbccddeefaf")}).astype({"k": f"datetime64[{other}]"})
+    found = dp.disclosure_protection(gt, sd, ["k"], "t", continuous=["k"], bins=5)
+    # Closed on the right: aab, bc, cd, de, and ef with the f of 2099.
+    assert found.scored == 11
+    wrong = [1 / 3, 1 / 3, 2 / 3, *[1 / 2] * 6, 2 / 3, 1 / 3]
+    assert found.cap_protection == pytest.approx(sum(wrong) / 11)
+
+
+def test_durations_and_zoned_dates_can_be_continuous() -> None:
+    hours = pd.to_timedelta(range(4), unit="h")
+    zoned = pd.Timestamp("2020-01-01", tz="UTC") + hours
+    for values in (hours, zoned):
+        gt = pd.DataFrame({"k": values, "t": list("abcd")})
+        found = dp.disclosure_protection(gt, gt, ["k"], "t", continuous=["k"], bins=3)
+        assert found.cap_protection == 0.25
+
+
+@pytest.mark.parametrize("start", [0, 2**53, 2**62, 10**30])
+def test_whole_numbers_of_any_size_are_binned_exactly(start: int) -> None:
+    values = [start + i for i in range(7)]
+    gt = pd.DataFrame({"k": values, "t": range(7)})
+    found = dp.disclosure_protection(gt, gt, ["k"], "t", continuous=["k"], bins=6)
+    assert found.cap_protection == 1 / 7  # the first bin holds the two lowest
+    beyond = gt.assign(k=pd.Series([*values[:-1], 1e300], dtype=object))
+    assert dp.disclosure_protection(gt, beyond, ["k"], "t", continuous=["k"], bins=6).scored == 7
+
+
+def test_fractions_of_any_type() -> None:
+    tenths = [Decimal(n) / 10 for n in range(11)]
+    gt = pd.DataFrame({"k": tenths, "t": range(11)})
+    assert dp.disclosure_protection(gt, gt, ["k"], "t", continuous=["k"]).cap_protection == 1 / 11
+    wide = pd.DataFrame({"k": [-1.7e308, 0.1, 1.7e308], "t": range(3)})
+    assert dp.disclosure_protection(wide, wide, ["k"], "t", continuous=["k"], bins=3).cap_protection == 0
+
+
+def test_a_constant_column_is_widened_as_sdmetrics_does() -> None:
+    for value in (5, -3000, 0, 0.25, -2.5e10):
+        gt = pd.DataFrame({"k": [value] * 3, "t": list("abc")})
+        near = pd.DataFrame({"k": [value, value + 0.0007, value * 1.0005], "t": list("abc")})
+        for sd, bins in ((gt, 10), (near, 3), (near, 7)):
+            found = dp.disclosure_protection(gt, sd, ["k"], "t", continuous=["k"], bins=bins)
+            expected = sdmetrics(gt, sd, ["k"], ["t"], "cap", ["k"], bins)
+            assert found.cap_protection == pytest.approx(expected["cap_protection"], nan_ok=True)
+
+
+# Against SDMetrics
+
+
+def sdmetrics(
+    gt: pd.DataFrame,
+    sd: pd.DataFrame,
+    keys: Sequence[str],
+    sensitive: Sequence[str],
+    method: str = "cap",
+    continuous: Sequence[str] | None = None,
+    bins: int = 10,
+) -> dict[str, float]:
+    """What SDMetrics says of the same."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found: dict[str, float] = SDMetrics.compute_breakdown(
+            gt,
+            sd,
+            list(keys),
+            list(sensitive),
+            method,
+            None if continuous is None else list(continuous),
+            bins,
+        )
+    return found
+
+
+PLAIN: dict[str, list[Any]] = {
+    "text": ["a", "b", "A", "", "1", None],
+    "integer": [-2, 0, 1, 2, 18, 100],
+    "float": [-0.5, 0.0, 0.1, 0.3, 1.0, 2.5, math.nan],
+    "boolean": [True, False],
+}
+
+
+@st.composite
+def plain_tables(draw: DrawFn) -> tuple[pd.DataFrame, pd.DataFrame, list[str], list[str], list[str]]:
+    """Tables of the types that SDMetrics can read, with keys, sensitive and continuous columns."""
+    names = draw(st.lists(st.sampled_from("abcdef"), min_size=2, max_size=6, unique=True))
+    guessed = draw(st.integers(1, min(2, len(names) - 1)))
+    kinds = {name: draw(st.sampled_from(list(PLAIN))) for name in names}
+    tables = []
+    for _ in range(2):
+        rows = draw(st.integers(1, 15))
+        values = {
+            name: draw(st.lists(st.sampled_from(PLAIN[kind]), min_size=rows, max_size=rows))
+            for name, kind in kinds.items()
+        }
+        assume(all(not pd.isna(found).all() for found in map(pd.Series, values.values())))
+        tables.append(
+            pd.DataFrame(
+                {
+                    name: pd.Series(found, dtype=object if kinds[name] == "text" else None)
+                    for name, found in values.items()
+                }
+            )
+        )
+    numeric = [name for name in names if kinds[name] in {"integer", "float"}]
+    continuous = [name for name in numeric if draw(st.booleans())]
+    return tables[0], tables[1], names[guessed:], names[:guessed], continuous
+
+
+@examples(20)
+@given(tables=plain_tables(), method=st.sampled_from(METHODS), bins=st.integers(1, 12))
+def test_sdmetrics_says_the_same(
+    tables: tuple[pd.DataFrame, pd.DataFrame, list[str], list[str], list[str]], method: str, bins: int
+) -> None:
+    gt, sd, keys, sensitive, continuous = tables
+    found = dp.disclosure_protection(gt, sd, keys, sensitive, method, continuous, bins)
+    expected = sdmetrics(gt, sd, keys, sensitive, method, continuous, bins)
+    for name, figure in expected.items():
+        assert getattr(found, name) == pytest.approx(figure, rel=1e-9, abs=1e-12, nan_ok=True), name
+
+
+# Where SDMetrics is wrong
+
+
+PAIRS = pd.DataFrame({"k": ["a", "b", "a", "b"], "t": ["x", "y", "y", "y"]})
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        PAIRS.assign(k=pd.Categorical(["a", "b", None, "b"])),
+        PAIRS.assign(k=pd.array([1, 2, None, 2], dtype="Int64")),
+        PAIRS.assign(k=pd.array([True, False, None, False], dtype="boolean")),
+        PAIRS.assign(k=pd.array([0.5, 1.5, None, 1.5], dtype="Float64")),
+    ],
+    ids=["category", "Int64", "boolean", "Float64"],
+)
+def test_sdmetrics_cannot_read_categories_and_nullable_columns(frame: pd.DataFrame) -> None:
+    with pytest.raises(TypeError):
+        sdmetrics(frame, frame, ["k"], ["t"])
+    plain = frame.astype(object).where(frame.notna(), None)
+    found = dp.disclosure_protection(frame, frame, ["k"], "t")
+    assert found.cap_protection == sdmetrics(plain, plain, ["k"], ["t"])["cap_protection"]
+
+
+def test_sdmetrics_cannot_read_dates() -> None:
+    dated = PAIRS.assign(k=pd.to_datetime(["2020-01-01", "2020-02-01"] * 2))
+    with pytest.raises(TypeError):
+        sdmetrics(dated, dated, ["k"], ["t"])
+    assert dp.disclosure_protection(dated, dated, ["k"], "t").cap_protection == 0.25
+
+
+def test_sdmetrics_takes_a_missing_date_for_the_earliest_one() -> None:
+    dates = pd.Series(pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03", "2020-01-04"]))
+    gt = pd.DataFrame({"k": [*dates, pd.NaT], "t": list("abcde")})
+    # It stretches the range to the year 1677, and all other dates fall into the last bin.
+    assert sdmetrics(gt, gt, ["k"], ["t"], continuous=["k"])["cap_protection"] == pytest.approx(3 / 4)
+    assert dp.disclosure_protection(gt, gt, ["k"], "t", continuous=["k"]).cap_protection == 0
+
+
+def test_sdmetrics_takes_seconds_for_nanoseconds() -> None:
+    gt = pd.DataFrame({"k": pd.date_range("2020-01-01", periods=4, unit="ns"), "t": list("abcd")})
+    sd = gt.astype({"k": "datetime64[s]"})
+    assert sdmetrics(gt, sd, ["k"], ["t"], "generalized_cap", ["k"])["cap_protection"] == 0.75
+    for method in METHODS:
+        assert dp.disclosure_protection(gt, sd, ["k"], "t", method, ["k"]).cap_protection == 0
+
+
+def test_sdmetrics_confuses_large_integers_next_to_floats() -> None:
+    gt = pd.DataFrame({"k": [2**53, 2**53 + 1], "x": [0.5, 0.5], "t": ["a", "b"]})
+    assert sdmetrics(gt, gt, ["k", "x"], ["t"])["cap_protection"] == 0.5
+    assert dp.disclosure_protection(gt, gt, ["k", "x"], "t").cap_protection == 0
+    as_float = gt.assign(k=gt["k"].astype(float))
+    assert dp.disclosure_protection(gt, as_float, ["k", "x"], "t").scored == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_sdmetrics_calls_text_against_numbers_safe(method: str) -> None:
+    gt = pd.DataFrame({"k": [1, 2, 3, 4], "t": [1, 2, 1, 2]})
+    score = sdmetrics(gt, gt.astype(str), ["k"], ["t"], method)["score"]
+    assert math.isnan(score) if method == "cap" else score == 1
+    with pytest.raises(dp.InputError, match="'k' holds numbers in the ground truth and text in the synth"):
+        dp.disclosure_protection(gt, gt.astype(str), ["k"], "t", method)
+
+
+def test_sdmetrics_overflows_where_there_are_many_combinations() -> None:
+    names = [f"t{i}" for i in range(64)]
+    gt = pd.DataFrame({name: [0, 1] for name in names} | {"k": ["a", "b"]})
+    assert sdmetrics(gt, gt, ["k"], names)["baseline_protection"] == -math.inf
+    assert dp.disclosure_protection(gt, gt, ["k"], names).baseline_protection == 1 - 2**-64
+    many = pd.concat([gt[names].add_suffix(f"_{i}") for i in range(20)], axis=1).assign(k=["a", "b"])
+    found = dp.disclosure_protection(many, many, ["k"], [name for name in many if name != "k"])
+    assert (found.baseline_protection, found.score, found.majority_protection) == (1, 0, 0.5)
+
+
+@pytest.mark.parametrize("infinity", [math.inf, -math.inf])
+@pytest.mark.parametrize("dtype", ["float64", "Float32", object])
+def test_sdmetrics_mishandles_infinities(infinity: float, dtype: Any) -> None:
+    finite = pd.DataFrame({"k": [1.0, 2.0, 3.0, 4.0], "t": list("abcd")})
+    infinite = finite.assign(k=pd.Series([infinity, 2.0, 3.0, 4.0], dtype=dtype))
+    with pytest.raises((ValueError, TypeError)):
+        sdmetrics(infinite, finite, ["k"], ["t"], continuous=["k"])
+    if dtype == "float64":  # in SD, one falls into an end bin, the other is taken for missing
+        found = sdmetrics(finite, infinite, ["k"], ["t"], continuous=["k"])["cap_protection"]
+        assert found == (0 if infinity < 0 else pytest.approx(1 / 6))
+    for gt, sd, name in ((infinite, finite, "ground truth"), (finite, infinite, "synthetic table")):
+        with pytest.raises(dp.InputError, match=f"'k' of the {name} holds infinite values"):
+            dp.disclosure_protection(gt, sd, ["k"], "t", continuous=["k"])
+    assert dp.disclosure_protection(infinite, finite, ["k"], "t").scored == 3  # a level like any other
+
+
+def test_sdmetrics_mishandles_columns_of_missing_values() -> None:
+    full = pd.DataFrame({"k": [1.0, 2.0], "t": ["a", "b"]})
+    empty = full.assign(k=math.nan)
+    with pytest.raises(ValueError, match="Bin edges must be unique"):
+        sdmetrics(empty, full, ["k"], ["t"], continuous=["k"])
+    assert sdmetrics(full, empty, ["k"], ["t"], "zero_cap")["score"] == 1
+    for gt, sd, name in ((empty, full, "ground truth"), (full, empty, "synthetic table")):
+        for continuous in ([], ["k"]):
+            for keys, sensitive in ((["k"], "t"), (["t"], "k")):
+                with pytest.raises(
+                    dp.InputError, match=f"'k' of the {name} holds nothing but missing values"
+                ):
+                    dp.disclosure_protection(gt, sd, keys, sensitive, continuous=continuous)
+
+
+def test_sdmetrics_measures_what_is_known_already() -> None:
+    assert sdmetrics(PAIRS, PAIRS, ["k", "t"], ["t"])["score"] == 0
+    with pytest.raises(dp.InputError, match="'t' cannot be a key and sensitive at once"):
+        dp.disclosure_protection(PAIRS, PAIRS, ["k", "t"], ["t"])
+
+
+def test_sdmetrics_wants_columns_that_nobody_needs() -> None:
+    gt = PAIRS.assign(free_text=object())
+    with pytest.raises(ValueError, match="same columns"):
+        sdmetrics(gt, PAIRS, ["k"], ["t"])
+    assert dp.disclosure_protection(gt, PAIRS, ["k"], "t").cap_protection == 0.25
+
+
+def test_sdmetrics_rounds_edges() -> None:
+    """30 years in 22 bins: the edge that is 15 comes out a little below it, so that 15 is put above it."""
+    gt = pd.DataFrame({"k": range(31), "t": range(31)})
+    exact = {value: math.ceil(value * 22 / 30) for value in range(1, 31)} | {0: 1}
+    alone = len(set(exact.values()))
+    assert dp.disclosure_protection(gt, gt, ["k"], "t", continuous=["k"], bins=22).cap_protection == (
+        pytest.approx(1 - alone / 31)
+    )
+    probe = pd.DataFrame({"k": [15, 14], "t": ["a", "b"]})
+    ends = pd.DataFrame({"k": [0, 30, 14, 15], "t": ["a", "a", "b", "a"]})
+    assert exact[14] == exact[15]
+    assert dp.disclosure_protection(ends, probe, ["k"], "t", continuous=["k"], bins=22).cap_protection == 0.5
+    assert sdmetrics(ends, probe, ["k"], ["t"], continuous=["k"], bins=22)["cap_protection"] == 0
+
+
+def test_sdmetrics_has_figures_for_empty_tables() -> None:
+    assert sdmetrics(PAIRS.iloc[:0], PAIRS, ["k"], ["t"])["baseline_protection"] == -math.inf
+    with pytest.raises(ZeroDivisionError):
+        sdmetrics(PAIRS, PAIRS.iloc[:0], ["k"], ["t"], "generalized_cap")
+    for gt, sd in ((PAIRS.iloc[:0], PAIRS), (PAIRS, PAIRS.iloc[:0])):
+        with pytest.raises(dp.InputError, match="has no records"):
+            dp.disclosure_protection(gt, sd, ["k"], "t")
+
+
+def test_sdmetrics_takes_true_for_1() -> None:
+    gt = pd.DataFrame({"k": [True, False], "t": ["a", "b"]})
+    sd = gt.assign(k=[1, 0])
+    assert sdmetrics(gt, sd, ["k"], ["t"])["cap_protection"] == 0
+    with pytest.raises(dp.InputError, match="'k' holds true/false in the ground truth and numbers in"):
+        dp.disclosure_protection(gt, sd, ["k"], "t")
+
+
+def independent(seed: int, rows: int) -> pd.DataFrame:
+    """Keys that tell nothing about a target of which 95 % is one level."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {"k": rng.integers(0, 10, rows), "t": np.where(rng.random(rows) < 0.05, "rare", "common")}
+    )
+
+
+def test_sdmetrics_calls_an_independent_table_disclosive() -> None:
+    gt, sd = independent(1, 2000), independent(2, 2000)
+    assert sdmetrics(gt, sd, ["k"], ["t"])["score"] == pytest.approx(0.19, abs=0.03)
+    found = dp.disclosure_protection(independent(1, 100_000), independent(2, 100_000), ["k"], "t")
+    assert found.score == pytest.approx(0.19, abs=0.005)
+    assert found.proportional_score == pytest.approx(1, abs=0.02)
+    assert found.majority_score == 1
+
+
+def unique_copy(rows: int) -> pd.DataFrame:
+    """A table in which every record has a key of its own."""
+    return pd.DataFrame({"k": range(rows), "t": [f"{i % 10}" for i in range(rows)]})
+
+
+def test_sdmetrics_estimates_a_copy_to_be_safe() -> None:
+    gt = unique_copy(INDEPENDENT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = SDMetricsEstimate.compute_breakdown(
+            gt, gt, ["k"], ["t"], "zero_cap", num_rows_subsample=200, num_iterations=2, verbose=False
+        )
+    assert found["score"] == 1
+    for method in METHODS:
+        ours = dp.disclosure_protection_estimate(gt, gt, ["k"], "t", method, records=200)
+        assert ours.score == 0
+        assert ours.score_interval[0] == 0
+        assert 0 < ours.score_interval[1] < 0.03
+
+
+# The estimate
+
+
+@examples(20)
+@given(problem=problems(), method=st.sampled_from(METHODS), more=st.integers(0, 5))
+def test_an_estimate_from_all_records_is_exact(problem: Problem, method: str, more: int) -> None:
+    records = len(problem.ground_truth) + more
+    found = dp.disclosure_protection_estimate(
+        problem.ground_truth_frame,
+        problem.synthetic_frame,
+        problem.keys,
+        problem.sensitive,
+        method,
+        problem.continuous,
+        problem.bins,
+        records=records,
+    )
+    assert figures(found) == figures(ask(problem, method))
+    assert found.sampled == len(problem.ground_truth)
+    if not math.isnan(found.cap_protection):
+        assert found.cap_protection_interval == (found.cap_protection, found.cap_protection)
+
+
+def estimated(gt: pd.DataFrame, sd: Any, method: str, **options: Any) -> Any:
+    return dp.disclosure_protection_estimate(gt, sd, ["k1", "k2", "k3"], ["t"], method, **options)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_interval_holds_the_exact_figure_as_often_as_it_says(method: str) -> None:
+    rng = np.random.default_rng(3)
+    tables = []
+    for rows in (3000, 2000):
+        keys = {f"k{i}": rng.integers(0, 12, rows) for i in (1, 2, 3)}
+        tables.append(pd.DataFrame(keys | {"t": (keys["k1"] + rng.integers(0, 3, rows)) % 4}))
+    gt, sd = tables
+    exact = dp.disclosure_protection(gt, sd, ["k1", "k2", "k3"], "t", method)
+    runs = [estimated(gt, sd, method, records=300, seed=seed, confidence=0.8) for seed in range(100)]
+    ends = [run.cap_protection_interval for run in runs]
+    assert sum(low <= exact.cap_protection <= high for low, high in ends) >= 80
+    assert np.mean([run.cap_protection for run in runs]) == pytest.approx(exact.cap_protection, abs=0.01)
+    assert len({run.cap_protection for run in runs}) > 50
+    assert runs[0].baselines()["protection"].equals(exact.baselines()["protection"])
+    low, high = runs[0].score_interval
+    assert low <= runs[0].score <= high <= 1
+
+
+def test_a_seed_gives_the_same_sample() -> None:
+    gt, sd = unique_copy(100).assign(k2=1, k3=2), unique_copy(100).assign(k2=1, k3=3)
+    gt, sd = gt.rename(columns={"k": "k1"}), sd.rename(columns={"k": "k1"})
+    assert estimated(gt, sd, "generalized_cap", records=50, seed=7) == estimated(
+        gt, sd, "generalized_cap", records=50, seed=7
+    )
+
+
+def test_nothing_matched_is_not_a_number() -> None:
+    gt, sd = unique_copy(50), unique_copy(50).assign(k=range(100, 150))
+    found = dp.disclosure_protection_estimate(gt, sd, ["k"], "t", records=10)
+    assert math.isnan(found.cap_protection)
+    assert math.isnan(found.score)
+    assert all(math.isnan(end) for end in (*found.cap_protection_interval, *found.score_interval))
+    exact = dp.disclosure_protection(gt, sd, ["k"], "t")
+    assert math.isnan(exact.score)
+    assert exact.matched == 0
+
+
+POPULATIONS = {
+    "shares": lambda rng, size: rng.choice([0, 0.5, 2 / 3, 1], size, p=[0.3, 0.3, 0.2, 0.2]),
+    "nearly alike": lambda rng, size: 0.4 + 0.2 * rng.random(size),
+    "rarely right": lambda rng, size: (rng.random(size) < 0.02).astype(float),
+    "right or wrong": lambda rng, size: rng.integers(0, 2, size).astype(float),
+}
+
+
+@pytest.mark.parametrize("kind", list(POPULATIONS))
+@pytest.mark.parametrize("drawn", [50, 400, 1800])
+def test_the_interval_of_a_mean_covers_it_and_is_not_much_too_wide(kind: str, drawn: int) -> None:
+    rng = np.random.default_rng(drawn)
+    values = POPULATIONS[kind](rng, 2000)
+    runs = 2000 if CI else 200
+    ends = [mean_of_population(rng.choice(values, drawn, replace=False), 2000, 0.9) for _ in range(runs)]
+    covered = np.mean([low <= values.mean() <= high for low, high in ends])
+    assert covered >= 0.9
+    normal = 2 * 1.645 * values.std() * math.sqrt((1 - drawn / 2000) / drawn)
+    width = np.mean([high - low for low, high in ends])
+    if drawn >= 400:  # few draws do not tell the variance
+        assert width < 2.2 * normal or kind == "nearly alike"
+        # Hoeffding's knows no variance, and so fits where this is the largest that there is.
+        assert width < 2 * math.sqrt(math.log(20) / (2 * drawn)) or kind == "right or wrong"
+
+
+@examples(20)
+@given(
+    values=st.lists(st.floats(0, 1), min_size=1, max_size=30),
+    more=st.integers(0, 50),
+    confidence=st.sampled_from([0.01, 0.5, 0.95, 0.9999]),
+)
+def test_an_interval_holds_the_mean_of_the_sample(values: list[float], more: int, confidence: float) -> None:
+    low, high = mean_of_population(np.array(values), len(values) + more, confidence)
+    mean = math.fsum(values) / len(values)
+    assert -1e-12 <= low <= mean + 1e-12
+    assert mean - 1e-12 <= high <= 1 + 1e-12
+    if not more:
+        assert low == pytest.approx(mean)
+        assert high == pytest.approx(mean)
+
+
+def test_the_interval_of_nothing_is_none() -> None:
+    assert all(math.isnan(end) for end in mean_of_population(np.empty(0), 10, 0.95))
+
+
+# Several syntheses, and how a result is printed
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_sequence_of_syntheses_has_the_result_of_each(method: str) -> None:
+    rng = np.random.default_rng(8)
+    gt, *syntheses = (
+        pd.DataFrame({f"k{i}": rng.integers(0, 6, rows) for i in (1, 2, 3)} | {"t": rng.integers(0, 3, rows)})
+        for rows in (200, 150, 120)
+    )
+    keys = ["k1", "k2", "k3"]
+    single = tuple(dp.disclosure_protection(gt, sd, keys, "t", method, ["k3"], 3) for sd in syntheses)
+    assert dp.disclosure_protection(gt, syntheses, keys, "t", method, ["k3"], 3) == single
+    assert dp.disclosure_protection(gt, tuple(syntheses[:1]), keys, "t", method, ["k3"], 3) == single[:1]
+    assert estimated(gt, syntheses, method, records=40) == tuple(
+        estimated(gt, sd, method, records=40) for sd in syntheses
+    )
+
+
+def test_it_prints_as_a_table_with_direction_and_unit() -> None:
+    found = dp.disclosure_protection(PAIRS, PAIRS, ["k"], "t")
+    heading, table = str(found).split("\n\n")
+    assert "high is safe" in heading
+    assert "from 0 to 1" in heading
+    assert f"{found.scored} of {found.N_d} GT records scored" in heading
+    assert [line.split("  ")[0] for line in table.splitlines()[1:]] == [
+        "with SD",
+        "without SD, uniform guess",
+        "without SD, majority guess",
+        "without SD, proportional guess",
+    ]
+    assert repr(found) == str(found)
+    assert "<table" in found._repr_html_()
+    gt = pd.concat([PAIRS] * 20)
+    estimate = str(dp.disclosure_protection_estimate(gt, gt, ["k"], "t", records=30))
+    assert "Estimated from 30 sampled GT records; intervals of 95 % confidence" in estimate
+    assert " to " in estimate.splitlines()[-4]
+
+
+def test_a_column_name_is_escaped_in_html() -> None:
+    table = PAIRS.rename(columns={"t": "<b>t"})
+    assert "<b>" not in dp.disclosure_protection(table, table, ["k"], "<b>t")._repr_html_()
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": "CAP"}, "method must be one of 'cap', 'zero_cap', 'generalized_cap', not 'CAP'. Did you"),
+        ({"method": "generalised_cap"}, "Did you mean 'generalized_cap'"),
+        ({"method": None}, "method must be one of"),
+        ({"keys": "k"}, "keys must be a list of column names"),
+        ({"keys": []}, "keys is empty"),
+        ({"keys": ["k", "k"]}, "keys names 'k' more than once"),
+        ({"keys": ["key"]}, "'key' is not in the ground truth. Its columns are"),
+        ({"sensitive": []}, "sensitive is empty"),
+        ({"sensitive": None}, "sensitive is empty"),
+        ({"sensitive": ["t", "t"]}, "sensitive names 't' more than once"),
+        ({"sensitive": "salery"}, "'salery' is not in the ground truth. Did you mean 'salary'"),
+        ({"continuous": "salary"}, "continuous must be a list of column names"),
+        ({"continuous": ["salary", "salary"]}, "continuous names 'salary' more than once"),
+        ({"continuous": ["age"]}, "continuous names 'age', which is neither a key nor sensitive. These are"),
+        ({"continuous": ["salery"]}, "which is neither a key nor sensitive. Did you mean 'salary'"),
+        ({"continuous": ["k"]}, "'k' holds text: only numbers, dates and durations can be continuous"),
+        ({"continuous": ["yes"], "keys": ["yes"]}, "'yes' holds true/false: only numbers"),
+        ({"bins": 0}, "bins must be a whole number from 1 to 1,000,000, not 0"),
+        ({"bins": True}, "bins must be a whole number"),
+        ({"bins": 2.5}, "bins must be a whole number"),
+        ({"bins": 10**9}, "bins must be a whole number"),
+        ({"records": 0}, "records must be a whole number from 1 on, not 0"),
+        ({"seed": -1}, "seed must be a whole number from 0 on, not -1"),
+        ({"seed": None}, "seed must be a whole number"),
+        ({"confidence": 1}, "confidence must be a number between 0 and 1"),
+        ({"confidence": math.nan}, "confidence must be a number between 0 and 1"),
+        ({"synthetic": []}, "The sequence of synthetic tables is empty"),
+        ({"synthetic": [None]}, "The synthetic table must be"),
+        ({"synthetic": None}, "The synthetic data must be a DataFrame"),
+        ({"ground_truth": None}, "The ground truth must be a DataFrame"),
+    ],
+)
+def test_what_is_refused(changes: dict[str, Any], message: str) -> None:
+    table = PAIRS.assign(salary=[1.5, 2.5, 3.5, 4.5], age=[1, 2, 3, 4], yes=[True, False, True, False])
+    asked: dict[str, Any] = {
+        "ground_truth": table,
+        "synthetic": table,
+        "keys": ["k"],
+        "sensitive": ["t", "salary"],
+    }
+    with pytest.raises(dp.InputError) as refused:
+        dp.disclosure_protection_estimate(**asked | changes)
+    assert message in str(refused.value)
+    if not changes.keys() & {"records", "seed", "confidence"}:
+        with pytest.raises(dp.InputError):
+            dp.disclosure_protection(**asked | changes)
+
+
+def test_no_refusal_tells_a_value_of_gt() -> None:
+    secret = pd.DataFrame({"k": ["Q7secret", "x"], "t": [math.inf, 4.0], "e": [None, None]})
+    sd = pd.DataFrame({"k": ["x", "y"], "t": [1.0, 2.0], "e": [1.0, 2.0]})
+    for keys, sensitive, continuous in (
+        (["k"], "t", ["t"]),
+        (["k"], "e", []),
+        (["k"], "t", ["k"]),
+        (["missing"], "t", []),
+    ):
+        with pytest.raises(dp.InputError) as refused:
+            dp.disclosure_protection(secret, sd, keys, sensitive, continuous=continuous)
+        assert "secret" not in str(refused.value)
+        assert "4.0" not in str(refused.value)
+    with pytest.raises(dp.InputError) as refused:
+        dp.disclosure_protection(secret, sd.assign(k=[datetime.date(2020, 1, 1)] * 2), ["k"], "t")
+    assert "secret" not in str(refused.value)
+
+
+@examples(5, 20)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_larger_tables_with_many_distances(seed: int) -> None:
+    """A few hundred records with more keys than the random small tables have."""
+    rng = np.random.default_rng(seed)
+    names = [f"k{i}" for i in range(6)]
+    tables = [
+        pd.DataFrame({name: rng.integers(0, 5, rows) for name in names} | {"t": rng.integers(0, 3, rows)})
+        for rows in (80, 30)
+    ]
+    gt, sd = (
+        [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+        for table in tables
+    )
+    found = dp.disclosure_protection(tables[0], tables[1], names, "t", "generalized_cap")
+    expected = reference.protection(gt, sd, names, ["t"], "generalized_cap")
+    assert figures(found) == figures(expected)

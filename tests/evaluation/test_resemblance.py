@@ -1,0 +1,145 @@
+"""Resemblance: against the reference, the check values, and what a recoded column looks like."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import resemblance as reference
+from support.small_tables import sd2011
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.counting.memory import joint_counts
+
+LEVEL = st.sampled_from(["a", "b", "c", None])
+ROWS = st.lists(st.tuples(LEVEL, LEVEL, st.booleans()), min_size=1, max_size=25)
+COLUMNS = ["x", "y", "z"]
+
+Row = tuple[object, ...]
+
+
+def frame(rows: list[Row]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+@pytest.mark.parametrize("largest", [0, 1 << 20])
+@given(gt=ROWS, sd=ROWS)
+def test_figures_are_those_of_the_reference(largest: int, gt: list[Row], sd: list[Row]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joint_counts, "_LARGEST", largest)
+        patch.setattr(joint_counts, "_AT_A_TIME", 4)
+        found = dp.resemblance(frame(gt), [frame(gt), frame(sd)])
+    for place, name in enumerate(COLUMNS):
+        values = [[row[place] for row in table] for table in (gt, sd)]
+        row = found.columns.xs(2, level="synthesis").loc[name].to_dict()
+        assert row.pop("TVD_relabelled") == pytest.approx(reference.relabelled(*values))
+        assert row == pytest.approx(reference.figures(*values))
+    assert len(found.pairs) == 6
+    for first, second in ((0, 1), (0, 2), (1, 2)):
+        values = [[(row[first], row[second]) for row in table] for table in (gt, sd)]
+        of_pair = found.pairs.xs(2, level="synthesis").loc[(COLUMNS[first], COLUMNS[second])]
+        assert of_pair.to_dict() == pytest.approx(reference.figures(*values))
+    assert (found.pairs.xs(1, level="synthesis")["TVD"] == 0).all()
+
+
+def figures_of(frame: pd.DataFrame, *place: object, synthesis: int = 1) -> dict[str, float]:
+    """The figures of a column, or of a pair of them."""
+    at = (*place, synthesis)
+    return {str(name): float(column.to_dict()[at]) for name, column in frame.items()}
+
+
+@cache
+def of_example() -> dp.TablesResemblance:
+    return dp.resemblance(sd2011("ground_truth"), sd2011("synthetic"))
+
+
+@pytest.mark.parametrize(
+    ("column", "ratio", "df"),
+    [
+        ("sex", 1.8690, 1),
+        ("region", 1.5719, 15),
+        ("placesize", 1.7006, 5),
+        ("ls", 0.6268, 7),
+        ("marital", 1.8277, 6),
+        ("workab", 1.3069, 2),
+    ],
+)
+def test_columns_of_the_example_data(column: str, ratio: float, df: int) -> None:
+    figures = figures_of(of_example().columns, column)
+    assert (round(figures["S_pMSE"], 4), figures["df"]) == (ratio, df)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ratio", "df"),
+    [("sex", "workab", 3.0087, 5), ("region", "ls", 1.5238, 121), ("marital", "workab", 3.0831, 18)],
+)
+def test_pairs_of_the_example_data(first: str, second: str, ratio: float, df: int) -> None:
+    figures = figures_of(of_example().pairs, first, second)
+    assert (round(figures["S_pMSE"], 4), figures["df"]) == (ratio, df)
+
+
+@pytest.mark.parametrize(
+    ("place", "alike", "expected"),
+    [
+        (("sex",), 0.99040, 0.99209),
+        (("region",), 0.97220, 0.96964),
+        (("sex", "workab"), 0.98700, 0.98709),
+    ],
+)
+def test_distances_of_the_example_data(place: tuple[str, ...], alike: float, expected: float) -> None:
+    frame = of_example().pairs if len(place) == 2 else of_example().columns
+    figures = figures_of(frame, *place)
+    assert (round(1 - figures["TVD"], 5), round(1 - figures["TVD_expected"], 5)) == (alike, expected)
+
+
+def test_the_worst_pair_of_the_example_data() -> None:
+    over = of_example().pairs["TVD"] - of_example().pairs["TVD_expected"]
+    assert over.idxmax() == ("sex", "depress", 1)
+    assert round(over.max(), 3) == 0.006
+
+
+def test_renamed_levels_are_far_as_they_are_and_near_by_frequency() -> None:
+    gt = sd2011("ground_truth")
+    regions = gt["region"].value_counts().index
+    renamed = dict(zip(regions, regions[::-1], strict=True))
+    found = dp.resemblance(gt, gt.assign(region=gt["region"].map(renamed))).columns
+    figures = figures_of(found, "region")
+    assert figures["TVD"] > 0.25
+    assert figures["TVD_relabelled"] == pytest.approx(0, abs=1e-12)
+    assert figures_of(found, "age")["TVD"] == 0
+
+
+def test_a_fresh_sample_is_as_far_as_expected() -> None:
+    rng = np.random.default_rng(0)
+
+    def table(records: int) -> pd.DataFrame:
+        x = rng.choice(list("abcdef"), records, p=[0.3, 0.3, 0.2, 0.1, 0.05, 0.05])
+        return pd.DataFrame({"x": x, "y": np.where(rng.random(records) < 0.5, x, "z")})
+
+    found = [dp.resemblance(table(1000), table(500)).pairs.iloc[0] for _ in range(60)]
+    assert np.mean([row["TVD"] / row["TVD_expected"] for row in found]) == pytest.approx(1, abs=0.1)
+    assert np.mean([row["S_pMSE"] for row in found]) == pytest.approx(1.5, abs=0.2)
+
+
+def test_one_column_has_no_pairs() -> None:
+    gt = pd.DataFrame({"x": ["a", "a"]})
+    found = dp.resemblance(gt, gt)
+    assert found.pairs.empty
+    assert found.columns["S_pMSE"].tolist() == [2]
+    assert "columns least alike" in str(found)
+    assert found.plot().to_dict()["title"]["text"].startswith("Least alike: x")
+
+
+def test_the_heat_map_names_what_is_least_alike() -> None:
+    chart = of_example().plot().to_dict()
+    assert chart["title"]["text"] == "Least alike: sex and depress, S_pMSE 3.5"
+    [rows] = chart["datasets"].values()
+    assert len(rows) == 9 + 36
+
+
+def test_permuted_rows_change_nothing() -> None:
+    gt, sd = sd2011("ground_truth"), sd2011("synthetic")
+    permuted = dp.resemblance(gt.sample(frac=1, random_state=1), sd.sample(frac=1, random_state=2))
+    assert permuted.pairs.equals(of_example().pairs)

@@ -1,0 +1,359 @@
+"""What means the same gives the same figures: dtypes, missing values, names and size do not matter."""
+
+import datetime
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import disclosure_pipeline as dp
+
+# Values
+
+
+def figures(result: dp.Disclosure) -> dict[str, Any]:
+    """Every frame of a result as plain rows."""
+    names = (
+        "identity",
+        "attribute",
+        "cap",
+        "identity_after_exclusions",
+        "one_way",
+        "two_way",
+        "excluded",
+    )
+    return {name: getattr(result, name).reset_index().to_dict("list") for name in names}
+
+
+def pair_of_tables() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """GT and a synthesis of every kind of column, with gaps, that share some of their levels."""
+    random = np.random.default_rng(3)
+
+    def draw(levels: list[Any], records: int) -> pd.Series:
+        position = random.integers(0, len(levels), records)
+        return pd.Series([levels[i] for i in position], dtype=object)
+
+    def one(records: int) -> pd.DataFrame:
+        return pd.DataFrame(
+            {
+                "sex": draw(["f", "m", None], records),
+                "age": draw([*range(18, 30), None], records).astype("Int64"),
+                "work": draw(["office", "field", None], records),
+                "income": draw([100, 200, 300, 400, -8, None], records).astype("Int64"),
+                "abroad": draw([True, False, None], records),
+                "since": pd.to_datetime(draw(["2020-01-01", "2021-06-30", None], records)),
+            }
+        )
+
+    return one(60), one(70)
+
+
+ALL_KEYS, ALL_TARGETS = ["sex", "age"], ["work", "income", "abroad", "since"]
+
+
+def all_figures(gt: pd.DataFrame, sd: Any) -> dict[str, Any]:
+    """All figures of the pair of tables, with groups, special values and exclusions."""
+    exclude = dp.Exclusions(
+        target_levels={"work": ["field"], "abroad": ["False"]},
+        missing_keys=["sex"],
+        pairs=[dp.Pair("age", 18, "work", "office")],
+    )
+    return figures(
+        dp.disclosure(
+            gt,
+            sd,
+            ALL_KEYS,
+            ALL_TARGETS,
+            groups={"income": 3},
+            special_values={"income": [-8]},
+            exclude=exclude,
+            one_way=(0, 0),
+            two_way=(0, 0),
+        )
+    )
+
+
+def as_objects(missing: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """The table as Python objects, with one way to write that a value is missing."""
+
+    def change(frame: pd.DataFrame) -> pd.DataFrame:
+        def column(name: str) -> list[Any]:
+            return [missing if pd.isna(value) else value for value in frame[name].astype(object)]
+
+        return pd.DataFrame({name: pd.Series(column(str(name)), dtype=object) for name in frame})
+
+    return change
+
+
+def as_categories(frame: pd.DataFrame) -> pd.DataFrame:
+    """Every column a category, with a level that does not occur."""
+    unused = {"sex": "x", "age": 99, "work": "x", "income": 99, "since": pd.Timestamp("1999-01-01")}
+    plain = frame.astype({"age": float, "income": float})
+    return pd.DataFrame(
+        {
+            name: plain[name].astype("category").cat.add_categories([unused[name]] if name in unused else [])
+            for name in frame
+        }
+    )
+
+
+def in_another_order(frame: pd.DataFrame) -> pd.DataFrame:
+    """As categories in reversed order, ordered."""
+    found = as_categories(frame)
+    return pd.DataFrame(
+        {
+            name: found[name].cat.reorder_categories(found[name].cat.categories[::-1], ordered=True)
+            for name in found
+        }
+    )
+
+
+def as_arrow(types: dict[str, pa.DataType]) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Arrow columns of these types."""
+
+    def change(frame: pd.DataFrame) -> pd.DataFrame:
+        plain = {name: as_objects(None)(frame)[name].tolist() for name in frame}
+        plain["since"] = [None if value is None else value.to_pydatetime() for value in plain["since"]]
+        return pd.DataFrame(
+            {
+                name: pd.arrays.ArrowExtensionArray(pa.array(values, type=types.get(str(name))))
+                for name, values in plain.items()
+            }
+        )
+
+    return change
+
+
+def with_dates(make: Callable[[pd.Series], Any]) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Another form of the dates."""
+    return lambda frame: frame.assign(since=make(frame["since"]))
+
+
+FORMS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "floats": lambda frame: frame.astype({"age": "float64", "income": "float32"}),
+    "nullable floats": lambda frame: frame.astype({"age": "Float64", "income": "Float32"}),
+    "nullable small integers": lambda frame: frame.astype({"age": "UInt8", "income": "Int16"}),
+    "objects with None": as_objects(None),
+    "objects with NaN": as_objects(np.nan),
+    "objects with NA": as_objects(pd.NA),
+    "objects with NaT": as_objects(pd.NaT),
+    "decimals": lambda frame: as_objects(None)(frame).assign(
+        age=pd.Series(
+            [None if pd.isna(value) else Decimal(int(value)) for value in frame["age"]], dtype=object
+        )
+    ),
+    "categories": as_categories,
+    "ordered categories": in_another_order,
+    "strings": lambda frame: frame.astype({"sex": "string", "work": "string"}),
+    "Arrow strings": lambda frame: frame.astype({"sex": "string[pyarrow]", "work": "string[pyarrow]"}),
+    "nullable booleans": lambda frame: frame.astype({"abroad": "boolean"}),
+    "Arrow": as_arrow({}),
+    "Arrow, large and small": as_arrow(
+        {"sex": pa.large_string(), "age": pa.uint8(), "income": pa.float32(), "since": pa.date32()}
+    ),
+    "Arrow dictionaries": as_arrow(
+        {"sex": pa.dictionary(pa.int8(), pa.string()), "work": pa.dictionary(pa.int32(), pa.large_string())}
+    ),
+    "Arrow decimals": as_arrow({"age": pa.decimal128(10, 2)}),
+    "dates in seconds": with_dates(lambda dates: dates.astype("datetime64[s]")),
+    "dates in milliseconds": with_dates(lambda dates: dates.astype("datetime64[ms]")),
+    "dates in microseconds": with_dates(lambda dates: dates.astype("datetime64[us]")),
+    "dates of Python": with_dates(
+        lambda dates: pd.Series([None if pd.isna(day) else day.date() for day in dates], dtype=object)
+    ),
+    "datetimes of Python": with_dates(
+        lambda dates: pd.Series(
+            [None if pd.isna(day) else day.to_pydatetime() for day in dates], dtype=object
+        )
+    ),
+    "another index": lambda frame: frame.set_axis([7] * len(frame)),
+    "another order of columns": lambda frame: frame[frame.columns[::-1]],
+    "more columns": lambda frame: frame.assign(note=pd.Series([{}] * len(frame), dtype=object), count=1),
+}
+
+
+@pytest.mark.parametrize("change", FORMS.values(), ids=FORMS)
+def test_forms_of_the_same_values(change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+    """In one table, in the other, in both."""
+    gt, sd = pair_of_tables()
+    wanted = all_figures(gt, sd)
+    assert wanted["one_way"]["level"] and wanted["two_way"]["key"]
+    for tables in ((change(gt), sd), (gt, change(sd)), (change(gt), change(sd))):
+        before = [each.copy(deep=True) for each in tables]
+        np.testing.assert_equal(all_figures(*tables), wanted)
+        for each, was in zip(tables, before, strict=True):
+            pd.testing.assert_frame_equal(each, was)
+
+
+def test_the_order_of_records_does_not_matter() -> None:
+    gt, sd = pair_of_tables()
+    shuffled = all_figures(gt.sample(frac=1, random_state=1), sd.iloc[::-1])
+    np.testing.assert_equal(shuffled, all_figures(gt, sd))
+
+
+def test_missing_is_one_level() -> None:
+    """However it is written, also side by side in one column."""
+    missing: list[Any] = [None, np.nan, pd.NA, pd.NaT]
+    gt = pd.DataFrame({"k": [1, 1, 1, 1], "t": pd.Series(missing, dtype=object)})
+    sd = pd.DataFrame({"k": pd.Series([1, 1], dtype=object), "t": pd.Series(["a", None], dtype=object)})
+    found = dp.disclosure(gt, sd, ["k"], "t").attribute.iloc[0]
+    assert (found["Dorig"], found["Dsyn"]) == (100, 0)
+    keys = pd.DataFrame({"k": pd.Series([*missing, "a"], dtype=object), "t": [1, 1, 1, 1, 2]})
+    assert dp.disclosure(keys, keys, ["k"], "t").identity["UiO"][1] == 20
+
+
+def test_the_word_for_missing_is_a_level() -> None:
+    gt = pd.DataFrame({"k": ["nan", "None", "<NA>", None], "t": ["a", "b", "c", "d"]})
+    found = dp.disclosure(gt, gt, ["k"], "t").identity.loc[1]
+    assert found["UiO"] == found["repU"] == 100
+
+
+def test_columns_of_nothing_but_missing_values() -> None:
+    gt, sd = pair_of_tables()
+    for empty in (None, np.nan, pd.NA, pd.NaT):
+        for dtype in (object, "category"):
+            nothing = pd.Series([empty] * len(gt), dtype=dtype)
+            found = dp.disclosure(gt.assign(work=nothing), sd, ["sex"], ["work"])
+            everything = found.attribute.iloc[0]
+            assert everything["Dorig"] == 100
+            both = dp.disclosure(gt.assign(work=nothing), sd.assign(work=None), ["work"], "abroad")
+            assert both.identity["UiO"][1] == 0
+
+
+def test_integers_beyond_the_floats_are_told_apart() -> None:
+    """2**53 + 1 is no float: as one, it would be 2**53."""
+    large = 2**53
+    gt = pd.DataFrame({"k": [large, large + 1, large + 2], "t": ["a", "b", "c"]})
+    sd = pd.DataFrame({"k": [float(large), float(large + 2)], "t": ["a", "c"]})
+    found = dp.disclosure(gt, sd, ["k"], "t")
+    assert found.identity["repU"][1] == pytest.approx(200 / 3)
+    assert found.attribute["DiSCO"].iloc[0] == pytest.approx(200 / 3)
+
+
+@pytest.mark.parametrize("dtype", ["uint64", "UInt64", object])
+def test_integers_beyond_64_bits(dtype: Any) -> None:
+    gt = pd.DataFrame({"k": pd.Series([2**64 - 1, 2**63, 1], dtype=dtype), "t": [1, 2, 3]})
+    sd = pd.DataFrame({"k": pd.Series([-1, -(2**63), 1], dtype="int64"), "t": [1, 2, 3]})
+    assert dp.disclosure(gt, sd, ["k"], "t").identity["repU"][1] == pytest.approx(100 / 3)
+
+
+@pytest.mark.parametrize(
+    ("gt", "sd", "repU"), [(0.1 + 0.2, 0.3, 100), (0.3 * (1 + 2e-9), 0.3, 50), (-0.0, 0.0, 100)]
+)
+def test_numbers_are_the_same_but_for_rounding_noise(gt: float, sd: float, repU: float) -> None:
+    first, second = (pd.DataFrame({"k": [number, 1.0], "t": [1, 2]}) for number in (gt, sd))
+    assert dp.disclosure(first, second, ["k"], "t").identity["repU"][1] == repU
+
+
+def test_true_and_false_in_every_form() -> None:
+    plain = pd.DataFrame({"k": [True, False, True, False], "t": ["a", "b", "a", "b"]})
+    for form in ("bool", "boolean", "category", object, pd.ArrowDtype(pa.bool_())):
+        found = dp.disclosure(plain, plain.astype({"k": form}), ["k"], "t")
+        assert found.attribute["DiSCO"].iloc[0] == 100
+    level = dp.Exclusions(target_levels={"k": [True]})
+    excluded = dp.disclosure(plain, plain, ["t"], "k", exclude=level).excluded.xs("DiSCO", level="table")
+    assert excluded["target_levels"].tolist() == excluded["remaining"].tolist() == [2]
+
+
+def test_dates_of_one_zone_and_another() -> None:
+    utc = pd.Series(pd.date_range("2020-01-01", periods=4, tz="UTC"))
+    gt, sd = pd.DataFrame({"k": utc, "t": 1}), pd.DataFrame({"k": utc.dt.tz_convert("Asia/Tokyo"), "t": 1})
+    assert dp.disclosure(gt, sd, ["k"], "t").identity["repU"][1] == 100
+
+
+def test_days_before_nanoseconds_began() -> None:
+    """They fit no date in nanoseconds."""
+    days = pd.Series(np.array(["0001-01-01", "1492-10-12"], dtype="datetime64[s]"))
+    as_python = pd.Series([datetime.date(1, 1, 1), datetime.date(1492, 10, 12)], dtype=object)
+    gt, sd = pd.DataFrame({"k": days, "t": 1}), pd.DataFrame({"k": as_python, "t": 1})
+    assert dp.disclosure(gt, sd, ["k"], "t").identity["repU"][1] == 100
+
+
+# Names
+
+ODD_NAMES: list[list[Any]] = [
+    ["target", "count", "synthesis", "level", "key"],
+    ["q", "t", "d", "s", "index"],
+    ["", " ", "ä", "x" * 300, "a\nb"],
+    [0, 1, 2, 3, 4],
+    [("a", 1), ("a", 2), ("b", 1), ("b", 2), ("c", 1)],
+    [1.5, True, "1.5", pd.Timestamp("2020-01-01"), datetime.date(2020, 1, 1)],
+    ["__class__", "columns", "%s", "{0}", "shape"],
+    ["all", "mean", "sum", "records", "missing"],
+]
+
+
+@pytest.mark.parametrize("names", ODD_NAMES)
+def test_names_of_columns_do_not_matter(names: list[Any]) -> None:
+    plain = ["k1", "k2", "t1", "t2", "t3"]
+    source = ["sex", "age", "work", "income", "abroad"]
+    gt, sd = (each[source].set_axis(plain, axis=1) for each in pair_of_tables())
+
+    def result(columns: list[Any]) -> dp.Disclosure:
+        frames = [each.set_axis(pd.Index(columns, tupleize_cols=False), axis=1) for each in (gt, sd)]
+        return dp.disclosure(frames[0], frames[1], columns[:2], columns[2:], one_way=(0, 0), two_way=(0, 0))
+
+    wanted, found = result(plain), result(names)
+    assert found.keys == tuple(names[:2])
+    assert found.targets == tuple(names[2:])
+    for frame in ("identity", "attribute", "cap", "identity_after_exclusions", "excluded"):
+        np.testing.assert_array_equal(getattr(found, frame).to_numpy(), getattr(wanted, frame).to_numpy())
+    assert list(found.attribute.index.get_level_values("target")) == names[2:]
+    for check, columns in (("one_way", ["target"]), ("two_way", ["target", "key"])):
+        renamed = getattr(found, check)
+        assert len(renamed) == len(getattr(wanted, check)) > 0
+        for column in columns:
+            position = dict(zip(plain, names, strict=True))
+            assert renamed[column].to_list() == [position[name] for name in getattr(wanted, check)[column]]
+    assert str(found) and found._repr_html_()
+
+
+def test_other_columns_do_not_matter() -> None:
+    """Also those that could not be measured, or are there twice in meaning."""
+    gt, sd = pair_of_tables()
+    odd = gt.assign(
+        note=pd.Series([[1]] * len(gt), dtype=object), mixed=pd.Series(["a", 1] * 30, dtype=object)
+    )
+    np.testing.assert_equal(all_figures(odd, sd.assign(only_here=1)), all_figures(gt, sd))
+
+
+# Size
+
+
+def test_keys_whose_combinations_do_not_fit_64_bits() -> None:
+    """12 keys of 97 levels: 97^12 is 2^79. As one column of text, they are the same keys."""
+    random = np.random.default_rng(5)
+    keys = [f"k{number}" for number in range(12)]
+
+    def one(records: int) -> pd.DataFrame:
+        patterns = random.integers(0, 97, (400, 12))
+        patterns[:97] = np.arange(97)[:, None]  # every level of every key occurs
+        frame = pd.DataFrame(patterns[random.integers(0, 400, records)], columns=keys)
+        frame["t"] = random.integers(0, 3, records)
+        frame["all"] = frame[keys].astype(str).agg("|".join, axis=1)
+        return frame
+
+    gt, sd = one(900), one(1100)
+    sd.loc[:500] = gt.sample(501, random_state=1).to_numpy()
+    sd = sd.astype(gt.dtypes.to_dict())
+    many, single = dp.disclosure(gt, sd, keys, "t"), dp.disclosure(gt, sd, ["all"], "t")
+    assert many.identity["repU"][1] > 0 and many.attribute["DiSCO"].iloc[0] > 0
+    for frame in ("identity", "attribute", "cap"):
+        pd.testing.assert_frame_equal(getattr(many, frame), getattr(single, frame), check_exact=True)
+
+
+def test_a_hundred_thousand_levels() -> None:
+    """In the key and in the target; half of the synthetic records are those of GT."""
+    records = 100_000
+    gt = pd.DataFrame({"k": np.arange(records), "t": [f"level {number}" for number in range(records)]})
+    sd = gt.copy()
+    sd.loc[records // 2 :, "k"] += records
+    found = dp.disclosure(gt, sd, ["k"], "t")
+    assert found.identity.loc[1].to_dict() == {"UiO": 100, "UiS": 100, "UiOiS": 50, "repU": 50}
+    attribute = found.attribute.iloc[0]
+    assert (attribute["Dorig"], attribute["DiSCO"], attribute["DiSDiO"]) == (100, 50, 50)
+    assert (attribute["max_denom"], attribute["mean_denom"]) == (1, 1)

@@ -1,0 +1,101 @@
+"""Subgroups: against the reference, groups too small to be told of, and a group that is copied."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import baselines as reference
+from reference.cap import Record, one_level
+from support.small_tables import KEYS, frame, sd2011, tables
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.measures.subgroups import merged_groups
+
+
+def groups_of(gt: list[Record]) -> list[str]:
+    return ["odd" if i % 3 else "even" for i in range(len(gt))]
+
+
+@given(tables(), tables())
+def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Record]) -> None:
+    sd = (sd * len(gt))[: len(gt)]
+    members = groups_of(gt)
+    found = dp.subgroups(frame(gt).assign(g=members), frame(sd), KEYS, "t", by="g", smallest_count=1)
+    assert found["records"].sum() == len(gt)
+    everybody = [one_level(sd, q) and (q, t) in sd for q, t in gt]
+    for group in set(members):
+        kept = [member == group for member in members]
+        n = sum(kept)
+        row = {name: float(column.to_dict()[group, 1]) for name, column in found.items()}
+        scale = len(gt) / n
+        figures = reference.figures(gt, sd, (None,), kept)
+        for name in ("DiSCO_others", "DiSCO_beyond", "guessed_beyond"):
+            assert row[name] == pytest.approx(scale * figures[name], abs=1e-9), name
+        exposed = sum(hit for hit, mine in zip(everybody, kept, strict=True) if mine)
+        assert row["DiSCO"] == pytest.approx(100 * exposed / n)
+        assert row["DiSCO_low"] - 1e-9 <= row["DiSCO"] <= row["DiSCO_high"] + 1e-9
+        if any(everybody):
+            assert row["lift"] == pytest.approx(exposed / sum(everybody) / (n / len(gt)))
+            assert row["lift_low"] - 1e-9 <= row["lift"] <= row["lift_high"] + 1e-9
+        else:
+            assert math.isnan(row["lift"])
+
+
+@pytest.mark.parametrize(
+    ("records", "merged"),
+    [
+        ([50, 60, 70], []),
+        ([3, 4, 50, 60], [0, 1, 2]),  # 7 together: the next is told with them
+        ([6, 7, 50, 60], [0, 1]),
+        ([3, 50, 60], [0, 1]),  # one alone would be told by the difference
+        ([2, 3], [0, 1]),
+        ([5], [0]),
+    ],
+)
+def test_small_groups_are_told_of_together(records: list[int], merged: list[int]) -> None:
+    assert sorted(merged_groups(np.array(records), 10).tolist()) == merged
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=8))
+def test_no_small_group_is_told_of_by_itself(records: list[int]) -> None:
+    found = set(merged_groups(np.array(records), 10).tolist())
+    rest = [number for i, number in enumerate(records) if i not in found]
+    assert all(number >= 10 for number in rest)
+    assert not found or len(found) > 1 or len(records) == 1
+    assert not found or sum(records[i] for i in found) >= 10 or not rest
+
+
+def test_a_group_whose_records_are_copied_stands_out() -> None:
+    gt = sd2011("ground_truth")
+    sd = sd2011("synthetic")
+    copied = pd.concat([sd.iloc[1:4000], gt[gt["sex"] == "FEMALE"].head(1000)])
+    found = dp.subgroups(gt, copied, ["sex", "age", "region", "placesize"], "depress", by="sex")
+    beyond = found["guessed_beyond"].to_dict()
+    assert beyond["FEMALE", 1] > beyond["MALE", 1] + 5
+    assert found["lift"].to_dict()["FEMALE", 1] > 1
+
+
+def test_tables_of_other_sizes_and_pairs_of_columns() -> None:
+    gt, sd = sd2011("ground_truth"), sd2011("synthetic")
+    tables = [sd.head(2000), pd.concat([sd, sd2011("synthetic_m5_1")])]
+    by = ["sex", "workab"]
+    found = dp.subgroups(gt, tables, ["sex", "age", "region", "placesize"], "depress", by=by)
+    again = dp.subgroups(gt, tables, ["sex", "age", "region", "placesize"], "depress", by=by)
+    assert found.equals(again)
+    assert found.drop(index="(small groups)", errors="ignore")["guessed_beyond"].notna().all()
+    assert "FEMALE, NO" in found.index.get_level_values("group")
+    assert (found.groupby("synthesis")["records"].sum() == len(gt)).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [({"by": "x"}, "by is not in"), ({"by": ["sex"] * 3}, "by must be"), ({"smallest_count": 0}, "smallest")],
+)
+def test_what_cannot_be_asked_is_refused(wrong: dict[str, object], words: str) -> None:
+    gt = pd.DataFrame({"sex": ["f", "m"], "ill": ["y", "n"]})
+    asked: dict[str, object] = {"by": "sex"} | wrong
+    with pytest.raises(dp.InputError, match=words):
+        dp.subgroups(gt, gt, ["sex"], "ill", **asked)  # type: ignore[arg-type]

@@ -1,0 +1,289 @@
+"""What a figure would be anyway: against fractions person by person, every draw, and the example data."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import baselines as reference
+from reference.cap import Level, Record
+from support.small_tables import sd2011, tables
+
+from disclosure_pipeline.measures.adding import add_up
+from disclosure_pipeline.measures.baseline_counts import BaselineCounts, baseline_counts
+from disclosure_pipeline.measures.baselines import Baselines, baselines
+from disclosure_pipeline.measures.draws import Hashes, hash_keys
+from disclosure_pipeline.measures.exact import Mask
+from disclosure_pipeline.measures.exclusions import CodedExclusions, exclude
+from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, frequency_tables
+from disclosure_pipeline.measures.hits import hit_counts, unique_hits
+from disclosure_pipeline.measures.samples import Sizes, none_drawn
+from disclosure_pipeline.measures.tables import disclosure_tables
+from disclosure_pipeline.measures.totals import totals_of_tables
+
+LEVELS: tuple[Level, ...] = ("a", "b", "c", None)
+QUASI_IDENTIFIERS = list(product(("1", "2", None), repeat=2))
+NO_GUESS: Mask = np.array([level is None for level in LEVELS])
+WITH_GUESSES = [field for field in Baselines.__dataclass_fields__ if field.startswith("guessed")]
+
+
+def cells(gt: Sequence[Record], sd: Sequence[Record]) -> FrequencyTable:
+    """The frequency table of records whose target levels are LEVELS."""
+    codes = [np.array([QUASI_IDENTIFIERS.index(q) for q, _ in table]) for table in (gt, sd)]
+    t = [np.array([LEVELS.index(level) for _, level in table]) for table in (gt, sd)]
+    keys = combine_keys([codes], [len(QUASI_IDENTIFIERS)])
+    return frequency_tables(keys, t, len(LEVELS))[0]
+
+
+def figures_of(
+    f: FrequencyTable, counts: BaselineCounts, no_guess: Mask, exclusions: CodedExclusions | None = None
+) -> Baselines:
+    """The figures, with what else they take from the cells."""
+    left = disclosure_tables(f)
+    if exclusions:
+        left, _ = exclude(f, left, np.zeros((1, f.keys), dtype=np.int64), exclusions)
+    d_t, s_t = f.per_target(f.d), f.per_target(f.s)
+    left_t = f.per_target(left.original.values())
+    return baselines(counts, totals_of_tables(f, left), Sizes(f.N_d, f.N_s), d_t, s_t, left_t, no_guess)
+
+
+def figures(f: FrequencyTable, no_guess: Mask = NO_GUESS) -> Baselines:
+    """The figures of tables without exclusions."""
+    return figures_of(f, baseline_counts(f, no_guess, hashes(f)), no_guess)
+
+
+def hashes(f: FrequencyTable) -> Hashes:
+    return hash_keys(np.arange(f.keys)[None, :])
+
+
+def needs_draw(gt: Sequence[Record], sd: Sequence[Record]) -> bool:
+    sizes = Sizes(len(gt), len(sd))
+    return sizes.others_are_drawn or sizes.synthetic_is_drawn
+
+
+@given(tables(), tables(most=20))
+def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Record]) -> None:
+    found = asdict(figures(cells(gt, sd)))
+    expected = reference.figures(gt, sd)
+    names = set(expected) - ({"guessed_others", "guessed_beyond"} if needs_draw(gt, sd) else set())
+    assert set(expected) == set(found)
+    for name in names:
+        tolerance = 2e-3 if name == "DiSCO_beyond_se" else 1e-9  # chances in units of 2**-30, x of 2**-16
+        assert found[name] == pytest.approx(expected[name], abs=tolerance), name
+
+
+@given(tables(), tables(), st.lists(st.sampled_from(range(4)), max_size=2))
+def test_records_that_exclusions_leave(gt: list[Record], sd: list[Record], excluded: list[int]) -> None:
+    """Whole levels of the target are excluded; what discloses is told before."""
+    sd = (sd * len(gt))[: len(gt)]
+    f = cells(gt, sd)
+    exclusions = CodedExclusions(target_levels=excluded)
+    left, _ = exclude(f, disclosure_tables(f), np.zeros((1, f.keys), dtype=np.int64), exclusions)
+    counts = baseline_counts(f, NO_GUESS, left=left.original.values())
+    found = asdict(figures_of(f, counts, NO_GUESS, exclusions))
+    kept = [[LEVELS.index(t) not in excluded for _, t in table] for table in (gt, sd)]
+    expected = reference.figures(gt, sd, (None,), *kept)
+    assert found == pytest.approx(expected, abs=2e-3)
+    for name in set(found) - {"DiSCO_beyond_se"}:
+        assert found[name] == pytest.approx(expected[name], abs=1e-9), name
+
+
+@given(tables(most=7), tables(most=8), st.data())
+def test_the_formulas_are_the_averages_over_every_draw(
+    gt: list[Record], sd: list[Record], data: st.DataObject
+) -> None:
+    """At n below, at and above the number of others."""
+    i = data.draw(st.integers(0, len(gt) - 1))
+    n = reference.size(gt, sd)
+    for table in (sd, reference.others(gt, i)):
+        person, records = gt[i], len(table)
+        averages = reference.over_draws(person, table, n)
+        formulas = (
+            reference.in_draw(person, table, n),
+            reference.disclosed(person, table, n),
+            reference.attributed(person, table, records, n),
+        )
+        assert averages == formulas
+
+
+@given(tables(), tables(most=20), st.integers(1, 5))
+def test_the_counts_add_up_over_keys(gt: list[Record], sd: list[Record], parts: int) -> None:
+    """However the key combinations are parted; draws included."""
+    f = cells(gt, sd)
+    of_part = [
+        baseline_counts(f.only(np.flatnonzero(f.q % parts == part)), NO_GUESS, hashes(f))
+        for part in range(parts)
+        if (f.q % parts == part).any()
+    ]
+    whole = baseline_counts(f, NO_GUESS, hashes(f))
+    assert repr(add_up(of_part)) == repr(add_up([whole]))
+    assert figures_of(f, add_up(of_part), NO_GUESS) == figures_of(f, whole, NO_GUESS)
+
+
+@given(tables(), st.permutations(range(4)))
+def test_other_names_of_levels_change_nothing(gt: list[Record], renamed: list[int]) -> None:
+    """Nor does their order: equally frequent levels are guessed equally often."""
+    sd = gt[::-1][: max(1, len(gt) - 1)] if len(gt) > 1 else gt
+    f = cells(gt, sd)
+    t = np.array(renamed)[f.t]
+    order = np.lexsort((t, f.q))
+    g = replace(f, t=t[order], d=f.d[order], s=f.s[order])
+    no_guess = np.zeros(4, dtype=bool)
+    no_guess[renamed[LEVELS.index(None)]] = True
+    assert figures(g, no_guess) == figures(f)
+
+
+@given(tables(most=25))
+def test_a_copy_tells_what_the_ground_truth_tells(gt: list[Record]) -> None:
+    """DiSCO_beyond is Dorig less what other people tell, but for the one record that is not drawn."""
+    f = cells(gt, gt)
+    found = figures(f)
+    Dorig = 100 * f.d[f.d == f.d_q].sum() / len(gt)
+    assert found.DiSCO_beyond == pytest.approx(Dorig - found.DiSCO_others, abs=200 / len(gt))
+    assert found.guessed_beyond >= 0
+    assert found.iS_beyond >= -1e-9
+
+
+def test_one_record() -> None:
+    """There are no others, and nothing to compare with: nothing is beyond them."""
+    found = figures(cells([(("1", "1"), "a")], [(("1", "1"), "a")]))
+    assert asdict(found) == dict.fromkeys(asdict(found), 0.0) | {"guessed": 100.0, "guessed_beyond": 100.0}
+
+
+def test_missing_levels_are_no_guess() -> None:
+    key = ("1", "1")
+    gt: list[Record] = [(key, "a"), (key, None), (key, None), (key, None)]
+    found = figures(cells(gt, gt))
+    assert found.guessed == 25  # the only guess is a
+    assert found.guessed_others == 0  # without their own record nobody else has it
+    assert asdict(found)["DiSCO_others"] == 0
+
+
+def test_a_guess_falls_back_to_the_most_frequent_level_of_all() -> None:
+    gt: list[Record] = [(("1", "1"), "a"), (("1", "2"), "a"), (("2", "1"), "b"), (("2", "2"), "a")]
+    sd: list[Record] = [((None, None), "a"), ((None, None), "a"), ((None, None), "b"), (("2", "1"), None)]
+    assert figures(cells(gt, sd)).guessed == 75
+
+
+def test_of_equally_frequent_levels_each_counts_its_share() -> None:
+    key = ("1", "1")
+    gt: list[Record] = [(key, "a"), (key, "b"), (key, "b"), (key, "c")]
+    sd: list[Record] = [(key, "a"), (key, "b"), (key, "c"), (key, None)]
+    found = figures(cells(gt, sd))
+    assert found.guessed == pytest.approx(100 / 3)
+    # a sees b twice; b sees a, b and c once each; c sees b twice.
+    assert found.guessed_others == pytest.approx(100 * 2 / 3 / 4)
+
+
+@given(st.integers(1, 40), st.data())
+def test_the_chance_that_none_is_drawn(of: int, data: st.DataObject) -> None:
+    n = data.draw(st.integers(0, of))
+    m = data.draw(st.lists(st.integers(0, of), min_size=1))
+    expected = [float(reference.none_drawn(number, of, n)) for number in m]
+    assert none_drawn(np.array(m), of, n) == pytest.approx(expected, rel=1e-12)
+
+
+def test_chances_are_exactly_0_and_1_where_they_are() -> None:
+    large = Sizes(10_000_000, 9_999_990)
+    assert large.p0(np.array([0, 9, 10, 10_000_000 - 1])).tolist()[0] == 1
+    assert large.p0(np.array([10, 11])).tolist() == [0, 0]
+    assert Sizes(10, 9).p0(np.array([0, 1, 5])).tolist() == [1, 0, 0]
+    assert Sizes(10, 10).q0(np.array([0, 1, 2])).tolist() == [1, 0.1, 0]
+    assert Sizes(10, 9).q0(np.array([0, 1, 9])).tolist() == [1, 0, 0]
+    assert np.isfinite(Sizes(10_000_000, 90_000_000).q0(np.array([0, 1, 7, 500_000, 90_000_000]))).all()
+
+
+@given(tables(most=30), tables(most=30))
+def test_unique_hits(gt: list[Record], sd: list[Record]) -> None:
+    f = cells(gt, sd)
+    counts = hit_counts(f.d_q[f.first], f.s_q[f.first])
+    found = unique_hits(counts, Sizes(f.N_d, f.N_s))
+    expected = reference.unique_hits([q for q, _ in gt], [q for q, _ in sd])
+    assert (found.unique_hits, found.unique_hits_others) == pytest.approx(expected, rel=1e-15)
+    assert found.unique_hits_beyond == found.unique_hits - found.unique_hits_others
+
+
+# Draws
+
+
+@pytest.mark.parametrize("size", [40, 3000])
+def test_guesses_of_draws_are_near_those_of_draws_made_otherwise(size: int) -> None:
+    """Of a smaller and of a larger synthesis, with NumPy's own draws of the records."""
+    rng = np.random.default_rng(3)
+    gt, sd = _population(rng, 400), _population(rng, size)
+    f = cells(gt, sd)
+    found = [
+        figures_of(f, baseline_counts(f, NO_GUESS, hash_keys(np.arange(f.keys)[None, :], seed)), NO_GUESS)
+        for seed in range(30)
+    ]
+    n = reference.size(gt, sd)
+    others, at_n = [], []
+    for _ in range(30):
+        if size < len(gt):
+            others.append(_guessed_from_draw(gt, rng.permutation(len(gt))[:n].tolist()))
+            continue
+        drawn = [sd[i] for i in rng.permutation(len(sd))[:n]]
+        at_n.append(figures(cells(gt, drawn)).guessed)
+    if others:
+        assert np.mean([each.guessed_others for each in found]) == pytest.approx(np.mean(others), abs=1.5)
+    else:
+        gained = [each.guessed_beyond + each.guessed_others for each in found]
+        assert np.mean(gained) == pytest.approx(np.mean(at_n), abs=1.0)
+        assert np.std(gained) > 0
+
+
+def _population(rng: np.random.Generator, records: int) -> list[Record]:
+    """Keys of very different frequency, and a target that depends on them a little."""
+    people: list[Record] = []
+    for _ in range(records):
+        q = QUASI_IDENTIFIERS[min(int(rng.exponential(2)), 8)]
+        likely = QUASI_IDENTIFIERS.index(q) % 4
+        people.append((q, LEVELS[likely if rng.random() < 0.4 else int(rng.integers(4))]))
+    return people
+
+
+def _guessed_from_draw(gt: list[Record], drawn: list[int]) -> float:
+    """guessed_others, where the others are a draw: a record in it is left out when it is guessed."""
+    sums = [0.0, 0.0]
+    for i, person in enumerate(gt):
+        table = [gt[j] for j in drawn if j != i]
+        sums[0] += float(reference.chance_of_guess(person, table, (None,)))
+        sums[1] += float(reference.chance_of_overall_mode(person, table, (None,)))
+    return 100 * max(sums) / len(gt)
+
+
+# The example data
+
+
+@cache
+def coded_2011(target: str, synthetic: str = "synthetic") -> tuple[FrequencyTable, Mask]:
+    """The cells of the example data, the target's levels coded by pandas; missing is the last."""
+    frames = [sd2011("ground_truth"), sd2011(synthetic)]
+    pooled = pd.concat(frames)
+    keys = ["sex", "age", "region", "placesize"]
+    columns = {}
+    for name in (*keys, target):
+        codes, levels = pd.factorize(pooled[name], sort=True)
+        codes = np.where(codes < 0, len(levels), codes)
+        columns[name] = (np.split(codes, [len(frames[0])]), len(levels) + 1)
+    combined = combine_keys([columns[name][0] for name in keys], [columns[name][1] for name in keys])
+    t, levels_of_t = columns[target]
+    no_guess = np.zeros(levels_of_t, dtype=bool)
+    no_guess[-1] = True
+    return frequency_tables(combined, t, levels_of_t)[0], no_guess
+
+
+def test_guesses_of_the_example_data() -> None:
+    """The check values: guessed depress 24.4 (others 21.9), unique_hits 33.9 (27.7), iS 64.9 (51.6)."""
+    f, no_guess = coded_2011("depress")
+    found = figures(f, no_guess)
+    assert (round(found.guessed, 1), round(found.guessed_others, 1)) == (24.4, 21.9)
+    assert round(found.iS_others, 1) == 51.6
+    assert found.iS_beyond + found.iS_others == pytest.approx(64.9, abs=0.05)
+    hits = unique_hits(hit_counts(f.d_q[f.first], f.s_q[f.first]), Sizes(f.N_d, f.N_s))
+    assert (round(hits.unique_hits, 1), round(hits.unique_hits_others, 1)) == (33.9, 27.7)

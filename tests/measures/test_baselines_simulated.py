@@ -1,0 +1,111 @@
+"""Fresh samples have nothing beyond other people's records on average; the larger a leak, the more it has."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.measures.baseline_counts import baseline_counts
+from disclosure_pipeline.measures.baselines import baselines
+from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
+from disclosure_pipeline.measures.hits import hit_counts, unique_hits
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.tables import disclosure_tables
+from disclosure_pipeline.measures.totals import totals_of_tables
+
+SAMPLES = 40
+RECORDS = 2_000
+
+
+def mixture(records: int, seed: int) -> pd.DataFrame:
+    """Another population: a few hidden classes, each with its own frequencies of every column."""
+    rng = np.random.default_rng([seed, 1])
+    frequencies = np.random.default_rng(0).dirichlet(np.full(12, 0.3), size=(5, 8))
+    of_class = rng.choice(8, records, p=np.random.default_rng(2).dirichlet(np.ones(8)))
+    draws = rng.random((5, records))
+    levels = [
+        (np.cumsum(of_column, axis=1)[of_class] < draw[:, None]).sum(axis=1)
+        for of_column, draw in zip(frequencies, draws, strict=True)
+    ]
+    return pd.DataFrame(dict(zip(["sex", "age", "region", "household", "work"], levels, strict=True)))
+
+
+def demo(records: int, seed: int) -> pd.DataFrame:
+    return population(records, seed)
+
+
+KEYS = ["sex", "age", "region", "household"]
+
+
+def figures_of(gt: pd.DataFrame, sd: pd.DataFrame, target: str) -> dict[str, float]:
+    """Every figure and what is beyond, of two tables of one size."""
+    coded = {}
+    for name in [*KEYS, target]:
+        codes, levels = pd.factorize(pd.concat([gt[name], sd[name]]))
+        coded[name] = (np.split(np.where(codes < 0, len(levels), codes), [len(gt)]), len(levels) + 1)
+    q = combine_keys([coded[name][0] for name in KEYS], [coded[name][1] for name in KEYS])
+    t, levels_of_t = coded[target]
+    [f] = frequency_tables(q, t, levels_of_t)
+    no_guess = np.arange(levels_of_t) == levels_of_t - 1
+    d_t, s_t, sizes = f.per_target(f.d), f.per_target(f.s), Sizes(f.N_d, f.N_s)
+    totals = totals_of_tables(f, disclosure_tables(f))
+    found = baselines(baseline_counts(f, no_guess), totals, sizes, d_t, s_t, d_t, no_guess)
+    return asdict(found) | asdict(unique_hits(hit_counts(f.d_q[f.first], f.s_q[f.first]), sizes))
+
+
+@cache
+def simulated(make: Callable[[int, int], pd.DataFrame]) -> pd.DataFrame:
+    """A row for each pair of samples."""
+    return pd.DataFrame(
+        figures_of(make(RECORDS, 2 * seed), make(RECORDS, 2 * seed + 1), "work") for seed in range(SAMPLES)
+    )
+
+
+@pytest.mark.parametrize("make", [demo, mixture])
+@pytest.mark.parametrize("figure", ["iS", "DiSCO", "DCAP", "unique_hits"])
+def test_fresh_samples_have_nothing_beyond_on_average(
+    make: Callable[[int, int], pd.DataFrame], figure: str
+) -> None:
+    beyond = simulated(make)[f"{figure}_beyond"]
+    assert beyond.std() > 0
+    assert abs(beyond.mean()) <= 3 * beyond.std() / SAMPLES**0.5
+
+
+@pytest.mark.parametrize("make", [demo, mixture])
+def test_the_guess_of_fresh_samples_is_no_better_than_that_of_others(
+    make: Callable[[int, int], pd.DataFrame],
+) -> None:
+    """Its baseline is the larger of two, so it may lie below."""
+    beyond = simulated(make)["guessed_beyond"]
+    assert beyond.mean() <= 3 * beyond.std() / SAMPLES**0.5
+
+
+@pytest.mark.parametrize("make", [demo, mixture])
+def test_the_standard_error_is_about_how_far_samples_are_apart(
+    make: Callable[[int, int], pd.DataFrame],
+) -> None:
+    """Keys are taken as independent, which makes it a little large."""
+    found = simulated(make)
+    assert 0.7 * found["DiSCO_beyond"].std() <= found["DiSCO_beyond_se"].mean()
+    assert found["DiSCO_beyond_se"].mean() <= 3 * found["DiSCO_beyond"].std()
+
+
+@pytest.mark.parametrize("make", [demo, mixture])
+def test_larger_leaks_show_more(make: Callable[[int, int], pd.DataFrame]) -> None:
+    """Of 1, 3, 10 and 30 percent of the records copied from GT."""
+    gt, fresh = make(RECORDS, 1), make(RECORDS, 2)
+    guesses, copies = [], []
+    for leaked in (0, 1, 3, 10, 30):
+        number = RECORDS * leaked // 100
+        sd = pd.concat([gt.head(number), fresh.iloc[number:]], ignore_index=True)
+        guesses.append(figures_of(gt, sd, "work")["guessed_beyond"])
+        copies.append(dp.copies(gt, sd)["unique_copies_beyond"].iloc[0])
+    assert copies == sorted(copies)
+    assert copies[-1] > copies[0] + 3
+    assert guesses == sorted(guesses)
+    assert guesses[-1] > 3

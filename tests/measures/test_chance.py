@@ -1,0 +1,143 @@
+"""What chance alone would disclose: against every permutation, the formula, and the example data."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import cap as reference
+from reference.cap import Record
+from support.small_tables import frame, measured, sd2011, tables
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.measures.chance import DCAP_by_chance, all_of_one_level
+from disclosure_pipeline.measures.grouped import Grouped
+
+KEYS_2011 = ["sex", "age", "region", "placesize"]
+
+
+@given(tables(), tables(most=5), st.data())
+def test_the_formula_is_the_mean_over_every_permutation(
+    gt: list[Record], sd: list[Record], data: st.DataObject
+) -> None:
+    """Exactly so, in fractions: this holds the formula itself, for any choice of GT records."""
+    kept = data.draw(st.lists(st.booleans(), min_size=len(gt), max_size=len(gt)))
+    assert reference.disco_chance(gt, sd, kept) == reference.disco_of_all_permutations(gt, sd, kept)
+
+
+@given(tables(), tables(most=25))
+def test_the_library_computes_the_formula(gt: list[Record], sd: list[Record]) -> None:
+    found = measured(gt, sd)
+    expected = float(100 * reference.disco_chance(gt, sd, [True] * len(gt)))
+    assert found["DiSCO_chance"] == pytest.approx(expected, rel=1e-13)
+    assert found["DiSCO_excess"] == found["DiSCO"] - found["DiSCO_chance"]
+    assert 0 <= found["DiSCO_chance"] <= found["iS"] * (1 + 1e-15)
+
+
+def test_a_target_of_one_level_discloses_by_chance_all_that_it_discloses() -> None:
+    gt: list[Record] = [((key, ""), "a") for key in "xxyz"]
+    found = measured(gt, gt[:3])
+    assert found["DiSCO"] == found["DiSCO_chance"] == 75
+    assert found["DiSCO_excess"] == 0
+
+
+def test_nothing_in_common() -> None:
+    found = measured([(("x", ""), "a")], [(("y", ""), "a")])
+    assert found["DiSCO_chance"] == found["DiSCO_excess"] == 0
+
+
+def test_a_synthesis_can_disclose_less_than_chance() -> None:
+    """Its keys never have one level, though the levels are of equal frequency."""
+    sd: list[Record] = [((key, ""), level) for key in "xyz" for level in "ab"]
+    found = measured(sd, sd)
+    assert found["DiSCO"] == 0
+    assert found["DiSCO_chance"] == pytest.approx(20)  # 3 / 6 * 2 / 5
+    assert found["DiSCO_excess"] == pytest.approx(-20)
+
+
+@given(tables(), tables(most=5))
+def test_DCAP_by_chance_is_the_mean_over_every_permutation(  # noqa: N802
+    gt: list[Record], sd: list[Record]
+) -> None:
+    permutations = [
+        [(q, t) for (q, _), t in zip(sd, levels, strict=True)]
+        for levels in itertools.permutations([t for _, t in sd])
+    ]
+    means = [sum((reference.cap(record, dealt) for record in gt), Fraction(0)) for dealt in permutations]
+    levels = sorted({t for _, t in [*gt, *sd]}, key=repr)
+    s_q = {q: len(reference.with_key(sd, q)) for q, _ in gt}
+    found = [(s_q[q] * len(levels) + levels.index(t)) for q, t in gt if s_q[q]]
+    drawn = Grouped.of(np.array(found, dtype=np.int64), np.ones(len(found), dtype=np.int64))
+    s_t = np.array([sum(t == level for _, t in sd) for level in levels])
+    expected = 100 * sum(means, Fraction(0)) / len(permutations) / len(gt)
+    assert DCAP_by_chance(drawn, s_t, len(gt), len(sd)) == pytest.approx(float(expected), rel=1e-14)
+
+
+# The chance that records drawn at random all have one level
+
+
+@given(st.integers(1, 60), st.data())
+def test_all_of_one_level(records: int, data: st.DataObject) -> None:
+    with_level = data.draw(st.integers(0, records))
+    drawn = data.draw(st.lists(st.integers(0, records), min_size=1))
+    expected = [Fraction(math.comb(with_level, n), math.comb(records, n)) for n in drawn]
+    assert all_of_one_level(with_level, records, np.array(drawn)) == pytest.approx(
+        [float(chance) for chance in expected], rel=1e-13
+    )
+
+
+@pytest.mark.parametrize(
+    ("with_level", "records", "drawn"),
+    [(9_999_990, 10_000_000, 100_000), (5_000_000, 10_000_000, 500), (700, 1000, 300), (3, 10_000_000, 3)],
+)
+def test_all_of_one_level_of_many_records(with_level: int, records: int, drawn: int) -> None:
+    exact = Fraction(1)
+    for i in range(drawn):
+        exact *= Fraction(with_level - i, records - i)
+        if i % 50 == 0:  # as exact as it needs to be
+            exact = Fraction(round(exact * 2**2000), 2**2000)
+    [found] = all_of_one_level(with_level, records, np.array([drawn]))
+    assert found == pytest.approx(float(exact), rel=1e-10)
+
+
+def test_what_is_too_unlikely_to_be_a_number_is_0() -> None:
+    chances = all_of_one_level(1_000_000, 10_000_000, np.array([1, 300, 400, 999_999, 1_000_001]))
+    assert chances[0] == 0.1
+    assert 0 < chances[1] < 1e-299
+    assert chances[2:].tolist() == [0, 0, 0]
+
+
+# The example data
+
+
+@pytest.mark.parametrize(
+    ("target", "chance", "permuted", "deviation"),
+    [("marital", 18.19, 18.14, 0.45), ("workab", 45.11, 45.06, 0.40), ("ls", 10.61, 10.81, 0.31)],
+)
+def test_the_example_data(target: str, chance: float, permuted: float, deviation: float) -> None:
+    """`permuted` and `deviation` are of 30 permutations that were made elsewhere."""
+    found = dp.disclosure(sd2011("ground_truth"), sd2011("synthetic"), KEYS_2011, target).attribute.iloc[0]
+    assert round(found["DiSCO_chance"], 2) == chance
+    assert found["DiSCO_chance"] == pytest.approx(permuted, abs=deviation)
+    assert found["DiSCO_excess"] == found["DiSCO"] - found["DiSCO_chance"]
+
+
+def test_permutations_of_the_example_data() -> None:
+    gt, sd = sd2011("ground_truth"), sd2011("synthetic")
+    random = np.random.default_rng(1)
+    permuted = [sd.assign(marital=random.permutation(sd["marital"].to_numpy())) for _ in range(30)]
+    mean = dp.disclosure(gt, permuted, KEYS_2011, "marital").attribute["DiSCO"].mean()
+    expected = dp.disclosure(gt, sd, KEYS_2011, "marital").attribute["DiSCO_chance"].iloc[0]
+    assert mean == pytest.approx(expected, abs=4 * 0.45 / math.sqrt(30))
+
+
+def test_a_permuted_synthesis_has_the_same_chance() -> None:
+    """It depends on how often keys and levels occur, not on who has which."""
+    sd: list[Record] = [(("x", ""), "a"), (("x", ""), "b"), (("y", ""), "a"), (("z", ""), "c")]
+    dealt = [(q, t) for (q, _), t in zip(sd, "caba", strict=True)]
+    gt = frame(sd)
+    chances = dp.disclosure(gt, [frame(sd), frame(dealt)], ["k1"], "t").attribute["DiSCO_chance"]
+    assert chances.iloc[0] == chances.iloc[1]

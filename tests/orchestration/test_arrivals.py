@@ -1,0 +1,365 @@
+"""The sensor and the schedule, and which names and files of candidates are let in."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from support import gates
+from support.gates import COPY, GATE, HONEST, MARKER, Home, failures
+
+from disclosure_pipeline.candidates.files import StoreError
+from disclosure_pipeline.candidates.store import is_safe_name
+from disclosure_pipeline.orchestration.arrivals import NEWEST, find_complete_candidates
+
+UNSAFE = (
+    *("../../evil", "..", ".hidden", "a/b", "a b", "a..b", "/evil"),
+    *("ü", "", "a\n", "a\0b", "x" * 101, "-a"),
+)
+
+
+def later(path: Path, seconds: int) -> None:
+    """Move a modification time forward: file systems may count in coarse steps."""
+    when = path.stat().st_mtime_ns + seconds * 1_000_000_000
+    os.utime(path, ns=(when, when))
+
+
+def sensor_of(home: Home) -> dg.SensorDefinition:
+    """The sensor of the small gate."""
+    return home.defs.resolve_sensor_def(f"{GATE}_arrivals")
+
+
+def schedule_of(home: Home) -> dg.ScheduleDefinition:
+    """The schedule of the small gate."""
+    return home.defs.resolve_schedule_def(f"{GATE}_ground_truth_changed")
+
+
+class Daemon:
+    """What Dagster's daemon does with the sensor: keeps the cursor, adds partitions, skips known run keys."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.cursor: str | None = None
+        self.run_keys: set[str | None] = set()
+        self.said: str | None = None
+
+    def tick(self) -> list[dg.RunRequest]:
+        """One evaluation of the sensor; the runs that it leads to."""
+        result = sensor_of(self.home)(
+            dg.build_sensor_context(instance=self.home.instance, cursor=self.cursor)
+        )
+        if isinstance(result, dg.SkipReason):
+            result = dg.SensorResult(skip_reason=result, cursor=self.cursor)
+        assert isinstance(result, dg.SensorResult)
+        self.cursor = result.cursor
+        self.said = result.skip_reason.skip_message if result.skip_reason else None
+        for request in result.dynamic_partitions_requests or []:
+            assert isinstance(request, dg.AddDynamicPartitionsRequest)
+            assert request.partitions_def_name == f"{GATE}_candidates"
+            self.home.instance.add_dynamic_partitions(request.partitions_def_name, request.partition_keys)
+        new = [request for request in result.run_requests or [] if request.run_key not in self.run_keys]
+        self.run_keys |= {request.run_key for request in new}
+        return new
+
+    def candidates(self) -> list[str | None]:
+        """The candidates for which a tick starts a run of the gate."""
+        requests = self.tick()
+        assert all(request.job_name == f"{GATE}_gate" for request in requests)
+        known = self.home.instance.get_dynamic_partitions(f"{GATE}_candidates")
+        assert all(request.partition_key in known for request in requests)
+        return [request.partition_key for request in requests]
+
+
+@pytest.fixture
+def daemon(finished_home: Home) -> Daemon:
+    """A daemon for a home in which GT is recorded and two candidates lie, none of them seen."""
+    return Daemon(finished_home)
+
+
+# The sensor
+
+
+def test_one_run_for_each_new_candidate(daemon: Daemon) -> None:
+    assert set(daemon.candidates()) == {HONEST, COPY}
+    assert daemon.candidates() == []
+    assert daemon.said is not None and "No new candidate" in daemon.said
+    daemon.home.deliver("third", {"synthetic.csv": gates.honest(3)})
+    assert daemon.candidates() == ["third"]
+    assert daemon.candidates() == []
+
+
+def test_a_candidate_without_its_marker_is_not_there(daemon: Daemon) -> None:
+    daemon.candidates()
+    daemon.home.deliver("slow", {"1.csv": gates.honest(3)}, complete=False)
+    assert daemon.candidates() == []
+    assert "slow" not in daemon.home.instance.get_dynamic_partitions(f"{GATE}_candidates")
+    daemon.home.deliver("slow", {"2.csv": gates.honest(4)})
+    assert daemon.candidates() == ["slow"]
+
+
+def test_a_candidate_that_changed_is_run_again(daemon: Daemon) -> None:
+    daemon.candidates()
+    folder = daemon.home.deliver(COPY, {"synthetic.csv": gates.honest(5)})
+    later(folder / "synthetic.csv", 10)
+    assert daemon.candidates() == [COPY]
+    assert daemon.candidates() == []
+
+
+def test_a_candidate_that_changed_back_is_run_again(daemon: Daemon) -> None:
+    daemon.candidates()
+    for seconds, table in ((10, gates.honest(5)), (20, gates.ground_truth())):
+        folder = daemon.home.deliver(COPY, {"synthetic.csv": table})
+        later(folder / "synthetic.csv", seconds)
+        assert daemon.candidates() == [COPY]
+
+
+def test_candidates_wait_for_the_ground_truth(home: Home) -> None:
+    daemon = Daemon(home)
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    assert daemon.tick() == []
+    assert daemon.said is not None and "ground truth" in daemon.said
+    home.write_ground_truth(gates.ground_truth())
+    (request,) = daemon.tick()
+    assert (request.job_name, request.partition_key) == (f"{GATE}_ground_truth", None)
+    assert daemon.tick() == []  # it is not recorded yet, and asked for once
+    assert home.run_ground_truth().success
+    assert daemon.candidates() == [HONEST]
+
+
+def test_candidates_wait_again_when_the_ground_truth_changed(daemon: Daemon) -> None:
+    daemon.candidates()
+    daemon.home.write_ground_truth(gates.ground_truth().iloc[1:])
+    later(daemon.home.path / "ground_truth.csv", 10)
+    daemon.home.deliver("third", {"synthetic.csv": gates.honest(3)})
+    (request,) = daemon.tick()
+    assert request.job_name == f"{GATE}_ground_truth"
+    assert daemon.home.run_ground_truth().success
+    assert daemon.candidates() == ["third"]
+
+
+def test_a_ground_truth_that_changed_back_is_recorded_again(home: Home) -> None:
+    """A run key that was used once never starts a run again."""
+    daemon = Daemon(home)
+    for seconds, records in enumerate((300, 299, 300)):
+        home.write_ground_truth(gates.ground_truth().head(records))
+        later(home.path / "ground_truth.csv", 10 * seconds)
+        requests = daemon.tick()
+        assert [request.job_name for request in requests] == [f"{GATE}_ground_truth"]
+        assert home.run_ground_truth().success
+        assert daemon.tick() == []
+
+
+def test_a_ground_truth_written_again_with_the_same_content_starts_nothing(daemon: Daemon) -> None:
+    daemon.candidates()
+    later(daemon.home.path / "ground_truth.csv", 10)
+    assert daemon.tick() == []
+
+
+def test_the_sensor_leaves_out_names_that_are_not_allowed(daemon: Daemon) -> None:
+    daemon.candidates()
+    for name in UNSAFE:
+        if name and "/" not in name and "\0" not in name and name != "..":
+            daemon.home.deliver(name, {"synthetic.csv": gates.honest(3)})
+    assert daemon.candidates() == []
+    assert set(daemon.home.instance.get_dynamic_partitions(f"{GATE}_candidates")) == {HONEST, COPY}
+
+
+def test_the_sensor_tells_no_value(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(*_: Any) -> None:
+        raise ValueError(gates.CANARIES[0])
+
+    monkeypatch.setattr("disclosure_pipeline.orchestration.arrivals.find_complete_candidates", raises)
+    with pytest.raises(Exception) as caught:
+        daemon.tick()
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert gates.CANARIES[0] not in f"{error!r} {error}"
+        error = error.__cause__ or error.__context__
+
+
+# The schedule
+
+
+def scheduled(home: Home) -> list[str | None]:
+    """The candidates that a tick of the schedule evaluates again."""
+    result = schedule_of(home)(dg.build_schedule_context(instance=home.instance))
+    if isinstance(result, dg.SkipReason):
+        return []
+    assert isinstance(result, list)
+    return [request.partition_key for request in result]
+
+
+@pytest.fixture
+def on_disk(finished_home: Home) -> Iterator[Home]:
+    """A home that the schedule can be evaluated in: it takes an instance on disk."""
+    with gates.quick_folder() as folder, dg.DagsterInstance.local_temp(str(folder)) as instance:
+        yield replace(finished_home, instance=instance)
+
+
+@pytest.fixture
+def changed(on_disk: Home) -> Home:
+    """A home whose GT changed, and was recorded, after two candidates were decided on."""
+    on_disk.instance.add_dynamic_partitions(f"{GATE}_candidates", [HONEST, COPY])
+    assert scheduled(on_disk) == []
+    on_disk.write_ground_truth(gates.ground_truth().iloc[1:])
+    assert scheduled(on_disk) == []  # what is not recorded cannot be measured with
+    assert on_disk.run_ground_truth().success
+    return on_disk
+
+
+def test_the_schedule_evaluates_again_what_was_measured_with_another_ground_truth(changed: Home) -> None:
+    changed.deliver("third", {"synthetic.csv": gates.honest(3)})  # left to the sensor
+    assert set(scheduled(changed)) == {HONEST, COPY}
+    changed.run_gate(COPY)
+    assert scheduled(changed) == [HONEST]
+    changed.run_gate(HONEST)
+    assert scheduled(changed) == []
+
+
+def test_the_schedule_takes_the_newest(changed: Home) -> None:
+    newest = [f"new-{number}" for number in range(NEWEST)]
+    for seconds, name in enumerate(newest, start=1):
+        folder = changed.deliver(name, {"synthetic.csv": gates.honest()})
+        later(folder / MARKER, 10 * seconds)
+        figures = changed.record(name, "figures.json")
+        figures.parent.mkdir()
+        figures.write_text(json.dumps({"measured": {"ground_truth": "another"}}))
+        changed.instance.add_dynamic_partitions(f"{GATE}_candidates", [name])
+    assert scheduled(changed) == newest
+
+
+def test_the_schedule_does_not_try_again_what_cannot_be_measured(changed: Home) -> None:
+    """Dagster compares run keys of a schedule within one tick only: it would be run every quarter hour."""
+    changed.deliver("broken", {"synthetic.csv": gates.honest().drop(columns="age")})
+    assert not changed.run_gate("broken").success
+    assert "broken" not in scheduled(changed)
+    changed.deliver(COPY, {"synthetic.csv": gates.honest().assign(age=98)})
+    assert COPY in scheduled(changed)
+    assert not changed.run_gate(COPY).success  # its keys share nothing with GT: its figures stay the old ones
+    assert COPY not in scheduled(changed)
+
+
+def test_ticks_as_dagster_evaluates_them(on_disk: Home) -> None:
+    """With partitions that are resolved."""
+    context = dg.build_sensor_context(
+        instance=on_disk.instance, instance_ref=on_disk.instance.get_ref(), definitions=on_disk.defs
+    )
+    with gates.quiet():
+        tick = sensor_of(on_disk).evaluate_tick(context)
+    assert {request.partition_key for request in tick.run_requests or []} == {HONEST, COPY}
+    (added,) = tick.dynamic_partitions_requests or []
+    assert isinstance(added, dg.AddDynamicPartitionsRequest)
+    assert set(added.partition_keys) == {HONEST, COPY}
+
+    on_disk.instance.add_dynamic_partitions(f"{GATE}_candidates", [HONEST, COPY])
+    on_disk.write_ground_truth(gates.ground_truth().iloc[1:])
+    assert on_disk.run_ground_truth().success
+    at = dg.build_schedule_context(
+        instance=on_disk.instance,
+        repository_def=on_disk.defs.get_repository_def(),
+        scheduled_execution_time=datetime(2024, 5, 1, tzinfo=timezone.utc),
+    )
+    requests = schedule_of(on_disk).evaluate_tick(at).run_requests or []
+    assert {request.partition_key for request in requests} == {HONEST, COPY}
+
+
+# Names and files
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_unsafe_names(name: str) -> None:
+    assert not is_safe_name(name)
+
+
+@pytest.mark.parametrize("name", ["a", "2024-05", "Release_7.1", "x" * 100])
+def test_safe_names(name: str) -> None:
+    assert is_safe_name(name)
+
+
+def test_folders_without_allowed_names_are_told_apart(tmp_path: Path) -> None:
+    for name in ("good", ".hidden", "a b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / MARKER).touch()
+    (tmp_path / "incomplete").mkdir()
+    (tmp_path / "file").touch()
+    found = find_complete_candidates(tmp_path)
+    assert set(found.complete) == {"good"}
+    assert set(found.refused) == {".hidden", "a b"}
+    assert find_complete_candidates(tmp_path / "missing").complete == {}
+
+
+@pytest.mark.parametrize("candidate", ["../../evil", "a b"])
+@pytest.mark.parametrize("asset", ["synthetic", "bins", "identity_disclosure", "dossier", "release"])
+def test_no_asset_takes_an_unsafe_partition(finished_home: Home, candidate: str, asset: str) -> None:
+    """A partition can be added by hand; it must not lead out of the gate's folders."""
+    outside = finished_home.path.parent / "evil"
+    outside.mkdir()
+    try:
+        (outside / MARKER).touch()
+        (outside / "synthetic.csv").write_text(gates.honest().to_csv(index=False))
+        before = sorted(path for path in finished_home.path.parent.rglob("*"))
+        with dg.DagsterInstance.ephemeral() as instance:
+            ran = replace(finished_home, instance=instance).materialize(asset, candidate)
+        assert not ran.success
+        assert "is not allowed" in "".join(failures(ran).values())
+        after = sorted(path for path in finished_home.path.parent.rglob("*"))
+        new = [path for path in set(after) - set(before) if path.is_file()]
+        assert new == []
+    finally:
+        (outside / MARKER).unlink()
+        (outside / "synthetic.csv").unlink()
+        outside.rmdir()
+
+
+def _symlink(folder: Path) -> None:
+    (folder / "link.csv").symlink_to(folder.parents[1] / "ground_truth.csv")
+
+
+FILES: dict[str, Any] = {
+    "unknown format": lambda folder: (folder / "notes.txt").write_text("x"),
+    "no suffix": lambda folder: (folder / "notes").write_text("x"),
+    "a manifest": lambda folder: (folder / "manifest.json").write_text("{}"),
+    "a hidden file": lambda folder: (folder / ".synthetic.csv").write_text("x"),
+    "a folder": lambda folder: (folder / "more.csv").mkdir(),
+    "a link to the ground truth": _symlink,
+    "a name with a blank": lambda folder: (folder / "a b.csv").write_text("x"),
+    "no marker": lambda folder: (folder / MARKER).unlink(),
+    "no table": lambda folder: (folder / "synthetic.csv").unlink(),
+}
+
+
+@pytest.mark.parametrize("add", FILES.values(), ids=FILES)
+def test_a_folder_with_anything_but_tables_is_refused(finished_home: Home, add: Any) -> None:
+    """Whatever lies in it would be published."""
+    folder = finished_home.deliver("third", {"synthetic.csv": gates.honest(3)})
+    add(folder)
+    ran = finished_home.materialize("synthetic", "third")
+    assert not ran.success
+    (said,) = failures(ran).values()
+    assert "'third'" in said or "file name" in said
+    assert "Unexpected" not in said
+    assert not finished_home.record("third", "snapshot.json").exists()
+
+
+def test_a_file_that_is_still_being_written_is_refused(
+    finished_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = finished_home.deliver("third", {"synthetic.csv": gates.honest(3)})
+    original = os.fstat
+    sizes = iter([0, 1])
+
+    def growing(handle: int) -> os.stat_result:
+        found = list(original(handle))
+        found[6] += next(sizes, 2)
+        return os.stat_result(found)
+
+    monkeypatch.setattr("disclosure_pipeline.candidates.store.os.fstat", growing)
+    with pytest.raises(StoreError, match="changed while it was read"):
+        gates.take(folder, finished_home.store)
+    assert not finished_home.record("third", "snapshot.json").exists()
+    assert not list((finished_home.store / "objects").glob(".partial-*"))

@@ -1,0 +1,540 @@
+"""The gate in Dagster: real runs of the demo, of a small gate and of the paper's example."""
+
+import hashlib
+import hmac
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import dagster as dg
+import pandas as pd
+import pytest
+import yaml
+from support import gates
+from support.gates import CANARIES, COPY, GATE, HONEST, Home, checks, failures, materialized, read_json
+from support.paths import ROOT, SD2011
+from support.sampling import some_of
+
+from disclosure_pipeline.candidates import arrival, evaluation, filing, ground_truth, measuring
+from disclosure_pipeline.demo.run import HONEST as DEMO_HONEST
+from disclosure_pipeline.demo.run import LEAKY as DEMO_LEAKY
+from disclosure_pipeline.evidence.figures import FRAMES
+from disclosure_pipeline.orchestration import measure_assets, presentation
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.release import releasing
+from disclosure_pipeline.release.statement import STATEMENT
+
+DEMO_CANDIDATES = (DEMO_HONEST, DEMO_LEAKY)
+SHIPPED = ROOT / "disclosure_pipeline" / "defs" / "survey" / "defs.yaml"
+
+# In the order of the graph.
+ASSETS = ("synthetic", "bins", "identity_disclosure", "attribute_disclosure", "dossier", "release")
+
+
+def rows(table: dg.MetadataValue) -> list[dict[str, Any]]:
+    """The rows of a table among metadata."""
+    assert isinstance(table, dg.TableMetadataValue)
+    return [dict(record.data) for record in table.records]
+
+
+# The demo
+
+
+@pytest.fixture(scope="module")
+def demo_instance(demo: tuple[Path, str]) -> Iterator[dg.DagsterInstance]:
+    """The instance that the demo ran in."""
+    with pytest.MonkeyPatch.context() as patch, gates.quiet():
+        patch.setenv("DAGSTER_HOME", str(demo[0]))
+        with dg.DagsterInstance.get() as instance:
+            yield instance
+
+
+def demo_dossier(home: Path, candidate: str) -> Any:
+    """The dossier of one of the demo's candidates."""
+    return read_json(home / "demo/store/survey/candidates" / candidate / "dossier.json")
+
+
+def demo_run(instance: dg.DagsterInstance, candidate: str) -> dg.DagsterRun:
+    """The first run that decided on one of the demo's candidates."""
+    runs = dg.RunsFilter(job_name="survey_gate", tags={"dagster/partition": candidate})
+    return instance.get_runs(runs)[-1]
+
+
+def logged_checks(instance: dg.DagsterInstance, candidate: str) -> dict[str, dg.AssetCheckEvaluation]:
+    """The check evaluations in the event log of a candidate's run, by description of the asset and name."""
+    events = [entry.dagster_event for entry in instance.all_logs(demo_run(instance, candidate).run_id)]
+    found = [
+        event.asset_check_evaluation_data
+        for event in events
+        if event and event.event_type_value == "ASSET_CHECK_EVALUATION"
+    ]
+    return {f"{check.asset_key.path[-1]}:{check.check_name}": check for check in found}
+
+
+def test_the_demo_publishes_the_approved_candidate_only(demo: tuple[Path, str]) -> None:
+    home, _ = demo
+    releases = home / "demo/releases/survey"
+    assert [path.name for path in releases.iterdir()] == [DEMO_HONEST]
+    assert demo_dossier(home, DEMO_HONEST)["decision"] == "approved"
+    assert demo_dossier(home, DEMO_LEAKY)["decision"] == "refused"
+
+
+def test_the_demo_runs_ended_as_the_verdicts_say(demo_instance: dg.DagsterInstance) -> None:
+    release = dg.AssetKey(["survey", "release"])
+    assert demo_run(demo_instance, DEMO_HONEST).status is dg.DagsterRunStatus.SUCCESS
+    assert demo_run(demo_instance, DEMO_LEAKY).status is dg.DagsterRunStatus.FAILURE
+    assert demo_instance.get_materialized_partitions(release) == {DEMO_HONEST}
+    for asset in ASSETS[:-1]:
+        there = demo_instance.get_materialized_partitions(dg.AssetKey(["survey", asset]))
+        assert there == set(DEMO_CANDIDATES)
+
+
+@pytest.mark.parametrize("candidate", DEMO_CANDIDATES)
+def test_every_clause_is_a_check_with_value_and_bound(
+    demo: tuple[Path, str], demo_instance: dg.DagsterInstance, candidate: str
+) -> None:
+    found = logged_checks(demo_instance, candidate)
+    gate = Gate.model_validate(yaml.safe_load(SHIPPED.read_text())["attributes"])
+    names = presentation.check_names(gate.clauses())
+    dossier = demo_dossier(demo[0], candidate)
+    assert len(dossier["clauses"]) == len(gate.clauses())
+    for clause in dossier["clauses"]:
+        if clause["measure"] == "key_overlap":
+            continue  # one check for all keys, of the asset `synthetic`
+        (check,) = [check for check in found.values() if check.check_name == names[clause["name"]]]
+        assert check.asset_key.path[-1] in {"identity_disclosure", "attribute_disclosure"}
+        assert check.passed == (clause["outcome"] == "kept")
+        assert check.metadata["value"].value == pytest.approx(clause["value"], rel=1e-12)
+        assert check.metadata["bound"].value == pytest.approx(clause["limit"], rel=1e-12)
+        severity = dg.AssetCheckSeverity.WARN if clause["warns"] else dg.AssetCheckSeverity.ERROR
+        assert check.severity == severity
+
+
+def test_the_refused_candidate_has_failing_checks(demo_instance: dg.DagsterInstance) -> None:
+    found = logged_checks(demo_instance, DEMO_LEAKY)
+    failed = {name for name, check in found.items() if not check.passed}
+    assert {"identity_disclosure:repU", "dossier:within_policy"} <= failed
+    assert any(name.startswith("attribute_disclosure:DiSCO__") for name in failed)
+    for name in failed:
+        check = found[name]
+        value, bound = check.metadata["value"].value, check.metadata["bound"].value
+        assert isinstance(value, (int, float)) and isinstance(bound, (int, float))
+        assert value > bound
+
+
+def test_the_approved_candidate_has_no_failing_check(demo_instance: dg.DagsterInstance) -> None:
+    found = logged_checks(demo_instance, DEMO_HONEST)
+    refusing = [check for check in found.values() if check.severity is dg.AssetCheckSeverity.ERROR]
+    assert "dossier:within_policy" in found
+    assert all(check.passed for check in refusing)
+
+
+def test_the_statement_fits_what_is_published(
+    demo: tuple[Path, str], demo_instance: dg.DagsterInstance
+) -> None:
+    home, _ = demo
+    folder = home / "demo/releases/survey" / DEMO_HONEST
+    assert {path.name for path in folder.iterdir()} == {STATEMENT, "synthetic.csv"}
+    published = (folder / "synthetic.csv").read_bytes()
+    assert published == (home / "demo/incoming" / DEMO_HONEST / "synthetic.csv").read_bytes()
+    said = gates.stated(folder, home / "demo/keys/public-key.pem")
+    gate = Gate.model_validate(yaml.safe_load(SHIPPED.read_text())["attributes"])
+    assert said.policy.digest == gate.policy_digest()
+    assert said.policy.definition == gate.policy.model_dump(mode="json")
+    assert said.run_id == demo_run(demo_instance, DEMO_HONEST).run_id
+    dossier = demo_dossier(home, DEMO_HONEST)
+    found = {each.name: (each.value, each.limit) for each in (*said.clauses, *said.controls)}
+    assert found == {each["name"]: (each["value"], each["limit"]) for each in dossier["clauses"]}
+    assert {"python", "disclosure-pipeline", "dagster", "pandas"} <= set(said.versions)
+    assert said.waivers == ()
+
+
+def test_the_statement_does_not_confirm_a_guess_of_the_ground_truth(demo: tuple[Path, str]) -> None:
+    home, _ = demo
+    digest = hashlib.sha256((home / "demo/ground_truth.csv").read_bytes()).hexdigest()
+    assert digest in (home / "demo/store/survey/ground_truth.json").read_text()
+    said = gates.stated(home / "demo/releases/survey" / DEMO_HONEST, home / "demo/keys/public-key.pem")
+    assert digest not in said.model_dump_json()
+    salt = (home / "demo/keys/salt").read_bytes()
+    assert said.ground_truth.salted_hash == hmac.new(salt, digest.encode(), "sha256").hexdigest()
+
+
+@pytest.mark.parametrize("candidate", DEMO_CANDIDATES)
+def test_a_dossier_is_made_for_a_refusal_as_for_an_approval(demo: tuple[Path, str], candidate: str) -> None:
+    home, _ = demo
+    dossier = demo_dossier(home, candidate)
+    assert set(FRAMES) <= set(dossier["figures"])
+    text = (home / "demo/store/survey/candidates" / candidate / "dossier.md").read_text()
+    assert f"Verdict: {dossier['decision']}" in text
+    for clause in dossier["clauses"]:
+        assert clause["name"] in text
+
+
+@pytest.mark.parametrize("asset", ["identity_disclosure", "attribute_disclosure"])
+def test_one_number_per_measure_and_target_is_plotted(demo_instance: dg.DagsterInstance, asset: str) -> None:
+    event = demo_instance.get_latest_materialization_event(dg.AssetKey(["survey", asset]))
+    assert event is not None and event.asset_materialization is not None
+    metadata = event.asset_materialization.metadata
+    assert isinstance(metadata["dagster/row_count"], dg.IntMetadataValue)
+    assert isinstance(metadata["dagster/column_schema"], dg.TableSchemaMetadataValue)
+    targets = ("education", "income", "health", "work", "worked_abroad")
+    measures = ("DiSCO", "Dorig", "iS", "TCAP")
+    expected = (
+        ["UiO", "UiS", "UiOiS", "repU"]
+        if asset == "identity_disclosure"
+        else [f"{measure}__{target}" for measure in measures for target in targets]
+    )
+    for name in expected:
+        assert isinstance(metadata[name], dg.FloatMetadataValue)
+
+
+# What Dagster is told about the graph
+
+
+def test_the_graph_is_that_of_the_design(small_gate: dg.Definitions) -> None:
+    graph = small_gate.resolve_asset_graph()
+    assert {key.path[-1] for key in graph.get_all_asset_keys()} == {"ground_truth", *ASSETS}
+    parents = {
+        asset: {key.path[-1] for key in graph.get(dg.AssetKey([GATE, asset])).parent_keys} for asset in ASSETS
+    }
+    assert parents["release"] == {"dossier"}
+    assert parents["dossier"] == {"identity_disclosure", "attribute_disclosure"}
+    assert "bins" in parents["identity_disclosure"] and "bins" in parents["attribute_disclosure"]
+    assert parents["bins"] == {"ground_truth", "synthetic"}
+
+
+def test_every_asset_tells_what_it_is() -> None:
+    defs = gates.load(gates.definition(owners=["team:custodians"]))
+    for spec in defs.resolve_all_asset_specs():
+        assert spec.description
+        assert list(spec.owners) == ["team:custodians"]
+        assert spec.kinds
+        assert spec.tags["disclosure_pipeline/gate"] == GATE
+        assert spec.group_name == GATE
+        assert spec.code_version
+
+
+def test_editing_the_policy_makes_partitions_stale(small_gate: dg.Definitions) -> None:
+    stricter = gates.load(gates.definition(policy={"repU": 1, "DiSCO": 1}))
+
+    def versions(defs: dg.Definitions) -> dict[str, str | None]:
+        return {spec.key.path[-1]: spec.code_version for spec in defs.resolve_all_asset_specs()}
+
+    before, after = versions(small_gate), versions(stricter)
+    assert all(before[name] != after[name] for name in ASSETS)
+
+
+def test_nothing_of_the_gate_can_be_set_in_the_launchpad(small_gate: dg.Definitions) -> None:
+    for job in (f"{GATE}_ground_truth", f"{GATE}_gate"):
+        definition = small_gate.resolve_job_def(job)
+        assert set(definition.resource_defs) <= {"io_manager"}
+        for node in definition.nodes_in_topological_order:
+            schema = node.definition.config_schema
+            assert schema is not None
+            assert not schema.as_field().is_required
+            assert not getattr(schema.as_field().config_type, "fields", {})
+
+
+def test_the_checks_that_block(small_gate: dg.Definitions) -> None:
+    graph = small_gate.resolve_asset_graph()
+    blocking = {
+        f"{node.key.asset_key.path[-1]}:{node.key.name}" for node in graph.asset_check_nodes if node.blocking
+    }
+    assert blocking == {
+        "ground_truth:contract",
+        "synthetic:contract",
+        "synthetic:key_overlap",
+        "dossier:within_policy",
+    }
+
+
+# The small gate
+
+
+def test_the_small_gate_approves_one_and_refuses_the_other(finished: Path) -> None:
+    verdicts = {
+        name: read_json(finished / "store" / GATE / "candidates" / name / "dossier.json")["decision"]
+        for name in (HONEST, COPY)
+    }
+    assert verdicts == {HONEST: "approved", COPY: "refused"}
+    assert [path.name for path in (finished / "releases" / GATE).iterdir()] == [HONEST]
+
+
+def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
+    home.run_ground_truth()
+    ran = home.run_gate(COPY)
+    assert not ran.success
+    assert materialized(ran) == set(ASSETS) - {"release"}
+    failed = {name for name, check in checks(ran).items() if not check.passed}
+    assert failed == {
+        "identity_disclosure:repU",
+        "identity_disclosure:repU__share_of_UiO",
+        "attribute_disclosure:DiSCO__work",
+        "attribute_disclosure:DiSCO__income",
+        "dossier:within_policy",
+    }
+    assert home.nothing_published()
+
+
+def test_several_syntheses_are_released_together(home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    tables = {f"{i}.csv": gates.honest(seed=i) for i in (1, 2, 3)}
+    home.deliver("three", tables)
+    home.run_ground_truth()
+    assert home.run_gate("three").success
+    dossier = read_json(home.record("three", "dossier.json"))
+    assert dossier["figures"]["N_s"] == [300 - 2] * 3
+    assert [row["synthesis"] for row in dossier["figures"]["identity"]] == [1, 2, 3]
+    said = gates.stated(home.published("three"))
+    assert [table.name for table in said.synthetic] == list(tables)
+    for name, table in tables.items():
+        assert (home.published("three") / name).read_text() == table.to_csv(index=False)
+
+
+def test_one_leaky_synthesis_among_several_refuses_them_all(home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver("three", {"1.csv": gates.honest(1), "2.csv": gates.ground_truth(), "3.csv": gates.honest(3)})
+    home.run_ground_truth()
+    ran = home.run_gate("three")
+    worst = max(row["repU"] for row in read_json(home.record("three", "dossier.json"))["figures"]["identity"])
+    assert checks(ran)["identity_disclosure:repU"].metadata["value"].value == worst
+    assert not ran.success
+    assert home.nothing_published()
+
+
+def test_parquet_is_measured_as_csv_is(home: Home, finished: Path) -> None:
+    home.path.mkdir(exist_ok=True)
+    home.write_ground_truth(gates.ground_truth())
+    folder = home.deliver(HONEST, {}, complete=False)
+    gates.honest().to_parquet(folder / "synthetic.parquet")
+    (folder / gates.MARKER).touch()
+    home.run_ground_truth()
+    assert home.run_gate(HONEST).success
+    wanted = read_json(finished / "store" / GATE / "candidates" / HONEST / "dossier.json")
+    assert read_json(home.record(HONEST, "dossier.json"))["figures"] == wanted["figures"]
+
+
+# Contracts
+
+
+def test_a_ground_truth_that_breaks_its_contract_is_not_recorded(home: Home) -> None:
+    broken = gates.ground_truth().astype({"age": object})
+    broken.loc[[3, 5], "age"] = CANARIES[0]
+    broken.loc[7, "sex"] = CANARIES[0]
+    home.write_ground_truth(broken)
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    ran = home.run_ground_truth()
+    assert not ran.success
+    check = checks(ran)["ground_truth:contract"]
+    assert not check.passed and check.blocking
+    told = rows(check.metadata["violations"])
+    assert {(row["column"], row["records"]) for row in told} == {("age", 2), ("sex", 1)}
+    assert not (home.store / "ground_truth.json").exists()
+    assert not home.run_gate(HONEST).success
+    assert home.nothing_published()
+    assert not any(canary in gates.everything_logged(home.instance) for canary in CANARIES)
+
+
+@pytest.mark.parametrize(
+    ("damage", "rule"),
+    [
+        (lambda table: table.drop(columns="work"), "the column is not in the table"),
+        (lambda table: table.assign(name="x"), "the column is not in the data dictionary"),
+        (lambda table: table.assign(age="old"), "is no integer"),
+        (lambda table: table.assign(age=3), "is outside the range"),
+        (lambda table: table.assign(sex="x"), "is none of the declared levels"),
+        (lambda table: table.assign(work=None), "holds nothing but missing values"),
+        (lambda table: table.iloc[:0], "the table has no records"),
+    ],
+)
+def test_a_synthesis_that_breaks_its_contract_is_not_measured(home: Home, damage: Any, rule: str) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver("broken", {"1.csv": gates.honest(), "2.csv": damage(gates.honest())})
+    home.run_ground_truth()
+    ran = home.run_gate("broken")
+    assert not ran.success
+    assert materialized(ran) <= {"synthetic"}
+    check = checks(ran)["synthetic:contract"]
+    assert not check.passed
+    (row,) = rows(check.metadata["violations"])
+    assert row["rule"] == rule
+    assert "2.csv" in row["table"]
+    assert not checks(ran)["synthetic:key_overlap"].passed
+    assert home.nothing_published()
+
+
+@pytest.mark.parametrize("content", [b"", b"sex,age\n\xff\xfe,3\n", b"sex,age,work,income\nf,1\n"])
+def test_a_damaged_file_is_refused(home: Home, content: bytes) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver("damaged", {"synthetic.csv": content})
+    home.run_ground_truth()
+    ran = home.run_gate("damaged")
+    assert not ran.success
+    assert "Unexpected" not in "".join(failures(ran).values())
+    assert home.nothing_published()
+
+
+def test_tables_that_share_few_values_of_a_key_are_not_compared(home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver("strange", {"synthetic.csv": gates.honest().assign(age=98)})
+    home.run_ground_truth()
+    ran = home.run_gate("strange")
+    assert not ran.success
+    assert materialized(ran) == {"synthetic"}
+    check = checks(ran)["synthetic:key_overlap"]
+    assert not check.passed and check.blocking
+    assert (check.metadata["value"].value, check.metadata["bound"].value) == (0, 80)
+    assert home.nothing_published()
+
+
+def test_a_copy_written_in_another_way_is_still_a_copy(home: Home) -> None:
+    """As floats and with a different case of nothing: canonical form brings the tables together."""
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver("floats", {"synthetic.csv": gates.ground_truth().astype({"age": float, "income": float})})
+    home.run_ground_truth()
+    ran = home.run_gate("floats")
+    found = checks(ran)["identity_disclosure:repU"]
+    assert not found.passed
+    measured = read_json(home.record("floats", "figures.json"))["figures"]["identity"][0]
+    assert measured["repU"] == measured["UiO"] > 0
+
+
+# Errors on their way into the event log
+
+
+PLACES = [
+    (ground_truth, "read_ground_truth", "ground_truth"),
+    (presentation, "violations_table", "ground_truth"),
+    (arrival, "take_snapshot", "synthetic"),
+    (arrival, "read_synthesis", "synthetic"),
+    (measuring, "figures", "synthetic"),
+    (presentation, "numbers", "synthetic"),
+    (evaluation, "read_measured", "bins"),
+    (presentation, "frame_schema", "bins"),
+    (evaluation, "judge", "identity_disclosure"),
+    (evaluation, "build_dossier", "identity_disclosure"),
+    (presentation, "worst", "identity_disclosure"),
+    (measure_assets, "withhold_rare_levels", "identity_disclosure"),
+    (filing, "to_markdown", "dossier"),
+    (presentation, "clauses_table", "dossier"),
+    (releasing, "publish", "release"),
+]
+
+
+@pytest.mark.parametrize(("module", "name", "asset"), some_of(PLACES, 5))
+def test_an_unexpected_error_tells_no_value(
+    finished_home: Home, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, asset: str
+) -> None:
+    def raises(*_: Any, **__: Any) -> NoReturn:
+        local = CANARIES[1]
+        try:
+            raise KeyError(local)
+        except KeyError as error:
+            raise ValueError(f"could not convert {CANARIES[0]!r}") from error
+
+    home = finished_home
+    shutil.rmtree(home.path / "releases")
+    monkeypatch.setattr(module, name, raises)
+    ran = home.run_ground_truth() if asset == "ground_truth" else home.materialize(asset, HONEST)
+    assert not ran.success
+    assert not materialized(ran)
+    (text,) = failures(ran).values()
+    assert text.startswith("Unexpected ValueError at ")
+    logged = gates.everything_logged(home.instance)
+    assert not [canary for canary in CANARIES if canary in logged]
+    steps = [event.event_type_value for event in ran.all_events]
+    assert steps.count("STEP_START") == steps.count("STEP_FAILURE") == 1
+    assert not {"STEP_RESTARTED", "STEP_UP_FOR_RETRY"} & set(steps)
+    assert home.nothing_published()
+
+
+@pytest.fixture
+def home_on_disk(small_gate: dg.Definitions, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """An empty home with the project's own configuration of the instance."""
+    with gates.quick_folder() as path:
+        gates.with_keys(path, monkeypatch)
+        shutil.copy(ROOT / "dagster_home" / "dagster.yaml", path)
+        with gates.quiet(), dg.DagsterInstance.get() as instance:
+            yield Home(path, small_gate, instance)
+
+
+def test_no_value_of_the_ground_truth_is_written_anywhere(home_on_disk: Home) -> None:
+    """In an instance on disk: neither in its databases and logs, nor in records, dossier and statement."""
+    home = home_on_disk
+    broken = gates.ground_truth().astype({"age": object})
+    broken.loc[3, "age"] = CANARIES[0]
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    assert home.run_ground_truth().success
+    assert home.run_gate(HONEST).success
+    home.write_ground_truth(broken)
+    assert not home.run_ground_truth().success
+    assert not home.materialize("release", HONEST).success
+    assert len(home.instance.get_runs()) == 4
+    assert gates.files_with(home.path, [GATE], ["incoming"])  # there is something to look through
+    assert not gates.files_with(home.path, CANARIES, ["ground_truth.csv"])
+
+
+# The paper's example
+
+
+@pytest.mark.skipif(not SD2011.is_dir(), reason=f"the example data are not there: {SD2011}")
+def test_the_gate_gives_the_figures_of_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = {"income": 6.14, "depress": 9.54, "ls": 13.78, "marital": 35.18, "workab": 52.10}
+    columns: dict[str, dict[str, Any]] = {
+        name: {"type": "category"} for name in ("sex", "region", "placesize", "ls", "marital", "workab")
+    }
+    columns |= {name: {"type": "integer"} for name in ("age", "depress")}
+    columns["income"] = {"type": "integer", "special_values": [-8], "groups": 20}
+    attributes = gates.definition(
+        ground_truth=str(SD2011 / "ground_truth.csv"),
+        columns=columns,
+        keys=["sex", "age", "region", "placesize"],
+        targets=list(printed),
+        policy={"repU": 15, "DiSCO": {"at_most": 36, "targets": {"workab": 53}}},
+    )
+    gates.with_keys(tmp_path, monkeypatch)
+    with dg.DagsterInstance.ephemeral() as instance:
+        home = Home(tmp_path, gates.load(attributes), instance)
+        home.deliver("paper", {"synthetic.csv": (SD2011 / "synthetic.csv").read_bytes()})
+        assert home.run_ground_truth().success
+        assert home.run_gate("paper").success
+    figures = read_json(home.record("paper", "dossier.json"))["figures"]
+    (identity,) = figures["identity"]
+    assert (round(identity["UiO"], 2), round(identity["repU"], 2)) == (48.38, 14.86)
+    assert {row["target"]: round(row["DiSCO"], 2) for row in figures["attribute"]} == printed
+    assert gates.stated(home.published("paper")).decision == "approved"
+
+
+def test_an_empty_group_of_candidates_is_no_release(home: Home) -> None:
+    """A folder that holds its marker and nothing else."""
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver("empty", {})
+    home.run_ground_truth()
+    ran = home.run_gate("empty")
+    assert not ran.success
+    assert "holds no table" in "".join(failures(ran).values())
+
+
+def test_small_counts_are_not_named(home: Home) -> None:
+    """A group of numbers with fewer GT records than the policy allows is left out of what is shown."""
+    few = gates.ground_truth().assign(income=[1, 2, 3, *[100] * 147, *[200] * 150])
+    assert isinstance(few, pd.DataFrame)
+    home.write_ground_truth(few)
+    home.deliver(
+        HONEST,
+        {"synthetic.csv": few.assign(work=gates.honest()["work"].sample(300, replace=True).to_numpy())},
+    )
+    home.run_ground_truth()
+    ran = home.run_gate(HONEST)
+    (event,) = [
+        event
+        for event in ran.get_asset_materialization_events()
+        if event.asset_key and event.asset_key.path[-1] == "bins"
+    ]
+    told = rows(event.materialization.metadata["bins"])
+    assert told
+    assert all(row["GT"] >= 10 for row in told)

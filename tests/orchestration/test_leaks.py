@@ -1,0 +1,433 @@
+"""No value of the ground truth is written anywhere, whatever a run ends in and wherever it breaks.
+
+Canaries of every kind are planted in GT and nowhere else: text and numbers and dates, in a key, in targets,
+in a column that the gate does not read, and as identifiers. Then everything that was written is searched.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+import pkgutil
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, NoReturn
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+from support import gates
+from support.gates import Home
+from support.paths import ROOT
+from support.sampling import some_of
+from support.small_batches import small_batches
+
+import disclosure_pipeline
+from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.partitioned import (
+    batches,
+    engine,
+    files,
+    record_parts,
+    streams,
+)
+from disclosure_pipeline.counting.partitioned.spill_file import SpillFile
+from disclosure_pipeline.evaluation import identifiers
+from disclosure_pipeline.orchestration import redaction
+from disclosure_pipeline.release.keys import keygen
+from disclosure_pipeline.tables import distinct
+from disclosure_pipeline.tables import files as table_files
+from disclosure_pipeline.tables.contract import ContractError, Violation
+
+CANARIES = (
+    "Xylophonist-4711",  # a level of a target that one person has
+    "Outer-Quuxington",  # a level of a key that one person has
+    "1871-03-09",  # a date, in a key
+    "90210377",  # a number, in a grouped target
+    "Prefers-no-calls-0815",  # in a column that the gate does not read
+    "ID-7f3a91c2",  # an identifier
+)
+HONEST, COPY = "honest", "copy"
+
+
+def ground_truth() -> pd.DataFrame:
+    frame = gates.ground_truth().drop(columns="age")
+    random = np.random.default_rng(3)
+    frame["town"] = random.choice(["Northam", "Southam", "Westam"], len(frame))
+    frame["born"] = pd.to_datetime("1960-01-01") + pd.to_timedelta(random.integers(0, 40, len(frame)), "D")
+    frame["born"] = frame["born"].dt.strftime("%Y-%m-%d")
+    frame["note"] = "none"
+    frame["person"] = [f"P-{i}" for i in range(len(frame))]
+    frame.loc[0, ["work", "town", "born", "income", "note", "person"]] = [
+        CANARIES[0], CANARIES[1], CANARIES[2], int(CANARIES[3]), CANARIES[4], CANARIES[5],
+    ]  # fmt: skip
+    return frame[~frame["work"].eq(gates.CANARIES[0])]
+
+
+def synthetic(seed: int = 1) -> pd.DataFrame:
+    """Columns drawn independently from the records without canaries."""
+    random = np.random.default_rng(seed)
+    source = ground_truth().iloc[1:]
+    names = ["sex", "town", "born", "work", "income"]
+    return pd.DataFrame({name: random.choice(source[name].to_numpy(), len(source)) for name in names})
+
+
+def leaky() -> pd.DataFrame:
+    """Copies of GT, but not of the record with the canaries: what arrives may be written."""
+    return ground_truth().iloc[1:][["sex", "town", "born", "work", "income"]]
+
+
+DEFINITION = gates.definition(
+    columns={
+        "sex": {"type": "category"},
+        "town": {"type": "category"},
+        "born": {"type": "date"},
+        "work": {"type": "category"},
+        "income": {"type": "integer", "special_values": [-8], "groups": 5},
+    },
+    keys=["sex", "town", "born"],
+    policy={"repU": 40, "DiSCO": 40},
+)
+
+
+@pytest.fixture(scope="module")
+def definitions() -> dg.Definitions:
+    return gates.load(DEFINITION)
+
+
+@contextmanager
+def disk(defs: dg.Definitions, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """A home with an instance on disk; temporary files are made in it as well."""
+    with gates.quick_folder() as path, pytest.MonkeyPatch.context() as patch:
+        (path / "tmp").mkdir()
+        gates.with_keys(path, monkeypatch)
+        patch.setenv("TMPDIR", str(path / "tmp"))
+        patch.setattr("tempfile.tempdir", None)
+        shutil.copy(ROOT / "dagster_home" / "dagster.yaml", path)
+        with gates.quiet(), dg.DagsterInstance.get() as instance:
+            home = Home(path, defs, instance)
+            home.write_ground_truth(ground_truth())
+            home.deliver(HONEST, {"synthetic.csv": synthetic()})
+            home.deliver(COPY, {"synthetic.csv": leaky()})
+            yield home
+
+
+def leaks(home: Home, printed: str) -> dict[str, list[str]]:
+    """Where a canary is to be found: in files, and in what was printed."""
+    found = gates.files_with(home.path, CANARIES, ["ground_truth.csv"])
+    in_events = [canary for canary in CANARIES if canary in gates.everything_logged(home.instance)]
+    in_output = [canary for canary in CANARIES if canary in printed]
+    return (
+        found
+        | ({"(events)": in_events} if in_events else {})
+        | ({"(output)": in_output} if in_output else {})
+    )
+
+
+def printed(capfd: pytest.CaptureFixture[str]) -> str:
+    out, err = capfd.readouterr()
+    return out + err
+
+
+def test_success_and_refusal_write_no_value(
+    definitions: dg.Definitions, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with disk(definitions, monkeypatch) as home:
+        assert home.run_ground_truth().success
+        assert home.run_gate(HONEST).success
+        assert not home.run_gate(COPY).success
+        assert home.published(HONEST).is_dir()
+        assert gates.files_with(home.path, ["honest"], ["incoming"])  # there is something to look through
+        assert not leaks(home, printed(capfd))
+
+
+def text(column: str, value: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        table = table.astype({column: object})
+        table.loc[table.index[:5], column] = value
+        return table
+
+    return change
+
+
+BROKEN: dict[str, tuple[dict[str, Any], Callable[[pd.DataFrame], pd.DataFrame]]] = {
+    "a date that is none": ({}, text("born", CANARIES[0])),
+    "a number that is none": ({}, text("income", CANARIES[4])),
+    "a level that is not declared": ({"work": {"type": "category", "levels": ["office"]}}, lambda t: t),
+    "a number out of range": ({"income": {"type": "integer", "range": [0, 10]}}, lambda t: t),
+    "no value at all": ({}, lambda t: t.assign(town=None)),
+    "a column that is missing": ({}, lambda t: t.drop(columns="town")),
+}
+
+
+@pytest.mark.parametrize("violation", BROKEN)
+def test_no_violation_of_the_contract_tells_a_value(
+    violation: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    columns, change = BROKEN[violation]
+    defs = gates.load(DEFINITION | {"columns": DEFINITION["columns"] | columns})
+    with disk(defs, monkeypatch) as home:
+        home.write_ground_truth(change(ground_truth()))
+        ran = home.run_ground_truth()
+        assert not ran.success
+        assert not gates.checks(ran)["ground_truth:contract"].passed
+        assert not home.run_gate(HONEST).success
+        assert not leaks(home, printed(capfd))
+
+
+def test_a_file_that_is_cut_off_tells_no_value(
+    definitions: dg.Definitions, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with disk(definitions, monkeypatch) as home:
+        content = ground_truth().to_csv(index=False)
+        for damaged in (
+            content + f'f,"{CANARIES[0]}',
+            content.replace(",none,", ",", 1),
+            content[:-40] + "\udcff",
+        ):
+            home.write_ground_truth(damaged.encode(errors="surrogateescape"))
+            assert not home.run_ground_truth().success
+        assert not leaks(home, printed(capfd))
+
+
+def test_the_exception_of_a_contract_holds_no_value_when_it_is_pickled() -> None:
+    error = ContractError([Violation("the ground truth", "work", "is no integer", 3, 0.1)])
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert error.__context__ is error.__cause__ is None
+
+
+# A fault injector: every function of the project that a run calls, broken in turn
+
+
+def modules() -> list[Any]:
+    found = [disclosure_pipeline]
+    for info in pkgutil.walk_packages(disclosure_pipeline.__path__, "disclosure_pipeline."):
+        if ".demo" not in info.name and ".defs" not in info.name:
+            found.append(importlib.import_module(info.name))
+    return found
+
+
+def functions() -> dict[CodeType, FunctionType]:
+    """Every function and method of the project, by its code."""
+    found = {}
+    for module in modules():
+        for _, value in inspect.getmembers(module):
+            members = [value] if inspect.isfunction(value) else []
+            if inspect.isclass(value) and value.__module__ == module.__name__:
+                members = [inspect.unwrap(m) for m in vars(value).values() if inspect.isfunction(m)]
+            for function in members:
+                if function.__module__ == module.__name__ and not function.__code__.co_freevars:
+                    found[function.__code__] = function
+    return found
+
+
+def called_in_a_run(home: Home) -> list[FunctionType]:
+    """The functions that a run of GT and of a candidate calls, in the order of their first call."""
+    known = functions()
+    seen: dict[CodeType, FunctionType] = {}
+
+    def record(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code in known:
+            seen.setdefault(frame.f_code, known[frame.f_code])
+
+    sys.setprofile(record)
+    try:
+        assert home.run_ground_truth().success
+        assert home.run_gate(HONEST).success
+    finally:
+        sys.setprofile(None)
+    return list(seen.values())
+
+
+def broken(*_: Any, **__: Any) -> NoReturn:
+    # Only constants: this code is put in the place of that of other functions.
+    secret = "Xylophonist-4711"
+    try:
+        raise KeyError("1871-03-09")
+    except KeyError as error:
+        raise ValueError("cannot convert 90210377 of " + secret) from error
+
+
+@pytest.fixture
+def ready(definitions: dg.Definitions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    keygen(tmp_path / "keys")  # while nothing is broken
+
+    @contextmanager
+    def make(defs: dg.Definitions = definitions) -> Iterator[Home]:
+        folder = tmp_path / "home"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(tmp_path / "keys", folder / "keys")
+        gates.with_keys(folder, monkeypatch)
+        with dg.DagsterInstance.ephemeral() as instance:
+            home = Home(folder, defs, instance)
+            home.write_ground_truth(ground_truth())
+            home.deliver(HONEST, {"synthetic.csv": synthetic()})
+            yield home
+
+    return make
+
+
+def test_no_crash_tells_a_value(ready: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    with ready() as home:
+        called = called_in_a_run(home)
+    assert len(called) > 60
+    survived = []
+    for function in some_of(called):
+        code = function.__code__
+        function.__code__ = broken.__code__
+        try:
+            with ready() as home:
+                succeeded = home.run_ground_truth().success and home.run_gate(HONEST).success
+                function.__code__ = code
+                assert not leaks(home, printed(capfd)), function.__qualname__
+                assert not succeeded or home.published(HONEST).is_dir()
+                survived += [function.__qualname__] if succeeded else []
+                assert succeeded or home.nothing_published(), function.__qualname__
+        finally:
+            function.__code__ = code
+    # What may fail without stopping a run is what a run does not need: sizes, which choose the engine, and
+    # the record of figures, which are measured again.
+    assert set(survived) <= {"StoragePath.files", "_entry", "_from_record", "_decode"}
+
+
+# Tables that are read in batches, and what is put aside of them.
+
+
+@pytest.fixture(scope="module")
+def in_batches() -> dg.Definitions:
+    return gates.load(DEFINITION | {"engine": "partitioned"})
+
+
+@pytest.fixture
+def tiny_batches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Many batches, many parts, and everything is put aside."""
+    monkeypatch.setattr(table_files, "_BLOCK", 1 << 10)
+    with small_batches(Limits(table=0, spill_part=50), rows=64):
+        yield
+
+
+def open_files() -> Iterator[tuple[str, bytes]]:
+    """Every file that this process has open, also those that have no name: what it is called, its content."""
+    for link in list(Path("/proc/self/fd").iterdir()):
+        try:
+            if stat.S_ISREG(link.stat().st_mode):
+                yield str(link.readlink()), link.read_bytes()
+        except OSError:  # closed meanwhile
+            continue
+
+
+@pytest.mark.usefixtures("tiny_batches")
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are found in /proc")
+def test_what_is_put_aside_holds_no_value_while_it_is_there(
+    in_batches: dg.Definitions, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Neither a value nor the coded records, in any open file but GT itself, whenever a part is measured."""
+    put_aside: set[bytes] = set()
+    searched, unnamed = 0, 0
+    original_add, original_part = SpillFile.add, record_parts._measure_part
+
+    def add(self: SpillFile, part: Any, records: Any) -> None:
+        if records.nbytes >= 16:  # what is shorter may be found by chance
+            put_aside.add(records.tobytes())
+        original_add(self, part, records)
+
+    def measure_part(*arguments: Any) -> Any:
+        nonlocal searched, unnamed
+        for name, content in open_files():
+            if Path(name).name == "ground_truth.csv":
+                continue
+            searched += 1
+            assert not [canary for canary in CANARIES if canary.encode() in content], name
+            if name.endswith("(deleted)") and len(content) > 1000:
+                unnamed += 1
+                assert not [records for records in put_aside if records in content], name
+        return original_part(*arguments)
+
+    monkeypatch.setattr(SpillFile, "add", add)
+    monkeypatch.setattr(record_parts, "_measure_part", measure_part)
+    with disk(in_batches, monkeypatch) as home:
+        assert home.run_ground_truth().success
+        assert home.run_gate(HONEST).success
+        assert not home.run_gate(COPY).success
+        assert home.published(HONEST).is_dir()
+        assert not list((home.path / "tmp").rglob("*disclosure*"))
+        assert not leaks(home, printed(capfd))
+    assert len(put_aside) > 20 and unnamed > 5 and searched > unnamed
+
+
+@pytest.mark.usefixtures("tiny_batches")
+def test_the_search_of_open_files_finds_a_leak(tmp_path: Path) -> None:
+    with tempfile.TemporaryFile(dir=tmp_path) as file:
+        file.write(CANARIES[0].encode())
+        file.flush()
+        assert [name for name, content in open_files() if CANARIES[0].encode() in content]
+
+
+IN_BATCHES: tuple[Callable[..., Any], ...] = (
+    identifiers.identifier_warnings,
+    distinct.code_distinct,
+    files.stream_canonical,
+    files.StreamedTable.some_records,
+    files.StreamedTables.count,
+    batches.code_batch,
+    engine.count_in_parts,
+    record_parts.RecordParts.measure,
+    record_parts.RecordParts.spill_batch,
+    record_parts._measure_part,
+    record_parts._pairs_of_key,
+    record_parts._parts_of,
+    SpillFile._decrypt,
+    SpillFile.add,
+    SpillFile.read,
+    streams.SeenValues.add,
+    streams.SeenValues.distinct,
+    streams._encode_column,
+    streams.Stream.codes,
+    streams.Stream.value_numbers,
+    streams.read_stream,
+)
+
+
+@pytest.mark.usefixtures("tiny_batches")
+@pytest.mark.parametrize("function", some_of(IN_BATCHES), ids=lambda function: function.__qualname__)
+def test_no_crash_between_batches_tells_a_value(
+    function: Any, ready: Any, in_batches: dg.Definitions, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Also on threads. Nothing that was put aside is left."""
+    code = function.__code__
+    function.__code__ = broken.__code__
+    try:
+        with ready(in_batches) as home:
+            succeeded = home.run_ground_truth().success and home.run_gate(HONEST).success
+            function.__code__ = code
+            assert not succeeded
+            assert not leaks(home, printed(capfd))
+            assert home.nothing_published()
+            if sys.platform == "linux":
+                left = [name for name, content in open_files() if name.endswith("(deleted)") and content]
+                assert not [name for name in left if name.startswith(tempfile.gettempdir())]
+    finally:
+        function.__code__ = code
+
+
+def test_the_search_finds_a_leak_when_the_redaction_is_off(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("disclosure_pipeline.orchestration.table_assets.redact_errors", lambda body: body)
+    unguarded = gates.load(DEFINITION)
+    monkeypatch.undo()
+    assert redaction.redact_errors is not None
+    with disk(unguarded, monkeypatch) as home:
+        monkeypatch.setattr("disclosure_pipeline.counting.opening.read_canonical", broken)
+        assert not home.run_ground_truth().success
+        found = leaks(home, printed(capfd))
+    assert set(found["(events)"]) == {CANARIES[0], CANARIES[2], CANARIES[3]}
+    assert any(name.endswith(".db") for name in found)

@@ -1,0 +1,348 @@
+"""Notices arrive, in every way that a gate's file can ask for, and tell neither a secret nor an address."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import html
+import logging
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+from pydantic import ValidationError
+from support import gates, receivers, services
+from support.paths import ROOT
+from support.receivers import Posted
+
+from disclosure_pipeline.orchestration import notices
+from disclosure_pipeline.orchestration.notices import Notice, NoticeError, make_senders, send, write_to_logs
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.notify import Notify
+
+PASSWORD = "not-to-be-shown-4711"
+NOTICE = Notice(
+    gate="survey",
+    candidate="2024-05",
+    outcome="refused",
+    reasons=(
+        "repU of identity_disclosure: the worst value 10.86 breaks the bound, at most 8",
+        "contract of synthetic: <größe> & 'ort' " + "is no integer; " * 100,
+    ),
+    run_id="5f3a",
+    link="https://dagster.example.org/runs/5f3a",
+)
+EMAIL = {
+    "sender": "gate@example.org",
+    "to": ["custodian@example.org", "o'neil+gate@example.org"],
+    "host": "localhost",
+    "password": "${MAIL_PASSWORD}",
+}
+SLACK = {"channel": "#gates", "token": "${SLACK_TOKEN}"}
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No proxy between the servers of this machine, and no waiting."""
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr(notices, "PAUSES", (0.0, 0.0))
+
+
+@pytest.fixture
+def web() -> Iterator[Posted]:
+    with receivers.web_server() as posted:
+        yield posted
+
+
+@pytest.fixture
+def context() -> Iterator[dg.RunFailureSensorContext]:
+    """What Dagster hands to the sensor after a run that failed."""
+
+    @dg.op
+    def fails() -> None:
+        raise ValueError(gates.CANARIES[0])
+
+    @dg.job
+    def failing() -> None:
+        fails()
+
+    silent = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    with dg.DagsterInstance.ephemeral() as instance:
+        ran = failing.execute_in_process(instance=instance, raise_on_error=False, run_config=silent)
+        yield dg.build_run_status_sensor_context(
+            "failures", ran.get_run_failure_event(), instance, ran.dagster_run
+        ).for_run_failure()
+
+
+def sent(
+    notify: dict[str, Any], context: dg.RunFailureSensorContext, notice: Notice = NOTICE
+) -> dict[str, str]:
+    """Send the notice as a gate's file asks; why it did not arrive."""
+    return send(notice, make_senders(Notify.model_validate(notify)), context)
+
+
+# The gate's file
+
+
+@pytest.mark.parametrize(
+    "notify",
+    [
+        {"webhook": "https://hooks.example.org/T0/secret"},
+        {"webhook": "https://hooks.example.org/${NAME}"},
+        {"email": EMAIL | {"password": "hunter2"}},
+        {"email": EMAIL | {"sender": "gate@example.org\nBcc: other@example.org"}},
+        {"email": EMAIL | {"to": ["Custodian <custodian@example.org>"]}},
+        {"email": EMAIL | {"to": []}},
+        {"email": EMAIL | {"encryption": "none"}},
+        {"slack": SLACK | {"token": "xoxb-123"}},
+        {"web_server": "dagster.example.org"},
+        {"pager": "me"},
+    ],
+)
+def test_a_file_with_a_secret_or_a_mistake_in_it_is_refused(notify: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="notify"):
+        Gate.model_validate(gates.definition(notify=notify))
+
+
+def test_whom_a_gate_tells_is_no_part_of_its_policy() -> None:
+    plain = Gate.model_validate(gates.definition())
+    told = Gate.model_validate(
+        gates.definition(notify={"webhook": "${HOOK}", "email": EMAIL, "slack": SLACK})
+    )
+    assert plain.policy_digest() == told.policy_digest()
+    assert list(make_senders(plain.notify)) == []
+    assert list(make_senders(told.notify)) == ["webhook", "email", "slack"]
+
+
+def test_the_readme_shows_what_a_file_may_hold() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```yaml\n( *notify:.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    notify = Notify.model_validate(yaml.safe_load(shown)["notify"])
+    assert list(make_senders(notify)) == ["webhook", "email", "slack"]
+    assert notify.web_server
+
+
+def test_the_package_that_slack_needs_is_named_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notices, "find_spec", lambda _: None)
+    assert gates.load(gates.definition(notify={"webhook": "${HOOK}"}))
+    with pytest.raises(NoticeError, match=re.escape("install disclosure-pipeline[slack]")):
+        make_senders(Notify.model_validate({"slack": SLACK}))
+    with pytest.raises(Exception) as caught:  # so is the gate's code location, when it is loaded
+        gates.load(gates.definition(notify={"slack": SLACK}))
+    assert isinstance(caught.value.__cause__, NoticeError)
+
+
+# The log
+
+
+@pytest.mark.parametrize(
+    ("outcome", "level"),
+    [("refused", logging.WARNING), ("undetermined", logging.ERROR), ("crashed", logging.ERROR)],
+)
+def test_the_log_always_has_it(outcome: Any, level: int, caplog: pytest.LogCaptureFixture) -> None:
+    write_to_logs(replace(NOTICE, outcome=outcome), logging.getLogger("tick"))
+    assert [(record.name, record.levelno) for record in caplog.records] == [
+        ("tick", level),
+        (notices.__name__, level),
+    ]
+    for part in ("survey", "2024-05", "5f3a", *NOTICE.reasons):
+        assert part in caplog.text
+
+
+# The webhook
+
+
+def test_the_webhook_gets_json(
+    web: Posted, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK", f"{web.url}services/{PASSWORD}")
+    assert sent({"webhook": "${HOOK}"}, context) == {}
+    ((path, headers, _),) = web.requests
+    assert path == f"/services/{PASSWORD}"
+    assert headers["Content-Type"] == "application/json"
+    assert web.contents() == [
+        {
+            "gate": "survey",
+            "candidate": "2024-05",
+            "outcome": "refused",
+            "reasons": list(NOTICE.reasons),
+            "run_id": "5f3a",
+            "link": "https://dagster.example.org/runs/5f3a",
+            "text": NOTICE.text,
+        }
+    ]
+
+
+def test_what_fails_at_first_is_sent_again(
+    web: Posted, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK", web.url)
+    web.answers = [503, 500, 200]
+    assert sent({"webhook": "${HOOK}"}, context) == {}
+    assert len(web.requests) == 3
+
+
+def test_it_is_not_tried_for_ever(
+    web: Posted, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK", web.url)
+    web.answers = [503]
+    assert sent({"webhook": "${HOOK}"}, context) == {"webhook": "HTTPError 503"}
+    assert len(web.requests) == 3
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(
+    web: Posted, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    with receivers.web_server() as other:
+        web.answers, web.location = [status], other.url
+        monkeypatch.setenv("HOOK", web.url)
+        assert sent({"webhook": "${HOOK}"}, context) == {"webhook": f"HTTPError {status}"}
+        assert other.requests == []
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (None, "HOOK, which is not set"),
+        ("", "must be the URL"),
+        (f"file:///etc/{PASSWORD}", "must be the URL"),
+        (f"ftp://127.0.0.1/{PASSWORD}", "must be the URL"),
+        (f"http://127.0.0.1:PORT/{PASSWORD}", "ConnectionRefusedError"),
+        (f"http://127.0.0.1:{PASSWORD}/", "InvalidURL"),
+        (f"http://127.0.0.1/\n{PASSWORD}", "InvalidURL"),
+    ],
+)
+def test_an_error_tells_what_is_wrong_but_not_the_url(
+    url: str | None, said: str, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOOK", raising=False)
+    if url is not None:
+        monkeypatch.setenv("HOOK", url.replace("PORT", str(services.free_port())))
+    (problem,) = sent({"webhook": "${HOOK}"}, context).values()
+    assert said in problem
+    assert PASSWORD not in problem and "127.0.0.1" not in problem
+
+
+def test_a_server_that_hangs_is_left_and_keeps_no_other_waiting(
+    web: Posted, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "SECONDS", 0.5)
+    web.delay = 1
+    monkeypatch.setenv("HOOK", web.url)
+    monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        notify = {"webhook": "${HOOK}", "email": EMAIL | {"port": silent.getsockname()[1]}}
+        start = time.monotonic()
+        problems = sent(notify, context)
+        assert time.monotonic() - start < 10  # without a limit it would wait for ever
+    assert set(problems) == {"webhook", "email"}
+    assert problems["email"] == "no answer within 0.5 s"
+
+
+def test_one_way_that_fails_keeps_no_other_from_arriving(
+    web: Posted, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK", web.url)
+    monkeypatch.delenv("MAIL_PASSWORD", raising=False)
+    problems = sent({"webhook": "${HOOK}", "email": EMAIL}, context)
+    assert list(problems) == ["email"]
+    assert "MAIL_PASSWORD, which is not set" in problems["email"]
+    assert len(web.requests) == 1
+
+
+# E-mail
+
+
+@pytest.fixture
+def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A certificate of this machine that this process trusts."""
+    path = receivers.certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
+    return path
+
+
+@pytest.mark.parametrize("encryption", ["SSL", "STARTTLS"])
+def test_an_email_arrives(trusted: Path, encryption: str, context: dg.RunFailureSensorContext) -> None:
+    with receivers.mail_server(trusted, encryption, PASSWORD) as mailbox:
+        asked = EMAIL | {"port": mailbox.port, "encryption": encryption}
+        assert sent({"email": asked}, context) == {}
+    ((to, raw),) = mailbox.messages
+    assert to == EMAIL["to"]
+    assert mailbox.logins == ["gate@example.org"]
+    assert max(map(len, raw.splitlines())) < 998
+    message = email.message_from_string(raw, policy=email.policy.default)
+    assert message["Subject"] == "survey, candidate 2024-05: refused"
+    assert message["From"] == "gate@example.org"
+    assert message.get_content_type() == "text/html"
+    body = message.get_content().partition("<!--")[0].replace("<br>", "")
+    assert "<" not in body
+    assert html.unescape(body).split() == NOTICE.text.split()
+    assert gates.CANARIES[0] not in raw  # as Dagster's own text would have it
+
+
+def test_an_email_with_a_wrong_password_is_said_to_be_one(
+    trusted: Path, context: dg.RunFailureSensorContext
+) -> None:
+    with receivers.mail_server(trusted, "SSL", "another") as mailbox:
+        problems = sent({"email": EMAIL | {"port": mailbox.port, "user": "gate"}}, context)
+    assert problems == {"email": "SMTPAuthenticationError 535"}
+    assert set(mailbox.logins) == {"gate"}
+    assert mailbox.messages == []
+
+
+def test_a_mail_server_that_cannot_prove_its_name_gets_no_password(
+    tmp_path: Path, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
+    with receivers.mail_server(receivers.certificate(tmp_path), "SSL", PASSWORD) as mailbox:
+        problems = sent({"email": EMAIL | {"port": mailbox.port}}, context)
+    assert problems == {"email": "SSLCertVerificationError"}
+    assert mailbox.logins == []
+
+
+# Slack
+
+
+@pytest.fixture
+def slack(web: Posted, monkeypatch: pytest.MonkeyPatch) -> Posted:
+    """A server in the place of Slack's."""
+    from dagster_slack import SlackResource
+
+    original: Callable[[SlackResource], Any] = SlackResource.get_client
+
+    def local(resource: SlackResource) -> Any:
+        client = original(resource)
+        client.base_url = web.url
+        return client
+
+    monkeypatch.setattr(SlackResource, "get_client", local)
+    monkeypatch.setenv("SLACK_TOKEN", PASSWORD)
+    web.body = b'{"ok": true}'
+    return web
+
+
+def test_slack_gets_a_message(slack: Posted, context: dg.RunFailureSensorContext) -> None:
+    notice = replace(NOTICE, candidate="'<!channel>'")
+    assert sent({"slack": SLACK}, context, notice) == {}
+    ((path, headers, _),) = slack.requests
+    assert path == "/chat.postMessage"
+    assert headers["Authorization"] == f"Bearer {PASSWORD}"
+    (content,) = slack.contents()
+    assert content["channel"] == "#gates"
+    escaped = notice.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    assert content["text"] == escaped != notice.text
+
+
+def test_slack_says_why_it_refuses_a_message(slack: Posted, context: dg.RunFailureSensorContext) -> None:
+    slack.body = b'{"ok": false, "error": "channel_not_found"}'
+    assert sent({"slack": SLACK}, context) == {"slack": "SlackApiError channel_not_found"}

@@ -1,0 +1,146 @@
+"""A gate measures the families that its file switches on, shows them, and can bound every measure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from support import gates
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.demo.syntheses import synthesise
+from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
+from disclosure_pipeline.policy import families
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.registry import MEASURES, values
+from disclosure_pipeline.policy.verdict import judge
+
+SHIPPED = Path(dp.__file__).parent / "defs" / "survey" / "defs.yaml"
+ALL_ON = {"protection": {"methods": ["cap", "zero_cap", "generalized_cap"]}, "prediction": True}
+
+
+def gate(measures: dict[str, Any], bounds: dict[str, Any]) -> Gate:
+    written = yaml.safe_load(SHIPPED.read_text())["attributes"]
+    return Gate.model_validate(
+        written
+        | {
+            "measures": measures,
+            "targets": ["income", "health"],
+            "policy": {"repU": 100, "DiSCO": 100} | bounds,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
+    ground_truth = population(400)
+    return ground_truth, synthesise(ground_truth)
+
+
+def test_every_measure_of_a_gate_with_everything_on_has_a_value_and_can_be_bounded(
+    tables: tuple[pd.DataFrame, pd.DataFrame],
+) -> None:
+    bounds = {
+        name: {"at_least": 0} if measure.high_is_safe else {"at_most": 1e9}
+        for name, measure in MEASURES.items()
+    }
+    everything = gate(ALL_ON, bounds)
+    result = gates.measured(everything, tables[0], [tables[1]])
+    for name, measure in MEASURES.items():
+        for target in everything.targets if measure.per_target else [None]:
+            if measure.task is None or target is None or everything.tasks[target] == measure.task:
+                assert len(values(result, name, target)) == 1, (name, target)
+    outcomes = {judgement.clause.name: judgement.outcome for judgement in judge(everything.clauses(), result)}
+    assert set(outcomes.values()) == {"kept"} | {
+        outcome for name, outcome in outcomes.items() if "flags" in name
+    }
+    assert "accuracy_SD[health]" in outcomes
+    assert "mse_SD[income]" in outcomes
+    assert "accuracy_SD[income]" not in outcomes
+
+
+def test_the_figures_are_those_of_the_library(tables: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    result = gates.measured(gate(ALL_ON, {}), tables[0], [tables[1], tables[1]])
+    keys = ["sex", "age", "region", "household"]
+    found = dp.disclosure_protection(*tables, keys, ["health"], "zero_cap")
+    assert result.frame("protection").loc[("health", 2), "zero_cap__score"] == found.score
+    predicted = dp.prediction_risk(*tables, keys, "health")
+    assert (
+        result.frame("prediction").loc[("health", 1), "accuracy_SD"]
+        == predicted.measures["accuracy_SD"].iloc[0]
+    )
+    number = dp.prediction_risk(*tables, keys, "income", special_values={"income": [-8]})
+    assert result.frame("prediction").loc[("income", 1), "mse_SD"] == number.measures["mse_SD"].iloc[0]
+
+
+def test_what_is_off_is_not_computed(
+    tables: tuple[pd.DataFrame, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("measured although it is off")
+
+    for where, name in (
+        ("disclosure_pipeline.evaluation.figures", "cap_measures"),
+        ("disclosure_pipeline.evaluation.figures", "chance"),
+        ("disclosure_pipeline.candidates.measuring", "protection_frame"),
+        ("disclosure_pipeline.candidates.measuring", "prediction_frame"),
+    ):
+        monkeypatch.setattr(f"{where}.{name}", never)
+    # The controls need the chance of permuted tables, whatever is told of the candidate.
+    nothing = (pd.DataFrame(), pd.DataFrame())
+    monkeypatch.setattr("disclosure_pipeline.candidates.measuring.controls", lambda *_: nothing)
+    off = gate({"attribution": False, "chance": False}, {})
+    result = gates.measured(off, tables[0], [tables[1]])
+    assert np.isfinite(result.attribute["DiSCO"]).all()
+    assert "DiSCO_chance" not in result.attribute
+    assert result.cap.empty
+    assert families.Measures().prediction is families.Measures().protection is False
+
+
+@pytest.mark.parametrize(
+    ("measures", "bounds", "message"),
+    [
+        (
+            {"attribution": False},
+            {"DCAP": 5},
+            "DCAP, which is not measured: switch the family attribution on",
+        ),
+        ({"chance": False}, {"DiSCO_excess": 5}, "switch the family chance on"),
+        ({}, {"cap__score": {"at_least": 0.5}}, "switch the family protection on"),
+        ({"protection": True}, {"zero_cap__score": {"at_least": 0.5}}, "switch the family protection on"),
+        ({}, {"accuracy_SD": 60}, "switch the family prediction on"),
+        ({"protection": True}, {"cap__score": 0.5}, "cap__score is bounded by at_least, not by at_most"),
+        ({}, {"iS": {"at_least": 5}}, "iS is bounded by at_most, not by at_least"),
+        ({"prediction": True}, {"accuracy_SD": {"targets": {"income": 5}}}, "only for classification"),
+        ({"prediction": {"learner": "guess"}}, {}, "nearest_neighbours"),
+        ({"protection": {"methods": []}}, {}, "at least 1"),
+        ({"protections": True}, {}, "protections"),
+    ],
+)
+def test_a_bound_on_what_is_not_measured_is_refused_when_the_file_is_read(
+    measures: dict[str, Any], bounds: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        gate(measures, bounds)
+
+
+def test_the_dossier_shows_what_is_on_and_nothing_else(tables: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    headings = {"Correct attribution probability", "Disclosure protection", "Prediction risk"}
+    for measures, shown in (
+        (ALL_ON, headings),
+        ({"attribution": False}, set()),
+        ({"protection": True}, {"Correct attribution probability", "Disclosure protection"}),
+    ):
+        some = gate(measures, {})
+        result = gates.measured(some, tables[0], [tables[1]])
+        text = to_markdown(build_dossier(some, "c", {}, result, judge(some.clauses(), result)))
+        assert {heading for heading in headings if f"## {heading}" in text} == shown
+
+
+def test_the_digest_tells_what_is_measured() -> None:
+    assert gate({}, {}).policy_digest() != gate({"protection": True}, {}).policy_digest()

@@ -1,0 +1,520 @@
+"""Clauses, verdicts and the digest of a policy: only a finite figure within a finite bound passes."""
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+from support import gates
+from support.gates import definition
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.verdict import Judgement, decide, hold, judge
+
+NAN = math.nan
+
+
+def gate(**changes: Any) -> Gate:
+    """The small gate, some of its attributes replaced."""
+    return Gate.model_validate(definition(**changes))
+
+
+def gate_with(**policy: Any) -> Gate:
+    """The small gate with bounds that nothing exceeds, some of them replaced (None: left out)."""
+    bounds = {"repU": 100, "DiSCO": 100} | policy
+    return gate(policy={name: bound for name, bound in bounds.items() if bound is not None})
+
+
+@pytest.fixture(scope="module")
+def result() -> dp.Disclosure:
+    """The figures of three syntheses: an honest one, a copy of GT, and an honest one."""
+    tables = [gates.honest(1), gates.ground_truth(), gates.honest(3)]
+    return gates.measured(gate_with(), gates.ground_truth(), tables)
+
+
+def by_name(judgements: tuple[Judgement, ...]) -> dict[str, Judgement]:
+    """Judgements by the names of their clauses."""
+    return {judgement.clause.name: judgement for judgement in judgements}
+
+
+def judged(result: dp.Disclosure, **policy: Any) -> dict[str, Judgement]:
+    """The figures held against a policy."""
+    return by_name(judge(gate_with(**policy).clauses(), result))
+
+
+def verdict(result: dp.Disclosure, **policy: Any) -> str:
+    """The decision on the figures under a policy."""
+    return decide(judge(gate_with(**policy).clauses(), result))
+
+
+# What a policy must and may say
+
+
+def refusal(**changes: Any) -> str:
+    """What is said of a gate that is refused."""
+    with pytest.raises(ValidationError) as caught:
+        gate(**changes)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("policy", "missing"),
+    [
+        ({}, "no bound on repU, DiSCO of work, DiSCO of income"),
+        ({"DiSCO": 5}, "no bound on repU"),
+        ({"repU": 5}, "no bound on DiSCO of work, DiSCO of income"),
+        ({"repU": 5, "DiSCO": {"targets": {"work": 5}}}, "no bound on DiSCO of income"),
+        ({"UiOiS": 5, "DiSDiO": 5}, "no bound on repU, DiSCO of work, DiSCO of income"),
+        ({"repU_after_exclusions": 5, "DiSCO": 5}, "no bound on repU"),
+    ],
+)
+def test_what_must_be_bounded(policy: Mapping[str, Any], missing: str) -> None:
+    """No value is safe by itself."""
+    assert missing in refusal(policy=policy)
+
+
+def test_a_gate_without_a_policy_is_refused() -> None:
+    assert "policy" in refusal(policy=None)
+
+
+@pytest.mark.parametrize(
+    "bound", [True, False, "5", "five", None, [5], -1, NAN, math.inf, -math.inf, {}, {"at_most": None}]
+)
+def test_a_bound_is_a_number(bound: Any) -> None:
+    """YAML reads `yes` as true, and true is no bound of 1."""
+    assert refusal(policy={"repU": bound, "DiSCO": 5})
+    assert refusal(policy={"repU": 5, "DiSCO": {"at_most": 5, "targets": {"work": bound}}})
+    if not isinstance(bound, dict) and bound is not None:
+        assert refusal(policy={"repU": {"at_most": bound}, "DiSCO": 5})
+        assert refusal(policy={"repU": {"at_most_share": bound}, "DiSCO": 5})
+
+
+@pytest.mark.parametrize("share", [1.01, -0.01, 50])
+def test_a_share_is_between_0_and_1(share: float) -> None:
+    assert "at_most_share" in refusal(policy={"repU": {"at_most_share": share}, "DiSCO": 5})
+
+
+@pytest.mark.parametrize("name", ["repu", "disco", "DCAP_", "anything", "one_way_flags"])
+def test_an_unknown_measure_is_refused(name: str) -> None:
+    said = refusal(policy={"repU": 5, "DiSCO": 5, name: 5})
+    assert name in said
+    assert "the measures are" in said
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"repU": {"at_most": 5, "over": "median"}},
+        {"repU": {"at_most": 5, "below": 3}},
+        {"repU": {"at_most": 5, "targets": {"work": 3}}},  # repU is measured for the whole table
+        {"DiSCO": {"at_most": 5, "targets": {"age": 3}}},  # a key
+        {"DiSCO": {"at_most": 5, "targets": {"wrok": 3}}},
+        {"DiSCO": {"at_most": 5, "targets": {"work": {"at_most": 3, "over": "mean"}}}},
+        {"Dorig": {"at_most_share": 0.5}},  # of what?
+        {"one_way": "ignore"},
+        {"two_way": True},
+        {"key_overlap": 0},
+        {"key_overlap": -1},
+        {"key_overlap": 101},
+        {"key_overlap": NAN},
+        {"key_overlap": True},
+        {"key_overlap": None},
+        {"smallest_count": 0},
+        {"smallest_count": 2.5},
+        {"smallest_count": True},
+    ],
+)
+def test_contradictions_are_refused(policy: Mapping[str, Any]) -> None:
+    assert refusal(policy={"repU": 5, "DiSCO": 5} | dict(policy))
+
+
+def test_every_clause_of_a_gate() -> None:
+    found = gate(
+        policy={
+            "repU": {"at_most": 8, "at_most_share": 0.5},
+            "DiSCO": {"at_most": 12, "targets": {"income": {"at_most_share": 0.4}}},
+            "DCAP": {"targets": {"work": 60}},
+            "UiOiS": {"at_most": 30, "over": "mean"},
+            "two_way": "refuse",
+            "key_overlap": 70,
+        }
+    ).clauses()
+    wanted = {
+        Clause("repU", None, 8),
+        Clause("repU", None, 0.5, share_of="UiO"),
+        Clause("DiSCO", "work", 12),
+        Clause("DiSCO", "income", 0.4, share_of="Dorig"),
+        Clause("DCAP", "work", 60),
+        Clause("UiOiS", None, 30, over="mean"),
+        Clause("one_way_flags", "work", 0, warns=True),
+        Clause("one_way_flags", "income", 0, warns=True),
+        Clause("two_way_flags", "work", 0),
+        Clause("two_way_flags", "income", 0),
+        Clause("key_overlap", "sex", 70, at_least=True),
+        Clause("key_overlap", "age", 70, at_least=True),
+    }
+    assert wanted <= set(found)
+    controls = {"copy_repU", "copy_DiSCO", "permuted_deviation"}  # whether the engine still sees a leak
+    assert {clause.measure for clause in set(found) - wanted} <= {"key_overlap", "target_overlap", *controls}
+    assert len({clause.name for clause in found}) == len(found)
+
+
+def test_no_clause_is_there_twice_where_a_target_is_named_like_another() -> None:
+    """Names of columns may hold anything; names of checks are made from them."""
+    from disclosure_pipeline.orchestration.presentation import check_names
+
+    columns = {name: {"type": "category"} for name in ("sex", "a b", "a_b", "a/b", "ä b")}
+    found = gate(
+        columns=columns, keys=["sex"], targets=["a b", "a_b", "a/b", "ä b"], policy={"repU": 5, "DiSCO": 5}
+    ).clauses()
+    names = check_names(found)
+    assert len(names) == len(found) == len(set(names.values()))
+    assert all(name.replace("_", "").isalnum() and name.isascii() for name in names.values())
+
+
+# Holding figures against a clause
+
+
+@pytest.mark.parametrize(
+    ("figures", "over", "value", "outcome"),
+    [
+        ([5.0], "worst", 5.0, "kept"),
+        ([5.0 + 1e-12], "worst", 5.0 + 1e-12, "exceeded"),
+        ([0.0], "worst", 0.0, "kept"),
+        ([1.0, 6.0, 2.0], "worst", 6.0, "exceeded"),
+        ([1.0, 6.0, 2.0], "mean", 3.0, "kept"),
+        ([4.0, 9.0, 5.0], "mean", 6.0, "exceeded"),
+        ([], "worst", None, "undetermined"),
+        ([NAN], "worst", None, "undetermined"),
+        ([NAN, 1.0], "worst", None, "undetermined"),
+        ([1.0, NAN], "worst", None, "undetermined"),
+        ([1.0, NAN], "mean", None, "undetermined"),
+        ([math.inf], "worst", None, "undetermined"),
+        ([-math.inf], "worst", None, "undetermined"),
+    ],
+)
+def test_at_most(figures: list[float], over: Any, value: float | None, outcome: str) -> None:
+    clause = Clause("repU", None, 5, over)
+    judgement = hold(clause, figures, max(len(figures), 1))
+    assert (judgement.value, judgement.outcome) == (value, outcome)
+    assert judgement.limit == (None if outcome == "undetermined" else 5)
+
+
+@pytest.mark.parametrize(
+    ("figures", "value", "outcome"),
+    [
+        ([50.0], 50.0, "kept"),
+        ([49.9], 49.9, "exceeded"),
+        ([80.0, 20.0], 20.0, "exceeded"),  # the worst is the smallest
+        ([NAN], None, "undetermined"),
+        ([NAN, 80.0], None, "undetermined"),
+    ],
+)
+def test_at_least(figures: list[float], value: float | None, outcome: str) -> None:
+    judgement = hold(Clause("key_overlap", "age", 50, at_least=True), figures, len(figures))
+    assert (judgement.value, judgement.outcome) == (value, outcome)
+
+
+@pytest.mark.parametrize(
+    ("figures", "originals", "limit", "outcome"),
+    [
+        ([4.0], [10.0], 5.0, "kept"),
+        ([6.0], [10.0], 5.0, "exceeded"),
+        ([0.0], [0.0], 0.0, "kept"),  # nobody is at risk, and nobody is disclosed
+        ([1.0], [0.0], 0.0, "exceeded"),
+        ([1.0], [NAN], None, "undetermined"),
+        ([1.0], [math.inf], None, "undetermined"),
+        ([1.0], [], None, "undetermined"),
+    ],
+)
+def test_at_most_a_share_of_the_risk_of_GT(  # noqa: N802
+    figures: list[float], originals: list[float], limit: float | None, outcome: str
+) -> None:
+    judgement = hold(Clause("repU", None, 0.5, share_of="UiO"), figures, 1, originals)
+    assert (judgement.limit, judgement.outcome) == (limit, outcome)
+
+
+@pytest.mark.parametrize("syntheses", [0, 1, 3])
+def test_a_figure_is_needed_of_every_synthesis(syntheses: int) -> None:
+    assert hold(Clause("repU", None, 5), [1.0, 1.0], syntheses).outcome == "undetermined"
+
+
+@pytest.mark.parametrize("bound", [NAN, math.inf])
+def test_only_a_finite_bound_can_be_kept(bound: float) -> None:
+    assert hold(Clause("repU", None, bound), [1.0], 1).outcome == "undetermined"
+
+
+# The verdict
+
+
+def judgement(outcome: Any, *, warns: bool = False) -> Judgement:
+    """A judgement with an outcome."""
+    return Judgement(Clause("repU", None, 5, warns=warns), 1.0, 5.0, outcome)
+
+
+@pytest.mark.parametrize(
+    ("judgements", "decision"),
+    [
+        ([judgement("kept")], "approved"),
+        ([judgement("kept"), judgement("exceeded", warns=True)], "approved"),
+        ([judgement("kept"), judgement("exceeded")], "refused"),
+        ([judgement("undetermined"), judgement("exceeded")], "refused"),
+        ([judgement("kept"), judgement("undetermined")], "undetermined"),
+        ([judgement("kept"), judgement("undetermined", warns=True)], "undetermined"),
+        ([judgement("kept"), judgement("something else")], "undetermined"),
+        ([judgement("kept", warns=True)], "undetermined"),  # nothing that could refuse
+        ([], "undetermined"),
+    ],
+)
+def test_decisions(judgements: list[Judgement], decision: str) -> None:
+    assert decide(judgements) == decision
+
+
+def test_worst_and_mean(result: dp.Disclosure) -> None:
+    """The copy in the middle is the worst."""
+    repU = result.identity["repU"]
+    assert judged(result)["repU"].value == repU.max() == repU[2]
+    over_mean = judged(result, repU={"at_most": 8, "over": "mean"})["repU"]
+    assert over_mean.value == pytest.approx(repU.mean())
+    assert verdict(result, repU=8) == "refused"
+    assert verdict(result, repU={"at_most": 8, "over": "mean"}) == "approved"
+
+
+def test_bounds_per_target_replace_the_general_one(result: dp.Disclosure) -> None:
+    disco = result.attribute["DiSCO"].groupby("target").max()
+    between = float(disco.mean())
+    assert disco["work"] > between > disco["income"]
+    assert verdict(result, DiSCO=between) == "refused"
+    assert verdict(result, DiSCO={"at_most": between, "targets": {"work": 100}}) == "approved"
+    assert verdict(result, DiSCO={"at_most": 100, "targets": {"work": between}}) == "refused"
+    assert verdict(result, DiSCO={"targets": {"work": 100, "income": 0}}) == "refused"
+
+
+def test_relative_bounds(result: dp.Disclosure) -> None:
+    """The copy has all of GT's own risk, so that only a share of 1 is kept."""
+    assert verdict(result, repU={"at_most_share": 1}, DiSCO={"at_most_share": 1}) == "approved"
+    assert verdict(result, repU={"at_most_share": 0.99}) == "refused"
+    assert verdict(result, DiSCO={"at_most_share": 0.99}) == "refused"
+    found = judged(result, repU={"at_most_share": 0.5})["repU / UiO"]
+    assert found.limit == pytest.approx(0.5 * result.identity["UiO"][1])
+
+
+def test_any_other_measure_can_be_bounded(result: dp.Disclosure) -> None:
+    for name in ("UiS", "iS", "Dorig", "max_denom", "DCAP", "TCAP", "UiO_after_exclusions"):
+        found = [each for each in judged(result, **{name: 0}).values() if each.clause.measure == name]
+        assert found
+        assert all(each.outcome == "exceeded" for each in found)
+        assert verdict(result, **{name: 0}) == "refused"
+
+
+def test_flags_warn_unless_the_policy_says_refuse() -> None:
+    flagging = gate(one_way=[0, 0], two_way=[0, 0], policy={"repU": 100, "DiSCO": 100})
+    measured = gates.measured(flagging, gates.ground_truth(), [gates.honest(1), gates.ground_truth()])
+    assert len(measured.one_way) and len(measured.two_way)
+    assert verdict(measured) == "approved"
+    for check in ("one_way", "two_way"):
+        assert verdict(measured, **{check: "refuse"}) == "refused"
+        worst = judged(measured)[f"{check}_flags[work]"]
+        flags = getattr(measured, check)
+        counted = flags[flags["target"] == "work"].groupby("synthesis").size()
+        assert worst.value == counted.max()
+        assert worst.outcome == "exceeded"
+
+
+# Nothing that is missing passes
+
+FRAMES = ("identity", "attribute")
+
+
+def spoilt(result: dp.Disclosure, frame: str, change: Any) -> dp.Disclosure:
+    """The result with one of its frames changed."""
+    return replace(result, **{frame: change(getattr(result, frame).copy())})
+
+
+def set_at(row: Any, column: str, value: Any) -> Any:
+    """A change of one figure."""
+
+    def change(frame: pd.DataFrame) -> pd.DataFrame:
+        frame.loc[row, column] = value
+        return frame
+
+    return change
+
+
+@pytest.mark.parametrize("value", [NAN, None, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    ("frame", "row", "column"),
+    [("identity", 2, "repU"), ("attribute", ("income", 3), "DiSCO"), ("attribute", ("work", 1), "DiSCO")],
+)
+def test_a_figure_that_is_not_finite(
+    result: dp.Disclosure, frame: str, row: Any, column: str, value: Any
+) -> None:
+    broken = spoilt(result, frame, set_at(row, column, value))
+    assert verdict(result) == "approved"
+    assert verdict(broken) == "undetermined"
+    measure = {"over": "mean", "at_most": 100}
+    assert verdict(broken, repU=measure, DiSCO=measure) == "undetermined"
+
+
+@pytest.mark.parametrize(
+    ("frame", "change"),
+    [
+        ("identity", lambda frame: frame.drop(index=2)),
+        ("identity", lambda frame: frame.iloc[:0]),
+        ("identity", lambda frame: pd.concat([frame, frame])),
+        ("identity", lambda frame: frame.loc[[1, 1]]),  # one stands for another
+        ("attribute", lambda frame: frame.drop(index="income", level="target")),
+        ("attribute", lambda frame: frame.drop(index=("income", 2))),
+        ("attribute", lambda frame: frame.iloc[:0]),
+        ("key_overlap", lambda frame: frame.drop(index="age", level="key")),
+        ("key_overlap", lambda frame: frame.iloc[:0]),
+        ("key_overlap", lambda frame: frame * NAN),
+        ("key_overlap", lambda frame: frame * math.inf),
+        ("key_overlap", lambda frame: frame.drop(columns="GT_in_SD")),
+        ("target_overlap", lambda frame: frame.drop(columns="SD_in_GT")),
+        ("identity_after_exclusions", lambda frame: frame.iloc[1:]),
+    ],
+)
+def test_a_row_that_is_missing(result: dp.Disclosure, frame: str, change: Any) -> None:
+    """Of a synthesis, of a target, or all of them."""
+    bounds: dict[str, Any] = {"repU_after_exclusions": 100}
+    assert verdict(result, **bounds) == "approved"
+    assert verdict(spoilt(result, frame, change), **bounds) == "undetermined"
+
+
+def test_a_column_that_is_missing_is_no_approval(result: dp.Disclosure) -> None:
+    broken = spoilt(result, "identity", lambda frame: frame.drop(columns="repU"))
+    with suppress(KeyError):  # which ends the run just as well
+        assert verdict(broken) == "undetermined"
+
+
+def test_a_target_that_was_not_measured(result: dp.Disclosure) -> None:
+    fewer = gate(targets=["work"], policy={"repU": 100, "DiSCO": 100})
+    measured = gates.measured(fewer, gates.ground_truth(), [gates.honest()])
+    assert decide(judge(fewer.clauses(), measured)) == "approved"
+    assert verdict(measured) == "undetermined"
+
+
+# The digest
+
+
+def test_the_digest_is_that_of_the_same_content() -> None:
+    assert gate().policy_digest() == gate().policy_digest()
+    reordered = dict(reversed(definition().items()))
+    assert Gate.model_validate(reordered).policy_digest() == gate().policy_digest()
+
+
+def described(**columns: str) -> dict[str, Any]:
+    """The columns of the small gate, some of them with a description."""
+    known: dict[str, Any] = definition()["columns"]
+    return known | {name: known[name] | {"description": text} for name, text in columns.items()}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"description": "Another one"},
+        {"owners": ["team:others"]},
+        {"ground_truth": "elsewhere.parquet"},
+        {"incoming": "elsewhere"},
+        {"store": "elsewhere"},
+        {"releases": "elsewhere"},
+        {"trusted_keys": "elsewhere.yaml"},
+        {"columns": described(age="In years")},
+    ],
+)
+def test_the_digest_does_not_change_with_what_decides_nothing(changes: Mapping[str, Any]) -> None:
+    assert gate(**changes).policy_digest() == gate().policy_digest()
+
+
+def with_column(name: str, **changes: Any) -> dict[str, Any]:
+    """The columns of the small gate, one of them changed."""
+    columns: dict[str, Any] = definition()["columns"]
+    return columns | {name: columns[name] | changes}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"policy": {"repU": 8, "DiSCO": 12}},
+        {"policy": {"repU": {"at_most": 8, "at_most_share": 0.61}, "DiSCO": definition()["policy"]["DiSCO"]}},
+        {"policy": definition()["policy"] | {"two_way": "refuse"}},
+        {"policy": definition()["policy"] | {"key_overlap": 40}},
+        {"policy": definition()["policy"] | {"smallest_count": 11}},
+        {"policy": definition()["policy"] | {"DCAP": 100}},
+        {"keys": ["sex"]},
+        {"keys": ["age", "sex"]},
+        {"targets": ["work"], "policy": {"repU": 8, "DiSCO": 12}},
+        {"columns": with_column("income", groups=6)},
+        {"columns": with_column("income", special_values=[-8, -9])},
+        {"columns": with_column("age", range=[20, 98])},
+        {"columns": with_column("work", missing_codes=["none"])},
+        {"columns": with_column("sex", levels=["f", "m", "x"])},
+        {"edges": "equal_width"},
+        {"edges": {"age": [0, 30, 60]}},
+        {"exclusions": {"missing_targets": True}},
+        {"exclusions": {"target_levels": {"work": ["none"]}}},
+        {"exclusions": {"count_over": 10}},
+        {"one_way": [50, 91]},
+        {"two_way": [5, 80]},
+        {"name": "another"},
+    ],
+)
+def test_the_digest_changes_with_what_decides(changes: Mapping[str, Any]) -> None:
+    assert gate(**changes).policy_digest() != gate().policy_digest()
+
+
+# The definition as a whole
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"name": None}, "name"),
+        ({"name": "../evil"}, "name"),
+        ({"name": "Upper"}, "name"),
+        ({"keys": []}, "keys"),
+        ({"keys": ["sex", "sex"]}, "keys names a column more than once"),
+        ({"keys": ["sex", "agee"]}, "agee"),
+        ({"targets": []}, "targets"),
+        ({"targets": ["work", "work"]}, "targets names a column more than once"),
+        ({"targets": ["work", "sex"]}, "sex cannot be a key and a target"),
+        ({"edges": "deciles"}, "edges"),
+        ({"edges": {"income": [0, 1, 2]}}, "income has both groups and explicit edges"),
+        ({"edges": {"weight": [0, 1, 2]}}, "weight"),
+        ({"edges": {"age": [60, 30, 0]}}, "edges"),
+        ({"edges": {"age": [0, 100]}}, "edges"),
+        ({"edges": {"sex": [0, 1, 2]}}, "sex"),
+        ({"exclusions": {"target_levels": {"age": ["3"]}}}, "age"),
+        ({"exclusions": {"missing_keys": ["work"]}}, "work"),
+        ({"exclusions": {"missing_targets": ["age"]}}, "age"),
+        ({"exclusions": {"count_over": -1}}, "count_over"),
+        ({"exclusions": {"count_over": 2.5}}, "count_over"),
+        ({"exclusions": {"count_over": True}}, "count_over"),
+        ({"exclusions": {"colour": 1}}, "colour"),
+        ({"one_way": [50]}, "one_way"),
+        ({"one_way": [-1, 90]}, "one_way"),
+        ({"one_way": [True, 90]}, "one_way"),
+        ({"two_way": [4, 80, 1]}, "two_way"),
+        ({"two_way": [4, NAN]}, "two_way"),
+        ({"columns": with_column("sex", groups=3)}, "groups"),
+        ({"columns": with_column("sex", range=[0, 1])}, "range"),
+        ({"columns": with_column("sex", special_values=[1])}, "special_values"),
+        ({"columns": with_column("age", levels=["1"])}, "levels"),
+        ({"columns": with_column("age", range=[99, 20])}, "range"),
+        ({"columns": with_column("income", groups=1)}, "groups"),
+        ({"columns": with_column("income", groups=2.5)}, "groups"),
+        ({"columns": with_column("income", type="numeric")}, "type"),
+        ({"columns": with_column("income", colour="red")}, "colour"),
+        ({"columns": with_column("income", missing_codes=[-8])}, "-8"),
+        ({"columns": with_column("sex", missing_codes=["f"])}, "f"),
+    ],
+)
+def test_a_definition_that_contradicts_itself_is_refused(changes: Mapping[str, Any], said: str) -> None:
+    assert said in refusal(**changes)

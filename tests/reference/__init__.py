@@ -1,0 +1,1 @@
+"""The slow reference: every figure from its formula, record by record."""

@@ -1,0 +1,140 @@
+"""What a figure would be anyway, person by person and in fractions: slow, obvious and exact.
+
+A record is a pair of a key combination and a target level. Of each GT record the others are the list of GT
+records without it; a draw of n records is averaged over the number of records that spoil it.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+
+from reference.cap import Level, Record
+
+
+def none_drawn(spoiling: int, records: int, n: int) -> Fraction:
+    """The chance that n records drawn of so many hold none of those that would spoil it."""
+    if spoiling > records:
+        return Fraction(0)
+    return Fraction(comb(records - spoiling, n), comb(records, n))
+
+
+def size(gt: Sequence[Record], sd: Sequence[Record]) -> int:
+    """At so many records SD and the other people are compared."""
+    return min(len(sd), len(gt) - 1)
+
+
+def in_draw(person: Record, table: Sequence[Record], n: int) -> Fraction:
+    """IS of one person: the chance that n records drawn from the table hold the person's key."""
+    with_key = sum(q == person[0] for q, _ in table)
+    return 1 - none_drawn(with_key, len(table), n)
+
+
+def disclosed(person: Record, table: Sequence[Record], n: int) -> Fraction:
+    """DiSCO of one person: the key is in the draw, and always with the person's own level."""
+    with_key = sum(q == person[0] for q, _ in table)
+    with_other_level = sum(q == person[0] and t != person[1] for q, t in table)
+    return none_drawn(with_other_level, len(table), n) - none_drawn(with_key, len(table), n)
+
+
+def attributed(person: Record, kept: Sequence[Record], records: int, n: int) -> Fraction:
+    """DCAP of one person: the mean share of the person's level among the records drawn with the key.
+
+    n of so many records are drawn, and of these only those that are kept are looked at.
+    """
+    with_key = sum(q == person[0] for q, _ in kept)
+    if not with_key:
+        return Fraction(0)
+    with_level = sum(record == person for record in kept)
+    return Fraction(with_level, with_key) * (1 - none_drawn(with_key, records, n))
+
+
+def over_draws(person: Record, table: Sequence[Record], n: int) -> tuple[Fraction, Fraction, Fraction]:
+    """iS, DiSCO and DCAP of one person, averaged over every draw of n records: what the formulas say."""
+    found, certain, share, draws = Fraction(0), Fraction(0), Fraction(0), 0
+    for drawn in combinations(table, n):
+        levels = Counter(t for q, t in drawn if q == person[0])
+        draws += 1
+        if levels:
+            found += 1
+            certain += set(levels) == {person[1]}
+            share += Fraction(levels[person[1]], levels.total())
+    return found / draws, certain / draws, share / draws
+
+
+def chance_of_guess(person: Record, table: Sequence[Record], no_guess: Sequence[Level]) -> Fraction:
+    """The chance that the guess of the most frequent level of a key, else of all, names the person's own."""
+    levels = Counter(t for q, t in table if q == person[0] and t not in no_guess)
+    return chance_of_mode(person, levels or Counter(t for _, t in table if t not in no_guess))
+
+
+def chance_of_overall_mode(person: Record, table: Sequence[Record], no_guess: Sequence[Level]) -> Fraction:
+    """The same for always the most frequent level of all."""
+    return chance_of_mode(person, Counter(t for _, t in table if t not in no_guess))
+
+
+def chance_of_mode(person: Record, levels: "Counter[Level]") -> Fraction:
+    modes = [t for t, number in levels.items() if number == max(levels.values())]
+    return Fraction(person[1] in modes, max(len(modes), 1))
+
+
+def others(gt: Sequence[Record], i: int) -> list[Record]:
+    """Everybody's records but those of person i."""
+    return [record for j, record in enumerate(gt) if j != i]
+
+
+def figures(
+    gt: Sequence[Record],
+    sd: Sequence[Record],
+    no_guess: Sequence[Level] = (None,),
+    kept_gt: Sequence[bool] | None = None,
+    kept_sd: Sequence[bool] | None = None,
+) -> dict[str, float]:
+    """Every figure that needs no draw, in percent of the GT records; of those that are kept alone.
+
+    What discloses, and what is guessed, is told by all records; DCAP by those that are kept.
+
+    guessed_others is of all others, which are as many as SD has, or fewer.
+    """
+    n, N = size(gt, sd), len(gt)
+    people = [i for i in range(N) if kept_gt is None or kept_gt[i]]
+    left_of_sd = [record for i, record in enumerate(sd) if kept_sd is None or kept_sd[i]]
+    left = [gt[i] for i in people]
+
+    def percent(shares: Sequence[Fraction]) -> Fraction:
+        return 100 * sum(shares, Fraction(0)) / N
+
+    result = {}
+    added: dict[object, Fraction] = {}
+    for name in ("iS", "DiSCO", "DCAP"):
+        if name == "DCAP":
+            of_SD = [attributed(person, left_of_sd, len(sd), n) for person in left]
+            of_others = [attributed(person, others(left, i), N - 1, n) for i, person in enumerate(left)]
+        else:
+            measure = in_draw if name == "iS" else disclosed
+            of_SD = [measure(gt[i], sd, n) for i in people]
+            of_others = [measure(gt[i], others(gt, i), n) for i in people]
+        result[f"{name}_others"] = percent(of_others)
+        result[f"{name}_beyond"] = percent(of_SD) - percent(of_others)
+        if name == "DiSCO":
+            for i, more, less in zip(people, of_SD, of_others, strict=True):
+                added[gt[i][0]] = added.get(gt[i][0], Fraction(0)) + more - less
+    result["guessed"] = percent([chance_of_guess(gt[i], sd, no_guess) for i in people])
+    result["guessed_others"] = max(
+        percent([chance_of_guess(gt[i], others(gt, i), no_guess) for i in people]),
+        percent([chance_of_overall_mode(gt[i], others(gt, i), no_guess) for i in people]),
+    )
+    result["guessed_beyond"] = result["guessed"] - result["guessed_others"]
+    squares = sum((x * x for x in added.values()), Fraction(0))
+    return {name: float(value) for name, value in result.items()} | {
+        "DiSCO_beyond_se": 100 * float(squares) ** 0.5 / N
+    }
+
+
+def unique_hits(gt: Sequence[object], sd: Sequence[object]) -> tuple[float, float]:
+    """Percent of SD records that one GT record has the key of; and 2 f2 / N, in percent."""
+    counts = Counter(gt)
+    hits = sum(counts[q] == 1 for q in sd)
+    pairs = sum(number == 2 for number in counts.values())
+    return float(Fraction(100 * hits, len(sd))), float(Fraction(200 * pairs, len(gt)))

@@ -1,0 +1,137 @@
+"""The CAP family and chance, record by record in plain Python: slow, obvious, and exact.
+
+A record is a pair (q, t): the levels of its keys, and its target level. A table is a list of records. Every
+share is a fraction, and becomes a float only at the very end. The library has to give the same floats.
+
+`kept` says of each record of a table whether the exclusions leave it. What an intruder sees (which q are in a
+table, which of them have one target level, which level is the most frequent) does not depend on it.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import permutations
+
+Level = str | None
+Key = tuple[Level, ...]
+Record = tuple[Key, Level]
+Figure = float | int
+
+
+def percent(part: int | Fraction, whole: int | Fraction) -> float:
+    """A share in percent, rounded once; nothing of nothing is not a number."""
+    return float(100 * Fraction(part) / Fraction(whole)) if whole else math.nan
+
+
+def with_key(table: Sequence[Record], q: Key) -> list[Record]:
+    """The records with this key."""
+    return [record for record in table if record[0] == q]
+
+
+def cap(record: Record, table: Sequence[Record]) -> Fraction:
+    """The share of a record's target level among the records of a table with its key; 0 if there are none."""
+    same_key = with_key(table, record[0])
+    return Fraction(same_key.count(record), len(same_key)) if same_key else Fraction(0)
+
+
+def one_level(table: Sequence[Record], q: Key) -> bool:
+    """Whether a key is in a table, and with one target level only."""
+    return len({t for _, t in with_key(table, q)}) == 1
+
+
+def in_order(levels: set[Level]) -> list[Level]:
+    """Levels in their order, missing last."""
+    return sorted(levels, key=lambda level: (level is None, level or ""))
+
+
+def most_frequent(table: Sequence[Record], q: Key) -> Level:
+    """The most frequent target level of a key; of several, the first in their order."""
+    found = [t for _, t in with_key(table, q)]
+    return max(in_order(set(found)), key=found.count)
+
+
+def scaled(x: Fraction | None, base: Fraction) -> float:
+    """Where x stands between the base (0) and certainty (100)."""
+    return math.nan if x is None else percent(x - base, 1 - base)
+
+
+def smallest_averages(gt: Sequence[Record], sd: Sequence[Record]) -> tuple[Fraction, Fraction]:
+    """Theorems 2 and 3 of Baillargeon & Charest: over all pairs of levels, those of no GT record included."""
+    keys = {q for q, _ in [*gt, *sd]}
+    levels = {t for _, t in [*gt, *sd]}
+    return (
+        min(Fraction(gt.count((q, t)), len(gt)) for q in keys for t in levels),
+        min(cap((q, t), gt) for q, _ in gt for t in levels),
+    )
+
+
+def cap_measures(
+    gt: Sequence[Record], sd: Sequence[Record], kept_gt: Sequence[bool], kept_sd: Sequence[bool]
+) -> dict[str, Figure]:
+    """Every figure of the frame `cap`."""
+    gt_left = [record for record, kept in zip(gt, kept_gt, strict=True) if kept]
+    sd_left = [record for record, kept in zip(sd, kept_sd, strict=True) if kept]
+    in_sd = [(q, t) for q, t in gt_left if with_key(sd, q)]
+    in_disclosive = [(q, t) for q, t in gt_left if one_level(sd, q)]
+    disco = [(q, t) for q, t in in_disclosive if (q, t) in sd]
+    certain = [(q, t) for q, t in sd_left if one_level(sd, q) and with_key(gt, q)]
+    predicted = [(q, t) for q, t in in_sd if most_frequent(sd, q) == t]
+
+    base = Fraction(sum(t == other for _, t in gt for _, other in gt), len(gt) ** 2)
+    right = sum((cap(record, sd_left) for record in gt_left), Fraction(0))
+    smallest, smallest_matched = smallest_averages(gt, sd)
+    return {
+        "baseCAPd": percent(base, 1),
+        "CAPd": percent(sum((cap(record, gt_left) for record in gt_left), Fraction(0)), len(gt)),
+        "CAPs": percent(sum((cap(record, sd_left) for record in sd_left), Fraction(0)), len(sd)),
+        "DCAP": percent(right, len(gt)),
+        "CAP_matched": percent(right, len(in_sd)),
+        "TCAP": percent(len(disco), len(in_sd)),
+        "TCAP_disclosive": percent(len(disco), len(in_disclosive)),
+        "TCAP_taub": percent(sum((cap(record, gt_left) for record in certain), Fraction(0)), len(certain)),
+        "DCAP_scaled": scaled(right / len(gt), base),
+        "TCAP_scaled": scaled(Fraction(len(disco), len(in_sd)) if in_sd else None, base),
+        "n_predicted_correctly": len(predicted),
+        "pct_predicted_correctly": percent(len(predicted), len(gt)),
+        "min_DCAP": percent(smallest, 1),
+        "min_CAP_matched": percent(smallest_matched, 1),
+    }
+
+
+def disco_chance(gt: Sequence[Record], sd: Sequence[Record], kept_gt: Sequence[bool]) -> Fraction:
+    """The expected share of GT records in DiSCO if SD's target values were dealt out at random."""
+    expected = Fraction(0)
+    for (q, t), kept in zip(gt, kept_gt, strict=True):
+        s_q = len(with_key(sd, q))
+        s_t = sum(level == t for _, level in sd)
+        if kept and s_q:
+            expected += Fraction(math.comb(s_t, s_q), math.comb(len(sd), s_q))
+    return expected / len(gt)
+
+
+def disco_of_all_permutations(
+    gt: Sequence[Record], sd: Sequence[Record], kept_gt: Sequence[bool]
+) -> Fraction:
+    """The same without the formula: by dealing them out in every possible way, and counting."""
+    ways = list(permutations([t for _, t in sd]))
+    disclosed = 0
+    for way in ways:
+        dealt = [(q, t) for (q, _), t in zip(sd, way, strict=True)]
+        disclosed += sum(
+            kept and one_level(dealt, record[0]) and record in dealt
+            for record, kept in zip(gt, kept_gt, strict=True)
+        )
+    return Fraction(disclosed, len(ways) * len(gt))
+
+
+def individual(record: Record, gt: Sequence[Record], sd: Sequence[Record]) -> dict[str, float | bool]:
+    """What one GT record is exposed to."""
+    q = record[0]
+    disco = one_level(sd, q) and record in sd
+    return {
+        "CAP_GT": float(cap(record, gt)),
+        "CAP": float(cap(record, sd)),
+        "DiSCO": disco,
+        "DiSDiO": disco and one_level(gt, q),
+        "repU": len(with_key(gt, q)) == 1 and len(with_key(sd, q)) == 1,
+    }

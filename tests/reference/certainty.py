@@ -1,0 +1,42 @@
+"""Certainty record by record, and the anonymity loss coefficient of it."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+
+from reference.baselines import others
+from reference.cap import Level, Record
+
+
+def claims(person: Record, table: Sequence[Record], c: Fraction) -> list[Level]:
+    """The levels that at least a share c of the records with the person's key have; missing is no level."""
+    levels = Counter(t for q, t in table if q == person[0] and t is not None)
+    return [t for t, number in levels.items() if Fraction(number, levels.total()) >= c]
+
+
+def counts(gt: Sequence[Record], sd: Sequence[Record], c: Fraction) -> tuple[int, int]:
+    """Of how many GT records something is claimed from SD, and of how many rightly."""
+    found = [claims(person, sd, c) for person in gt]
+    return sum(map(bool, found)), sum(t in levels for (_, t), levels in zip(gt, found, strict=True))
+
+
+def counts_of_others(gt: Sequence[Record], c: Fraction) -> tuple[int, int]:
+    """The same, told to each from the other GT records."""
+    found = [claims(person, others(gt, i), c) for i, person in enumerate(gt)]
+    return sum(map(bool, found)), sum(t in levels for (_, t), levels in zip(gt, found, strict=True))
+
+
+def coefficient(claimed: int, right: int, records: int) -> float:
+    """PRC."""
+    recall = claimed / records
+    if recall <= 1e-4:
+        return recall
+    return (1 - (math.log10(recall) / -4) ** 3) * right / claimed
+
+
+def anonymity_loss(gt: Sequence[Record], sd: Sequence[Record], certainties: Sequence[Fraction]) -> float:
+    """ALC; what others tell for certain is no loss."""
+    attack = max(coefficient(*counts(gt, sd, c), len(gt)) for c in certainties)
+    base = max(coefficient(*counts_of_others(gt, c), len(gt)) for c in certainties)
+    return (attack - base) / (1 - base) if base < 1 else 0.0

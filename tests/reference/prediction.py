@@ -1,0 +1,260 @@
+"""Prediction risk the slow and obvious way: one record after the other, distances as they are defined."""
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from fractions import Fraction
+
+Value = str | float | None
+Record = dict[str, Value]
+
+K = 3
+EQUAL = 1 + 1e-9
+
+
+def order(level: Value) -> tuple[bool, object]:
+    """Levels in their order, missing last."""
+    return (level is None, level)
+
+
+def spread(numbers: Sequence[float], fallback: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard deviation of the first list that holds two different numbers."""
+    for values in (numbers, fallback):
+        if len(set(values)) > 1:
+            exact = [Fraction(value) for value in values]
+            mean = sum(exact) / len(exact)
+            return float(mean), math.sqrt(sum((value - mean) ** 2 for value in exact) / len(exact))
+    return 0.0, math.inf
+
+
+class Distance:
+    """How far two records are from each other in the keys."""
+
+    def __init__(
+        self,
+        ground_truth: Sequence[Record],
+        synthetic: Sequence[Record],
+        keys: Sequence[str],
+        special: dict[str, list[float]],
+    ) -> None:
+        self.keys = keys
+        self.special = special
+        self.scale = {}
+        for key in keys:
+            in_GT = [record[key] for record in ground_truth if self.is_number(key, record[key])]
+            in_both = {
+                record[key] for record in [*ground_truth, *synthetic] if self.is_number(key, record[key])
+            }
+            self.scale[key] = spread(
+                [value for value in in_GT if isinstance(value, (int, float))],
+                sorted(value for value in in_both if isinstance(value, (int, float))),
+            )
+
+    def is_number(self, key: str, value: Value) -> bool:
+        return isinstance(value, (int, float)) and value not in self.special.get(key, [])
+
+    def __call__(self, left: Record, right: Record) -> float:
+        """The squared distance: 2 for two categories, 1 + x² for a number and a missing or special one."""
+        total = 0.0
+        for key in self.keys:
+            a, b = left[key], right[key]
+            if a == b:
+                continue
+            center, deviation = self.scale[key]
+            numbers = [
+                (float(value) - center) / deviation
+                for value in (a, b)
+                if value is not None and self.is_number(key, value)
+            ]
+            if len(numbers) == 2:
+                total += (numbers[0] - numbers[1]) ** 2
+            elif len(numbers) == 1:
+                total += 1 + numbers[0] ** 2
+            else:
+                total += 2
+        return total
+
+
+def nearest(record: Record, known: Sequence[Record], distance: Distance) -> list[Record]:
+    """The k nearest records and all that are no farther away."""
+    distances = [distance(record, other) for other in known]
+    radius = sorted(distances)[: min(K, len(known))][-1] * EQUAL
+    return [other for other, far in zip(known, distances, strict=True) if far <= radius]
+
+
+def guess(voters: Sequence[Record], target: str) -> tuple[Value, dict[Hashable, Fraction]]:
+    """The level with most votes, of several the first; and the confidence in each level."""
+    votes = Counter(voter[target] for voter in voters)
+    most = max(votes.values())
+    winner = min((level for level, count in votes.items() if count == most), key=order)
+    return winner, {level: Fraction(count, len(voters)) for level, count in votes.items()}
+
+
+def average(voters: Sequence[Record], target: str) -> float:
+    """The mean over the voters."""
+    return math.fsum(float(value) for voter in voters if (value := voter[target]) is not None) / len(voters)
+
+
+def percent(part: int, whole: int) -> float:
+    return 100 * part / whole
+
+
+def classification(
+    ground_truth: Sequence[Record],
+    synthetic: Sequence[Record],
+    keys: Sequence[str],
+    target: str,
+    special: dict[str, list[float]],
+    tau: float,
+    same_size: tuple[Sequence[int], Sequence[Sequence[int]]],
+) -> tuple[dict[str, float], list[dict[str, object]]]:
+    """The figures, and the outcome of each record; from GT every record is predicted by all others.
+
+    `same_size`: the SD records, and for each GT record the GT records, that are learned from where both
+    tables are to have equally many.
+    """
+    N_d = len(ground_truth)
+    base = Counter(record[target] for record in ground_truth)
+    naive = guess(synthetic, target)[0]
+    from_SD = Distance(ground_truth, synthetic, keys, special)
+    from_GT = Distance(ground_truth, [], keys, special)
+    limit = Fraction(str(tau))
+    certain = {"SD": 0, "GT": 0}
+    outcomes: list[dict[str, object]] = []
+    for i, record in enumerate(ground_truth):
+        level = record[target]
+        others = [*ground_truth[:i], *ground_truth[i + 1 :]]
+        guess_SD, sure_SD = guess(nearest(record, synthetic, from_SD), target)
+        guess_GT, sure_GT = guess(nearest(record, others, from_GT), target)
+        guess_in_sample, _ = guess(nearest(record, ground_truth, from_GT), target)
+        some_SD = [synthetic[j] for j in same_size[0]]
+        some_GT = [ground_truth[j] for j in same_size[1][i]]
+        assert i not in same_size[1][i]
+        assert abs(len(some_SD) - len(some_GT)) <= 1
+        guess_some_SD, _ = guess(nearest(record, some_SD, from_SD), target)
+        guess_some_GT, _ = guess(nearest(record, some_GT, from_GT), target)
+        b = Fraction(base[level], N_d)
+        confidences = [
+            (g.get(level, Fraction(0)) - b) / (1 - b) if b < 1 else None for g in (sure_SD, sure_GT)
+        ]
+        certain["SD"] += confidences[0] is not None and confidences[0] > limit
+        certain["GT"] += confidences[1] is not None and confidences[1] > limit
+        outcomes.append(
+            {
+                "correct_SD": guess_SD == level,
+                "correct_GT": guess_GT == level,
+                "correct_GT_in_sample": guess_in_sample == level,
+                "correct_naive": naive == level,
+                "correct_SD_same_size": guess_some_SD == level,
+                "correct_GT_same_size": guess_some_GT == level,
+                "confidence_SD": float(sure_SD.get(level, 0)),
+                "confidence_GT": float(sure_GT.get(level, 0)),
+                "normalised_SD": math.nan if confidences[0] is None else float(confidences[0]),
+                "normalised_GT": math.nan if confidences[1] is None else float(confidences[1]),
+                "at_risk": None if confidences[0] is None else confidences[0] > limit,
+            }
+        )
+    kinds = ("SD", "GT", "GT_in_sample", "naive", "SD_same_size", "GT_same_size")
+    right = {who: sum(bool(o[f"correct_{who}"]) for o in outcomes) for who in kinds}
+    single = len(base) == 1
+    gains = [int(bool(o["correct_SD_same_size"])) - int(bool(o["correct_GT_same_size"])) for o in outcomes]
+    low, high = paired_interval(gains)
+    return {
+        "accuracy_SD": percent(right["SD"], N_d),
+        "accuracy_GT": percent(right["GT"], N_d),
+        "accuracy_GT_in_sample": percent(right["GT_in_sample"], N_d),
+        "accuracy_naive": percent(right["naive"], N_d),
+        "gain_over_naive": percent(right["SD"] - right["naive"], N_d),
+        "gain_over_GT": percent(right["SD_same_size"] - right["GT_same_size"], N_d),
+        "gain_over_GT_low": 100 * low,
+        "gain_over_GT_high": 100 * high,
+        "RAPID": math.nan if single else percent(certain["SD"], N_d),
+        "RAPID_GT": math.nan if single else percent(certain["GT"], N_d),
+    }, outcomes
+
+
+def paired_interval(differences: Sequence[int]) -> tuple[float, float]:
+    """The mean of differences of -1, 0 and 1 plus and minus 1.96 standard errors.
+
+    Half a record more in each of the four cells: two records more, one of them different, which way open.
+    """
+    n = len(differences) + 2
+    mean = sum(differences) / n
+    square = (sum(abs(difference) for difference in differences) + 1) / n
+    half = 1.959963984540054 * math.sqrt((square - mean**2) / n)
+    return max(-1.0, mean - half), min(1.0, mean + half)
+
+
+def relative_error(true: float, predicted: float) -> float:
+    """In percent of the true value."""
+    if predicted == true:
+        return 0.0
+    return 100 * abs(predicted - true) / abs(true) if true else math.inf
+
+
+def regression(
+    ground_truth: Sequence[Record],
+    synthetic: Sequence[Record],
+    keys: Sequence[str],
+    target: str,
+    special: dict[str, list[float]],
+    epsilon: float,
+) -> tuple[dict[str, float], list[dict[str, object]]]:
+    """As `classification`, for numbers; records without one are left out and have no outcome."""
+    no_number = (None, *special.get(target, []))
+    from_SD = Distance(ground_truth, synthetic, keys, special)
+    from_GT = Distance(ground_truth, [], keys, special)
+    known = [record for record in synthetic if record[target] not in no_number]
+    naive = average(known, target)
+    outcomes: list[dict[str, object]] = []
+    kinds = ("SD", "GT", "GT_in_sample", "naive")
+    squares: dict[str, list[float]] = {kind: [] for kind in kinds}
+    close = dict.fromkeys(kinds, 0)
+    worse = {"GT": 0, "GT_in_sample": 0}
+    for i, record in enumerate(ground_truth):
+        true = record[target]
+        if true in no_number:
+            unknown = (
+                *("relative_error_SD", "relative_error_GT", "relative_error_GT_in_sample"),
+                *("worse_from_SD", "worse_from_SD_in_sample", "at_risk"),
+            )
+            outcomes.append(dict.fromkeys(unknown))
+            continue
+        assert isinstance(true, (int, float))
+        others = [r for j, r in enumerate(ground_truth) if j != i and r[target] not in no_number]
+        predicted = {
+            "SD": average(nearest(record, known, from_SD), target),
+            "GT": average(nearest(record, others, from_GT), target),
+            "GT_in_sample": average(
+                nearest(record, [r for r in ground_truth if r[target] not in no_number], from_GT), target
+            ),
+            "naive": naive,
+        }
+        for who, value in predicted.items():
+            squares[who].append((value - true) ** 2)
+            close[who] += relative_error(true, value) < epsilon
+        is_worse = {kind: abs(predicted["SD"] - true) > abs(predicted[kind] - true) for kind in worse}
+        for kind in worse:
+            worse[kind] += is_worse[kind]
+        outcomes.append(
+            {
+                "relative_error_SD": relative_error(true, predicted["SD"]),
+                "relative_error_GT": relative_error(true, predicted["GT"]),
+                "relative_error_GT_in_sample": relative_error(true, predicted["GT_in_sample"]),
+                "worse_from_SD": is_worse["GT"],
+                "worse_from_SD_in_sample": is_worse["GT_in_sample"],
+                "at_risk": relative_error(true, predicted["SD"]) < epsilon,
+            }
+        )
+    scored = len(squares["SD"])
+    return {
+        "mse_SD": math.fsum(squares["SD"]) / scored,
+        "mse_GT": math.fsum(squares["GT"]) / scored,
+        "mse_GT_in_sample": math.fsum(squares["GT_in_sample"]) / scored,
+        "mse_naive": math.fsum(squares["naive"]) / scored,
+        "worse_from_SD": percent(worse["GT"], scored),
+        "worse_from_SD_in_sample": percent(worse["GT_in_sample"], scored),
+        "RAPID": percent(close["SD"], scored),
+        "RAPID_GT": percent(close["GT"], scored),
+        "RAPID_naive": percent(close["naive"], scored),
+    }, outcomes

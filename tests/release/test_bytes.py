@@ -1,0 +1,120 @@
+"""One bit of a large file is another, its size the same: every step that reads bytes notices it by itself."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from securesystemslib.signer import CryptoSigner
+from support import gates, releases
+
+from disclosure_pipeline.candidates.files import StoreError, copy_hashed, hash_file
+from disclosure_pipeline.candidates.store import MARKER, Snapshot, Store, StoredFile, load_snapshot
+from disclosure_pipeline.release.publishing import stage_snapshot
+from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
+from disclosure_pipeline.release.verifying import VerificationError, verify
+from disclosure_pipeline.runtime.hashing import hash_stream
+from disclosure_pipeline.tables.sources import FileSource
+
+CHUNK = 1 << 20
+# In the first piece that is read, at its end, at the beginning of the second one, and in the last byte.
+PLACES = {"first byte": 0, "end of the first chunk": CHUNK - 1, "second chunk": CHUNK, "last byte": -1}
+
+
+def content() -> bytes:
+    """A table of 2.5 MiB, no piece of which is like another."""
+    lines = (f"{number},{number * 7919 % 104729}\n" for number in range(250_000))
+    return ("a,b\n" + "".join(lines)).encode()[: 5 * CHUNK // 2]
+
+
+CONTENT = content()
+
+
+def flip(path: Path, place: int) -> None:
+    """Change one bit of a file, and nothing that its folder tells of it."""
+    before = path.stat()
+    changed = bytearray(path.read_bytes())
+    changed[place] ^= 1
+    path.write_bytes(changed)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+
+
+@pytest.fixture
+def taken(tmp_path: Path) -> Iterator[tuple[Store, Snapshot]]:
+    """A store with the snapshot of one large table."""
+    folder = tmp_path / "incoming" / "large"
+    folder.mkdir(parents=True)
+    (folder / "table.csv").write_bytes(CONTENT)
+    (folder / MARKER).touch()
+    yield Store(tmp_path / "store"), gates.take(folder, tmp_path / "store")
+
+
+@pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, len(CONTENT)])
+def test_every_byte_is_hashed_and_copied(size: int, tmp_path: Path) -> None:
+    given = CONTENT[:size]
+    expected = (hashlib.sha256(given).hexdigest(), size)
+    assert hash_stream(io.BytesIO(given)) == expected
+    path, copy = tmp_path / "given.csv", tmp_path / "copy.csv"
+    path.write_bytes(given)
+    assert hash_file(path) == FileSource(path=str(path)).sha256() == expected[0]
+    with path.open("rb") as original, copy.open("xb") as target:
+        assert copy_hashed(original, target) == expected
+    assert copy.read_bytes() == given
+
+
+def test_the_snapshot_of_a_large_table_is_the_table(taken: tuple[Store, Snapshot]) -> None:
+    store, snapshot = taken
+    (file,) = snapshot.files
+    assert (file.sha256, file.bytes) == (hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
+    assert store.stored_path(file).read_bytes() == CONTENT
+    assert load_snapshot("large", store) == snapshot
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_reading_a_snapshot_notices_a_changed_bit(place: int, taken: tuple[Store, Snapshot]) -> None:
+    store, snapshot = taken
+    flip(store.stored_path(snapshot.files[0]), place)
+    with pytest.raises(StoreError, match=r"'table\.csv' are missing or changed"):
+        load_snapshot("large", store)
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_staging_notices_a_changed_bit(place: int, taken: tuple[Store, Snapshot], tmp_path: Path) -> None:
+    """By itself: the snapshot was read before the bit changed."""
+    store, snapshot = taken
+    flip(store.stored_path(snapshot.files[0]), place)
+    releases_folder = tmp_path / "releases"
+    with (
+        pytest.raises(StoreError, match=r"'table\.csv' changed"),
+        stage_snapshot(snapshot, store, releases_folder),
+    ):
+        pass
+    assert list(releases_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", [None, *PLACES.values()], ids=["none", *PLACES])
+def test_verifying_notices_a_changed_bit(place: int | None, tmp_path: Path) -> None:
+    """By itself: of a folder that is published."""
+    signer, folder = CryptoSigner.generate_ed25519(), tmp_path / "large"
+    folder.mkdir()
+    files = {"first.csv": CONTENT, "second.csv": releases.files()["second.csv"]}
+    for name, written in files.items():
+        (folder / name).write_bytes(written)
+    hashes = {name: releases.hex_of(written) for name, written in files.items()}
+    stored = tuple(StoredFile(name, sha256, 0) for name, sha256 in hashes.items())
+    snapshot = Snapshot(releases.CANDIDATE, stored).sha256
+    said = releases.said().model_copy(update={"snapshot": snapshot})
+    (folder / STATEMENT).write_bytes(sign(build_statement(hashes, said), signer))
+    if place is None:
+        assert verify(folder, [releases.trust(signer)]).files == hashes
+        return
+    flip(folder / "first.csv", place)
+    with pytest.raises(VerificationError) as caught:
+        verify(folder, [releases.trust(signer)])
+    (problem,) = caught.value.problems
+    assert problem.startswith("'first.csv' was changed")

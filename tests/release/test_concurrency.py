@@ -1,0 +1,276 @@
+"""Runs at the same moment, in processes of their own: one publication each, no deadlock, no half state.
+
+The daemon of Dagster's queue and what stands for a code location in a run are not public; they are imported
+here only, to see dagster.yaml at work.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import dagster as dg
+import pytest
+from dagster._core.remote_origin import (
+    RegisteredCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._daemon.run_coordinator import QueuedRunCoordinatorDaemon
+from support import gates, homes
+from support.gates import COPY, GATE, HONEST, Home
+from support.homes import copied, opened
+from support.outcomes import Moment, Ran, ran, watch
+from support.paths import ROOT
+from support.processes import fork, together
+from support.sampling import CI
+
+# How often what races is raced: now and then it comes out differently.
+ROUNDS = 5 if CI else 1
+MANY = 10 if CI else 4
+
+
+@pytest.fixture(scope="module")
+def template(small_gate: dg.Definitions) -> Iterator[Path]:
+    """A home in which the ground truth is recorded and candidates have arrived. To be copied."""
+    with homes.new_home() as path:
+        with opened(path, small_gate) as home:
+            home.write_ground_truth(gates.ground_truth())
+            assert home.run_ground_truth().success
+            for number in range(MANY):
+                home.deliver(named(number), {"synthetic.csv": table(number)})
+            home.instance.add_dynamic_partitions(f"{GATE}_candidates", [named(n) for n in range(MANY)])
+        yield path
+
+
+def named(number: int) -> str:
+    return f"{COPY if number % 3 == 2 else HONEST}-{number}"
+
+
+def table(number: int) -> Any:
+    """Every third is a copy; the first and the last hold the same."""
+    return gates.ground_truth() if number % 3 == 2 else gates.honest(number % (MANY - 1))
+
+
+@pytest.fixture
+def path(template: Path) -> Iterator[Path]:
+    with copied(template) as path:
+        yield path
+
+
+def run(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
+    """One run of the gate over a candidate."""
+    with opened(path, defs) as home:
+        return ran(home.run_gate(candidate))
+
+
+def release(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
+    """One run of the release alone."""
+    with opened(path, defs) as home:
+        return ran(home.materialize("release", candidate))
+
+
+def whole(path: Path, *candidates: str) -> None:
+    """Exactly these candidates are published, whole; nothing is left of staging."""
+    releases = path / "releases" / GATE
+    assert {found.name for found in releases.iterdir()} == set(candidates)
+    for candidate in candidates:
+        assert gates.stated(releases / candidate).candidate == candidate
+        assert (releases / candidate / "synthetic.csv").read_bytes() == (
+            path / "incoming" / candidate / "synthetic.csv"
+        ).read_bytes()
+    assert not [found for found in path.rglob(".partial-*") if GATE in found.parts]
+
+
+def test_two_runs_of_one_candidate(template: Path, small_gate: dg.Definitions) -> None:
+    """Of two that hinder each other, at least the one that is later goes through."""
+    candidate = named(0)
+    for _ in range(ROUNDS):
+        with copied(template) as path:
+            each = partial(run, path, small_gate, candidate)
+            runs: list[Ran] = together(each, each)
+            assert [found.published for found in runs].count("now") == 1
+            for found in runs:
+                assert found.success or "is not released: " in found.said, found
+                assert found.success == (found.published is not None)
+            whole(path, candidate)
+            alone = fork(run, path, small_gate, candidate).result()
+            assert alone.published == "before, with the same content"
+            whole(path, candidate)
+
+
+def test_the_release_of_one_candidate_three_times(template: Path, small_gate: dg.Definitions) -> None:
+    candidate = named(0)
+    for _ in range(ROUNDS):
+        with copied(template) as path:
+            with opened(path, small_gate) as home:
+                assert up_to_the_dossier(home, candidate).success
+            each = partial(release, path, small_gate, candidate)
+            runs: list[Ran] = together(each, each, each)
+            assert all(found.success for found in runs), runs
+            published = sorted(str(found.published) for found in runs)
+            assert published == ["before, with the same content"] * 2 + ["now"]
+            whole(path, candidate)
+
+
+def up_to_the_dossier(home: Home, candidate: str) -> dg.ExecuteInProcessResult:
+    """Run everything of the gate that decides, but not the release."""
+    names = ("synthetic", "bins", "identity_disclosure", "attribute_disclosure", "dossier")
+    return dg.materialize(
+        list(home.defs.resolve_asset_graph().assets_defs),
+        selection=dg.AssetSelection.assets(*(dg.AssetKey([GATE, name]) for name in names)),
+        partition_key=candidate,
+        instance=home.instance,
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+    )
+
+
+def test_many_candidates(path: Path, small_gate: dg.Definitions) -> None:
+    """Ten in CI. Two of them have the same content, which the store holds once."""
+    candidates = [named(number) for number in range(MANY)]
+    runs: list[Ran] = together(*(partial(run, path, small_gate, candidate) for candidate in candidates))
+    honest = [candidate for candidate in candidates if candidate.startswith(HONEST)]
+    for candidate, found in zip(candidates, runs, strict=True):
+        assert found.success == (candidate in honest), found
+        assert found.published == ("now" if candidate in honest else None)
+    whole(path, *honest)
+    assert table(0).equals(table(MANY - 1))
+    stored = list((path / "store" / GATE / "objects").iterdir())
+    assert len(stored) == len(honest)  # one for the two that are the same, and one for all the copies
+
+
+# A candidate that arrives while the ground truth is refreshed
+
+REFRESHED = gates.ground_truth().iloc[1:]
+
+
+def refresh(path: Path, defs: dg.Definitions, table: Any) -> None:
+    """Write another ground truth and record it."""
+    with opened(path, defs) as home:
+        home.write_ground_truth(table)
+        assert home.run_ground_truth().success
+
+
+def run_while_refreshed(path: Path, defs: dg.Definitions, candidate: str, step: str) -> Ran:
+    """A run; as one of its steps begins, another process refreshes the ground truth."""
+
+    def at(moment: Moment) -> None:
+        if moment == Moment("STEP_START", f"{GATE}__{step}"):
+            fork(refresh, path, defs, REFRESHED).result()
+
+    watch(path, at)
+    return run(path, defs, candidate)
+
+
+@pytest.mark.parametrize(
+    "step", ["synthetic", "bins", "disclosure", "dossier", "release"] if CI else ["release"]
+)
+def test_nothing_is_measured_with_two_ground_truths(
+    path: Path, small_gate: dg.Definitions, step: str
+) -> None:
+    candidate = named(0)
+    hindered: Ran = fork(run_while_refreshed, path, small_gate, candidate, step).result()
+    assert "Unexpected" not in hindered.said
+    # Before the measuring it is as good as before the run; later, nothing fits together any more.
+    assert hindered.success == (step in {"synthetic", "bins", "disclosure"}), hindered
+    recorded = gates.read_json(path / "store" / GATE / "ground_truth.json")["sha256"]
+    if not hindered.success:
+        assert not (path / "releases" / GATE / candidate).exists()
+        assert fork(run, path, small_gate, candidate).result().published == "now"
+    dossier = gates.read_json(path / "store" / GATE / "candidates" / candidate / "dossier.json")
+    assert dossier["measured"]["ground_truth"] == recorded
+    assert gates.stated(path / "releases" / GATE / candidate).ground_truth.records == len(REFRESHED)
+    whole(path, candidate)
+
+
+def test_a_ground_truth_that_is_refreshed_all_the_time(path: Path, small_gate: dg.Definitions) -> None:
+    """Whenever a candidate is published, it is published with the figures of one ground truth."""
+    candidate, times = named(0), 8 if CI else 2
+    target = path / "releases" / GATE / candidate
+
+    def refreshes() -> None:
+        for number in range(times):
+            refresh(path, small_gate, gates.ground_truth() if number % 2 else REFRESHED)
+
+    def runs() -> list[Ran]:
+        return [run(path, small_gate, candidate) for _ in range(times // 2)]
+
+    _, found = together(refreshes, runs)
+    for each in found:
+        assert "Unexpected" not in each.said and each.success == (each.published is not None), each
+    assert run(path, small_gate, candidate).success
+    whole(path, candidate)
+    said = gates.stated(target)
+    shutil.rmtree(target)
+    truth = {len(table): table for table in (REFRESHED, gates.ground_truth())}[said.ground_truth.records]
+    refresh(path, small_gate, truth)
+    assert run(path, small_gate, candidate).published == "now"
+    assert (gates.stated(target).clauses, gates.stated(target).ground_truth) == (
+        said.clauses,
+        said.ground_truth,
+    )
+
+
+# The queue
+
+
+def test_the_queue_runs_one_run_a_candidate(small_gate: dg.Definitions) -> None:
+    """As dagster_home/dagster.yaml says; a launcher that only notes stands for the processes."""
+    settings = (ROOT / "dagster_home" / "dagster.yaml").read_text()
+    notes = "run_launcher: {module: dagster._core.test_utils, class: MockedRunLauncher}\n"
+    with homes.new_home(f"{settings}\n{notes}") as path, opened(path, small_gate) as home:
+        instance = home.instance
+        instance.add_dynamic_partitions(f"{GATE}_candidates", [HONEST, COPY])
+        queued = [queue(home, candidate) for candidate in (HONEST, HONEST, COPY, HONEST, COPY)]
+        assert tick(instance) == [queued[0], queued[2]]
+        assert tick(instance) == []  # two runs at a time
+        end(instance, queued[2])
+        assert tick(instance) == [queued[4]]  # the second run of the other waits, though it was there before
+        end(instance, queued[4])
+        assert tick(instance) == []
+        end(instance, queued[0])
+        assert tick(instance) == [queued[1]]
+        end(instance, queued[1])
+        assert tick(instance) == [queued[3]]
+
+
+def queue(home: Home, candidate: str) -> str:
+    """Put a run over a candidate into the queue."""
+    job = home.defs.resolve_job_def(f"{GATE}_gate")
+    repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), "__repository__")
+    made = home.instance.create_run_for_job(
+        job,
+        tags={"dagster/partition": candidate},
+        status=dg.DagsterRunStatus.QUEUED,
+        remote_job_origin=RemoteJobOrigin(repository, job.name),
+    )
+    return str(made.run_id)
+
+
+def end(instance: dg.DagsterInstance, run_id: str) -> None:
+    """A run is over."""
+    found = instance.get_run_by_id(run_id)
+    assert found is not None
+    instance.report_run_failed(found)
+
+
+class Workspace:
+    """What the daemon wants of a workspace: the instance, and a context for the launcher that notes."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        self.instance = instance
+
+    def create_request_context(self) -> None:
+        return None
+
+
+def tick(instance: dg.DagsterInstance) -> list[str]:
+    """One round of Dagster's own daemon; the runs that it launches, in their order."""
+    launcher: Any = instance.run_launcher
+    launched, workspace = len(launcher.queue()), cast(Any, Workspace(instance))
+    with QueuedRunCoordinatorDaemon(interval_seconds=1) as daemon:
+        list(daemon.run_iteration(workspace))
+    return [each.run_id for each in launcher.queue()[launched:]]

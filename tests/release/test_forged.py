@@ -1,0 +1,397 @@
+"""What reaches the gate through the running web server releases nothing, and holds up nothing for good.
+
+Dagster's web server takes events from anyone who reaches it: that a check passed, that an asset was
+materialised. Here everybody's worst forgeries are in the log, and `release` runs alone. It launches runs for
+them as well.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from support import gates, homes, processes
+from support.gates import COPY, GATE, HONEST, Home
+from support.homes import copied, opened
+from support.outcomes import ran, refused
+from support.sampling import CI, some_of
+from support.web_server import Server, web_server
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.candidates import measuring
+from disclosure_pipeline.evaluation.figures import figures
+
+# The only candidate that is released while events are forged: once the gate ran again.
+HEALED = "healed"
+# And the one of which a run is launched as it should be.
+LAUNCHED = "launched"
+
+# Without a queue, for there is no daemon that would take runs from it. Dagster has no public name for this.
+LAUNCHES_AT_ONCE = """
+telemetry: {enabled: false}
+run_coordinator: {module: dagster._core.run_coordinator, class: DefaultRunCoordinator}
+"""
+
+MATERIALIZE = """
+mutation ($event: ReportRunlessAssetEventsParams!) {
+  reportRunlessAssetEvents(eventParams: $event) { __typename }
+}"""
+EVALUATE = """
+mutation ($event: ReportAssetCheckEvaluationsParams!) {
+  reportAssetCheckEvaluations(eventParams: $event) { __typename }
+}"""
+DELETE = "mutation ($run: String!) { deleteRun(runId: $run) { __typename } }"
+LAUNCH = """
+mutation ($run: ExecutionParams!) {
+  launchRun(executionParams: $run) {
+    __typename
+    ... on LaunchRunSuccess { run { runId } }
+    ... on PythonError { message }
+  }
+}"""
+WIPE = """
+mutation ($ranges: [PartitionsByAssetSelector!]!) {
+  wipeAssets(assetPartitionRanges: $ranges) { __typename }
+}"""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A home whose web server is running."""
+
+    home: Home
+    server: Server
+
+
+@pytest.fixture(scope="module")
+def served(small_gate: dg.Definitions) -> Iterator[Served]:
+    """One candidate is published there."""
+    with homes.new_home(LAUNCHES_AT_ONCE) as path, opened(path, small_gate) as home:
+        home.write_ground_truth(gates.ground_truth())
+        home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+        for result in (home.run_ground_truth(), home.run_gate(HONEST)):
+            assert ran(result).success, ran(result)
+        with web_server(path) as server:
+            yield Served(home, server)
+        assert {found.name for found in (path / "releases" / GATE).iterdir()} <= {HONEST, HEALED, LAUNCHED}
+
+
+def checks(home: Home) -> list[dg.AssetCheckKey]:
+    """Every check of the gate."""
+    return sorted(home.defs.resolve_asset_graph().asset_check_keys, key=str)
+
+
+def assets(home: Home) -> list[dg.AssetKey]:
+    """Every asset of the gate, the release included."""
+    return sorted(home.defs.resolve_asset_graph().get_all_asset_keys(), key=str)
+
+
+def over_http(served: Served, candidate: str, run_id: str) -> None:
+    """Forge that everything was materialised and every check passed, as the documented endpoints take it."""
+    for asset in assets(served.home):
+        body = {"partition": candidate, "run_id": run_id, "metadata": {"run_id": run_id}}
+        assert served.server.post(f"/report_asset_materialization/{asset.to_user_string()}", body) == 200
+    for check in checks(served.home):
+        said: dict[str, Any] = {"check_name": check.name, "passed": True, "severity": "ERROR"}
+        said |= {"partition": candidate, "run_id": run_id, "metadata": {"value": 0, "run_id": run_id}}
+        assert served.server.post(f"/report_asset_check/{check.asset_key.to_user_string()}", said) == 200
+
+
+def over_graphql(served: Served, candidate: str, run_id: str) -> None:
+    """The same as the user interface asks for it."""
+    for asset in assets(served.home):
+        event: dict[str, Any] = {
+            "eventType": "ASSET_MATERIALIZATION",
+            "assetKey": {"path": list(asset.path)},
+            "partitionKeys": [candidate],
+            "description": run_id,
+        }
+        answer = served.server.ask(MATERIALIZE, event=event)["reportRunlessAssetEvents"]
+        assert answer["__typename"] == "ReportRunlessAssetEventsSuccess"
+    for check in checks(served.home):
+        event = {
+            "assetKey": {"path": list(check.asset_key.path)},
+            "checkName": check.name,
+            "passed": True,
+            "severity": "ERROR",
+            "partitionKeys": [candidate],
+            "serializedMetadata": f'{{"run_id": "{run_id}"}}',
+        }
+        answer = served.server.ask(EVALUATE, event=event)["reportAssetCheckEvaluations"]
+        assert answer["__typename"] == "ReportAssetCheckEvaluationsSuccess"
+
+
+Forge = Callable[[Served, str, str], None]
+WAYS = pytest.mark.parametrize("forge", [over_http, over_graphql])
+
+
+def not_released(served: Served, candidate: str) -> str:
+    """Run `release` alone: it fails for reasons of ours, and nothing of the candidate is published."""
+    folder = served.home.path / "releases" / GATE
+    before = sorted(folder.rglob("*"))
+    said = refused(served.home.materialize("release", candidate))
+    assert sorted(folder.rglob("*")) == before
+    assert candidate not in {path.name for path in before}
+    return said
+
+
+def is_forged(home: Home, candidate: str) -> bool:
+    """Whether, for all that the event log shows, each check of a candidate passed just now."""
+    found = home.instance.get_latest_asset_check_evaluation_record
+    records = {check: found(check) for check in checks(home)}
+    return all(
+        record is not None
+        and record.event is not None
+        and record.event.dagster_event is not None
+        and (said := record.event.dagster_event.asset_check_evaluation_data).passed
+        and said.partition == candidate
+        and not record.run_id
+        for record in records.values()
+    )
+
+
+def run_of(home: Home, candidate: str) -> str:
+    """The newest run over a candidate."""
+    return home.instance.get_runs(dg.RunsFilter(tags={"dagster/partition": candidate}), limit=1)[0].run_id
+
+
+@WAYS
+def test_forged_passes_do_not_release_what_was_refused(served: Served, forge: Forge) -> None:
+    candidate = f"{COPY}-{forge.__name__}"
+    served.home.deliver(candidate, {"synthetic.csv": gates.ground_truth()})
+    assert not served.home.run_gate(candidate).success
+    forge(served, candidate, run_of(served.home, HONEST))
+    assert is_forged(served.home, candidate)
+    said = not_released(served, candidate)
+    assert "refused" in said and "repU" in said
+
+
+@WAYS
+def test_forged_passes_do_not_release_what_never_ran(served: Served, forge: Forge) -> None:
+    arrived, unheard_of = f"arrived-{forge.__name__}", f"unheard-of-{forge.__name__}"
+    served.home.deliver(arrived, {"synthetic.csv": gates.honest(7)})
+    for candidate in (arrived, unheard_of):
+        forge(served, candidate, run_of(served.home, HONEST))
+        assert is_forged(served.home, candidate)
+        assert "run synthetic first" in not_released(served, candidate)
+
+
+def elsewhere(served: Served, candidate: str) -> None:
+    """Decide on a candidate with the same store, but in another Dagster: this one knows nothing of it."""
+    with dg.DagsterInstance.ephemeral() as instance, gates.quiet():
+        other = replace(served.home, instance=instance)
+        assert other.run_ground_truth().success
+        assert up_to_the_dossier(other, candidate).success
+    assert gates.read_json(served.home.record(candidate, "dossier.json"))["decision"] == "approved"
+
+
+def up_to_the_dossier(home: Home, candidate: str) -> dg.ExecuteInProcessResult:
+    """Run everything of the gate that decides, but not the release."""
+    names = ("synthetic", "bins", "identity_disclosure", "attribute_disclosure", "dossier")
+    home.instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
+    with gates.quiet():
+        return dg.materialize(
+            list(home.defs.resolve_asset_graph().assets_defs),
+            selection=dg.AssetSelection.assets(*(dg.AssetKey([GATE, name]) for name in names)),
+            partition_key=candidate,
+            instance=home.instance,
+            raise_on_error=False,
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+        )
+
+
+@WAYS
+def test_forged_passes_are_no_passes_even_where_all_else_is_right(served: Served, forge: Forge) -> None:
+    """The figures are good and the dossier is theirs. That no run of this Dagster found so is enough."""
+    candidate = f"elsewhere-{forge.__name__}"
+    served.home.deliver(candidate, {"synthetic.csv": gates.honest(2)})
+    elsewhere(served, candidate)
+    forge(served, candidate, run_of(served.home, HONEST))
+    assert is_forged(served.home, candidate)
+    said = not_released(served, candidate)
+    assert "within_policy" in said and "repU" in said
+
+
+def test_forged_passes_after_a_failed_check_do_not_release(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An honest candidate of which a figure was missing: its records are put right, the log is forged."""
+    candidate, measure = "failed", figures
+
+    def without_repU(*arguments: Any, **families: Any) -> dp.Disclosure:  # noqa: N802
+        found = measure(*arguments, **families)
+        return replace(found, identity=found.identity.assign(repU=math.nan))
+
+    served.home.deliver(candidate, {"synthetic.csv": gates.honest(3)})
+    with monkeypatch.context() as patch:
+        patch.setattr(measuring, "figures", without_repU)
+        assert not served.home.run_gate(candidate).success
+    over_http(served, candidate, run_of(served.home, HONEST))
+    assert is_forged(served.home, candidate)
+    assert "undetermined: repU" in not_released(served, candidate)
+    elsewhere(served, candidate)
+    assert "repU" in not_released(served, candidate)
+
+
+@WAYS
+def test_what_is_reported_belongs_to_no_run(served: Served, forge: Forge) -> None:
+    """Whatever it claims."""
+    run_id = run_of(served.home, HONEST)
+    events = len(served.home.instance.all_logs(run_id))
+    forge(served, f"claims-{forge.__name__}", run_id)
+    assert is_forged(served.home, f"claims-{forge.__name__}")
+    assert len(served.home.instance.all_logs(run_id)) == events
+
+
+def test_what_refused_can_be_deleted_but_not_undone(served: Served) -> None:
+    """Runs and materialisations can be deleted through the web server: what passed before is not believed."""
+    candidate = "deleted"
+    served.home.deliver(candidate, {"synthetic.csv": gates.honest(4)})
+    assert up_to_the_dossier(served.home, candidate).success
+    served.home.deliver(candidate, {"synthetic.csv": gates.ground_truth()})
+    assert not served.home.run_gate(candidate).success
+    answer = served.server.ask(DELETE, run=run_of(served.home, candidate))
+    assert answer["deleteRun"]["__typename"] == "DeletePipelineRunSuccess"
+    assert "refused" in not_released(served, candidate)
+    ranges = [
+        {
+            "assetKey": {"path": list(asset.path)},
+            "partitions": {"range": {"start": candidate, "end": candidate}},
+        }
+        for asset in assets(served.home)
+        if asset.path[-1] != "ground_truth"
+    ]
+    served.server.ask(WIPE, ranges=ranges)
+    not_released(served, candidate)
+
+
+# Runs that are launched
+
+
+def launched(served: Served, candidate: str, config: Any, job: str = f"{GATE}_gate") -> dg.DagsterRun | None:
+    """Ask for a run as the launchpad does, and wait for its end; None where its configuration is refused."""
+    location = {"repositoryName": "__repository__", "repositoryLocationName": "location.py"}
+    run = {
+        "selector": {**location, "jobName": job},
+        "runConfigData": config,
+        "executionMetadata": {"tags": [{"key": "dagster/partition", "value": candidate}]},
+    }
+    answer = served.server.ask(LAUNCH, run=run)["launchRun"]
+    if answer["__typename"] == "RunConfigValidationInvalid":
+        return None
+    assert answer["__typename"] == "LaunchRunSuccess", answer
+    deadline = time.monotonic() + processes.PATIENCE
+    while time.monotonic() < deadline:
+        found = served.home.instance.get_run_by_id(answer["run"]["runId"])
+        if found is not None and found.is_finished:
+            return found
+        time.sleep(0.2)
+    raise AssertionError("A run that was launched did not end")
+
+
+def test_a_launched_run_releases_what_is_approved_and_nothing_else(served: Served) -> None:
+    """With a configuration by which Dagster goes on after a blocking check that failed."""
+    goes_on = {"config": {"step_dependency_config": {"require_upstream_step_success": False}}}
+    elsewhere = {"io_manager": {"config": {"base_dir": str(served.home.path / "elsewhere")}}}
+    lax = {"ops": {f"{GATE}__release": {"config": {"policy": {"repU": 100, "DiSCO": 100}}}}}
+    config = {"execution": goes_on, "resources": elsewhere, **lax}
+    served.home.deliver("launched-copy", {"synthetic.csv": gates.ground_truth()})
+    served.home.instance.add_dynamic_partitions(f"{GATE}_candidates", ["launched-copy"])
+
+    assert launched(served, "launched-copy", {"resources": {"policy": {"config": {"repU": 100}}}}) is None
+    run = launched(served, "launched-copy", config)
+    assert run is not None and run.is_failure_or_canceled
+    assert not served.home.published("launched-copy").exists()
+    failed = served.home.instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
+    assert {entry.step_key for entry in failed} == {f"{GATE}__dossier", f"{GATE}__release"}
+    assert not (served.home.path / "elsewhere").exists()
+    if CI:
+        alone = launched(served, "launched-copy", config, homes.ALONE)
+        assert alone is not None and alone.is_failure_or_canceled
+        assert not served.home.published("launched-copy").exists()
+        served.home.deliver(LAUNCHED, {"synthetic.csv": gates.honest(8)})
+        served.home.instance.add_dynamic_partitions(f"{GATE}_candidates", [LAUNCHED])
+        assert served.home.run_ground_truth().success  # events of it may have been forged
+        honest = launched(served, LAUNCHED, config)
+        assert honest is not None and honest.is_success
+        assert gates.stated(served.home.published(LAUNCHED)).run_id == honest.run_id
+
+
+# The other way round
+
+
+def test_a_forged_failure_holds_up_a_release_until_the_gate_runs_again(served: Served) -> None:
+    """Whatever is in doubt is not released; a run that finds everything in order again ends the doubt."""
+    served.home.deliver(HEALED, {"synthetic.csv": gates.honest(5)})
+    assert up_to_the_dossier(served.home, HEALED).success
+    body = {"check_name": "within_policy", "passed": False, "severity": "ERROR", "partition": HEALED}
+    assert served.server.post(f"/report_asset_check/{GATE}/dossier", body) == 200
+    assert "within_policy" in not_released(served, HEALED)
+    assert served.home.run_ground_truth().success  # the tests above forged events of it as well
+    again = ran(served.home.run_gate(HEALED))
+    assert (again.success, again.published) == (True, "now")
+
+
+@pytest.fixture(scope="module")
+def held(small_gate: dg.Definitions) -> Iterator[Path]:
+    """A home with a candidate that is approved and not released. To be copied."""
+    with homes.new_home() as path:
+        with opened(path, small_gate) as home:
+            home.write_ground_truth(gates.ground_truth())
+            home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+            assert home.run_ground_truth().success
+            assert up_to_the_dossier(home, HONEST).success
+        yield path
+
+
+def report(home: Home, check: dg.AssetCheckKey, *, passed: bool, partition: str | None) -> None:
+    """What the endpoint does with what it is sent."""
+    with gates.quiet():
+        evaluation = dg.AssetCheckEvaluation(
+            asset_key=check.asset_key,
+            check_name=check.name,
+            passed=passed,
+            metadata={},
+            partition=partition,
+        )
+    home.instance.report_runless_asset_event(evaluation)
+
+
+def test_each_check_holds_up_a_release(held: Path, small_gate: dg.Definitions) -> None:
+    """One forged failure is enough."""
+    with opened(held, small_gate) as home:
+        every = checks(home)
+    assert len(every) > 15
+    for check in some_of(every):
+        with copied(held) as path, opened(path, small_gate) as home:
+            partition = None if check.asset_key.path[-1] == "ground_truth" else HONEST
+            report(home, check, passed=False, partition=partition)
+            said = refused(home.materialize("release", HONEST))
+            assert f"check {check.name} of {check.asset_key.path[-1]}" in said
+            assert home.nothing_published()
+
+
+@pytest.mark.parametrize("asset", ["ground_truth", "synthetic", "identity_disclosure", "dossier"])
+def test_a_forged_materialisation_holds_up_a_release(
+    held: Path, small_gate: dg.Definitions, asset: str
+) -> None:
+    """Nothing was checked of it."""
+    with copied(held) as path, opened(path, small_gate) as home:
+        partition = None if asset == "ground_truth" else HONEST
+        home.instance.report_runless_asset_event(
+            dg.AssetMaterialization(dg.AssetKey([GATE, asset]), partition=partition)
+        )
+        assert asset in refused(home.materialize("release", HONEST))
+        assert home.nothing_published()
+
+
+def test_what_was_held_up_is_released_without_a_forgery(held: Path, small_gate: dg.Definitions) -> None:
+    """The base of the tests above."""
+    with copied(held) as path, opened(path, small_gate) as home:
+        assert ran(home.materialize("release", HONEST)).published == "now"

@@ -1,0 +1,452 @@
+"""Keys and the salt: made so that nobody else can read them, and refused where somebody could."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import shlex
+import stat
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from securesystemslib.signer import SIGNER_FOR_URI_SCHEME, CryptoSigner, Key, Signature, Signer
+
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.policy.trust import TrustedKey, TrustError, read_trusted, without_period
+from disclosure_pipeline.release import keys
+from disclosure_pipeline.release.keys import KeyFiles, KeysError, keygen
+
+DATA = b"what is signed"
+SHA256 = hashlib.sha256(b"a table").hexdigest()
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeyFiles:
+    """New keys, and the environment that names them."""
+    found = keygen(tmp_path / "keys")
+    monkeypatch.setenv(keys.SIGNING_KEY, str(found.signing_key))
+    monkeypatch.setenv(keys.SALT, str(found.salt))
+    monkeypatch.delenv(keys.PUBLIC_KEY, raising=False)
+    monkeypatch.delenv(CryptoSigner.PREFIX_ENV_VAR, raising=False)
+    return found
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def private_pem(key: Any, password: bytes | None = None) -> bytes:
+    locked = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
+    pem: bytes = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked)
+    return pem
+
+
+def public_pem(key: Any) -> str:
+    pem: bytes = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return pem.decode()
+
+
+# Making them
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o777])
+def test_only_the_owner_can_read_what_is_secret(tmp_path: Path, mask: int) -> None:
+    """Whatever the mask of the shell is."""
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    before = os.umask(mask)
+    try:
+        found = keygen(folder)
+    finally:
+        os.umask(before)
+    assert [mode_of(path) for path in (found.signing_key, found.salt)] == [0o600, 0o600]
+    assert mode_of(found.public_key) == 0o644
+    assert {path.name for path in folder.iterdir()} == {"signing-key.pem", "public-key.pem", "salt"}
+    assert len(found.salt.read_bytes()) == 32
+
+
+def test_a_new_folder_is_for_the_owner_alone(tmp_path: Path) -> None:
+    keygen(tmp_path / "a" / "keys")
+    assert mode_of(tmp_path / "a" / "keys") == 0o700
+
+
+def test_keys_are_new_every_time(tmp_path: Path) -> None:
+    one, two = keygen(tmp_path / "one"), keygen(tmp_path / "two")
+    for name in ("signing_key", "public_key", "salt"):
+        assert getattr(one, name).read_bytes() != getattr(two, name).read_bytes()
+
+
+@pytest.mark.parametrize("there", ["signing-key.pem", "public-key.pem", "salt"])
+@pytest.mark.parametrize("kind", ["file", "link", "folder"])
+def test_nothing_is_overwritten(tmp_path: Path, there: str, kind: str) -> None:
+    """Not even through a link that leads nowhere; and no half of a pair is left."""
+    path = tmp_path / there
+    put = {"file": path.touch, "link": lambda: path.symlink_to(tmp_path / "elsewhere"), "folder": path.mkdir}
+    put[kind]()
+    with pytest.raises(KeysError, match="No keys were written"):
+        keygen(tmp_path)
+    assert [found.name for found in tmp_path.iterdir()] == [there]
+
+
+def test_the_command_line_makes_keys_that_the_gate_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = CliRunner().invoke(main, ["keygen", str(tmp_path / "the keys")])
+    assert shown.exit_code == 0, shown.output
+    exported = [line for line in shown.output.splitlines() if line.startswith("export ")]
+    for line in exported:
+        name, _, value = shlex.split(line)[1].partition("=")
+        monkeypatch.setenv(name, value)
+    assert keys.load_signer().sign(DATA).signature
+    assert len(keys.hash_with_salt(SHA256)) == 64
+    (public,) = [line for line in shown.output.splitlines() if "public-key.pem" in line]
+    assert "everyone" in public
+    again = CliRunner().invoke(main, ["keygen", str(tmp_path / "the keys")])
+    assert again.exit_code == 1
+    assert "File exists" in again.output
+    nowhere = CliRunner().invoke(main, ["keygen", "/proc/none/keys"])
+    assert nowhere.exit_code == 1
+    assert isinstance(nowhere.exception, SystemExit)
+
+
+# The signer
+
+
+def test_what_is_signed_is_verified_by_the_public_key(made: KeyFiles) -> None:
+    key = keys.parse_public_key(made.public_key.read_text())
+    signature = keys.load_signer().sign(DATA)
+    key.verify_signature(signature, DATA)
+    assert keys.to_pem(key) == made.public_key.read_text()
+
+
+@pytest.mark.parametrize("variable", [keys.SIGNING_KEY, keys.SALT])
+@pytest.mark.parametrize("value", [None, ""])
+def test_what_is_not_set_is_told(
+    made: KeyFiles, monkeypatch: pytest.MonkeyPatch, variable: str, value: str | None
+) -> None:
+    if value is None:
+        monkeypatch.delenv(variable)
+    else:
+        monkeypatch.setenv(variable, value)
+    with pytest.raises(KeysError, match=rf"{variable} is not set.*disclosure-pipeline keygen"):
+        read(variable)
+
+
+def read(variable: str) -> object:
+    """Read the secret that a variable names."""
+    return keys.load_signer() if variable == keys.SIGNING_KEY else keys.hash_with_salt(SHA256)
+
+
+@pytest.mark.parametrize("variable", [keys.SIGNING_KEY, keys.SALT])
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o660, 0o604, 0o601, 0o620, 0o700 | 0o007])
+def test_what_others_may_read_or_write_is_refused(made: KeyFiles, variable: str, mode: int) -> None:
+    path = Path(os.environ[variable])
+    path.chmod(mode)
+    with pytest.raises(KeysError, match=f"chmod 600 {path}"):
+        read(variable)
+    for stricter in (0o400, 0o600):
+        path.chmod(stricter)
+        assert read(variable)
+
+
+def _link(path: Path) -> None:
+    path.rename(path.with_name("real"))
+    path.symlink_to(path.with_name("real"))
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir(mode=0o700)
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path, 0o600)
+
+
+REPLACEMENTS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "gone": (Path.unlink, "No such file"),
+    "a link to the very file": (_link, "is a link"),
+    "a folder": (_folder, "no plain file"),
+    "a pipe": (_pipe, "no plain file"),
+    "huge": (lambda path: path.write_bytes(os.urandom(1 << 17)), "too large"),
+}
+
+
+@pytest.mark.parametrize("variable", [keys.SIGNING_KEY, keys.SALT])
+@pytest.mark.parametrize("replacement", REPLACEMENTS)
+def test_a_secret_is_a_plain_file(made: KeyFiles, variable: str, replacement: str) -> None:
+    replace, told = REPLACEMENTS[replacement]
+    replace(Path(os.environ[variable]))
+    with pytest.raises(KeysError, match=told):
+        read(variable)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("variable", [keys.SIGNING_KEY, keys.SALT])
+def test_a_secret_belongs_to_who_uses_it(made: KeyFiles, variable: str) -> None:
+    os.chown(os.environ[variable], 12345, -1)
+    with pytest.raises(KeysError, match="another user"):
+        read(variable)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "no private key"),
+        (b"\x00\xff" * 99, "no private key"),
+        (public_pem(Ed25519PrivateKey.generate()).encode(), "no private key"),
+        (private_pem(Ed25519PrivateKey.generate())[:-40], "no private key"),
+        (private_pem(Ed25519PrivateKey.generate(), b"secret"), "passphrase"),
+        (private_pem(generate_private_key(SECP256R1())), "no Ed25519 key"),
+    ],
+    ids=["empty", "no text", "a public key", "a part of one", "locked", "another kind"],
+)
+def test_only_an_ed25519_key_signs(made: KeyFiles, content: bytes, told: str) -> None:
+    made.signing_key.write_bytes(content)
+    with pytest.raises(KeysError, match=told):
+        keys.load_signer()
+
+
+# A signer by its URI
+
+
+def test_a_file_can_be_given_as_a_uri(made: KeyFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(keys.PUBLIC_KEY, str(made.public_key))
+    monkeypatch.setenv(keys.SIGNING_KEY, f"file2:{made.signing_key}")
+    keys.parse_public_key(made.public_key.read_text()).verify_signature(keys.load_signer().sign(DATA), DATA)
+    # As securesystemslib finds it; and no way around the rights of the file.
+    monkeypatch.setenv(CryptoSigner.PREFIX_ENV_VAR, str(made.signing_key.parent))
+    monkeypatch.setenv(keys.SIGNING_KEY, f"file2:{made.signing_key.name}")
+    assert keys.load_signer().sign(DATA)
+    made.signing_key.chmod(0o644)
+    with pytest.raises(KeysError, match="chmod 600"):
+        keys.load_signer()
+
+
+class ElsewhereSigner(Signer):
+    """A signer whose private key never comes here."""
+
+    KEY = CryptoSigner.generate_ed25519()
+    HAS: Key | None = None
+    BROKEN = False
+
+    def __init__(self, uri: str, public_key: Key) -> None:
+        self.uri, self._public_key = uri, public_key
+
+    @classmethod
+    def from_priv_key_uri(
+        cls, priv_key_uri: str, public_key: Key, secrets_handler: Any = None
+    ) -> ElsewhereSigner:
+        if cls.BROKEN:
+            raise ConnectionError("the vault does not answer")
+        return cls(priv_key_uri, public_key)
+
+    @property
+    def public_key(self) -> Key:
+        return self.HAS or self._public_key
+
+    def sign(self, payload: bytes) -> Signature:
+        return self.KEY.sign(payload)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, made: KeyFiles, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A scheme of our own; the file of its public key."""
+    monkeypatch.setitem(SIGNER_FOR_URI_SCHEME, "elsewhere", ElsewhereSigner)
+    public = tmp_path / "elsewhere.pem"
+    public.write_text(keys.to_pem(ElsewhereSigner.KEY.public_key))
+    monkeypatch.setenv(keys.SIGNING_KEY, "elsewhere:slot/7")
+    monkeypatch.setenv(keys.PUBLIC_KEY, str(public))
+    return public
+
+
+def test_any_registered_signer_signs(elsewhere: Path) -> None:
+    found = keys.load_signer()
+    assert isinstance(found, ElsewhereSigner)
+    assert found.uri == "elsewhere:slot/7"
+    keys.parse_public_key(elsewhere.read_text()).verify_signature(found.sign(DATA), DATA)
+
+
+def test_a_signer_needs_its_public_key(
+    elsewhere: Path, made: KeyFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere.write_text(public_pem(generate_private_key(SECP256R1())))
+    with pytest.raises(KeysError, match="no Ed25519 key"):
+        keys.load_signer()
+    elsewhere.write_bytes(made.signing_key.read_bytes())
+    with pytest.raises(KeysError, match="private key was given"):
+        keys.load_signer()
+    entry = "- valid_from: 2026-01-01T00:00:00Z\n  public_key: x\n"
+    elsewhere.write_text(entry * 2)
+    with pytest.raises(KeysError, match="several"):
+        keys.load_signer()
+    monkeypatch.delenv(keys.PUBLIC_KEY)
+    with pytest.raises(KeysError, match=keys.PUBLIC_KEY):
+        keys.load_signer()
+
+
+def test_a_signer_that_cannot_be_reached_is_told(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ElsewhereSigner, "BROKEN", True)
+    with pytest.raises(KeysError, match="the vault does not answer"):
+        keys.load_signer()
+    monkeypatch.setenv(keys.SIGNING_KEY, "nowhere:slot/7")
+    with pytest.raises(KeysError, match=r"nowhere: .*Unsupported private key scheme"):
+        keys.load_signer()
+
+
+def test_a_signer_has_the_key_that_it_is_said_to_have(
+    made: KeyFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(keys.PUBLIC_KEY, str(keygen(tmp_path / "other").public_key))
+    monkeypatch.setenv(keys.SIGNING_KEY, f"file2:{made.signing_key}")
+    with pytest.raises(KeysError, match="does not match"):
+        keys.load_signer()
+
+
+def test_a_signer_that_says_it_has_another_key_is_refused(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ElsewhereSigner, "HAS", CryptoSigner.generate_ed25519().public_key)
+    with pytest.raises(KeysError, match=f"another key than {keys.PUBLIC_KEY} says"):
+        keys.load_signer()
+
+
+# The salt
+
+
+def test_the_salt_tells_equal_from_unequal_and_nothing_else(
+    made: KeyFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = keys.hash_with_salt(SHA256)
+    assert first == keys.hash_with_salt(SHA256)
+    assert first == hmac.new(made.salt.read_bytes(), SHA256.encode(), hashlib.sha256).hexdigest()
+    assert first != keys.hash_with_salt(hashlib.sha256(b"another table").hexdigest())
+    monkeypatch.setenv(keys.SALT, str(keygen(tmp_path / "other").salt))
+    assert keys.hash_with_salt(SHA256) != first
+    # What somebody without the salt can compute from a guess is not it.
+    assert first not in (SHA256, hmac.new(b"", SHA256.encode(), hashlib.sha256).hexdigest())
+
+
+@pytest.mark.parametrize(
+    "secret", [b"", bytes(range(31)), b"\0" * 32, b"abc" * 40, b"secret\n", b"changeme" * 4, b"0" * 64]
+)
+def test_a_salt_that_can_be_guessed_is_refused(made: KeyFiles, secret: bytes) -> None:
+    made.salt.write_bytes(secret)
+    with pytest.raises(KeysError, match="32 random bytes"):
+        keys.hash_with_salt(SHA256)
+
+
+def test_a_salt_may_be_written_in_hexadecimal(made: KeyFiles) -> None:
+    for _ in range(20):
+        made.salt.write_text(f"{os.urandom(32).hex()}\n")
+        assert len(keys.hash_with_salt(SHA256)) == 64
+
+
+@pytest.mark.parametrize("given", ["", "0" * 63, SHA256.upper(), f"{SHA256}\n", "not determined"])
+def test_only_a_hash_is_salted(made: KeyFiles, given: str) -> None:
+    """An empty one would be the same for every table that could not be read."""
+    with pytest.raises(KeysError, match="ground truth has no sha256"):
+        keys.hash_with_salt(given)
+
+
+# Which keys are believed
+
+PEM = public_pem(Ed25519PrivateKey.generate())
+
+
+def listed(**entry: str) -> str:
+    body = "".join(f"  {name}: {value}\n" for name, value in entry.items())
+    indented = PEM.replace("\n", "\n    ")
+    return f"- public_key: |\n    {indented}\n{body}"
+
+
+def test_a_file_lists_keys_with_their_periods(tmp_path: Path) -> None:
+    path = tmp_path / "keys.yaml"
+    path.write_text(
+        listed(valid_from="2024-01-01T00:00:00+01:00", valid_until="2025-12-31T23:59:59Z")
+        + listed(valid_from='"2026-01-01T00:00:00+00:00"')
+    )
+    old, new = read_trusted(path)
+    assert keys.parse_public_key(old.public_key) == keys.parse_public_key(PEM)
+    assert old.valid_from == datetime(2023, 12, 31, 23, tzinfo=timezone.utc)
+    assert old.valid_until == datetime(2025, 12, 31, 23, 59, 59, tzinfo=timezone.utc)
+    assert new.valid_from == datetime(2026, 1, 1, tzinfo=timezone.utc)
+    assert new.valid_until is None
+
+
+def test_a_public_key_alone_has_no_end(tmp_path: Path) -> None:
+    path = tmp_path / "public.pem"
+    path.write_text(PEM)
+    (found,) = read_trusted(path)
+    assert found == without_period(PEM)
+    assert found.covers(datetime(1970, 1, 1, tzinfo=timezone.utc))
+    assert found.covers(datetime(9999, 1, 1, tzinfo=timezone(timedelta(hours=-12))))
+
+
+def test_both_ends_of_a_period_belong_to_it() -> None:
+    start, end = (datetime(2026, month, 1, tzinfo=timezone.utc) for month in (1, 2))
+    key = TrustedKey(public_key=PEM, valid_from=start, valid_until=end)
+    second = timedelta(seconds=1)
+    assert [key.covers(at) for at in (start - second, start, end, end + second)] == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (listed(valid_from="2026-01-01T00:00:00"), "timezone"),
+        (listed(valid_from="2026-01-01 00:00:00"), "timezone"),
+        (listed(valid_from="2026-01-01"), "with an offset"),
+        (listed(valid_from="1767225600"), "with an offset"),
+        (listed(valid_from='"1767225600"'), "with an offset"),
+        (listed(valid_from="soon"), "with an offset"),
+        (listed(valid_from="yes"), "with an offset"),
+        (listed(), "valid_from"),
+        (listed(valid_from="2026-01-01T00:00:00Z", valid_until="2026-01-01T00:00:00"), "timezone"),
+        (listed(valid_from="2026-01-02T00:00:00Z", valid_until="2026-01-01T00:00:00Z"), "lies before"),
+        (listed(valid_from="2026-01-01T00:00:00Z", until="2026-01-01T00:00:00Z"), "until: Extra"),
+        (listed(valid_from="2026-01-01T00:00:00Z\n  valid_from: 2020-01-01T00:00:00Z"), "written twice"),
+        (listed(valid_from="2026-13-01T00:00:00Z"), "month"),
+        ("- valid_from: 2026-01-01T00:00:00Z\n", "public_key"),
+        ("public_key: x\nvalid_from: 2026-01-01T00:00:00Z\n", "list"),
+        ("", "list"),
+        ("[]", "at least 1"),
+        ("[" * 100_000, "neither PEM nor YAML"),
+        ("- !!python/object/apply:os.system ['true']", "neither PEM nor YAML"),
+        ("? {a: 1}\n: b", "list"),
+        ("? [a, [b]]\n: b", "neither PEM nor YAML"),
+        (b"\xff\xfe\x00", "no text"),
+        (b"x" * (1 << 21), "too large"),
+    ],
+)
+def test_a_list_that_could_be_misread_is_refused(tmp_path: Path, content: str | bytes, told: str) -> None:
+    path = tmp_path / "keys.yaml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(TrustError, match=told):
+        read_trusted(path)
+
+
+def test_a_list_that_is_not_there_is_told(tmp_path: Path) -> None:
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(TrustError, match="cannot be read"):
+            read_trusted(path)
+
+
+def test_a_key_that_is_listed_twice_is_refused() -> None:
+    """With another period, or written otherwise."""
+    with pytest.raises(KeysError, match="twice"):
+        keys.parse_keys_by_id([without_period(PEM), without_period(f"\n{PEM}\n\n")])
+    with pytest.raises(KeysError, match="No public key"):
+        keys.parse_keys_by_id([])
+    with pytest.raises(KeysError, match="none in PEM"):
+        keys.parse_keys_by_id([without_period("-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----")])

@@ -1,0 +1,260 @@
+"""A run that is killed at any moment, and run again, ends where an undisturbed one does.
+
+"Where an undisturbed one does" is: every file of the store and of the releases is there and no other is,
+with the same bytes; where a file tells of its run (ids, times, signatures), with the same content beside
+those. What was published before the kill is not touched again, and nothing is ever half published. A file
+that was half written stays behind in the store, under a name that nothing reads, until it is pruned.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from support import gates, homes, processes
+from support.gates import COPY, GATE, HONEST
+from support.homes import copied, opened
+from support.outcomes import Moment, Ran, ran, state, watch
+from support.processes import fork
+from support.sampling import CI
+
+from disclosure_pipeline.candidates.store import Store
+from disclosure_pipeline.release.pruning import prune
+
+# The work is cut into so many tests, so that processors share it.
+PARTS = 4 if CI else 2
+# Moments drawn at random: a few every day, all that were asked for in CI.
+RANDOM_MOMENTS = 50 if CI else 2
+SEED = 20240501
+
+
+def run(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
+    """One run of the gate job over a candidate."""
+    with opened(path, defs) as home:
+        return ran(home.run_gate(candidate))
+
+
+def release_alone(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
+    """One run of the release of a candidate, and nothing before it."""
+    with opened(path, defs) as home:
+        return ran(home.materialize("release", candidate))
+
+
+Run = Callable[[Path, dg.Definitions, str], Ran]
+
+
+def watched(run: Run, path: Path, defs: dg.Definitions, candidate: str) -> tuple[Ran, list[Moment]]:
+    """A run, and all its moments."""
+    moments: list[Moment] = []
+    watch(path, moments.append)
+    return run(path, defs, candidate), moments
+
+
+def until(number: int, run: Run, path: Path, defs: dg.Definitions, candidate: str) -> Ran:
+    """A run, but this process is killed at the moment of that number."""
+    left = [number]
+
+    def count(_: Moment) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            processes.kill_myself()
+
+    watch(path, count)
+    return run(path, defs, candidate)
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A home in which nothing ran but the ground truth, and what a run of it ends in."""
+
+    template: Path
+    defs: dg.Definitions
+    ran: dict[str, Ran]
+    moments: dict[str, list[Moment]]
+    state: dict[str, dict[str, Any]]
+    seconds: dict[str, float]
+
+    @property
+    def published(self) -> set[str]:
+        """The names of the files that are published."""
+        return {Path(name).name for name in self.state[HONEST] if name.startswith("releases/")}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(small_gate: dg.Definitions) -> Iterator[Undisturbed]:
+    with homes.new_home() as template:
+        with opened(template, small_gate) as home:
+            home.write_ground_truth(gates.ground_truth())
+            home.deliver(HONEST, {"1.csv": gates.honest(1), "2.csv": gates.honest(2)})
+            home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
+            assert home.run_ground_truth().success
+            home.instance.add_dynamic_partitions(f"{GATE}_candidates", [HONEST, COPY])
+        found = Undisturbed(template, small_gate, {}, {}, {}, {})
+        for candidate in (HONEST, COPY):
+            with copied(template) as path:
+                began = time.monotonic()
+                found.ran[candidate], found.moments[candidate] = fork(
+                    watched, run, path, small_gate, candidate
+                ).result()
+                found.seconds[candidate] = time.monotonic() - began
+                found.state[candidate] = state(path)
+        yield found
+
+
+# The kills
+
+
+def test_an_undisturbed_run_has_moments_of_every_kind(undisturbed: Undisturbed) -> None:
+    """And two of them end in the same state: what follows compares something."""
+    assert undisturbed.ran[HONEST].success and not undisturbed.ran[COPY].success
+    moments = undisturbed.moments[HONEST]
+    steps = {moment.step for moment in moments if moment.kind == "STEP_SUCCESS"}
+    assert steps == {f"{GATE}__{name}" for name in ("synthetic", "bins", "disclosure", "dossier", "release")}
+    at_release = {moment.kind for moment in moments if moment.step == f"{GATE}__release"}
+    assert at_release >= {"open", "os.rename", "os.mkdir", "ASSET_MATERIALIZATION", "STEP_OUTPUT"}
+    published = [name for name in undisturbed.state[HONEST] if name.startswith("releases")]
+    assert {Path(name).parent for name in published} == {Path("releases", GATE, HONEST)}
+    assert {Path(name).name for name in published} >= {"1.csv", "2.csv"}
+    assert not [name for name in undisturbed.state[COPY] if name.startswith("releases")]
+    assert not [name for name in undisturbed.state[HONEST] if ".partial-" in name]
+    with copied(undisturbed.template) as path:
+        assert fork(run, path, undisturbed.defs, HONEST).result().success
+        assert state(path) == undisturbed.state[HONEST]
+
+
+def boundaries(moments: Sequence[Moment]) -> list[int]:
+    """The boundaries of the steps of a run, and of the run itself."""
+    return [number for number, moment in enumerate(moments) if moment.is_boundary]
+
+
+def publishing(moments: Sequence[Moment]) -> range:
+    """Everything from the start of the step that publishes."""
+    return range(moments.index(Moment("STEP_START", f"{GATE}__release")), len(moments))
+
+
+def the_publication(moments: Sequence[Moment]) -> int:
+    """The change of a name by which everything is published."""
+    return max(number for number, moment in enumerate(moments) if moment.kind == "os.rename")
+
+
+def test_killed_again_and_again(undisturbed: Undisturbed) -> None:
+    """At one boundary of its steps after the other: what each kill leaves is no trap for the next run."""
+    moments = undisturbed.moments[HONEST]
+    numbers = [number for number in boundaries(moments) if number < the_publication(moments)]
+    with copied(undisturbed.template) as path:
+        for number in numbers[:: 1 if CI else 2]:
+            assert fork(until, number, run, path, undisturbed.defs, HONEST).was_killed()
+        run_again(undisturbed, HONEST, path, "at every boundary")
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_at_a_boundary_of_its_steps(undisturbed: Undisturbed, part: int) -> None:
+    numbers = boundaries(undisturbed.moments[HONEST])
+    for number in (numbers if CI else numbers[2::6])[part::PARTS]:
+        kill_and_run_again(undisturbed, HONEST, number)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_while_it_publishes(undisturbed: Undisturbed, part: int) -> None:
+    """Before every change of a file and after every event; every day, around the one that counts."""
+    moments = undisturbed.moments[HONEST]
+    last = the_publication(moments)
+    for number in (publishing(moments) if CI else (last - 6, last, last + 1))[part::PARTS]:
+        kill_and_run_again(undisturbed, HONEST, number)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_before_it_publishes(undisturbed: Undisturbed, part: int) -> None:
+    """Before every file is given its name, and in between; every day, at one of each."""
+    moments = undisturbed.moments[HONEST]
+    first = publishing(moments)[0]
+    named = [number for number in range(first) if moments[number].kind == "os.rename"]
+    numbers = sorted({*named, *range(8, first, 8)}) if CI else [named[-4], first // 2]
+    for number in numbers[part::PARTS]:
+        kill_and_run_again(undisturbed, HONEST, number)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_while_it_refuses(undisturbed: Undisturbed, part: int) -> None:
+    last = len(undisturbed.moments[COPY])
+    for number in range(0, last, 6 if CI else last - 5)[1:][part::PARTS]:
+        kill_and_run_again(undisturbed, COPY, number)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_at_moments_drawn_at_random(undisturbed: Undisturbed, part: int) -> None:
+    """From outside, at times and not at events: in the middle of whatever it does."""
+    drawn = random.Random(SEED)
+    shares = [drawn.random() for _ in range(RANDOM_MOMENTS)][part::PARTS]
+    lasts = undisturbed.seconds[HONEST]
+    while shares:
+        with copied(undisturbed.template) as path:
+            began = time.monotonic()
+            child = fork(run, path, undisturbed.defs, HONEST)
+            child.process.join(shares[0] * lasts)
+            child.process.kill()
+            if child.was_killed():
+                run_again(undisturbed, HONEST, path, f"at {shares.pop(0):.3f} of {lasts:.3f} seconds")
+            else:  # that was too late: the run was faster than the undisturbed one
+                lasts = 0.9 * (time.monotonic() - began)
+
+
+def test_killed_while_it_looks_at_what_was_refused(undisturbed: Undisturbed) -> None:
+    """Of what is not approved not even a part, or for a moment, lies where releases are taken from."""
+    defs = undisturbed.defs
+    with copied(undisturbed.template) as refused:
+        assert not fork(run, refused, defs, COPY).result().success
+        with copied(refused) as path:
+            found, moments = fork(watched, release_alone, path, defs, COPY).result()
+        assert "is refused" in found.said
+        for number in range(0, len(moments), 1 if CI else 3):
+            with copied(refused) as path:
+                assert fork(until, number, release_alone, path, defs, COPY).was_killed()
+                assert not bytes_of(path / "releases"), f"killed at {moments[number]}"
+
+
+def kill_and_run_again(undisturbed: Undisturbed, candidate: str, number: int) -> None:
+    """Kill a run at a moment, run it again, and compare with the undisturbed one."""
+    with copied(undisturbed.template) as path:
+        assert fork(until, number, run, path, undisturbed.defs, candidate).was_killed()
+        run_again(undisturbed, candidate, path, f"{number}: {undisturbed.moments[candidate][number]}")
+
+
+def run_again(undisturbed: Undisturbed, candidate: str, path: Path, when: str) -> None:
+    """After a kill: nothing is half published, and a rerun ends where an undisturbed run does."""
+    expected = undisturbed.state[candidate]
+    target = path / "releases" / GATE / candidate
+    before = bytes_of(target)
+    assert set(before) in (set(), undisturbed.published), f"half published, killed {when}"
+    assert not before or gates.stated(target).candidate == candidate
+
+    again: Ran = fork(run, path, undisturbed.defs, candidate).result()
+    assert again.success == undisturbed.ran[candidate].success, f"{again.said}, killed {when}"
+    assert "Unexpected" not in again.said, f"killed {when}"
+    found = state(path)
+    half_written = {name for name in found if ".partial-" in name}
+    assert not [name for name in half_written if not name.startswith("store/")], f"killed {when}"
+    assert {name: found[name] for name in found.keys() - half_written} == expected, f"killed {when}"
+    if candidate == HONEST:
+        assert again.published == ("before, with the same content" if before else "now"), f"killed {when}"
+        assert not before or bytes_of(target) == before, f"published twice, killed {when}"
+        clean(path)
+        assert state(path) == expected, f"not clean, killed {when}"
+
+
+def clean(home: Path) -> None:
+    """What a custodian does now and then with the store; here, two days later."""
+    later = datetime.now(timezone.utc) + timedelta(days=2)
+    prune(Store(home / "store" / GATE), home / "releases" / GATE, timedelta(days=1), later)
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    """The files of a folder; none where it is not there."""
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

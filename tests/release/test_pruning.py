@@ -1,0 +1,474 @@
+"""Pruning the store: old bytes that nobody needs go, what is published or approved and the evidence stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from securesystemslib.signer import CryptoSigner
+from support import releases
+
+from disclosure_pipeline.candidates.files import StoreError, write_json
+from disclosure_pipeline.candidates.store import MARKER, Store, load_snapshot, take_snapshot
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.release.pruning import Pruned, prune
+from disclosure_pipeline.release.statement import STATEMENT
+
+NOW = datetime(2024, 6, 1, tzinfo=timezone.utc)
+DAY = timedelta(days=1)
+SIGNER = CryptoSigner.generate_ed25519()
+
+
+def date(path: Path, age: timedelta) -> None:
+    """Make a file, or all that is in a folder, as old as that; of a link, the link."""
+    inside = sorted(path.rglob("*")) if path.is_dir() and not path.is_symlink() else []
+    when = (NOW - age).timestamp()
+    for each in (*inside, path):
+        os.utime(each, (when, when), follow_symlinks=False)
+
+
+@dataclass(frozen=True)
+class Home:
+    """The store and the releases of a gate."""
+
+    path: Path
+
+    @property
+    def store(self) -> Store:
+        return Store(self.path / "store" / "small")
+
+    @property
+    def releases(self) -> Path:
+        return self.path / "releases" / "small"
+
+    def receive(
+        self, candidate: str, *contents: bytes, decision: str | None = None, age: timedelta = 100 * DAY
+    ) -> list[Path]:
+        """A candidate in the store; the paths of its stored bytes."""
+        arrived = self.path / "incoming" / candidate
+        arrived.mkdir(parents=True)
+        for number, content in enumerate(contents):
+            (arrived / f"{number}.csv").write_bytes(content)
+        (arrived / MARKER).touch()
+        snapshot = take_snapshot(arrived, candidate, self.store, (".csv",))
+        records = self.store.candidate_folder(candidate)
+        (records / "release.lock").touch()
+        if decision:
+            write_json(records / "dossier.json", {"candidate": candidate, "decision": decision})
+        stored = [self.store.stored_path(file) for file in snapshot.files]
+        for path in (records, *stored):
+            date(path, age)
+        return stored
+
+    def prune(self, age: timedelta = 30 * DAY, *, dry_run: bool = False) -> Pruned:
+        return prune(self.store, self.releases, age, NOW, dry_run=dry_run)
+
+    def files(self) -> dict[str, bytes]:
+        """Everything under the home: path -> content."""
+        return {
+            path.relative_to(self.path).as_posix(): b"" if path.is_symlink() else path.read_bytes()
+            for path in self.path.rglob("*")
+            if path.is_symlink() or path.is_file()
+        }
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A store in which every kind of candidate is old, and nothing else. To be copied."""
+    made = Home(tmp_path_factory.mktemp("home"))
+    made.receive("refused", b"refused 1", b"refused 2", decision="refused")
+    made.receive("undetermined", b"undetermined", decision="undetermined")
+    made.receive("undecided", b"undecided")
+    made.receive("approved", b"approved", decision="approved")
+    made.receive("published", *releases.files().values(), decision="approved")
+    releases.publish(made.releases / "published", SIGNER)
+    return made
+
+
+@pytest.fixture
+def home(filled: Home, tmp_path: Path) -> Home:
+    """A copy of it, as old."""
+    return Home(Path(shutil.copytree(filled.path, tmp_path / "home")))
+
+
+def test_the_bytes_of_what_was_refused_or_never_decided_go(home: Home) -> None:
+    before = home.files()
+    done = home.prune()
+    after = home.files()
+    gone = {b"refused 1", b"refused 2", b"undetermined", b"undecided"}
+    assert {before[name] for name in before.keys() - after.keys()} == gone
+    assert {f"store/small/{name}" for name in done.removed} == before.keys() - after.keys()
+    assert done.bytes == sum(map(len, gone))
+    assert done.unclear == ()
+    assert {name: before[name] for name in after} == after
+    for candidate in ("approved", "published"):
+        assert load_snapshot(candidate, home.store)
+    with pytest.raises(StoreError, match="run synthetic again"):
+        load_snapshot("refused", home.store)
+
+
+def test_the_records_stay(home: Home) -> None:
+    before = {name: content for name, content in home.files().items() if "/candidates/" in name}
+    home.prune()
+    assert {name: content for name, content in home.files().items() if "/candidates/" in name} == before
+    assert len(before) == 14
+
+
+def test_a_second_time_finds_nothing(home: Home) -> None:
+    assert home.prune().removed
+    before = home.files()
+    assert home.prune() == Pruned((), 0, ())
+    assert home.files() == before
+
+
+def test_a_trial_removes_nothing(home: Home) -> None:
+    before = home.files()
+    trial = home.prune(dry_run=True)
+    assert home.files() == before
+    assert home.prune() == trial
+
+
+@pytest.mark.parametrize("decision", ["refused", "undetermined", None])
+@pytest.mark.parametrize("record", ["snapshot.json", "figures.json", "pages/index.html"])
+def test_a_candidate_is_as_old_as_its_newest_record(home: Home, decision: str | None, record: str) -> None:
+    (stored,) = home.receive("young", b"young", decision=decision)
+    newest = home.store.candidate_folder("young") / record
+    newest.parent.mkdir(exist_ok=True)
+    if not newest.exists():
+        newest.touch()
+    date(newest, 30 * DAY - timedelta(seconds=1))
+    home.prune()
+    assert stored.exists()
+    date(newest, 30 * DAY + timedelta(seconds=1))
+    home.prune()
+    assert not stored.exists()
+
+
+def test_bytes_that_are_young_stay(home: Home) -> None:
+    """They are stored before the record is written: they may be of a candidate that arrives right now."""
+    (stored,) = home.receive("refused-2", b"young", decision="refused")
+    date(stored, 30 * DAY - timedelta(seconds=1))
+    home.prune()
+    assert stored.exists()
+
+
+@pytest.mark.parametrize("other", ["approved", "published", "young"])
+def test_bytes_that_another_candidate_needs_stay(home: Home, other: str) -> None:
+    content = {"approved": b"approved", "published": releases.files()["second.csv"], "young": b"young"}[other]
+    if other == "young":
+        home.receive("young", b"young", decision="refused", age=DAY)
+    shared, own = home.receive("sharing", content, b"own", decision="refused")
+    date(shared, 100 * DAY)
+    home.prune()
+    assert shared.exists() and not own.exists()
+
+
+def test_what_is_published_keeps_its_bytes_whatever_came_after(home: Home) -> None:
+    """Delivered again under its name, refused, and its first record overwritten."""
+    shutil.rmtree(home.path / "incoming" / "published")
+    (later,) = home.receive("published", b"later", decision="refused")
+    home.prune()
+    kept = {path.read_bytes() for path in (home.store.root / "objects").iterdir()}
+    assert set(releases.files().values()) <= kept
+    assert later.exists()
+
+
+def test_bytes_of_an_earlier_arrival_go(home: Home) -> None:
+    """A candidate that was delivered again: nothing names its first bytes any more."""
+    (first,) = home.receive("again", b"first", decision="refused")
+    shutil.rmtree(home.path / "incoming" / "again")
+    (second,) = home.receive("again", b"second", decision="approved")
+    home.prune()
+    assert second.exists() and not first.exists()
+
+
+# What is left of interrupted work
+
+
+def test_old_remains_go(home: Home) -> None:
+    root = home.store.root
+    delivered = root / "delivered" / "candidate"
+    delivered.mkdir(parents=True)
+    remains = [
+        root / ".partial-1",
+        root / "objects" / ".partial-2",
+        root / "candidates" / "approved" / ".partial-3",
+        delivered / "synthesis_0001.parquet",
+        delivered / MARKER,
+    ]
+    for path in remains:
+        path.write_bytes(b"xy")
+    for path in (*remains, delivered):
+        date(path, 30 * DAY - timedelta(seconds=1))
+    kept = home.prune(dry_run=True)
+    assert not any("partial" in name or "delivered" in name for name in kept.removed)
+    for path in (*remains, delivered):
+        date(path, 31 * DAY)
+    done = home.prune()
+    assert not any(path.exists() for path in (*remains, delivered))
+    assert {path.relative_to(root).as_posix() for path in (*remains, delivered)} <= set(done.removed)
+    assert (root / "delivered").is_dir()
+
+
+def test_a_delivery_of_which_anything_is_young_stays(home: Home) -> None:
+    delivered = home.store.root / "delivered" / "candidate"
+    delivered.mkdir(parents=True)
+    for name in ("synthesis_0001.parquet", "synthesis_0002.parquet"):
+        (delivered / name).touch()
+    date(delivered, 100 * DAY)
+    date(delivered / "synthesis_0002.parquet", DAY)
+    home.prune()
+    assert len(list(delivered.iterdir())) == 2
+
+
+def test_an_arrival_that_was_interrupted_before_its_record_blocks_nothing(home: Home) -> None:
+    folder = home.store.candidate_folder("interrupted")
+    folder.mkdir()
+    (folder / ".partial-x").touch()
+    (folder / "release.lock").touch()
+    assert home.prune().unclear == ()
+
+
+# What is not understood
+
+
+def edit(path: Path, change: Callable[[Any], object]) -> None:
+    content = json.loads(path.read_bytes())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def _snapshot_of(home: Home, change: Callable[[Any], object]) -> None:
+    edit(home.store.candidate_folder("refused") / "snapshot.json", change)
+
+
+def _dossier_of(home: Home, change: Callable[[Any], object]) -> None:
+    edit(home.store.candidate_folder("refused") / "dossier.json", change)
+
+
+def _link(home: Home, path: Path) -> None:
+    """Replace by a link to the same."""
+    moved = home.path / f"moved-{path.name}"
+    path.rename(moved)
+    path.symlink_to(moved)
+
+
+UNCLEAR: dict[str, Callable[[Home], object]] = {
+    "no snapshot": lambda home: (home.store.candidate_folder("refused") / "snapshot.json").unlink(),
+    "no JSON in a snapshot": lambda home: (
+        home.store.candidate_folder("refused") / "snapshot.json"
+    ).write_text("{"),
+    "a list for a snapshot": lambda home: (
+        home.store.candidate_folder("refused") / "snapshot.json"
+    ).write_text("[]"),
+    "nested": lambda home: (home.store.candidate_folder("refused") / "snapshot.json").write_text(
+        "[" * 100_000
+    ),
+    "another's snapshot": lambda home: _snapshot_of(
+        home, lambda content: content.update(candidate="approved")
+    ),
+    "no files": lambda home: _snapshot_of(home, lambda content: content.update(files=[])),
+    "files that are none": lambda home: _snapshot_of(home, lambda content: content.update(files=[1])),
+    "no hash": lambda home: _snapshot_of(home, lambda content: content["files"][0].update(sha256="x")),
+    "a number for a hash": lambda home: _snapshot_of(
+        home, lambda content: content["files"][0].update(sha256=1)
+    ),
+    "a list for a name": lambda home: _snapshot_of(home, lambda content: content["files"][0].update(name=[])),
+    "a name that leads elsewhere": lambda home: _snapshot_of(
+        home, lambda content: content["files"][0].update(name="../x")
+    ),
+    "no JSON in a dossier": lambda home: (home.store.candidate_folder("refused") / "dossier.json").write_text(
+        ""
+    ),
+    "an unknown decision": lambda home: _dossier_of(
+        home, lambda content: content.update(decision="Approved")
+    ),
+    "no decision": lambda home: _dossier_of(home, lambda content: content.pop("decision")),
+    "another's dossier": lambda home: _dossier_of(home, lambda content: content.update(candidate="approved")),
+    "a file among the candidates": lambda home: (home.store.root / "candidates" / "x").touch(),
+    "an unsafe name": lambda home: home.store.candidate_folder("refused").rename(
+        home.store.root / "candidates" / "a..b"
+    ),
+    "a candidate that is a link": lambda home: _link(home, home.store.candidate_folder("refused")),
+    "a snapshot that is a link": lambda home: _link(
+        home, home.store.candidate_folder("refused") / "snapshot.json"
+    ),
+    "a release without a statement": lambda home: (home.releases / "published" / STATEMENT).unlink(),
+    "a release with a broken statement": lambda home: (home.releases / "published" / STATEMENT).write_text(
+        "{}"
+    ),
+    "a release that is a link": lambda home: _link(home, home.releases / "published"),
+    "a file among the releases": lambda home: (home.releases / "x").touch(),
+}
+
+
+@pytest.mark.parametrize("damage", UNCLEAR)
+def test_where_a_record_is_not_understood_every_table_is_kept(home: Home, damage: str) -> None:
+    """It may need any of them. And it is told."""
+    UNCLEAR[damage](home)
+    for path in (home.store.root / "candidates").iterdir():
+        date(path, 100 * DAY)
+    before = home.files()
+    done = home.prune()
+    assert home.files() == before
+    assert done.removed == ()
+    assert len(done.unclear) == 1
+    assert done.unclear[0].startswith(("candidate '", "release '"))
+
+
+def test_a_release_that_is_being_made_blocks_nothing(home: Home) -> None:
+    (home.releases / ".partial-refused~x").mkdir()
+    done = home.prune()
+    assert done.unclear == () and len(done.removed) == 4
+
+
+def test_what_is_no_stored_table_is_not_touched(home: Home) -> None:
+    objects = home.store.root / "objects"
+    others = [objects / name for name in ("README", "0" * 63, f"{'A' * 64}.csv", f"{'0' * 64}.csv~")]
+    for path in others:
+        path.touch()
+    others.append(objects / ("0" * 64))
+    others[-1].mkdir()
+    for path in objects.iterdir():
+        date(path, 100 * DAY)
+    assert len(home.prune().removed) == 4
+    assert all(path.exists() for path in others)
+
+
+# Nothing outside
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A folder of somebody else's, with files that look like those of a store."""
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    for name in (f"{'0' * 64}.csv", ".partial-1", "synthesis_0001.parquet"):
+        (folder / name).write_bytes(b"not ours")
+    date(folder, 1000 * DAY)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "place", ["objects", "delivered", "delivered/x", "candidates/x", f"objects/{'1' * 64}"]
+)
+def test_links_are_not_followed(home: Home, outside: Path, place: str) -> None:
+    path = home.store.root / place
+    path.parent.mkdir(exist_ok=True)
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.symlink_to(outside)
+    date(path, 1000 * DAY)
+    before = home.files()
+    home.prune()
+    after = home.files()
+    assert {name for name in before if name.startswith("outside")} <= after.keys()
+    assert path.is_symlink()
+
+
+def test_links_to_files_are_not_followed(home: Home, outside: Path) -> None:
+    objects = home.store.root / "objects"
+    for name, target in ((f"{'0' * 64}.csv", f"{'0' * 64}.csv"), (".partial-1", ".partial-1")):
+        (objects / name).symlink_to(outside / target)
+        date(objects / name, 1000 * DAY)
+    home.prune()
+    assert len(list(outside.iterdir())) == 3
+    assert all((objects / name).is_symlink() for name in (f"{'0' * 64}.csv", ".partial-1"))
+
+
+def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
+    home: Home, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between looking and removing."""
+    for path in (home.store.root / "objects").iterdir():
+        shutil.copy2(path, outside)
+    swapped: list[str] = []
+    unlink = os.unlink
+
+    def swap(name: str, *, dir_fd: int) -> None:
+        if not swapped:
+            swapped.append(name)
+            (home.store.root / "objects").rename(home.store.root / "objects-2")
+            (home.store.root / "objects").symlink_to(outside)
+        unlink(name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "unlink", swap)
+    before = {path.name for path in outside.iterdir()}
+    with pytest.raises(StoreError, match="cannot be removed"):
+        home.prune()
+    assert {path.name for path in outside.iterdir()} == before
+    assert swapped
+
+
+@pytest.mark.parametrize(
+    ("store", "told"),
+    [
+        ("none", "no store of a gate"),
+        ("releases/small", "no store of a gate"),
+        ("link", "no store of a gate"),
+    ],
+)
+def test_only_a_store_is_pruned(home: Home, store: str, told: str) -> None:
+    (home.path / "link").symlink_to(home.store.root)
+    with pytest.raises(StoreError, match=told):
+        prune(Store(home.path / store), home.releases, 30 * DAY, NOW)
+
+
+@pytest.mark.parametrize("folder", ["none", "releases", "releases/other", "releases/small/published"])
+def test_the_releases_are_those_of_the_gate(home: Home, folder: str) -> None:
+    """Otherwise nothing would look published."""
+    (home.path / "releases" / "other").mkdir()
+    before = home.files()
+    with pytest.raises(StoreError, match="is not where the candidates"):
+        prune(home.store, home.path / folder, 30 * DAY, NOW)
+    assert home.files() == before
+
+
+@pytest.mark.parametrize(("age", "now"), [(timedelta(0), NOW), (-DAY, NOW), (DAY, NOW.replace(tzinfo=None))])
+def test_an_age_is_positive_and_a_time_has_a_zone(home: Home, age: timedelta, now: datetime) -> None:
+    with pytest.raises(ValueError, match="time zone"):
+        prune(home.store, home.releases, age, now)
+
+
+# The command line
+
+
+def run(home: Home, *options: str) -> Any:
+    arguments = ["prune", str(home.store.root), "--releases", str(home.releases), *options]
+    return CliRunner().invoke(main, arguments)
+
+
+def test_the_command_says_what_it_removes(home: Home) -> None:
+    """The files of these tests are older than 30 days by the clock of the machine, too."""
+    trial = run(home, "--older-than", "30", "--dry-run")
+    assert trial.exit_code == 0, trial.output
+    assert trial.output.count("would remove objects/") == 4
+    done = run(home, "--older-than", "30")
+    assert done.output == trial.output.replace("would remove", "removed")
+    assert done.output.endswith("4 files, 39 bytes\n")
+    assert run(home, "--older-than", "30").output == "0 files, 0 bytes\n"
+
+
+def test_the_command_fails_where_it_does_not_understand(home: Home) -> None:
+    (home.store.candidate_folder("refused") / "dossier.json").write_text("{}")
+    before = home.files()
+    shown = run(home, "--older-than", "30")
+    assert shown.exit_code == 1
+    assert "All stored tables were kept" in shown.output and "candidate 'refused'" in shown.output
+    assert home.files() == before
+
+
+def test_the_command_refuses_what_is_no_store(home: Home, tmp_path: Path) -> None:
+    arguments = ["prune", str(tmp_path), "--releases", str(home.releases), "--older-than", "30"]
+    shown = CliRunner().invoke(main, arguments)
+    assert shown.exit_code == 1 and "no store of a gate" in shown.output
+    for days in ("0", "-1", "x", "99999999"):
+        assert run(home, "--older-than", days).exit_code == 2

@@ -1,0 +1,419 @@
+"""`release` materialised alone: it believes neither the store nor the event log, and publishes once."""
+
+import hashlib
+import json
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NoReturn
+
+import dagster as dg
+import pytest
+from support import gates
+from support.gates import COPY, GATE, HONEST, Home, checks, failures, read_json
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.candidates import measuring
+from disclosure_pipeline.evaluation.figures import figures
+from disclosure_pipeline.policy.trust import read_trusted
+from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
+from disclosure_pipeline.release.statement import STATEMENT
+from disclosure_pipeline.release.verifying import verify
+
+Change = Callable[[Home], object]
+
+
+@pytest.fixture
+def approved(finished_home: Home) -> Home:
+    """A home in which everything is there for the release of a candidate but the release."""
+    shutil.rmtree(finished_home.path / "releases")
+    return finished_home
+
+
+def refused_to_release(home: Home, candidate: str) -> str:
+    """Run `release` alone. Nothing may be published; what it says is returned."""
+    ran = home.materialize("release", candidate)
+    assert not ran.success
+    assert home.nothing_published()
+    (said,) = failures(ran).values()
+    return said
+
+
+def edit(path: Path, change: Callable[[Any], object]) -> Path:
+    """Change a JSON file in place."""
+    content = read_json(path)
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def forge(content: Any) -> None:
+    """Make figures say that everything is as it should be."""
+    content["decision"] = "approved"
+    for clause in content["clauses"]:
+        clause |= {"outcome": "kept", "value": 0.0}
+    for row in content["figures"]["identity"]:
+        row["repU"] = 0.0
+    for row in content["figures"]["attribute"]:
+        row["DiSCO"] = 0.0
+
+
+def stored(home: Home, candidate: str) -> Path:
+    """The stored bytes of a candidate's table."""
+    (file,) = read_json(home.record(candidate, "snapshot.json"))["files"]
+    return home.store / "objects" / f"{file['sha256']}.csv"
+
+
+def test_what_was_approved_is_released(approved: Home) -> None:
+    """The base of all that follows: without the change, it is published."""
+    ran = approved.materialize("release", HONEST)
+    assert ran.success
+    folder = approved.published(HONEST)
+    assert {path.name for path in folder.iterdir()} == {"synthetic.csv", STATEMENT}
+    assert (folder / "synthetic.csv").read_bytes() == stored(approved, HONEST).read_bytes()
+    said = gates.stated(folder)
+    assert (said.gate, said.candidate, said.run_id) == (GATE, HONEST, ran.run_id)
+    dossier = approved.record(HONEST, "dossier.json").read_bytes()
+    assert said.dossier == hashlib.sha256(dossier).hexdigest()
+
+
+# Before it may
+
+
+def test_nothing_is_released_before_anything_ran(home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    assert "run synthetic first" in refused_to_release(home, HONEST)
+
+
+def test_nothing_is_released_of_a_candidate_that_never_arrived(approved: Home) -> None:
+    assert "run synthetic first" in refused_to_release(approved, "unheard-of")
+
+
+@pytest.mark.parametrize("asset", ["synthetic", "identity_disclosure"])
+def test_nothing_is_released_without_a_dossier(home: Home, asset: str) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    home.run_ground_truth()
+    for earlier in ("synthetic", "identity_disclosure"):
+        assert home.materialize(earlier, HONEST).success
+        if earlier == asset:
+            break
+    assert "run dossier first" in refused_to_release(home, HONEST)
+
+
+def test_nothing_is_released_after_a_refusal(approved: Home) -> None:
+    said = refused_to_release(approved, COPY)
+    assert "refused" in said
+    assert "repU" in said and "DiSCO[work]" in said and "DiSCO[income]" in said
+
+
+def test_nothing_is_released_of_which_a_figure_is_missing(
+    approved: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the measure to the release: what could not be computed is no approval."""
+    measure = figures
+
+    def without_repU(*arguments: Any, **families: Any) -> dp.Disclosure:  # noqa: N802
+        found = measure(*arguments, **families)
+        return replace(found, identity=found.identity.assign(repU=math.nan))
+
+    monkeypatch.setattr(measuring, "figures", without_repU)
+    ran = approved.run_gate(HONEST)
+    assert not ran.success
+    check = checks(ran)["identity_disclosure:repU"]
+    assert not check.passed and "value" not in check.metadata
+    assert not checks(ran)["dossier:within_policy"].passed
+    assert read_json(approved.record(HONEST, "dossier.json"))["decision"] == "undetermined"
+    assert "is undetermined: repU" in refused_to_release(approved, HONEST)
+
+
+def test_nothing_is_measured_with_another_ground_truth_than_the_recorded_one(approved: Home) -> None:
+    before = approved.record(HONEST, "figures.json").read_bytes()
+    approved.write_ground_truth(gates.ground_truth().iloc[::-1])
+    for asset in ("synthetic", "bins", "identity_disclosure", "release"):
+        ran = approved.materialize(asset, HONEST)
+        assert not ran.success
+        assert "not the recorded one" in "".join(failures(ran).values())
+    assert approved.record(HONEST, "figures.json").read_bytes() == before
+    assert approved.nothing_published()
+
+
+def test_forged_checks_in_the_event_log_release_nothing(approved: Home) -> None:
+    """Anyone who reaches the web server can report a check as passed, and an asset as materialised."""
+    instance, dossier = approved.instance, dg.AssetKey([GATE, "dossier"])
+    instance.report_runless_asset_event(dg.AssetMaterialization(dossier, partition=COPY))
+    instance.report_runless_asset_event(
+        dg.AssetCheckEvaluation(
+            asset_key=dossier, check_name="within_policy", passed=True, metadata={}, partition=COPY
+        )
+    )
+    assert "refused" in refused_to_release(approved, COPY)
+
+
+# After somebody had a hand in it
+
+TAMPERED: dict[str, Change] = {
+    "stored bytes": lambda home: stored(home, HONEST).write_bytes(stored(home, COPY).read_bytes()),
+    "stored bytes, one more record": lambda home: stored(home, HONEST).write_bytes(
+        stored(home, HONEST).read_bytes() + b"f,20,office,500\n"
+    ),
+    "stored bytes are gone": lambda home: stored(home, HONEST).unlink(),
+    "snapshot of another candidate": lambda home: shutil.copy(
+        home.record(COPY, "snapshot.json"), home.record(HONEST, "snapshot.json")
+    ),
+    "files of another candidate in the snapshot": lambda home: edit(
+        home.record(HONEST, "snapshot.json"),
+        lambda content: content.update(files=read_json(home.record(COPY, "snapshot.json"))["files"]),
+    ),
+    "another name in the snapshot": lambda home: edit(
+        home.record(HONEST, "snapshot.json"), lambda content: content["files"][0].update(name="other.csv")
+    ),
+    "a name that leads out of the folder": lambda home: edit(
+        home.record(HONEST, "snapshot.json"),
+        lambda content: content["files"][0].update(name="../../../evil.csv"),
+    ),
+    "a wrong size in the snapshot": lambda home: edit(
+        home.record(HONEST, "snapshot.json"), lambda content: content["files"][0].update(bytes=1)
+    ),
+    "the same table twice in the snapshot": lambda home: edit(
+        home.record(HONEST, "snapshot.json"), lambda content: content["files"].append(content["files"][0])
+    ),
+    "no files in the snapshot": lambda home: edit(
+        home.record(HONEST, "snapshot.json"), lambda content: content.update(files=[])
+    ),
+    "no JSON in the snapshot": lambda home: home.record(HONEST, "snapshot.json").write_text("{"),
+    "a list in the snapshot": lambda home: home.record(HONEST, "snapshot.json").write_text("[]"),
+    "dossier of another candidate": lambda home: shutil.copy(
+        home.record(COPY, "dossier.json"), home.record(HONEST, "dossier.json")
+    ),
+    "a figure in the dossier": lambda home: edit(
+        home.record(HONEST, "dossier.json"),
+        lambda content: content["figures"]["identity"][0].update(repU=0.0),
+    ),
+    "a clause missing in the dossier": lambda home: edit(
+        home.record(HONEST, "dossier.json"), lambda content: content["clauses"].pop()
+    ),
+    "a bound in the dossier": lambda home: edit(
+        home.record(HONEST, "dossier.json"), lambda content: content["clauses"][0].update(bound=99.0)
+    ),
+    "no dossier": lambda home: home.record(HONEST, "dossier.json").unlink(),
+    "an empty dossier": lambda home: home.record(HONEST, "dossier.json").write_bytes(b""),
+    "ground truth has a record less": lambda home: home.write_ground_truth(gates.ground_truth().iloc[1:]),
+    "ground truth in another order": lambda home: home.write_ground_truth(gates.ground_truth().iloc[::-1]),
+    "ground truth breaks its contract": lambda home: home.write_ground_truth(
+        gates.ground_truth().assign(age=3)
+    ),
+    "ground truth is gone": lambda home: (home.path / "ground_truth.csv").unlink(),
+    "ground truth is damaged": lambda home: home.write_ground_truth(b"\xff\xfe"),
+    "no record of the ground truth": lambda home: (home.store / "ground_truth.json").unlink(),
+    "ground truth and its record changed": lambda home: (
+        home.write_ground_truth(gates.ground_truth().iloc[1:]),
+        home.run_ground_truth(),
+    ),
+    "figures, and the dossier made from them": lambda home: (
+        edit(home.record(HONEST, "figures.json"), forge),
+        home.materialize("dossier", HONEST),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED)
+def test_nothing_is_released_that_was_tampered_with(approved: Home, change: Change) -> None:
+    change(approved)
+    said = refused_to_release(approved, HONEST)
+    assert "Unexpected" not in said
+
+
+def test_forged_clauses_do_not_make_a_dossier(approved: Home) -> None:
+    """The expectation suite finds that the figures beside them say something else."""
+    figures = approved.record(COPY, "figures.json")
+    exceeded = [each["name"] for each in read_json(figures)["clauses"] if each["outcome"] == "exceeded"]
+    edit(
+        figures,
+        lambda content: [
+            each.update(outcome="kept") for each in content["clauses"] if each["name"] in exceeded
+        ],
+    )
+    (said,) = failures(approved.materialize("dossier", COPY)).values()
+    assert f"do not agree on {', '.join(exceeded)}." in said
+
+
+def test_forged_figures_do_not_release_a_refused_candidate(approved: Home) -> None:
+    """Even where the dossier and its check believe them."""
+    edit(approved.record(COPY, "figures.json"), forge)
+    dossier = approved.materialize("dossier", COPY)
+    assert dossier.success
+    assert read_json(approved.record(COPY, "dossier.json"))["decision"] == "approved"
+    assert "refused" in refused_to_release(approved, COPY)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "policy"),
+    [
+        (HONEST, {"repU": 0, "DiSCO": 0}),  # a stricter policy: refused
+        (
+            HONEST,
+            {"repU": 9, "DiSCO": {"at_most": 12, "targets": {"income": 10}}},
+        ),  # kept, but not by the dossier
+        (COPY, {"repU": 100, "DiSCO": 100}),  # a laxer one: everything has to run again
+    ],
+)
+def test_nothing_is_released_under_another_policy(approved: Home, candidate: str, policy: Any) -> None:
+    changed = replace(approved, defs=gates.load(gates.definition(policy=policy)))
+    said = refused_to_release(changed, candidate)
+    assert "Unexpected" not in said
+    assert changed.materialize("dossier", candidate).success is False
+
+
+def test_a_changed_policy_decides_once_everything_ran_again(approved: Home) -> None:
+    laxer = replace(approved, defs=gates.load(gates.definition(policy={"repU": 100, "DiSCO": 100})))
+    assert laxer.run_gate(COPY).success
+    assert laxer.published(COPY).is_dir()
+
+
+# Once
+
+
+def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Bytes and modification times of a folder's files."""
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+
+def test_what_is_published_stays_untouched(finished_home: Home) -> None:
+    folder = finished_home.published(HONEST)
+    before = contents(folder), folder.stat().st_mtime_ns
+    again = [finished_home.materialize("release", HONEST), finished_home.run_gate(HONEST)]
+    assert all(ran.success for ran in again)
+    assert (contents(folder), folder.stat().st_mtime_ns) == before
+    (event,) = again[0].get_asset_materialization_events()
+    assert event.materialization.metadata["published"].value == "before, with the same content"
+
+
+def test_a_published_name_is_not_given_to_other_content(finished_home: Home) -> None:
+    before = contents(finished_home.published(HONEST))
+    finished_home.deliver(HONEST, {"synthetic.csv": gates.honest(seed=5)})
+    ran = finished_home.run_gate(HONEST)
+    assert not ran.success
+    assert ran.get_failed_step_keys() == {f"{GATE}__release"}
+    assert "published before with other content" in "".join(failures(ran).values())
+    assert contents(finished_home.published(HONEST)) == before
+
+
+def test_a_published_name_is_not_given_to_more_files(finished_home: Home) -> None:
+    before = contents(finished_home.published(HONEST))
+    finished_home.deliver(HONEST, {"second.csv": gates.honest(seed=5)})
+    assert not finished_home.run_gate(HONEST).success
+    assert contents(finished_home.published(HONEST)) == before
+
+
+def trust_another_key(home: Path) -> Path:
+    """Replace the public key that the gate trusts; the key that signs is returned."""
+    made = keygen(home / "another")
+    shutil.copy(made.public_key, home / "keys" / "public-key.pem")
+    return made.signing_key
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "synthetic.csv").write_bytes(b"x"),
+        lambda folder: (folder / "more.csv").write_bytes(b"x"),
+        lambda folder: (folder / "synthetic.csv").unlink(),
+        lambda folder: (folder / STATEMENT).unlink(),
+        lambda folder: edit(folder / STATEMENT, lambda content: content["signatures"].clear()),
+        lambda folder: trust_another_key(folder.parents[2]),
+    ],
+)
+def test_a_release_that_was_changed_afterwards_is_noticed(
+    finished_home: Home, change: Callable[[Path], object]
+) -> None:
+    change(finished_home.published(HONEST))
+    ran = finished_home.materialize("release", HONEST)
+    assert not ran.success
+    assert "Unexpected" not in "".join(failures(ran).values())
+
+
+def test_a_release_that_is_interrupted_leaves_nothing_and_can_be_repeated(
+    approved: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> NoReturn:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", interrupted)
+        assert not approved.materialize("release", HONEST).success
+    assert approved.nothing_published()
+    assert not approved.published(HONEST).exists()
+    assert approved.materialize("release", HONEST).success
+    assert {path.name for path in (approved.path / "releases" / GATE).iterdir()} == {HONEST}
+
+
+# The signature
+
+
+def another_signing_key(home: Home, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv(SIGNING_KEY, str(keygen(home.path / "another").signing_key))
+
+
+def readable_by_others(home: Home, _: pytest.MonkeyPatch) -> None:
+    (home.path / "keys" / "signing-key.pem").chmod(0o644)
+
+
+def short_salt(home: Home, _: pytest.MonkeyPatch) -> None:
+    (home.path / "keys" / "salt").write_bytes(b"1234")
+
+
+def expired(home: Home, _: pytest.MonkeyPatch) -> None:
+    key = home.path / "keys" / "public-key.pem"
+    periods = {"valid_from": "2020-01-01T00:00:00Z", "valid_until": "2020-12-31T00:00:00Z"}
+    key.write_text(json.dumps([{"public_key": key.read_text(), **periods}]))
+
+
+UNSIGNED: dict[str, tuple[Callable[[Home, pytest.MonkeyPatch], object], str]] = {
+    "no key": (lambda _, patch: patch.delenv(SIGNING_KEY), f"{SIGNING_KEY} is not set"),
+    "no salt": (lambda _, patch: patch.delenv(SALT), f"{SALT} is not set"),
+    "a key that the gate does not trust": (another_signing_key, "none of those that were given"),
+    "a trusted key is replaced": (
+        lambda home, _: trust_another_key(home.path),
+        "none of those that were given",
+    ),
+    "no trusted key": (lambda home, _: (home.path / "keys" / "public-key.pem").unlink(), "cannot be read"),
+    "a trusted key that expired": (expired, "outside the period of the key"),
+    "a key that others can read": (readable_by_others, "chmod 600"),
+    "a salt that is none": (short_salt, "no 32 random bytes"),
+}
+
+
+@pytest.mark.parametrize(("change", "said"), UNSIGNED.values(), ids=UNSIGNED)
+def test_nothing_is_published_without_a_signature_that_is_believed(
+    approved: Home, monkeypatch: pytest.MonkeyPatch, change: Any, said: str
+) -> None:
+    change(approved, monkeypatch)
+    assert said in refused_to_release(approved, HONEST)
+
+
+def test_a_release_under_an_old_key_is_still_verified(
+    finished_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys are rotated: the old one is listed with the period in which it was used."""
+    old = (finished_home.path / "keys" / "public-key.pem").read_text()
+    made = keygen(finished_home.path / "new")
+    now = datetime.now(timezone.utc)
+    trusted = [
+        {"public_key": old, "valid_from": "2020-01-01T00:00:00Z", "valid_until": now.isoformat()},
+        {"public_key": made.public_key.read_text(), "valid_from": now.isoformat()},
+    ]
+    (finished_home.path / "keys" / "public-key.pem").write_text(json.dumps(trusted))
+    monkeypatch.setenv(SIGNING_KEY, str(made.signing_key))
+    before = contents(finished_home.published(HONEST))
+    assert finished_home.materialize("release", HONEST).success
+    assert contents(finished_home.published(HONEST)) == before
+    finished_home.deliver("third", {"synthetic.csv": gates.honest(3)})
+    assert finished_home.run_gate("third").success
+    keys = read_trusted(finished_home.path / "keys" / "public-key.pem")
+    signed = {name: verify(finished_home.published(name), keys).keyid for name in (HONEST, "third")}
+    assert signed[HONEST] != signed["third"]

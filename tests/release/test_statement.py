@@ -1,0 +1,376 @@
+"""The statement of a release: what it says, in which form, and what is never stated or signed."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from securesystemslib.signer import CryptoSigner, Signature
+from support import releases
+from support.paths import ROOT
+
+from disclosure_pipeline.policy.trust import read_trusted
+from disclosure_pipeline.release.keys import KeysError, parse_keys_by_id, to_pem
+from disclosure_pipeline.release.predicate import Predicate, StatementError, build_predicate
+from disclosure_pipeline.release.statement import (
+    STATEMENT,
+    build_schema,
+    build_statement,
+    encode_statement,
+    read_envelope,
+    read_statement,
+    sign,
+    to_canonical_json,
+)
+
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def signer() -> CryptoSigner:
+    return CryptoSigner.generate_ed25519()
+
+
+def stated(content: dict[str, Any], **changes: Any) -> Predicate:
+    """The predicate of a dossier's content."""
+    arguments: dict[str, Any] = {
+        "dossier": releases.hex_of(b"dossier"),
+        "ground_truth": releases.hex_of(b"salted"),
+        "tables": list(releases.files()),
+        "run_id": "3f0c",
+        "measured_at": releases.PUBLISHED,
+        "published_at": releases.PUBLISHED,
+    }
+    return build_predicate(content, releases.content()[1], **arguments | changes)
+
+
+# What it says
+
+
+@pytest.mark.parametrize("waived", [False, True])
+def test_it_says_what_the_dossier_says(waived: bool) -> None:
+    content, definition = releases.content(waived=waived)
+    said = releases.said(waived=waived)
+    assert (said.gate, said.candidate, said.decision) == ("small", releases.CANDIDATE, "approved")
+    assert said.snapshot == content["measured"]["snapshot"]
+    assert said.policy.digest == content["policy_digest"]
+    assert said.policy.definition == definition
+    assert (said.policy.keys, said.policy.targets) == (("sex", "age"), ("work", "income"))
+    for is_control, clauses in ((False, said.clauses), (True, said.controls)):
+        rows = [row for row in content["clauses"] if row["control"] is is_control]
+        assert rows
+        assert [
+            {name: value for name, value in clause.model_dump().items() if name != "words"}
+            for clause in clauses
+        ] == [
+            {name: value for name, value in row.items() if name not in {"control", "waiver"}} for row in rows
+        ]
+    assert said.ground_truth.records == content["figures"]["N_d"] == 300
+    assert [(table.name, table.records) for table in said.synthetic] == [
+        ("first.csv", 298),
+        ("second.csv", 298),
+    ]
+    assert {"python", "disclosure-pipeline", "dagster"} <= said.versions.keys()
+
+
+def test_it_tells_the_figures_in_words() -> None:
+    words = {clause.name: clause.words for clause in releases.said(waived=True).clauses}
+    assert re.fullmatch(r"repU: the worst value [0-9.]+ keeps the bound, at most 8", words["repU"])
+    assert re.fullmatch(
+        r"DiSCO\[income\]: the worst value [0-9.]+ breaks the bound, at most 0\.01; waived .*",
+        words["DiSCO[income]"],
+    )
+
+
+def test_it_carries_the_waivers_that_were_used() -> None:
+    assert releases.said().waivers == ()
+    (waiver,) = releases.said(waived=True).waivers
+    assert (waiver.name, waiver.clause, waiver.ceiling) == ("income-2026", "DiSCO[income]", 15)
+    assert (waiver.approver, waiver.reason) == (
+        "R. Okafor",
+        "The committee of 3 February found the incomes too coarse to harm.",
+    )
+    assert waiver.expires == releases.PUBLISHED + timedelta(days=30)
+
+
+def test_the_hash_of_the_ground_truth_is_nowhere_in_it() -> None:
+    assert releases.content()[0]["measured"]["ground_truth"].encode() not in encode_statement(
+        build_statement(releases.hashes(), releases.said())
+    )
+
+
+def test_it_is_an_in_toto_statement_on_the_files() -> None:
+    content = json.loads(encode_statement(build_statement(releases.hashes(), releases.said())))
+    assert content["_type"] == "https://in-toto.io/Statement/v1"
+    assert content["predicateType"] == "urn:disclosure-pipeline:release:v1"
+    assert content["subject"] == [
+        {"name": name, "digest": {"sha256": sha256}} for name, sha256 in sorted(releases.hashes().items())
+    ]
+    assert content["predicate"]["published_at"] == "2026-03-01T12:00:00+00:00"
+    assert datetime.fromisoformat(content["predicate"]["measured_at"]) < releases.PUBLISHED
+
+
+@pytest.mark.parametrize(
+    "zone", [timezone.utc, timezone(timedelta(hours=5, minutes=45)), timezone(timedelta(hours=-9))]
+)
+def test_times_keep_their_offset(zone: timezone) -> None:
+    when = datetime(2026, 3, 1, 12, 30, 15, 250, tzinfo=zone)
+    made = build_statement(releases.hashes(), releases.said(published=when))
+    assert json.loads(encode_statement(made))["predicate"]["published_at"] == when.isoformat()
+    assert read_statement(encode_statement(made)) == made
+
+
+# What is never stated
+
+REFUSED: dict[str, Callable[[dict[str, Any]], object]] = {
+    "refused": lambda content: content.update(decision="refused"),
+    "undetermined": lambda content: content.update(decision="undetermined"),
+    "no decision": lambda content: content.pop("decision"),
+    "a value is NaN": lambda content: content["clauses"][0].update(value=math.nan),
+    "a value is infinite": lambda content: content["clauses"][0].update(value=math.inf),
+    "a bound is missing": lambda content: content["clauses"][0].pop("bound"),
+    "an unknown outcome": lambda content: content["clauses"][0].update(outcome="fine"),
+    "no clauses": lambda content: content.update(clauses=[]),
+    "no controls": lambda content: content.update(
+        clauses=[row for row in content["clauses"] if not row["control"]]
+    ),
+    "only controls": lambda content: content.update(
+        clauses=[row for row in content["clauses"] if row["control"]]
+    ),
+    "a table is missing": lambda content: content["figures"]["N_s"].pop(),
+    "a table is empty": lambda content: content["figures"].update(N_s=[298, 0]),
+    "ground truth is empty": lambda content: content["figures"].update(N_d=0),
+    "no figures": lambda content: content.pop("figures"),
+    "no targets": lambda content: content["figures"].update(targets=[]),
+    "no snapshot": lambda content: content["measured"].update(snapshot=None),
+    "no digest of the policy": lambda content: content.update(policy_digest=""),
+    "a waiver that is not there": lambda content: content["clauses"][0].update(waiver="none"),
+}
+
+
+@pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
+def test_only_an_approval_is_stated(change: Callable[[dict[str, Any]], object]) -> None:
+    content = releases.content()[0]
+    assert stated(content)
+    change(content)
+    with pytest.raises(StatementError, match="No statement can be made"):
+        stated(content)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"published_at": datetime(2026, 3, 1)},
+        {"measured_at": datetime(2026, 3, 1)},
+        {"ground_truth": ""},
+        {"ground_truth": "not salted"},
+        {"dossier": "0" * 63},
+        {"run_id": ""},
+        {"tables": ["first.csv"]},
+        {"tables": []},
+    ],
+)
+def test_what_is_not_known_is_not_stated(changes: dict[str, Any]) -> None:
+    with pytest.raises(StatementError, match="No statement can be made"):
+        stated(releases.content()[0], **changes)
+
+
+@pytest.mark.parametrize("bound", [math.nan, math.inf, -math.inf])
+def test_the_policy_section_holds_no_nan(bound: float) -> None:
+    with pytest.raises(StatementError, match="definition"):
+        build_predicate(
+            releases.content()[0],
+            {"repU": {"targets": [bound]}},
+            dossier=releases.hex_of(b""),
+            ground_truth=releases.hex_of(b""),
+            tables=list(releases.files()),
+            run_id="3f0c",
+            measured_at=releases.PUBLISHED,
+            published_at=releases.PUBLISHED,
+        )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", ".hidden", "a/b.csv", "/a.csv", "a\0.csv", "ü.csv", "a\nb.csv", STATEMENT, "x" * 101],
+)
+def test_only_names_of_files_in_the_folder_are_stated(name: str) -> None:
+    with pytest.raises(StatementError, match="no name that a released file can have"):
+        build_statement({**releases.hashes(), name: releases.hex_of(b"")}, releases.said())
+
+
+@pytest.mark.parametrize("sha256", ["", "0" * 63, "0" * 65, "A" * 64, "0" * 64 + "\n", "sha256"])
+def test_only_hashes_are_stated(sha256: str) -> None:
+    with pytest.raises(StatementError, match="sha256"):
+        build_statement({**releases.hashes(), "more.csv": sha256}, releases.said())
+
+
+def test_the_tables_that_were_measured_are_stated() -> None:
+    with pytest.raises(StatementError, match="not those of the snapshot"):
+        build_statement({**releases.hashes(), "first.csv": releases.hex_of(b"other")}, releases.said())
+    with pytest.raises(StatementError, match="not the released ones"):
+        build_statement({"first.csv": releases.hashes()["first.csv"]}, releases.said())
+    with pytest.raises(StatementError):
+        build_statement({}, releases.said())
+    assert build_statement({**releases.hashes(), "dossier.md": releases.hex_of(b"")}, releases.said())
+
+
+# The signature
+
+
+def test_the_signature_is_verified_as_the_documentation_shows(
+    tmp_path: Path, signer: CryptoSigner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By nothing of ours: the standard library and cryptography."""
+    folder = releases.publish(tmp_path / "release", signer)
+    (folder / "public-key.pem").write_text(to_pem(signer.public_key))
+    monkeypatch.chdir(folder)
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "statement.md").read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert names["statement"]["subject"] == [
+        {"name": name, "digest": {"sha256": sha256}} for name, sha256 in releases.hashes().items()
+    ]
+
+
+def test_the_list_of_keys_in_the_documentation_can_be_read(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", (DOCS / "statement.md").read_text(), re.DOTALL)
+    (tmp_path / "keys.yaml").write_text(text)
+    assert len(parse_keys_by_id(read_trusted(tmp_path / "keys.yaml"))) == 2
+
+
+def test_signing_the_same_gives_the_same_bytes(signer: CryptoSigner) -> None:
+    made = build_statement(releases.hashes(), releases.said())
+    raw = sign(made, signer)
+    assert raw == sign(build_statement(dict(reversed(releases.hashes().items())), releases.said()), signer)
+    envelope, wrong = read_envelope(raw)
+    assert wrong == []
+    assert read_statement(envelope.payload) == made
+    assert raw.endswith(b"}\n") and raw.count(b"\n") == 1
+
+
+class Faulty(CryptoSigner):
+    """A signer that signs something else, or with another name, or not at all."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(Ed25519PrivateKey.generate())
+        self.fault = fault
+
+    def sign(self, data: bytes) -> Signature:
+        if self.fault == "none":
+            raise ConnectionError("no answer")
+        signature = super().sign(data + b"x" * (self.fault == "data"))
+        return Signature("other" if self.fault == "keyid" else signature.keyid, signature.signature)
+
+
+@pytest.mark.parametrize("fault", ["none", "data", "keyid"])
+def test_a_signature_that_nobody_could_verify_is_not_written(fault: str) -> None:
+    with pytest.raises(KeysError, match="does not sign"):
+        sign(build_statement(releases.hashes(), releases.said()), Faulty(fault))
+
+
+@pytest.mark.parametrize("kind", ["generate_rsa", "generate_ecdsa"])
+def test_only_ed25519_signs(kind: str) -> None:
+    with pytest.raises(KeysError, match="does not sign"):
+        sign(build_statement(releases.hashes(), releases.said()), getattr(CryptoSigner, kind)())
+
+
+# The one form
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def is_text(content: Any) -> bool:
+    """Whether it can be written as UTF-8."""
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@given(JSON.filter(is_text), st.randoms())
+def test_there_is_one_form(content: Any, random: Any) -> None:
+    """Whatever the order, white space and escapes it was read from."""
+    written = to_canonical_json(content)
+    assert json.loads(written) == content
+    assert to_canonical_json(json.loads(written)) == written
+    indent = random.choice([None, 0, 3])
+    otherwise = json.dumps(shuffled(content, random), indent=indent, ensure_ascii=random.random() < 0.5)
+    assert to_canonical_json(json.loads(otherwise)) == written
+
+
+def shuffled(content: Any, random: Any) -> Any:
+    """The same with the entries of each mapping in another order."""
+    if isinstance(content, dict):
+        names = random.sample(list(content), len(content))
+        return {name: shuffled(content[name], random) for name in names}
+    return [shuffled(each, random) for each in content] if isinstance(content, list) else content
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_there_is_no_form_for_nan(value: float) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        to_canonical_json({"a": [value]})
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, min_value=0, max_value=8))
+def test_every_figure_comes_back_as_it_was(value: float) -> None:
+    content = releases.content()[0]
+    next(row for row in content["clauses"] if row["name"] == "repU")["value"] = value
+    made = build_statement(releases.hashes(), stated(content))
+    (clause,) = [
+        each for each in read_statement(encode_statement(made)).predicate.clauses if each.name == "repU"
+    ]
+    assert clause.value == value
+
+
+# The schema
+
+
+@pytest.mark.parametrize("waived", [False, True])
+def test_the_schema_in_the_documentation_describes_a_statement(waived: bool) -> None:
+    """Written anew: `json.dumps(build_schema(), indent=2, ensure_ascii=False)`."""
+    documented = json.loads((DOCS / "statement.schema.json").read_text(encoding="utf-8"))
+    assert documented == build_schema()
+    jsonschema.Draft202012Validator.check_schema(documented)
+    validator = jsonschema.Draft202012Validator(documented)
+    content = json.loads(encode_statement(build_statement(releases.hashes(), releases.said(waived=waived))))
+    validator.validate(content)
+    changes: list[dict[str, Any]] = [
+        {"predicateType": "urn:disclosure-pipeline:release:v2"},
+        {"predicate": {**content["predicate"], "decision": "refused"}},
+        {"predicate": {**content["predicate"], "more": 1}},
+        {"subject": []},
+    ]
+    for change in changes:
+        assert not validator.is_valid({**content, **change})
+
+
+def test_the_documentation_names_every_field() -> None:
+    text = (DOCS / "statement.md").read_text(encoding="utf-8")
+    assert [name for name in Predicate.model_fields if f"`{name}`" not in text] == []
+
+
+def test_a_predicate_cannot_be_changed() -> None:
+    made = releases.said()
+    with pytest.raises(ValidationError):
+        made.candidate = "other"
+    with pytest.raises(ValidationError):
+        Predicate.model_validate({**copy.deepcopy(made.model_dump()), "more": 1})

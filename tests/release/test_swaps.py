@@ -1,0 +1,185 @@
+"""The steps of a run one by one, and something swapped between any two of them: nothing is published."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from support import gates
+from support.gates import COPY, GATE, HONEST, Home, failures, read_json
+from support.sampling import some_of
+
+from disclosure_pipeline.candidates import evaluation
+from disclosure_pipeline.release import releasing
+from disclosure_pipeline.release.keys import SIGNING_KEY, keygen
+from disclosure_pipeline.release.publishing import stage_snapshot
+
+STEPS = ("synthetic", "bins", "identity_disclosure", "dossier", "release")
+LAX = {"repU": 100, "DiSCO": 100}
+
+Swap = Callable[[Home, pytest.MonkeyPatch], Home]
+
+
+@pytest.fixture(scope="module")
+def lax() -> dg.Definitions:
+    """The small gate with a policy that lets everything pass."""
+    return gates.load(gates.definition(policy=LAX))
+
+
+@pytest.fixture
+def ready(home: Home) -> Home:
+    """A home with two candidates of which nothing ran yet."""
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
+    assert home.run_ground_truth().success
+    assert home.materialize("synthetic", COPY).success
+    return home
+
+
+def in_steps(home: Home, candidate: str, swap: Swap | None, after: str, patch: pytest.MonkeyPatch) -> Any:
+    """Run every step by itself, whatever becomes of those before; the run of `release` is returned."""
+    ran = None
+    for step in STEPS:
+        ran = home.materialize(step, candidate)
+        if step == after and swap is not None:
+            home = swap(home, patch)
+    return ran
+
+
+def stored(home: Home, candidate: str) -> Path:
+    (file,) = read_json(home.record(candidate, "snapshot.json"))["files"]
+    return home.store / "objects" / f"{file['sha256']}.csv"
+
+
+def bytes_of_the_snapshot(home: Home, _: pytest.MonkeyPatch) -> Home:
+    stored(home, HONEST).write_bytes(stored(home, COPY).read_bytes())
+    return home
+
+
+def record_of_the_snapshot(home: Home, _: pytest.MonkeyPatch) -> Home:
+    """A whole snapshot of other content, under the candidate's name."""
+    record = home.record(COPY, "snapshot.json").read_text().replace(f'"{COPY}"', f'"{HONEST}"')
+    home.record(HONEST, "snapshot.json").write_text(record)
+    return home
+
+
+def ground_truth(home: Home, _: pytest.MonkeyPatch) -> Home:
+    home.write_ground_truth(gates.ground_truth().iloc[1:])
+    return home
+
+
+def signing_key(home: Home, patch: pytest.MonkeyPatch) -> Home:
+    patch.setenv(SIGNING_KEY, str(keygen(home.path / "another").signing_key))
+    return home
+
+
+def trusted_key(home: Home, _: pytest.MonkeyPatch) -> Home:
+    shutil.copy(keygen(home.path / "another").public_key, home.path / "keys" / "public-key.pem")
+    return home
+
+
+def dossier(home: Home, _: pytest.MonkeyPatch) -> Home:
+    """That of the other candidate, with its figures."""
+    for name in ("figures.json", "dossier.json"):
+        if home.record(HONEST, name).exists():
+            text = home.record(HONEST, name).read_text()
+            home.record(HONEST, name).write_text(text.replace('"value": ', '"value": 1', 1))
+    return home
+
+
+SWAPS: dict[str, Swap] = {
+    each.__name__: each
+    for each in (bytes_of_the_snapshot, record_of_the_snapshot, ground_truth, signing_key, trusted_key)
+}
+
+
+def test_nothing_swapped_is_published(ready: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The base of all that follows."""
+    assert in_steps(ready, HONEST, None, "", monkeypatch).success
+    assert ready.published(HONEST).is_dir()
+
+
+@pytest.mark.parametrize(("swap", "after"), some_of(product(SWAPS, STEPS[:-1]), 4))
+def test_nothing_is_published_after_a_swap(
+    ready: Home, monkeypatch: pytest.MonkeyPatch, swap: str, after: str
+) -> None:
+    ran = in_steps(ready, HONEST, SWAPS[swap], after, monkeypatch)
+    assert not ran.success
+    assert "Unexpected" not in "".join(failures(ran).values())
+    assert ready.nothing_published()
+
+
+@pytest.mark.parametrize("after", ["identity_disclosure", "dossier"])
+def test_nothing_is_published_with_another_dossier(
+    ready: Home, monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    assert not in_steps(ready, HONEST, dossier, after, monkeypatch).success
+    assert ready.nothing_published()
+
+
+@pytest.mark.parametrize(("first_lax", "after"), some_of(product([True, False], STEPS[:-1]), 4))
+def test_no_copy_is_published_where_the_policy_was_swapped(
+    ready: Home, lax: dg.Definitions, monkeypatch: pytest.MonkeyPatch, first_lax: bool, after: str
+) -> None:
+    strict = ready.defs
+    before, then = (lax, strict) if first_lax else (strict, lax)
+    ran = in_steps(
+        replace(ready, defs=before), COPY, lambda home, _: replace(home, defs=then), after, monkeypatch
+    )
+    measured_under_lax = not first_lax and after in {"synthetic", "bins"}
+    # Where all that measures ran under the lax policy it is the policy, as whoever changed the code wanted.
+    assert ran.success == measured_under_lax
+    assert ready.published(COPY).is_dir() == measured_under_lax
+
+
+def test_what_is_measured_is_what_is_published_whatever_becomes_of_the_store(
+    ready: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Swapped within `release`, after the snapshot was checked and before it is measured, and back."""
+    for step in STEPS[:-1]:
+        ready.materialize(step, COPY)
+        ready.materialize(step, HONEST)
+    genuine = {name: stored(ready, name).read_bytes() for name in (COPY, HONEST)}
+    evaluate = evaluation.evaluate
+
+    def evaluate_other_bytes(*arguments: Any) -> Any:
+        stored(ready, COPY).write_bytes(genuine[HONEST])
+        try:
+            return evaluate(*arguments)
+        finally:
+            stored(ready, COPY).write_bytes(genuine[COPY])
+
+    monkeypatch.setattr(releasing, "evaluate", evaluate_other_bytes)
+    assert not ready.materialize("release", COPY).success
+    assert ready.nothing_published()
+    monkeypatch.setattr(releasing, "evaluate", evaluate)
+
+    def stage_other_bytes(*arguments: Any) -> Any:
+        stored(ready, HONEST).write_bytes(genuine[COPY])
+        return stage_snapshot(*arguments)
+
+    monkeypatch.setattr(releasing, "stage_snapshot", stage_other_bytes)
+    assert not ready.materialize("release", HONEST).success
+    assert ready.nothing_published()
+
+
+def test_a_folder_that_is_staged_cannot_be_changed_unseen(
+    ready: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also not by somebody who gets at it after it was measured."""
+    evaluate = evaluation.evaluate
+
+    def evaluate_and_change(folders: Any, candidate: str, now: Any, stage: Path) -> Any:
+        found = evaluate(folders, candidate, now, stage)
+        (stage / "synthetic.csv").write_bytes(gates.ground_truth().to_csv(index=False).encode())
+        return found
+
+    monkeypatch.setattr(releasing, "evaluate", evaluate_and_change)
+    ran = in_steps(ready, HONEST, None, "", monkeypatch)
+    assert "was changed" in failures(ran)[f"{GATE}__release"]
+    assert ready.nothing_published()

@@ -1,0 +1,897 @@
+"""Verifying a published folder: whatever was done to it is found, offline, by the public key alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import random
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+from securesystemslib.dsse import Envelope
+from securesystemslib.signer import CryptoSigner
+from support import releases
+from support.gates import HONEST, Home
+from support.processes import Finished, run_program
+
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
+from disclosure_pipeline.release.keys import KeysError, to_pem
+from disclosure_pipeline.release.predicate import Predicate
+from disclosure_pipeline.release.statement import (
+    PAYLOAD_TYPE,
+    PREDICATE_TYPE,
+    STATEMENT,
+    STATEMENT_TYPE,
+    Statement,
+    encode_statement,
+    to_canonical_json,
+)
+from disclosure_pipeline.release.verifying import VerificationError, verify
+
+PUBLISHED = releases.PUBLISHED
+SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A published folder and the keys of who published it."""
+
+    folder: Path
+    signer: CryptoSigner
+
+    @property
+    def keys(self) -> list[TrustedKey]:
+        return [releases.trust(self.signer)]
+
+    @property
+    def statement(self) -> Path:
+        return self.folder / STATEMENT
+
+    def problems(self, keys: Sequence[TrustedKey] | None = None) -> tuple[str, ...]:
+        """What is found wrong; at least one thing must be."""
+        with pytest.raises(VerificationError) as found:
+            verify(self.folder, self.keys if keys is None else keys)
+        assert found.value.problems
+        assert all(problem in str(found.value) for problem in found.value.problems)
+        return found.value.problems
+
+    def problem(self) -> str:
+        """The only thing that is found wrong."""
+        (found,) = self.problems()
+        return found
+
+    def sign(self, content: bytes, kind: str = PAYLOAD_TYPE) -> None:
+        """Replace the statement by one that is properly signed, whatever it says."""
+        envelope = Envelope(content, kind, {})
+        envelope.sign(self.signer)
+        self.statement.write_bytes(to_canonical_json(envelope.to_dict()) + b"\n")
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """A release with a waiver. To be copied."""
+    signer = CryptoSigner.generate_ed25519()
+    folder = tmp_path_factory.mktemp("releases") / "honest"
+    return Release(releases.publish(folder, signer, releases.said(waived=True)), signer)
+
+
+@pytest.fixture
+def release(published: Release, tmp_path: Path) -> Release:
+    """A release to be tampered with."""
+    return Release(Path(shutil.copytree(published.folder, tmp_path / "honest")), published.signer)
+
+
+def test_what_was_published_is_verified(published: Release) -> None:
+    approval = verify(published.folder, published.keys)
+    assert approval.predicate == releases.said(waived=True)
+    assert approval.files == releases.hashes()
+    assert approval.keyid == published.signer.public_key.keyid
+
+
+# Changing any byte
+
+
+def every_change_is_found(folder: Path, keys: Sequence[TrustedKey], changes: int, seed: int) -> None:
+    """Change single bytes of the files of a folder, each by itself, and verify."""
+    verify(folder, keys)
+    draw = random.Random(seed)
+    contents = {path: path.read_bytes() for path in sorted(folder.iterdir())}
+    for number in range(changes):
+        path = list(contents)[number % len(contents)]
+        before = contents[path]
+        place = draw.randrange(len(before))
+        after = bytes([draw.choice([byte for byte in range(256) if byte != before[place]])])
+        path.write_bytes(before[:place] + after + before[place + 1 :])
+        with pytest.raises(VerificationError):
+            verify(folder, keys)
+        path.write_bytes(before)
+    verify(folder, keys)
+
+
+def test_any_changed_byte_is_found(finished_home: Home) -> None:
+    """Of what a run of the gate published."""
+    keys = read_trusted(finished_home.path / "keys" / "public-key.pem")
+    every_change_is_found(finished_home.published(HONEST), keys, changes=1000, seed=5)
+
+
+def test_any_changed_byte_is_found_beside_a_waiver(release: Release) -> None:
+    every_change_is_found(release.folder, release.keys, changes=300, seed=6)
+
+
+def test_every_bit_of_the_statement_matters(release: Release) -> None:
+    """Of the signature, the id of the key and all that stands around them; and some of the long payload."""
+    content = release.statement.read_bytes()
+    end = content.index(b'"payloadType"')
+    for place in [*range(0, end, 97), *range(end - 10, len(content))]:
+        changed = bytearray(content)
+        changed[place] ^= 1 << place % 8
+        release.statement.write_bytes(changed)
+        release.problems()
+
+
+@given(st.data())
+def test_inserted_and_deleted_bytes_are_found(published: Release, data: st.DataObject) -> None:
+    content = published.statement.read_bytes()
+    place = data.draw(st.integers(0, len(content)))
+    more = data.draw(st.binary(max_size=3) | st.sampled_from([b" ", b"\n", b"\r\n", b"\t", b"=", b"\\u0022"]))
+    less = data.draw(st.integers(0 if more else 1, 3))
+    changed = content[:place] + more + content[place + less :]
+    if changed == content:
+        return
+    try:
+        published.statement.write_bytes(changed)
+        published.problems()
+    finally:
+        published.statement.write_bytes(content)
+
+
+# Other files
+
+
+def _add(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_bytes(b"")
+
+
+def _replace_by_link(folder: Path) -> None:
+    """A link to a file that holds what was approved."""
+    outside = folder.parent / "outside.csv"
+    (folder / "first.csv").rename(outside)
+    (folder / "first.csv").symlink_to(outside)
+
+
+def _replace_by_pipe(folder: Path) -> None:
+    (folder / "first.csv").unlink()
+    os.mkfifo(folder / "first.csv")
+
+
+def _swap(folder: Path) -> None:
+    (folder / "first.csv").rename(folder / "x")
+    (folder / "second.csv").rename(folder / "first.csv")
+    (folder / "x").rename(folder / "second.csv")
+
+
+def _move_into_folder(folder: Path) -> None:
+    (folder / "tables").mkdir()
+    (folder / "first.csv").rename(folder / "tables" / "first.csv")
+
+
+def _empty(folder: Path, but: str = "") -> None:
+    for path in folder.iterdir():
+        if path.name != but:
+            path.unlink()
+
+
+FOLDERS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
+    "left out": (lambda folder: (folder / "first.csv").unlink(), ["'first.csv' is missing"]),
+    "added": (_add("third.csv"), ["'third.csv' was added"]),
+    "added and hidden": (_add(".third.csv"), ["'.third.csv' was added"]),
+    "added with a new line in its name": (_add("a\nb"), [r"'a\nb' was added"]),
+    "added with a name that is no text": (
+        lambda folder: os.close(os.open(os.fsencode(folder) + b"/\xff", os.O_CREAT)),
+        [r"'\udcff' was added"],
+    ),
+    "added another statement": (_add("statement.json"), ["'statement.json' was added"]),
+    "renamed": (
+        lambda folder: (folder / "first.csv").rename(folder / "First.csv"),
+        ["'First.csv' was added", "'first.csv' is missing"],
+    ),
+    "swapped": (_swap, ["'first.csv' was changed", "'second.csv' was changed"]),
+    "emptied": (_add("first.csv"), ["'first.csv' was changed"]),
+    "longer": (
+        lambda folder: (folder / "first.csv").open("ab").write(b"\n"),
+        ["'first.csv' was changed"],
+    ),
+    "an empty folder": (lambda folder: (folder / "more").mkdir(), ["'more' cannot be read: it is a folder"]),
+    "in a folder": (_move_into_folder, ["'tables' cannot be read: it is a folder", "'first.csv' is missing"]),
+    "a link to the same": (
+        _replace_by_link,
+        ["'first.csv' cannot be read: it is a link", "'first.csv' is missing"],
+    ),
+    "a link that leads nowhere": (
+        lambda folder: (folder / "more").symlink_to("nowhere"),
+        ["'more' cannot be read: it is a link"],
+    ),
+    "a link to a folder": (
+        lambda folder: (folder / "more").symlink_to(folder.parent),
+        ["'more' cannot be read: it is a link"],
+    ),
+    "a pipe": (
+        _replace_by_pipe,
+        ["'first.csv' cannot be read: it is a special file", "'first.csv' is missing"],
+    ),
+    "everything": (
+        lambda folder: _empty(folder, STATEMENT),
+        ["'first.csv' is missing", "'second.csv' is missing"],
+    ),
+    "no statement": (lambda folder: (folder / STATEMENT).unlink(), ["it holds no statement"]),
+    "nothing at all": (
+        _empty,
+        ["it holds no statement"],
+    ),
+}
+
+
+@pytest.mark.parametrize("change", FOLDERS)
+def test_other_files_than_those_approved_are_found(release: Release, change: str) -> None:
+    """All of them, and nothing else is said."""
+    tamper, told = FOLDERS[change]
+    tamper(release.folder)
+    found = release.problems()
+    assert len(found) == len(told), found
+    for expected in told:
+        assert any(problem.startswith(expected) for problem in found), (expected, found)
+
+
+def test_all_that_is_wrong_is_told_at_once(release: Release) -> None:
+    (release.folder / "first.csv").unlink()
+    (release.folder / "second.csv").write_bytes(b"x")
+    (release.folder / "more").mkdir()
+    release.statement.write_bytes(release.statement.read_bytes() + b"\n")
+    told = "\n".join(release.problems([releases.trust(CryptoSigner.generate_ed25519())]))
+    for expected in ("none of those", "not written as", "'first.csv'", "'second.csv'", "'more'"):
+        assert expected in told
+
+
+def test_the_statement_is_no_link(release: Release) -> None:
+    release.statement.rename(release.folder.parent / STATEMENT)
+    release.statement.symlink_to(release.folder.parent / STATEMENT)
+    assert "it holds no statement, statement.dsse.json" in release.problems()
+
+
+def test_a_huge_statement_is_not_read(release: Release) -> None:
+    with release.statement.open("r+b") as file:
+        file.truncate(1 << 28)
+    assert release.problem() == "its statement is far too large to be one"
+
+
+def test_only_a_folder_is_verified(release: Release, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(release.folder)
+    for path, told in (
+        (tmp_path / "none", "No such file"),
+        (release.statement, "Not a directory"),
+        (link, "it is a link"),
+    ):
+        with pytest.raises(VerificationError, match=f"cannot be opened as a folder: {told}"):
+            verify(path, release.keys)
+
+
+# The envelope
+
+
+def _edit(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], bytes]:
+    """Change an envelope's content and write it in the one form."""
+
+    def edited(raw: bytes) -> bytes:
+        content = json.loads(raw)
+        change(content)
+        return to_canonical_json(content) + b"\n"
+
+    return edited
+
+
+def _signature(content: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = content["signatures"][0]
+    return found
+
+
+def _unpadded(content: dict[str, Any]) -> None:
+    content["payload"] = content["payload"].rstrip("=")
+
+
+def _add_order(content: dict[str, Any]) -> None:
+    """The other number that fits the equation of the signature: it must not be taken for the same."""
+    order = 2**252 + 27742317777372353535851937790883648493
+    raw = base64.b64decode(_signature(content)["sig"])
+    more = int.from_bytes(raw[32:], "little") + order
+    _signature(content)["sig"] = base64.b64encode(raw[:32] + more.to_bytes(32, "little")).decode()
+
+
+def _trailing_bits(content: dict[str, Any]) -> None:
+    """Base64 of the same bytes, with other bits where they do not count."""
+    found = _signature(content)
+    digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    last = found["sig"][-3]
+    found["sig"] = f"{found['sig'][:-3]}{digits[digits.index(last) ^ 1]}=="
+
+
+ENVELOPES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "empty": (lambda raw: b"", "no signed envelope"),
+    "no JSON": (lambda raw: raw[:-2], "no signed envelope"),
+    "no text": (lambda raw: b"\xff" + raw, "no signed envelope"),
+    "UTF-16": (lambda raw: raw.decode().encode("utf-16"), "not written as"),
+    "a byte order mark": (lambda raw: b"\xef\xbb\xbf" + raw, "not written as"),
+    "nested": (lambda raw: b"[" * 100_000, "no signed envelope"),
+    "a huge number": (lambda raw: b"9" * 10_000, "no signed envelope"),
+    "a list": (lambda raw: b"[" + raw + b"]", "no signed envelope"),
+    "null": (lambda raw: b"null", "no signed envelope"),
+    "twice": (lambda raw: raw + raw, "no signed envelope"),
+    "indented": (lambda raw: json.dumps(json.loads(raw), indent=1).encode(), "not written as"),
+    "without the last line feed": (lambda raw: raw[:-1], "not written as"),
+    "another line feed": (lambda raw: raw + b"\n", "not written as"),
+    "carriage return": (lambda raw: raw[:-1] + b"\r\n", "not written as"),
+    "in another order": (
+        lambda raw: (
+            json.dumps(dict(reversed(json.loads(raw).items())), separators=(",", ":")).encode() + b"\n"
+        ),
+        "not written as",
+    ),
+    "an entry twice": (
+        lambda raw: raw.replace(b'{"payload":', b'{"payloadType":"x","payload":', 1),
+        "not written as",
+    ),
+    "an escape": (lambda raw: raw.replace(b"payloadType", b"payload\\u0054ype", 1), "not written as"),
+    "an escape in the payload": (
+        lambda raw: raw.replace(b'"payload":"e', b'"payload":"\\u0065', 1),
+        "not written as",
+    ),
+    "base64 without padding": (_edit(_unpadded), "no signed envelope"),
+    "base64 with white space": (
+        _edit(lambda content: content.update(payload=f"{content['payload']}\n")),
+        "no signed envelope",
+    ),
+    "base64 with other trailing bits": (_edit(_trailing_bits), "not written as"),
+    "no payload": (_edit(lambda content: content.pop("payload")), "payload: Field required"),
+    "an empty payload": (_edit(lambda content: content.update(payload="")), "signature is wrong|no JSON"),
+    "a number for payload": (_edit(lambda content: content.update(payload=1)), "payload: Input should be"),
+    "no type": (_edit(lambda content: content.pop("payloadType")), "payloadType: Field required"),
+    "another type": (_edit(lambda content: content.update(payloadType="text/plain")), "it is of type"),
+    "no signatures": (_edit(lambda content: content.pop("signatures")), "signatures: Field required"),
+    "an empty list of signatures": (_edit(lambda content: content.update(signatures=[])), "signatures: List"),
+    "two signatures": (
+        _edit(lambda content: content.update(signatures=content["signatures"] * 2)),
+        "signatures: List",
+    ),
+    "a signature more": (
+        _edit(lambda content: content["signatures"].append({"keyid": "", "sig": ""})),
+        "signatures: List",
+    ),
+    "a signature by id": (
+        _edit(lambda content: content.update(signatures={"0": _signature(content)})),
+        "signatures: Input should be",
+    ),
+    "an empty signature": (_edit(lambda content: _signature(content).update(sig="")), "signature is wrong"),
+    "a signature of zeros": (
+        _edit(lambda content: _signature(content).update(sig=base64.b64encode(bytes(64)).decode())),
+        "signature is wrong",
+    ),
+    "a signature that is too long": (
+        _edit(lambda content: _signature(content).update(sig=base64.b64encode(bytes(65)).decode())),
+        "signature is wrong",
+    ),
+    "the signature in another number": (_edit(_add_order), "signature is wrong"),
+    "no id of the key": (_edit(lambda content: _signature(content).pop("keyid")), "keyid: Field required"),
+    "an empty id of the key": (_edit(lambda content: _signature(content).update(keyid="")), "none of those"),
+    "the id of the key in capitals": (
+        _edit(lambda content: _signature(content).update(keyid=_signature(content)["keyid"].upper())),
+        "none of those",
+    ),
+    "a long id of the key": (
+        _edit(lambda content: _signature(content).update(keyid="\x1b[2J" * 999)),
+        "none of",
+    ),
+    "half a character": (_edit(lambda content: content.update(payload="x")), "no signed envelope"),
+    "a field more": (_edit(lambda content: content.update(more=1)), "more: Extra"),
+    "a field more in the signature": (
+        _edit(lambda content: _signature(content).update(more=1)),
+        "more: Extra",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", ENVELOPES)
+def test_there_is_one_envelope_for_a_statement(release: Release, change: str) -> None:
+    """Also where another one would mean the same."""
+    tamper, told = ENVELOPES[change]
+    before = release.statement.read_bytes()
+    after = tamper(before)
+    assert after != before
+    release.statement.write_bytes(after)
+    found = "\n".join(release.problems())
+    assert any(expected in found for expected in told.split("|")), found
+    assert "\x1b" not in found
+
+
+def test_base64_of_the_other_alphabet_is_not_taken_for_the_same(release: Release) -> None:
+    """Securesystemslib reads it."""
+    for number in range(100):
+        release.sign(changed(releases.said(waived=True), run_id=str(number)))
+        content = json.loads(release.statement.read_bytes())
+        before = content["signatures"][0]["sig"]
+        if {"+", "/"} & set(before):
+            break
+    verify(release.folder, release.keys)
+    content["signatures"][0]["sig"] = before.replace("+", "-").replace("/", "_")
+    release.statement.write_bytes(to_canonical_json(content) + b"\n")
+    assert "not written as it was" in release.problem()
+
+
+@given(
+    content=st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace"))
+)
+def test_nonsense_is_told_to_be_so(
+    published: Release, tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "nonsense"
+    folder.mkdir(exist_ok=True)
+    (folder / STATEMENT).write_bytes(content)
+    Release(folder, published.signer).problems()
+
+
+# What is signed, and says what it must not
+
+
+def test_what_is_signed_and_says_the_same_is_verified(release: Release) -> None:
+    """The base of what follows: without the change, it is valid."""
+    release.sign(changed(releases.said(waived=True)))
+    assert verify(release.folder, release.keys).predicate == releases.said(waived=True)
+
+
+def changed(said: Predicate, **changes: Any) -> bytes:
+    """The payload of a statement with another predicate, contradictions and all."""
+    made = Statement.model_validate(
+        {
+            "_type": STATEMENT_TYPE,
+            "subject": [
+                {"name": name, "digest": {"sha256": sha256}} for name, sha256 in releases.hashes().items()
+            ],
+            "predicateType": PREDICATE_TYPE,
+            "predicate": said.model_copy(update=changes),
+        }
+    )
+    return encode_statement(made)
+
+
+def with_clause(name: str, kind: str = "clauses", **changes: Any) -> dict[str, Any]:
+    """The clauses, or controls, with one of them changed."""
+    clauses = getattr(releases.said(waived=True), kind)
+    assert name in [clause.name for clause in clauses]
+    return {
+        kind: tuple(
+            clause.model_copy(update=changes) if clause.name == name else clause for clause in clauses
+        )
+    }
+
+
+def without_clause(*names: str) -> dict[str, Any]:
+    clauses = releases.said(waived=True).clauses
+    return {"clauses": tuple(clause for clause in clauses if clause.name not in names)}
+
+
+def with_waiver(**changes: Any) -> dict[str, Any]:
+    (waiver,) = releases.said(waived=True).waivers
+    return {"waivers": (waiver.model_copy(update=changes),)}
+
+
+DISCO = "DiSCO[work]"
+CONTROL = "copy_repU / copy_UiO"
+CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "a value beyond its limit": (with_clause("repU", value=8.0000001), "by value and limit it is exceeded"),
+    "an exceeded clause": (with_clause("repU", value=9.0, outcome="exceeded"), "stands against an approval"),
+    "a kept clause said to be exceeded": (with_clause("repU", outcome="exceeded"), "it is kept"),
+    "an undetermined clause": (with_clause("repU", outcome="undetermined"), "it is kept"),
+    "no value": (with_clause("repU", value=None), "could not be determined"),
+    "no value, undetermined": (
+        with_clause("repU", value=None, limit=None, outcome="undetermined"),
+        "could not be determined",
+    ),
+    "no limit": (with_clause(DISCO, limit=None), "could not be determined"),
+    "a limit that is not the bound": (with_clause(DISCO, limit=99.0), "another limit than its bound"),
+    "below what it must be at least": (with_clause("key_overlap[sex]", value=79.9), "it is exceeded"),
+    "a minimum said to be a maximum": (with_clause("key_overlap[sex]", at_least=False), "it is exceeded"),
+    "a binding clause that warns": (with_clause(DISCO, warns=True), "no bound on DiSCO of work"),
+    "no repU": (without_clause("repU", "repU / UiO"), "no bound on repU"),
+    "no DiSCO of a target": (without_clause(DISCO), "no bound on DiSCO of work"),
+    "a clause twice": (
+        {"clauses": (*releases.said(waived=True).clauses, releases.said(waived=True).clauses[0])},
+        "more than one clause repU",
+    ),
+    "a clause with the name of another": (with_clause(DISCO, measure="repU"), "named for another measure"),
+    "a control that failed": (with_clause(CONTROL, "controls", value=0.0), "it is undetermined"),
+    "a control that failed and says so": (
+        with_clause(CONTROL, "controls", value=0.0, outcome="undetermined"),
+        "stands against an approval",
+    ),
+    "a control that is waived": (
+        with_clause(CONTROL, "controls", value=0.0, outcome="waived"),
+        "undetermined",
+    ),
+    "a control that only warns": (
+        with_clause(CONTROL, "controls", value=0.0, outcome="exceeded", warns=True),
+        "it is undetermined",
+    ),
+    "waived without a waiver": ({"waivers": ()}, "its waivers are not those"),
+    "a waiver for nothing": (with_clause("DiSCO[income]", value=0.0, outcome="kept"), "its waivers are not"),
+    "waived though it is kept": (with_clause("DiSCO[income]", value=0.0), "waived, but by value and limit"),
+    "a waiver for another clause": (with_waiver(clause="repU"), "its waivers are not those"),
+    "beyond the ceiling": (with_waiver(ceiling=0.02), "beyond the ceiling"),
+    "an expired waiver": (with_waiver(expires=PUBLISHED), "had expired"),
+    "other tables": ({"snapshot": releases.hex_of(b"other")}, "not those of the snapshot"),
+    "a table that is not there": (
+        {"synthetic": releases.said().synthetic[:1]},
+        "not those of the snapshot",
+    ),
+    "a table twice": ({"synthetic": releases.said().synthetic[:1] * 2}, "not the released ones"),
+    "published before it was measured": ({"measured_at": PUBLISHED + SECOND}, "before it was measured"),
+}
+
+
+@pytest.mark.parametrize("contradiction", CONTRADICTIONS)
+def test_a_contradiction_is_found_although_it_is_signed(release: Release, contradiction: str) -> None:
+    changes, told = CONTRADICTIONS[contradiction]
+    release.sign(changed(releases.said(waived=True), **changes))
+    found = release.problems()
+    assert any(told in problem for problem in found), found
+
+
+def test_an_overlap_cannot_be_waived(release: Release) -> None:
+    said = releases.said(waived=True)
+    changes = with_clause("key_overlap[sex]", value=1.0, outcome="waived")
+    (waiver,) = said.waivers
+    more = waiver.model_copy(update={"clause": "key_overlap[sex]", "ceiling": 0.0})
+    release.sign(changed(said, **changes, waivers=(waiver, more)))
+    assert release.problem() == "the statement contradicts itself: clause key_overlap[sex] cannot be waived"
+
+
+def test_a_clause_that_warns_may_be_exceeded(release: Release) -> None:
+    changes = with_clause("one_way_flags[work]", value=2.0, outcome="exceeded", warns=True)
+    release.sign(changed(releases.said(waived=True), **changes))
+    approval = verify(release.folder, release.keys)
+    assert "  warns   one_way_flags[work]" in str(approval)
+
+
+def _content(change: Callable[[dict[str, Any]], object]) -> bytes:
+    content = json.loads(changed(releases.said(waived=True)))
+    change(content)
+    return to_canonical_json(content)
+
+
+PAYLOADS: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "no JSON"),
+    "no JSON": (b"{", "no JSON"),
+    "no text": (b"\xff", "no JSON"),
+    "nested": (b"[" * 100_000, "no JSON"),
+    "a list": (b"[]", "its _type is 'None'"),
+    "an older statement": (
+        _content(lambda content: content.update(_type="https://in-toto.io/Statement/v0.1")),
+        "its _type is 'https://in-toto.io/Statement/v0.1'",
+    ),
+    "a newer predicate": (
+        _content(lambda content: content.update(predicateType="urn:disclosure-pipeline:release:v2")),
+        "its predicateType is 'urn:disclosure-pipeline:release:v2'.*newer version of this package",
+    ),
+    "a list for its type": (_content(lambda content: content.update(predicateType=[])), "predicateType is"),
+    "not approved": (
+        _content(lambda content: content["predicate"].update(decision="refused")),
+        "predicate.decision: Input should be 'approved'",
+    ),
+    "a field more": (_content(lambda content: content["predicate"].update(more=1)), "predicate.more: Extra"),
+    "a field less": (_content(lambda content: content["predicate"].pop("policy")), "policy: Field required"),
+    "no files": (_content(lambda content: content.update(subject=[])), "subject: Tuple should have"),
+    "no clauses": (
+        _content(lambda content: content["predicate"].update(clauses=[])),
+        "clauses: Tuple should",
+    ),
+    "a figure as text": (
+        _content(lambda content: content["predicate"]["clauses"][0].update(value="3.0")),
+        "not written in its one form",
+    ),
+    "a figure that is true": (
+        _content(lambda content: content["predicate"]["clauses"][0].update(value=True)),
+        "not written in its one form",
+    ),
+    "a whole number for a figure": (
+        _content(lambda content: content["predicate"]["clauses"][0].update(value=3)),
+        "not written in its one form",
+    ),
+    "NaN": (_content(lambda content: None).replace(b'"limit":8.0', b'"limit":NaN', 1), "finite number"),
+    "infinity": (
+        _content(lambda content: None).replace(b'"limit":8.0', b'"limit":1e999', 1),
+        "finite number",
+    ),
+    "NaN in the policy": (
+        _content(lambda content: None).replace(b'"smallest_count":10', b'"smallest_count":NaN', 1),
+        "definition",
+    ),
+    "a policy with very many levels": (
+        _content(lambda content: None).replace(
+            b'"smallest_count":10', b'"smallest_count":' + b"[" * 700 + b"]" * 700, 1
+        ),
+        "its statement cannot be read",
+    ),
+    "a time without an offset": (
+        _content(lambda content: content["predicate"].update(published_at="2026-03-01T12:00:00")),
+        "published_at: Input should have timezone info",
+    ),
+    "a time as a number": (
+        _content(lambda content: content["predicate"].update(published_at=1772366400)),
+        "published_at: Value error, expected a date and time with an offset",
+    ),
+    "a time written otherwise": (
+        _content(lambda content: content["predicate"].update(published_at="2026-03-01T12:00:00Z")),
+        "not written in its one form",
+    ),
+    "white space": (
+        json.dumps(json.loads(_content(lambda content: None))).encode(),
+        "not written in its one",
+    ),
+    "a line feed": (_content(lambda content: None) + b"\n", "not written in its one form"),
+    "an entry twice": (
+        _content(lambda content: None).replace(b'{"_type":', b'{"_type":"x","_type":', 1),
+        "not written in its one form",
+    ),
+}
+
+
+@pytest.mark.parametrize("given_payload", PAYLOADS)
+def test_what_cannot_be_understood_is_refused_although_it_is_signed(
+    release: Release, given_payload: str
+) -> None:
+    content, told = PAYLOADS[given_payload]
+    release.sign(content)
+    with pytest.raises(VerificationError, match=f"its statement cannot be read: .*{told}|{told}"):
+        verify(release.folder, release.keys)
+
+
+def test_files_in_another_order_or_twice_are_refused(release: Release) -> None:
+    changes: list[Callable[[dict[str, Any]], object]] = [
+        lambda content: content["subject"].reverse(),
+        lambda content: content["subject"].append(content["subject"][-1]),
+    ]
+    for change in changes:
+        release.sign(_content(change))
+        assert "not each there once" in release.problem()
+
+
+def test_names_that_lead_elsewhere_are_refused(release: Release) -> None:
+    (release.folder.parent / "outside.csv").write_bytes(b"")
+    for name in ("../outside.csv", "/etc/passwd", STATEMENT, ".", ""):
+        content = json.loads(changed(releases.said(waived=True)))
+        content["subject"].insert(0, {"name": name, "digest": {"sha256": releases.hex_of(b"")}})
+        release.sign(to_canonical_json(content))
+        assert any("no name that a released file can have" in each for each in release.problems())
+
+
+def test_another_type_of_payload_is_refused_although_it_is_signed(release: Release) -> None:
+    release.sign(changed(releases.said(waived=True)), "application/json")
+    assert "'application/json', not application/vnd.in-toto+json" in release.problem()
+
+
+@given(
+    content=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+        max_leaves=5,
+    ),
+    data=st.data(),
+)
+def test_whatever_is_put_into_a_statement_is_refused_in_words(
+    published: Release, tmp_path_factory: pytest.TempPathFactory, content: Any, data: st.DataObject
+) -> None:
+    """Signed, at any place: never an exception of another kind."""
+    folder = tmp_path_factory.getbasetemp() / "any"
+    folder.mkdir(exist_ok=True)
+    statement = json.loads(changed(releases.said(waived=True)))
+    at = statement
+    while True:
+        names = list(at) if isinstance(at, dict) else list(range(len(at)))
+        name = data.draw(st.sampled_from(names))
+        if isinstance(at[name], dict | list) and at[name] and data.draw(st.booleans()):
+            at = at[name]
+            continue
+        at[name] = content
+        break
+    signed = Release(folder, published.signer)
+    signed.sign(json.dumps(statement, sort_keys=True, separators=(",", ":")).encode())
+    signed.problems()  # at the least, the tables are missing
+
+
+# Keys
+
+
+def test_another_key_does_not_verify(release: Release) -> None:
+    other = CryptoSigner.generate_ed25519()
+    (told,) = release.problems([releases.trust(other)])
+    assert "none of those" in told
+    assert release.signer.public_key.keyid in told and other.public_key.keyid in told
+    assert verify(release.folder, [releases.trust(other), *release.keys]).keyid != other.public_key.keyid
+
+
+def test_a_signature_of_another_key_under_the_id_of_a_trusted_one_is_found(release: Release) -> None:
+    envelope = json.loads(release.statement.read_bytes())
+    forged = Release(release.folder, CryptoSigner.generate_ed25519())
+    forged.sign(changed(releases.said(waived=True)))
+    content = json.loads(release.statement.read_bytes())
+    content["signatures"][0]["keyid"] = envelope["signatures"][0]["keyid"]
+    release.statement.write_bytes(to_canonical_json(content) + b"\n")
+    assert "its signature is wrong" in release.problem()
+
+
+def test_old_releases_are_valid_under_the_old_key_and_new_ones_are_not(tmp_path: Path) -> None:
+    old, new = CryptoSigner.generate_ed25519(), CryptoSigner.generate_ed25519()
+    change = PUBLISHED.astimezone(timezone(timedelta(hours=3)))
+    keys = [
+        TrustedKey(
+            public_key=to_pem(old.public_key), valid_from=PUBLISHED - timedelta(days=365), valid_until=change
+        ),
+        TrustedKey(public_key=to_pem(new.public_key), valid_from=change),
+    ]
+    for signer, published, valid in (
+        (old, PUBLISHED - timedelta(days=365), True),
+        (old, PUBLISHED, True),
+        (old, PUBLISHED + SECOND, False),
+        (old, PUBLISHED - timedelta(days=365) - SECOND, False),
+        (new, PUBLISHED - SECOND, False),
+        (new, PUBLISHED, True),
+        (new, PUBLISHED + timedelta(days=9999), True),
+    ):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        release = Release(releases.publish(folder, signer, releases.said(published=published)), signer)
+        if valid:
+            assert verify(folder, keys).keyid == signer.public_key.keyid
+        else:
+            (told,) = release.problems(keys)
+            assert published.isoformat() in told and "outside the period of the key" in told
+
+
+def test_keys_are_needed_and_each_once(release: Release) -> None:
+    with pytest.raises(KeysError, match="No public key"):
+        verify(release.folder, [])
+    with pytest.raises(KeysError, match="twice"):
+        verify(release.folder, [*release.keys, *release.keys])
+
+
+# The command line
+
+
+def run(folder: Path, *keys: Path) -> Result:
+    return CliRunner().invoke(main, ["verify", str(folder), *(f"--key={key}" for key in keys)])
+
+
+@pytest.fixture
+def key(release: Release, tmp_path: Path) -> Path:
+    path = tmp_path / "public.pem"
+    path.write_text(to_pem(release.signer.public_key))
+    return path
+
+
+def test_the_command_says_what_was_approved(release: Release, key: Path) -> None:
+    shown = run(release.folder, key)
+    assert shown.exit_code == 0, shown.output
+    said = releases.said(waived=True)
+    for expected in (
+        f"Approved: candidate {releases.CANDIDATE} of gate small.",
+        f"Published 2026-03-01T12:00:00+00:00, signed with the key {release.signer.public_key.keyid}.",
+        f"Policy: digest {said.policy.digest}.",
+        *(f"  {name}: sha256 {sha256}, 298 records" for name, sha256 in releases.hashes().items()),
+        *(f"  kept    {clause.words}" for clause in said.clauses if clause.outcome == "kept"),
+        *(f"  kept    {clause.words}" for clause in said.controls),
+        "  waived  DiSCO[income]",
+        "  income-2026: DiSCO[income] may go to 15",
+        "approved by R. Okafor: The committee of 3 February found the incomes too coarse to harm.",
+        f"disclosure-pipeline {version('disclosure-pipeline')}",
+        "300 records",
+        "run 3f0c",
+    ):
+        assert expected in shown.output
+
+
+def test_the_command_says_all_that_is_wrong(release: Release, key: Path) -> None:
+    (release.folder / "first.csv").unlink()
+    (release.folder / "\x1b[31mred").touch()
+    shown = run(release.folder, key)
+    assert shown.exit_code == 1
+    assert "is not a release that was approved" in shown.output
+    assert "- 'first.csv' is missing" in shown.output
+    assert r"- '\x1b[31mred' was added" in shown.output
+    assert "\x1b" not in shown.output
+    assert "Approved" not in shown.output
+
+
+def test_words_do_nothing_to_a_terminal(release: Release, key: Path) -> None:
+    changes = with_waiver(reason="fine\x1b[2J\nApproved: everything")
+    release.sign(changed(releases.said(waived=True), **changes))
+    shown = run(release.folder, key)
+    assert shown.exit_code == 0
+    assert "\x1b" not in shown.output
+    assert [line for line in shown.output.splitlines() if line.startswith("Approved")] == [
+        shown.output.splitlines()[0]
+    ]
+
+
+def test_the_command_fails_in_words(release: Release, key: Path, tmp_path: Path) -> None:
+    """With exit code 1, and without a traceback."""
+    nonsense = tmp_path / "nonsense"
+    nonsense.mkdir()
+    (nonsense / STATEMENT).write_bytes(os.urandom(1 << 20))
+    private = tmp_path / "private.pem"
+    private.write_bytes(release.signer.private_bytes)
+    twice = tmp_path / "again.pem"
+    twice.write_text(key.read_text())
+    for folder, keys in (
+        (tmp_path / "none", [key]),
+        (key, [key]),
+        (nonsense, [key]),
+        (tmp_path, [key]),
+        (Path("/dev/null"), [key]),
+        (release.folder, [tmp_path / "none.pem"]),
+        (release.folder, [tmp_path]),
+        (release.folder, [Path("/dev/zero")]),
+        (release.folder, [private]),
+        (release.folder, [release.folder / "first.csv"]),
+        (release.folder, [key, twice]),
+    ):
+        shown = run(folder, *keys)
+        assert shown.exit_code == 1, (folder, keys, shown.output)
+        assert isinstance(shown.exception, SystemExit)
+        assert shown.output.startswith("Error: ")
+
+
+def test_the_command_needs_a_key(release: Release) -> None:
+    assert run(release.folder).exit_code == 2
+
+
+BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"dagster", "pandera", "great_expectations", "altair", "sqlalchemy"}:
+            raise ImportError(f"{name} is not here")
+sys.meta_path.insert(0, Blocked())
+from disclosure_pipeline.cli.main import main
+main()
+"""
+
+
+def test_nothing_is_needed_but_the_folder_and_the_key(release: Release, key: Path, tmp_path: Path) -> None:
+    """Neither Dagster, nor a home, a store or any variable of the environment."""
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    release.folder.rename(alone / "release")
+    key.rename(alone / "key.pem")
+    environment: Mapping[str, str] = {"PATH": "/usr/bin"}
+
+    def verified() -> Finished:
+        command = [sys.executable, "-c", BLOCKED, "verify", "release", "--key", "key.pem"]
+        return run_program(command, cwd=alone, env=environment)
+
+    fine = verified()
+    assert fine.returncode == 0, fine.stderr
+    assert fine.stdout.startswith("Approved: ")
+    (alone / "release" / "first.csv").write_bytes(b"")
+    changed = verified()
+    assert (changed.returncode, changed.stdout) == (1, "")
+    assert "'first.csv' was changed" in changed.stderr
+    assert {path.name for path in alone.iterdir()} == {"release", "key.pem"}

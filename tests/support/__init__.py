@@ -1,0 +1,1 @@
+"""What several tests need: gates, tables, processes, services."""

@@ -1,0 +1,306 @@
+"""A ground truth with a column of every type, and exact copies of it that are written in some other way."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import unicodedata
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+RECORDS = 1500
+ZONE = "Europe/Warsaw"
+
+DEFINITION: dict[str, Any] = {
+    **{"name": "mismatches", "ground_truth": "x", "incoming": "x", "store": "x", "releases": "x"},
+    "trusted_keys": "x",
+    "columns": {
+        "person": {"type": "text identifier"},
+        "sex": {"type": "category", "levels": ["female", {"level": "male", "aliases": ["m"]}]},
+        "age": {"type": "integer", "missing_codes": [-9]},
+        "region": {"type": "category"},
+        "born": {"type": "date"},
+        "visit": {"type": "datetime", "time_zone": ZONE},
+        "height": {"type": "number"},
+        "member": {"type": "boolean"},
+        "work": {"type": "category", "missing_codes": ["NA"]},
+        "income": {"type": "integer", "special_values": [-8], "groups": 5},
+    },
+    "keys": ["sex", "age", "region", "born", "visit", "height", "member"],
+    "targets": ["work", "income"],
+    "policy": {"repU": 8, "DiSCO": {"at_most": 20, "targets": {"income": 15}}},
+}
+NEEDED = [*DEFINITION["keys"], *DEFINITION["targets"]]
+
+
+def people(seed: int, records: int = RECORDS) -> pd.DataFrame:
+    """Every column by itself: with another seed it is a synthesis that gives nothing away."""
+    random = np.random.default_rng(seed)
+
+    def draw(values: Any, weights: Any) -> Any:
+        shares = np.array(weights, dtype=float)
+        return random.choice(np.array(values, dtype=object), records, p=shares / shares.sum())
+
+    visits = ["2024-03-01T08:15:00", "2024-07-01T12:45:00"]
+    return pd.DataFrame(
+        {
+            "person": [f"{seed}-{i}" for i in range(records)],
+            "sex": draw(["female", "male"], [1, 1]),
+            "age": draw([20, 31, 42, 53, 64, 75, 86, None], [8, 7, 6, 5, 4, 3, 2, 1]),
+            "region": draw(["Łódź", "Kraków", "Gdańsk"], [5, 2, 1]),
+            "born": draw(["1950-02-28", "1975-12-31", "2000-02-29"], [3, 2, 1]),
+            "visit": draw([pd.Timestamp(visit, tz=ZONE).isoformat() for visit in visits], [5, 1]),
+            "height": draw([1.61, 1.75, 1.9], [2, 2, 1]),
+            "member": draw([True, False], [6, 1]),
+            "work": draw(["office", "field", "none", None], [4, 3, 2, 1]),
+            "income": draw([-8, *range(100, 2000, 7)], [30, *[1] * 272]),
+        }
+    )
+
+
+GROUND_TRUTH = people(1)
+COPY = GROUND_TRUTH[NEEDED]
+
+Write = Callable[[Path], Any]
+
+
+def csv(frame: pd.DataFrame, **options: Any) -> Write:
+    """As one CSV file."""
+    content = frame.to_csv(index=options.pop("index", False), **options)
+    return lambda folder: (folder / "synthetic.csv").write_bytes(content.encode())
+
+
+def content(data: bytes, name: str = "synthetic.csv") -> Write:
+    """As these very bytes."""
+    return lambda folder: (folder / name).write_bytes(data)
+
+
+def as_bytes(frame: pd.DataFrame = COPY, encoding: str = "utf-8", **options: Any) -> bytes:
+    return frame.to_csv(index=False, **options).encode(encoding)
+
+
+def parquet(frame: pd.DataFrame, **types: Any) -> Write:
+    """As a Parquet file with columns of these Arrow types."""
+
+    def write(folder: Path) -> None:
+        columns = {
+            str(name): pa.array(
+                [None if pd.isna(value) else value for value in frame[name]], types.get(str(name))
+            )
+            for name in frame
+        }
+        pq.write_table(pa.table(columns), folder / "synthetic.parquet")
+
+    return write
+
+
+def each(name: str, form: Callable[[Any], Any], rows: slice = slice(None)) -> pd.DataFrame:
+    """The copy with every value that is there of a column (or of some rows of it) in another form."""
+    frame = COPY.astype(object)
+    values = frame[name].tolist()
+    for i in range(*rows.indices(len(values))):
+        values[i] = None if pd.isna(values[i]) else form(values[i])
+    frame[name] = pd.Series(values, dtype=object)
+    return frame
+
+
+def filled(name: str, code: Any) -> pd.DataFrame:
+    """The copy with a code in the place of missing values."""
+    values = [code if pd.isna(value) else value for value in COPY[name].tolist()]
+    return COPY.assign(**{name: pd.Series(values, dtype=object)})
+
+
+def half_and_half() -> pd.DataFrame:
+    """Every column by itself shares half of its values, and no record is whole."""
+    half = len(COPY) // 2
+    frame = each("region", str.upper, slice(None, half))
+    frame["age"] = each("age", lambda age: age + 500, slice(half, None))["age"]
+    return frame
+
+
+def local(visit: str) -> str:
+    return pd.Timestamp(visit).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def zoned(zone: str) -> Callable[[str], str]:
+    return lambda visit: pd.Timestamp(visit).tz_convert(zone).isoformat()
+
+
+def quoted() -> bytes:
+    import csv as csv_module
+
+    return as_bytes(COPY, quoting=csv_module.QUOTE_ALL)
+
+
+def feather() -> bytes:
+    sink = io.BytesIO()
+    table = pa.Table.from_pandas(COPY, preserve_index=False)
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def categories_in_another_order() -> Write:
+    levels = ["not here", *sorted(COPY["region"].unique(), reverse=True)]
+    codes = [levels.index(region) for region in COPY["region"]]
+
+    def write(folder: Path) -> None:
+        table = pa.Table.from_pandas(COPY, preserve_index=False)
+        region = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(levels))
+        at = table.schema.get_field_index("region")
+        pq.write_table(table.set_column(at, "region", region), folder / "synthetic.parquet")
+
+    return write
+
+
+# Each is an exact copy of GT: what it is written as, and None where it must be measured as the copy it is, or
+# what the refusal must say.
+ALTERED: dict[str, tuple[Write, str | None]] = {
+    "nothing": (csv(COPY), None),
+    # Types and forms of numbers
+    "whole numbers as text": (parquet(each("age", str), age=pa.string()), None),
+    "whole numbers as floats": (parquet(COPY, age=pa.float64()), None),
+    "whole numbers as decimals": (parquet(each("age", lambda age: Decimal(f"{age}.00"))), None),
+    "whole numbers with .0": (csv(each("age", "{}.0".format)), None),
+    "leading zeros": (csv(each("age", "{:04}".format)), None),
+    "a plus sign": (csv(each("age", "+{}".format)), None),
+    "exponents": (csv(each("age", "{:.1e}".format)), "column 'age': is no integer"),
+    "float noise on whole numbers": (csv(each("age", lambda age: age + 1e-9)), "column 'age': is no integer"),
+    "float noise in Parquet": (
+        parquet(each("age", lambda age: age + 1e-9)),
+        "column 'age': is no integer",
+    ),
+    "float noise on numbers": (csv(each("height", lambda height: height + 1e-12)), None),
+    "more than noise on numbers": (csv(each("height", lambda height: height + 1e-8)), "key_overlap[height]"),
+    "numbers in single precision": (parquet(COPY, height=pa.float32()), "key_overlap[height]"),
+    "numbers with more zeros": (csv(each("height", "{:.5f}".format)), None),
+    "decimal commas": (
+        csv(each("height", lambda height: str(height).replace(".", ","))),
+        "column 'height': is no number",
+    ),
+    "numbers as percent": (csv(each("height", "{}%".format)), "column 'height': is no number"),
+    "another unit": (csv(each("height", lambda height: height * 100)), "key_overlap[height]"),
+    "a target in another unit": (
+        csv(each("income", lambda income: income * 1000 if income > 0 else income)),
+        "target_overlap[income]",
+    ),
+    "thousands separators": (csv(each("income", "{:,}".format)), "column 'income': is no integer"),
+    # Text
+    "trailing blanks": (csv(each("region", "{} ".format)), None),
+    "blanks around": (csv(each("sex", " {}\t".format)), None),
+    "no-break spaces": (csv(each("region", "\u00a0{}\u00a0".format)), None),
+    "another Unicode form": (csv(each("region", lambda text: unicodedata.normalize("NFD", text))), None),
+    "compatibility characters": (
+        csv(each("region", lambda text: "".join(chr(ord(c) + 0xFEE0) if c.isascii() else c for c in text))),
+        "key_overlap[region]",
+    ),
+    "invisible characters": (csv(each("region", "{}\u200b".format)), "key_overlap[region]"),
+    "lower case": (csv(each("region", str.lower)), "key_overlap[region]"),
+    "upper case of declared levels": (
+        csv(each("sex", str.upper)),
+        "column 'sex': is none of the declared levels",
+    ),
+    "aliases": (csv(each("sex", lambda sex: "m" if sex == "male" else sex)), None),
+    "undeclared codes": (
+        csv(each("sex", lambda sex: str(["female", "male"].index(sex)))),
+        "column 'sex': is none of the declared levels",
+    ),
+    "a target in upper case": (csv(each("work", str.upper)), "target_overlap[work]"),
+    "quotation marks as part of the text": (csv(each("region", '"{}"'.format)), "key_overlap[region]"),
+    "two halves, each with another key altered": (csv(half_and_half()), "key_overlap[region]"),
+    # Dates and times
+    "days as midnights": (parquet(each("born", pd.Timestamp), born=pa.timestamp("ns")), None),
+    "days as days": (parquet(each("born", lambda day: pd.Timestamp(day).date())), None),
+    "days with a time of day": (csv(each("born", "{}T12:00:00".format)), "column 'born': is no date"),
+    "days in another order": (
+        csv(each("born", lambda day: "/".join(reversed(day.split("-"))))),
+        "column 'born': is no date",
+    ),
+    "days as numbers of a spreadsheet": (
+        csv(each("born", lambda day: (pd.Timestamp(day) - pd.Timestamp("1899-12-30")).days)),
+        "column 'born': is no date",
+    ),
+    "times in UTC": (csv(each("visit", zoned("UTC"))), None),
+    "times in another zone": (csv(each("visit", zoned("Asia/Kolkata"))), None),
+    "times without an offset, in the declared zone": (csv(each("visit", local)), None),
+    "times without an offset, in another zone": (
+        csv(each("visit", lambda visit: local(zoned("America/New_York")(visit)))),
+        "key_overlap[visit]",
+    ),
+    "times as instants": (
+        parquet(each("visit", pd.Timestamp), visit=pa.timestamp("ns", "Asia/Tokyo")),
+        None,
+    ),
+    "times cut to days": (csv(each("visit", lambda visit: visit[:10])), "key_overlap[visit]"),
+    # True and false
+    "true and false in capitals": (csv(each("member", lambda member: str(member).upper())), None),
+    "true and false as numbers": (csv(each("member", int)), "column 'member': is no boolean"),
+    "true and false as numbers in Parquet": (parquet(each("member", int)), "column 'member': is no boolean"),
+    "yes and no": (
+        csv(each("member", lambda member: "yes" if member else "no")),
+        "column 'member': is no boolean",
+    ),
+    # Missing values
+    "a declared missing code": (csv(filled("work", "NA")), None),
+    "a declared missing code as a number": (csv(filled("age", -9)), None),
+    "a missing code that is not declared": (csv(filled("age", ".")), "column 'age': is no integer"),
+    "NaN": (parquet(COPY, age=pa.float64()), None),
+    "a key that is all missing": (
+        csv(COPY.assign(region=None)),
+        "column 'region': holds nothing but missing values",
+    ),
+    # Columns
+    "columns in another order": (csv(COPY[NEEDED[::-1]]), None),
+    "categories in another order": (categories_in_another_order(), None),
+    "records in another order": (csv(COPY.sample(frac=1, random_state=1)), None),
+    "a column more": (csv(COPY.assign(weight=1)), "'weight': the column is not in the data dictionary"),
+    "a column fewer": (csv(COPY.drop(columns="work")), "'work': the column is not in the table"),
+    "a column by another name": (
+        csv(COPY.rename(columns={"sex": "Sex"})),
+        "'sex': the column is not in the table",
+    ),
+    "a column twice": (content(as_bytes(pd.concat([COPY, COPY[["sex"]]], axis=1))), "have the same name"),
+    "the row numbers of pandas": (csv(COPY, index=True), "the column is not in the data dictionary"),
+    "the identifiers of GT": (csv(GROUND_TRUTH), "column 'person': holds identifiers of the ground truth"),
+    # Files
+    "Parquet": (parquet(COPY), None),
+    "Arrow": (content(feather(), "synthetic.arrow"), None),
+    "tabs": (content(as_bytes(sep="\t"), "synthetic.tsv"), None),
+    "compressed": (content(gzip.compress(as_bytes()), "synthetic.csv.gz"), None),
+    "a byte order mark": (content(as_bytes(encoding="utf-8-sig")), None),
+    "line ends of Windows": (content(as_bytes(lineterminator="\r\n")), None),
+    "every field in quotes": (content(quoted()), None),
+    "in two files": (
+        lambda folder: [COPY.to_csv(folder / f"{i}.csv", index=False) for i in (1, 2)],
+        None,
+    ),
+    "Windows-1250": (content(as_bytes(encoding="cp1250")), "cannot be read"),
+    "UTF-16": (content(as_bytes(encoding="utf-16")), "cannot be read"),
+    "semicolons": (content(as_bytes(sep=";")), "no column of the data dictionary"),
+    "tabs by the name of commas": (content(as_bytes(sep="\t")), "no column of the data dictionary"),
+    "no header": (content(as_bytes(header=False)), "no column of the data dictionary"),
+    "cut off within a record": (content(as_bytes()[: -len(b",office,100\n") - 8]), "cannot be read"),
+    "cut off when it was compressed": (
+        content(gzip.compress(as_bytes())[:-200], "synthetic.csv.gz"),
+        "cannot be read",
+    ),
+    "Arrow cut off": (content(feather()[:-200], "synthetic.arrow"), "cannot be read"),
+    "a header and no records": (csv(COPY.iloc[:0]), "the table has no records"),
+    "Arrow by the name of CSV": (content(feather(), "synthetic.csv"), ""),
+}
+
+
+# The same gate without identifiers, with exclusions, and with every level and pair checked.
+RICH: dict[str, Any] = DEFINITION | {
+    "columns": {name: column for name, column in DEFINITION["columns"].items() if name != "person"},
+    "exclusions": {"missing_keys": True, "target_levels": {"work": ["office"]}, "count_over": 30},
+    "two_way": [0, 0],
+    "one_way": [0, 0],
+}

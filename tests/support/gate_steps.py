@@ -1,0 +1,83 @@
+"""The steps of a gate without Dagster: what they find of a candidate, with any engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.candidates import arrival, evaluation, ground_truth
+from disclosure_pipeline.candidates.evaluation import Evaluation
+from disclosure_pipeline.candidates.files import to_json
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.store import Store
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.tables.sources import FileSource
+from support import gates
+
+NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+
+def folders(root: Path, definition: Mapping[str, Any], engine: str, ground_truth: str) -> GateFolders:
+    """A gate at `root`, whose GT is the file of that name."""
+    return GateFolders(
+        gate=Gate.model_validate(dict(definition) | {"engine": engine}),
+        ground_truth=FileSource(path=str(root / ground_truth)),
+        incoming=root / "incoming",
+        store=Store(root / engine),
+        releases=root / "releases",
+        waivers=(),
+        trusted_keys=(),
+    )
+
+
+def steps(gate: GateFolders, candidate: str) -> dict[str, Any]:
+    """All that the steps of a gate find of a candidate; or what they say against it."""
+    found: dict[str, Any] = {}
+    try:
+        recorded = ground_truth.record_ground_truth(gate)
+        found["ground truth"] = recorded
+        received = arrival.receive(gate, candidate)
+        found["arrival"] = (received.violations, received.records, list(map(str, received.overlaps)))
+        found["overlap"] = received.key_overlap.to_json()
+        if not received.violations:
+            found["bins"] = evaluation.load_group_levels(gate, candidate).to_json()
+            evaluated = evaluation.evaluate(gate, candidate, NOW)
+            found["dossier"] = to_json(evaluated.dossier)
+            found["checks"] = list(map(str, evaluated.judgements))
+            found["frames"] = every_figure(evaluated)
+    except dp.DisclosurePipelineError as error:
+        found["refused"] = (type(error).__name__, str(error))
+    return found
+
+
+def every_figure(evaluation: Evaluation) -> dict[str, str]:
+    result = evaluation.result
+    own = ("identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way")
+    names = (*own, "excluded", "key_overlap", "target_overlap", *result.further)
+    return {name: result.frame(name).to_csv() for name in names} | {"warnings": str(result.warnings)}
+
+
+def deliver(root: Path, candidate: str, *tables: pd.DataFrame | bytes, suffix: str = ".csv") -> Path:
+    """A candidate of m tables in one format."""
+    folder = root / "incoming" / candidate
+    folder.mkdir(parents=True)
+    for number, table in enumerate(tables):
+        write(folder / f"synthetic{number}{suffix}", table)
+    (folder / gates.MARKER).touch()
+    return folder
+
+
+def write(path: Path, table: pd.DataFrame | bytes) -> None:
+    if isinstance(table, bytes):
+        path.write_bytes(table)
+    elif path.suffix == ".parquet":
+        table.to_parquet(path, index=False)
+    elif path.suffix == ".arrow":
+        table.to_feather(path)
+    else:
+        table.to_csv(path, index=False, sep="\t" if ".tsv" in path.name else ",")

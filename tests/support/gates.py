@@ -1,0 +1,308 @@
+"""A small gate with its tables, candidates and runs, for the tests of all that lies around the statistics.
+
+The ground truth holds values that are its own and easy to find again (`CANARIES`): wherever one turns up
+outside the ground truth and the candidates, it leaked.
+"""
+
+import copy
+import json
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from dagster.components.testing import create_defs_folder_sandbox
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.candidates.measuring import measure_tables
+from disclosure_pipeline.candidates.store import Snapshot, Store, take_snapshot
+from disclosure_pipeline.counting.memory.frames import FramesInMemory
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.trust import read_trusted
+from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
+from disclosure_pipeline.release.predicate import Predicate
+from disclosure_pipeline.release.verifying import verify
+from disclosure_pipeline.tables.frames import as_frames
+from disclosure_pipeline.tables.sources import FORMATS
+from support.processes import Finished, run_program
+
+GATE = "small"
+HONEST, COPY = "honest", "copy"
+MARKER = "_SUCCESS"
+
+# A rare level of a target, and a value of a grouped column: one record each, and no quantile.
+CANARIES = ("Xylophonist-4711", "90210", "91177")
+
+_DEFINITION: dict[str, Any] = {
+    "name": GATE,
+    "ground_truth": "ground_truth.csv",
+    "incoming": "incoming",
+    "store": "store",
+    "releases": "releases",
+    "trusted_keys": "keys/public-key.pem",
+    "columns": {
+        "sex": {"type": "category", "levels": ["f", "m"]},
+        "age": {"type": "integer", "range": [20, 99]},
+        "work": {"type": "category"},
+        "income": {"type": "integer", "special_values": [-8], "groups": 5},
+    },
+    "keys": ["sex", "age"],
+    "targets": ["work", "income"],
+    "policy": {
+        "repU": {"at_most": 8, "at_most_share": 0.6},
+        "DiSCO": {"at_most": 12, "targets": {"income": 10}},
+    },
+}
+
+
+def definition(**changes: Any) -> dict[str, Any]:
+    """The attributes of the small gate, some of them replaced (None: left out)."""
+    attributes = copy.deepcopy(_DEFINITION) | changes
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+def ground_truth(records: int = 300) -> pd.DataFrame:
+    """People whose keys often single them out; it ends with the two of the canaries."""
+    random = np.random.default_rng(11)
+    frame = pd.DataFrame(
+        {
+            "sex": random.choice(["f", "m"], records),
+            "age": 20 + np.minimum(random.exponential(25, records).astype(int), 70),
+            "work": random.choice(["office", "field", "none"], records),
+            "income": np.where(random.random(records) < 0.1, -8, random.integers(0, 1000, records)),
+        }
+    )
+    frame.loc[records - 2, ["work", "income"]] = [CANARIES[0], int(CANARIES[1])]
+    frame.loc[records - 1, "income"] = int(CANARIES[2])
+    return frame
+
+
+def honest(seed: int = 1) -> pd.DataFrame:
+    """A synthesis in which the columns are drawn independently: the small gate approves it."""
+    random = np.random.default_rng(seed)
+    source = ground_truth().iloc[:-2]
+    return pd.DataFrame({name: random.choice(source[name].to_numpy(), len(source)) for name in source})
+
+
+def resolve(attributes: Mapping[str, Any]) -> dp.DisclosureGate:
+    """The component of a definition, through Dagster's own reading of YAML."""
+    with quiet():
+        return dp.DisclosureGate.resolve_from_yaml(yaml.safe_dump(dict(attributes), sort_keys=False))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Dagster warns of its own previews."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
+def quick_folder() -> Iterator[Path]:
+    """A folder for an instance on disk: in memory where that can be, for its databases wait for the disk."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        yield Path(folder)
+
+
+def with_keys(home: Path, patch: pytest.MonkeyPatch) -> None:
+    """Make a home the DAGSTER_HOME, with a key that the small gate trusts to sign its releases."""
+    patch.setenv("DAGSTER_HOME", str(home))
+    folder = home / "keys"
+    if not folder.is_dir():
+        keygen(folder)
+    patch.setenv(SIGNING_KEY, str(folder / "signing-key.pem"))
+    patch.setenv(SALT, str(folder / "salt"))
+
+
+def stated(folder: Path, public_key: Path | None = None) -> Predicate:
+    """What a published folder says of itself, verified with the key of its home."""
+    key = public_key or folder.parents[2] / "keys" / "public-key.pem"
+    return verify(folder, read_trusted(key)).predicate
+
+
+@contextmanager
+def instance_on_disk(home: Path) -> Iterator[dg.DagsterInstance]:
+    """The instance of a home, with its databases there."""
+    (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        yield instance
+
+
+def load(attributes: Mapping[str, Any], waivers: Mapping[str, str] | None = None) -> dg.Definitions:
+    """The definitions of a gate, loaded from a defs folder as Dagster does, with waivers next to its file."""
+    body = {"type": "disclosure_pipeline.DisclosureGate", "attributes": dict(attributes)}
+    with quiet(), create_defs_folder_sandbox() as sandbox:
+        path = sandbox.scaffold_component(dp.DisclosureGate, defs_yaml_contents=body)
+        for name, text in (waivers or {}).items():
+            (path / "waivers").mkdir(exist_ok=True)
+            (path / "waivers" / name).write_text(text, encoding="utf-8")
+        with sandbox.load_component_and_build_defs(path) as (component, defs):
+            assert isinstance(component, dp.DisclosureGate)
+            return defs
+
+
+@dataclass(frozen=True)
+class Home:
+    """A DAGSTER_HOME with a gate in it. `defs` can be of another definition of the same gate."""
+
+    path: Path
+    defs: dg.Definitions
+    instance: dg.DagsterInstance
+
+    @property
+    def store(self) -> Path:
+        """Where the gate keeps snapshots, figures and dossiers."""
+        return self.path / "store" / GATE
+
+    def record(self, candidate: str, name: str) -> Path:
+        """A record of a candidate: snapshot.json, figures.json, dossier.json or dossier.md."""
+        return self.store / "candidates" / candidate / name
+
+    def published(self, candidate: str) -> Path:
+        """Where a candidate lies once it is published."""
+        return self.path / "releases" / GATE / candidate
+
+    def nothing_published(self) -> bool:
+        """Whether there is no file under releases, not even a partial one."""
+        return not any(path.is_file() for path in (self.path / "releases").rglob("*"))
+
+    def deliver(
+        self, candidate: str, tables: Mapping[str, pd.DataFrame | bytes], *, complete: bool = True
+    ) -> Path:
+        """Put a candidate's files into the incoming folder."""
+        folder = self.path / "incoming" / candidate
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, table in tables.items():
+            content = table if isinstance(table, bytes) else table.to_csv(index=False).encode()
+            (folder / name).write_bytes(content)
+        if complete:
+            (folder / MARKER).touch()
+        return folder
+
+    def write_ground_truth(self, table: pd.DataFrame | bytes) -> Path:
+        """Replace the ground truth."""
+        content = table if isinstance(table, bytes) else table.to_csv(index=False).encode()
+        path = self.path / "ground_truth.csv"
+        path.write_bytes(content)
+        return path
+
+    def run_ground_truth(self) -> dg.ExecuteInProcessResult:
+        """Run the job that checks and records the ground truth."""
+        return self._run(f"{GATE}_ground_truth", None)
+
+    def run_gate(self, candidate: str) -> dg.ExecuteInProcessResult:
+        """Run the job that decides on a candidate."""
+        self.instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
+        return self._run(f"{GATE}_gate", candidate)
+
+    def materialize(self, asset: str, candidate: str) -> dg.ExecuteInProcessResult:
+        """Run the step of one asset of the gate alone."""
+        both = ("identity_disclosure", "attribute_disclosure")
+        keys = [dg.AssetKey([GATE, name]) for name in (both if asset in both else [asset])]
+        self.instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
+        with quiet():
+            return dg.materialize(
+                list(self.defs.resolve_asset_graph().assets_defs),
+                selection=dg.AssetSelection.assets(*keys),
+                partition_key=candidate,
+                instance=self.instance,
+                raise_on_error=False,
+                run_config=_SILENT,
+            )
+
+    def _run(self, job: str, candidate: str | None) -> dg.ExecuteInProcessResult:
+        with quiet():
+            return self.defs.resolve_job_def(job).execute_in_process(
+                instance=self.instance, partition_key=candidate, raise_on_error=False, run_config=_SILENT
+            )
+
+
+_SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+def finish(home: Home) -> None:
+    """Record the ground truth and run the gate over an honest candidate and over a copy of GT."""
+    home.write_ground_truth(ground_truth())
+    home.deliver(HONEST, {"synthetic.csv": honest()})
+    home.deliver(COPY, {"synthetic.csv": ground_truth()})
+    assert home.run_ground_truth().success
+    assert home.run_gate(HONEST).success
+    assert not home.run_gate(COPY).success
+
+
+def checks(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvaluation]:
+    """Every check that a run evaluated, by "asset:check"."""
+    return {
+        f"{check.asset_key.path[-1]}:{check.check_name}": check
+        for check in result.get_asset_check_evaluations()
+    }
+
+
+def materialized(result: dg.ExecuteInProcessResult) -> set[str]:
+    """The assets that a run materialised."""
+    return {
+        event.asset_key.path[-1] for event in result.get_asset_materialization_events() if event.asset_key
+    }
+
+
+def failures(result: dg.ExecuteInProcessResult) -> dict[str, str]:
+    """Step -> what its failure says."""
+    return {
+        str(event.step_key): str(event.step_failure_data.user_failure_data.description)
+        for event in result.all_events
+        if event.is_step_failure and event.step_failure_data.user_failure_data
+    }
+
+
+def everything_logged(instance: dg.DagsterInstance) -> str:
+    """All events of all runs of an instance, as they are stored and as they print."""
+    records = [entry for run in instance.get_runs() for entry in instance.all_logs(run.run_id)]
+    return "\n".join(f"{dg.serialize_value(entry)}\n{entry}" for entry in records)
+
+
+def files_with(folder: Path, texts: Sequence[str], leaving_out: Sequence[str]) -> dict[str, list[str]]:
+    """Which files under a folder contain one of the texts; `leaving_out` are first parts of their paths."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file() and path.relative_to(folder).parts[0] not in leaving_out:
+            content = path.read_bytes()
+            hits = [text for text in texts if text.encode() in content]
+            if hits:
+                found[str(path.relative_to(folder))] = hits
+    return found
+
+
+def take(folder: Path, root: Path) -> Snapshot:
+    """The snapshot of a candidate's folder in the store at `root`."""
+    return take_snapshot(folder, folder.name, Store(root), FORMATS)
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def run_cli(*arguments: str, home: Path | None = None) -> Finished:
+    """The command line in a process of its own; `home` becomes its DAGSTER_HOME."""
+    environment = os.environ | ({"DAGSTER_HOME": str(home)} if home else {})
+    program = "from disclosure_pipeline.cli.main import main; main()"
+    return run_program([sys.executable, "-c", program, *arguments], env=environment)
+
+
+def measured(gate: Gate, ground_truth: pd.DataFrame, syntheses: Sequence[pd.DataFrame]) -> Disclosure:
+    """What a gate measures of tables in canonical form."""
+    opened = FramesInMemory(as_frames(ground_truth, syntheses), "memory")
+    return measure_tables(gate, opened, "memory").result

@@ -1,0 +1,7 @@
+"""Where the project lies, and what may lie beside it."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "disclosure_pipeline"
+SD2011 = ROOT.parent / "shared" / "sd2011"

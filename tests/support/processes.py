@@ -1,0 +1,217 @@
+"""Processes of the tests: programs, and forked children. Each has a limit, after which it is killed.
+
+A child is forked from a process in which everything is imported: starting Python anew would take seconds
+each time.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import psutil
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkProcess
+
+# Seconds after which something hangs. Far more than anything takes on a machine that is busy.
+PATIENCE = 300
+
+Finished = subprocess.CompletedProcess[str]
+Process = subprocess.Popen[str]
+PIPE = subprocess.PIPE
+
+FORK = multiprocessing.get_context("fork")
+
+
+# Programs
+
+
+@contextmanager
+def running_program(
+    command: Sequence[str | Path],
+    *,
+    limit: float = PATIENCE,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+    user: str | None = None,
+    stop: signal.Signals = signal.SIGTERM,
+    stdout: int | IO[str] = subprocess.DEVNULL,
+    stderr: int | IO[str] = subprocess.DEVNULL,
+) -> Iterator[Process]:
+    """A program that runs meanwhile; ended with all its children at the end, or killed after `limit` seconds.
+
+    It has a session of its own, so that what the terminal or the system sends to the suite does not reach it.
+    """
+    process = subprocess.Popen(
+        command,
+        env=env,
+        cwd=cwd,
+        user=user,
+        group=user,
+        extra_groups=None if user is None else [],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        text=True,
+        start_new_session=True,
+    )
+    watchdog = threading.Timer(limit, lambda: kill(_tree(process.pid)))
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        yield process
+    finally:
+        watchdog.cancel()
+        tree = _tree(process.pid)
+        if process.poll() is None:
+            process.send_signal(stop)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+        kill(tree)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def run_program(
+    command: Sequence[str | Path],
+    *,
+    limit: float = PATIENCE,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+    user: str | None = None,
+) -> Finished:
+    """What a program printed and returned. It fails where the program is not done after `limit` seconds.
+
+    Files take what it prints: a pipe would also wait for what the program leaves running, such as a database.
+    """
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        with running_program(
+            command, limit=2 * limit, env=env, cwd=cwd, user=user, stdout=out, stderr=err
+        ) as process:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(limit)
+            code = process.returncode
+        for file in (out, err):
+            file.seek(0)
+        finished = Finished(list(command), code, out.read(), err.read())
+    if code is None:
+        said = (finished.stdout + finished.stderr)[-2000:]
+        raise AssertionError(f"A program was not done after {limit} seconds: {command[0]}\n{said}")
+    return finished
+
+
+def _tree(process: int) -> list[psutil.Process]:
+    """A process and all that it started, in whatever session."""
+    try:
+        root = psutil.Process(process)
+        return [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def kill(processes: Sequence[psutil.Process]) -> None:
+    """Kill processes that may have ended meanwhile."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+# Forked children
+
+
+@dataclass(frozen=True)
+class Child:
+    """A forked process that runs a function."""
+
+    process: ForkProcess
+    outcome: Connection
+
+    def wait(self) -> int:
+        """Wait until it ended, and return its exit code. A child that hangs is a failure."""
+        self.process.join(PATIENCE)
+        if self.process.exitcode is None:
+            self.kill()
+            raise AssertionError(f"A process was not done after {PATIENCE} seconds")
+        return self.process.exitcode
+
+    def result(self) -> Any:
+        """What the function returned. It fails where the child raised, died or hangs."""
+        if not self.outcome.poll(PATIENCE):
+            self.kill()
+            raise AssertionError(f"A process was not done after {PATIENCE} seconds")
+        try:
+            problem, value = self.outcome.recv()
+        except EOFError:
+            raise AssertionError(f"A process died: {self.wait()}") from None
+        assert self.wait() == 0
+        assert problem is None, problem
+        return value
+
+    def kill(self) -> None:
+        """End it at once, with all that it started."""
+        if self.process.pid is not None and self.process.is_alive():
+            kill(_tree(self.process.pid))
+        self.process.join()
+
+    def was_killed(self) -> bool:
+        """Wait until it ended: whether by SIGKILL, or with its function done."""
+        code = self.wait()
+        assert code in {0, -signal.SIGKILL}
+        return code != 0
+
+
+def fork(function: Callable[..., Any], *arguments: Any) -> Child:
+    """Run a function in a forked process."""
+    import great_expectations  # noqa: F401 (what takes seconds to import is there before the fork)
+
+    receives, sends = FORK.Pipe(duplex=False)
+
+    def body() -> None:
+        receives.close()
+        sent: tuple[str | None, Any]
+        try:
+            sent = (None, function(*arguments))
+        except BaseException:
+            sent = (traceback.format_exc(), None)
+        sends.send(sent)
+
+    process = FORK.Process(target=body)
+    process.start()
+    sends.close()
+    return Child(process, receives)
+
+
+def together(*functions: Callable[[], Any]) -> list[Any]:
+    """Run functions in processes that start at the same moment; what they returned."""
+    start = FORK.Barrier(len(functions))
+
+    def waiting(function: Callable[[], Any]) -> Any:
+        start.wait(PATIENCE)
+        return function()
+
+    children = [fork(waiting, function) for function in functions]
+    try:
+        return [child.result() for child in children]
+    finally:
+        for child in children:
+            child.kill()
+
+
+def kill_myself() -> None:
+    """End this process as a power cut would: nothing is cleaned up."""
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,115 @@
+"""A published folder as the small gate would make it, without a run: measured, judged, stated and signed."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from securesystemslib.signer import CryptoSigner
+
+from disclosure_pipeline.candidates.store import Snapshot, StoredFile
+from disclosure_pipeline.evidence.dossier import build_dossier
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.trust import TrustedKey, without_period
+from disclosure_pipeline.policy.verdict import judge, waive
+from disclosure_pipeline.policy.waivers import Waiver
+from disclosure_pipeline.release.keys import to_pem
+from disclosure_pipeline.release.predicate import Predicate, build_predicate
+from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
+from support import gates
+
+PUBLISHED = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
+CANDIDATE = "honest-2026"
+STRICT = {"repU": {"at_most": 8, "at_most_share": 0.6}, "DiSCO": {"at_most": 12, "targets": {"income": 0.01}}}
+
+
+def hex_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def tables() -> dict[str, pd.DataFrame]:
+    """Two syntheses of the small gate."""
+    return {"first.csv": gates.honest(1), "second.csv": gates.honest(2)}
+
+
+def files() -> dict[str, bytes]:
+    """The files that are released."""
+    return {name: table.to_csv(index=False).encode() for name, table in tables().items()}
+
+
+@functools.cache
+def _content(waived: bool) -> str:
+    definition = gates.definition(**({"policy": STRICT} if waived else {}))
+    gate = Gate.model_validate(definition)
+    stored = tuple(StoredFile(name, hex_of(content), len(content)) for name, content in files().items())
+    snapshot = Snapshot(CANDIDATE, stored).sha256
+    result = gates.measured(gate, gates.ground_truth(), list(tables().values()))
+    judgements = judge(gate.clauses(), result)
+    waiver = Waiver(
+        name="income-2026",
+        gate=gate.name,
+        snapshot=snapshot,
+        policy_digest=gate.policy_digest(),
+        clause="DiSCO[income]",
+        ceiling=15,
+        reason="The committee of 3 February found the incomes too coarse to harm.",
+        approver="R. Okafor",
+        expires=PUBLISHED + timedelta(days=30),
+    )
+    judgements, refused = waive(
+        judgements,
+        [waiver] if waived else [],
+        gate=gate.name,
+        snapshot=snapshot,
+        policy_digest=gate.policy_digest(),
+        now=PUBLISHED,
+    )
+    assert not refused
+    measured = {"ground_truth": hex_of(b"ground truth"), "snapshot": snapshot}
+    content = build_dossier(gate, CANDIDATE, measured, result, judgements)
+    return json.dumps([content, gate.policy.model_dump(mode="json")])
+
+
+def content(*, waived: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The dossier's content and the policy section."""
+    found, definition = json.loads(_content(waived))
+    return found, definition
+
+
+def said(*, waived: bool = False, published: datetime = PUBLISHED) -> Predicate:
+    """The predicate of an approved candidate."""
+    found, definition = content(waived=waived)
+    return build_predicate(
+        found,
+        definition,
+        dossier=hex_of(b"dossier"),
+        ground_truth=hex_of(b"salted"),
+        tables=list(files()),
+        run_id="3f0c",
+        measured_at=published - timedelta(minutes=1),
+        published_at=published,
+    )
+
+
+def publish(folder: Path, signer: CryptoSigner, made: Predicate | None = None) -> Path:
+    """Write the files and their signed statement into a folder."""
+    folder.mkdir(parents=True)
+    for name, each in files().items():
+        (folder / name).write_bytes(each)
+    (folder / STATEMENT).write_bytes(sign(build_statement(hashes(), made or said()), signer))
+    return folder
+
+
+def hashes() -> dict[str, str]:
+    """The released files: name -> sha256."""
+    return {name: hex_of(each) for name, each in files().items()}
+
+
+def trust(signer: CryptoSigner) -> TrustedKey:
+    """The public key of a signer, without a period."""
+    return without_period(to_pem(signer.public_key))

@@ -1,0 +1,30 @@
+"""The partitioned engine over batches of few records and parts of few keys."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.partitioned import engine as partitioned
+from disclosure_pipeline.tables import files
+
+
+@contextmanager
+def small_batches(limits: Limits, rows: int = 700) -> Iterator[None]:
+    """Batches of so many records, and parts as small as the limits say."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partitioned, "Limits", lambda: limits)
+        patch.setattr(files, "_ROWS", rows)
+        yield
+
+
+@contextmanager
+def tiny_batches(rows: int = 64, aside: int = 100) -> Iterator[None]:
+    """Many batches, also of text, and many parts."""
+    with (
+        small_batches(Limits(table=0, spill_part=aside, threads=2), rows),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(files, "_BLOCK", 1 << 10)
+        yield

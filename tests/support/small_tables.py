@@ -1,0 +1,59 @@
+"""Small tables of (q, t) records, as lists and as data frames."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import pytest
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from reference.cap import Level, Record
+
+import disclosure_pipeline as dp
+from support.paths import SD2011
+
+KEYS = ["k1", "k2"]
+KEY_LEVELS: tuple[Level, ...] = ("1", "2", None)
+TARGET_LEVELS: tuple[Level, ...] = ("a", "b", "c", None)
+
+
+def tables(most: int = 12) -> SearchStrategy[list[Record]]:
+    """Tables that often share keys, with missing values in keys and target."""
+    level = st.sampled_from(KEY_LEVELS)
+    return st.lists(
+        st.tuples(st.tuples(level, level), st.sampled_from(TARGET_LEVELS)), min_size=1, max_size=most
+    )
+
+
+def frame(records: Sequence[Record]) -> pd.DataFrame:
+    """A data frame with the columns k1, k2 and t."""
+    rows = [(*q, t) for q, t in records]
+    return pd.DataFrame(rows, columns=[*KEYS, "t"], dtype=object)
+
+
+def from_counts(counts: Sequence[Sequence[int]]) -> list[Record]:
+    """The records of a table of counts: a row for each target level, a column for each key level."""
+    return [
+        ((f"K{k}", ""), f"T{t}")
+        for t, row in enumerate(counts, start=1)
+        for k, count in enumerate(row, start=1)
+        for _ in range(count)
+    ]
+
+
+def measured(
+    gt: Sequence[Record], sd: Sequence[Record], exclude: dp.Exclusions | None = None
+) -> dict[str, float]:
+    """Every figure of the frames `identity`, `attribute` and `cap`."""
+    found = dp.disclosure(frame(gt), frame(sd), KEYS, "t", exclude=exclude)
+    return {
+        str(name): figure
+        for part in (found.identity, found.attribute, found.cap)
+        for name, figure in part.iloc[0].to_dict().items()
+    }
+
+
+def sd2011(name: str) -> pd.DataFrame:
+    """A table of the example data; without it, the test is skipped."""
+    if not SD2011.is_dir():
+        pytest.skip("the example data are not here")
+    return pd.read_csv(SD2011 / f"{name}.csv")

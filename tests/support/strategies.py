@@ -1,0 +1,411 @@
+"""Random small tables, options, and data frames of many types that hold the same values."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+from reference import disclosure as reference
+from reference.disclosure import Edges, Exclusions, Level, Pair, Record, Value
+
+import disclosure_pipeline as dp
+
+# Names that a program might use for columns of its own, and names that are awkward to handle.
+NAMES = (
+    *("target", "count", "q", "d", "s", "t", "synthesis", "index", "level", "key", "a", "b", "_code"),
+    *("two words", " leading", "größe", "年齢", "", "a.b"),
+)
+
+TEXT = ("a", "b", "A", "a ", "", "nan", "None", "NA", "<NA>", "18", "18.0", "True", "é", "e\u0301", "🦊")
+WHOLE = (-8, -1, 0, 1, 2, 3, 18, 100)
+# The first two are one and the same number as floats.
+LARGE = (2**53, 2**53 + 1, 2**53 + 2, -(2**62), 7)
+FRACTIONS = (-8.0, -0.0, 0.0, 0.1, 0.2, 0.1 + 0.2, 0.3, 0.5, 1.0, 2.5, 18.0, 1e10, math.inf)
+TO_GROUP = (-8, -3, 0, 1, 2, 3, 4, 5, 7, 10, 18, 50, 100)
+TO_GROUP_FRACTIONS = (-8.0, -0.5, 0.0, 0.1, 0.2, 0.7, 1.0, 1.1, 2.5, 3.3, 7.0, 18.0, 99.9)
+
+POOLS: dict[str, tuple[Value, ...]] = {
+    "text": TEXT,
+    "integer": WHOLE,
+    "large integer": LARGE,
+    "float": FRACTIONS,
+    "boolean": (True, False),
+}
+POOLS_TO_GROUP: dict[str, tuple[Value, ...]] = {"integer": TO_GROUP, "float": TO_GROUP_FRACTIONS}
+
+MODES: tuple[Edges, ...] = ("pooled", "ground_truth", "equal_width")
+MOST_ROWS = 25
+LARGEST_INT8 = 2**7 - 1
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column of both tables holds, and which of it occurs in which table."""
+
+    name: str
+    kind: str
+    grouped: bool
+    in_ground_truth: list[Value]
+    in_synthetic: list[Value]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two or more tables, as records and as data frames, and what to ask of them."""
+
+    columns: list[Column]
+    ground_truth: list[Record]
+    synthetics: list[list[Record]]
+    keys: list[str]
+    targets: list[str]
+    groups: dict[str, int]
+    special_values: dict[str, list[float]]
+    edges: Edges
+    exclusions: Exclusions
+    one_way: tuple[float, float]
+    two_way: tuple[float, float]
+    ground_truth_frame: pd.DataFrame
+    synthetic_frames: list[pd.DataFrame]
+
+
+# Data frames
+
+
+def whole(values: Iterable[Value]) -> bool:
+    """Whether every value that is there is a whole number."""
+    return all(float(value).is_integer() for value in values if value is not None)
+
+
+def fits(values: Iterable[Value], largest: int) -> bool:
+    """Whether every value that is there lies within a bound."""
+    return all(abs(reference.number(value)) <= largest for value in values if value is not None)
+
+
+def exact(values: Iterable[Value], dtype: type[np.floating[Any]]) -> bool:
+    """Whether floats of a type hold exactly the values that are there."""
+    with np.errstate(over="ignore"):
+        return all(float(dtype(value)) == value for value in values if value is not None)
+
+
+def number_dtypes(values: Sequence[Value]) -> list[str]:
+    """The types that hold exactly these numbers."""
+    missing = any(value is None for value in values)
+    found = ["object"]
+    if whole(values):
+        found += ["Int64", "arrow int64"]
+        if not missing:
+            found.append("int64")
+        if fits(values, LARGEST_INT8):
+            found += ["Int8", "arrow int8"]
+    if exact(values, np.float64):
+        found += ["float64", "Float64", "arrow double", "arrow double with NaN"]
+    if exact(values, np.float32):
+        found += ["float32", "Float32"]
+    return found
+
+
+def dtypes(values: Sequence[Value], kind: str, *, grouped: bool) -> list[str]:
+    """The names of the types that hold exactly these values, to be used with `series`."""
+    missing = any(value is None for value in values)
+    if kind == "text":
+        found = ["object", "string", "string[pyarrow]", "arrow string", "arrow large_string"]
+        found += ["category", "arrow dictionary"]
+    elif kind == "boolean":
+        found = ["object", "boolean", "arrow bool", "category"]
+        if not missing:
+            found.append("bool")
+    else:
+        found = number_dtypes(values)
+        if not grouped:
+            found.append("category")
+    if all(value is None for value in values):
+        # What a reader makes of an empty column, whatever the column is meant to hold.
+        found += ["float64", "arrow null"]
+    return found
+
+
+def series(
+    values: Sequence[Value],
+    dtype: str,
+    missing: Sequence[object] = (None,),
+    categories: Sequence[Value] = (),
+) -> pd.Series:
+    """The values in the named type.
+
+    `missing` are the objects that stand for a missing value in turn where the type allows several, and
+    `categories` the levels of a categorical besides those that occur.
+    """
+    if dtype == "object":
+        objects: list[object] = []
+        for place, value in enumerate(values):
+            objects.append(missing[place % len(missing)] if value is None else value)
+        return pd.Series(objects, dtype=object)
+    if dtype == "category":
+        # 0.0 and -0.0 are one category.
+        levels = list(dict.fromkeys([*categories, *(value for value in values if value is not None)]))
+        return pd.Series(pd.Categorical(list(values), categories=pd.Index(levels) if levels else None))
+    if dtype in ("float64", "float32"):
+        return pd.Series([math.nan if value is None else value for value in values], dtype=dtype)
+    if dtype == "arrow dictionary":
+        return pd.Series(pd.arrays.ArrowExtensionArray(pa.array(values, pa.string()).dictionary_encode()))
+    if dtype == "arrow double with NaN":
+        with_nan = [math.nan if value is None else float(value) for value in values]
+        return pd.Series(pd.arrays.ArrowExtensionArray(pa.array(with_nan, pa.float64(), from_pandas=False)))
+    if dtype.startswith("arrow "):
+        arrow = {
+            "arrow string": pa.string(),
+            "arrow large_string": pa.large_string(),
+            "arrow bool": pa.bool_(),
+            "arrow int64": pa.int64(),
+            "arrow int8": pa.int8(),
+            "arrow double": pa.float64(),
+            "arrow null": pa.null(),
+        }[dtype]
+        plain: list[Value] = list(values)
+        if pa.types.is_integer(arrow):
+            plain = [None if value is None else int(value) for value in values]
+        elif pa.types.is_floating(arrow):
+            plain = [None if value is None else float(value) for value in values]
+        return pd.Series(pd.arrays.ArrowExtensionArray(pa.array(plain, arrow)))
+    if dtype in ("int64", "Int64", "Int8"):
+        return pd.Series([pd.NA if value is None else int(value) for value in values], dtype=dtype)
+    return pd.Series([pd.NA if value is None else value for value in values], dtype=dtype)
+
+
+@st.composite
+def frames(draw: DrawFn, records: Sequence[Record], columns: Sequence[Column]) -> pd.DataFrame:
+    """A data frame of the records: columns in any order, in any fitting type, with any index."""
+    found = {}
+    for column in draw(st.permutations(columns)):
+        values = [record[column.name] for record in records]
+        dtype = draw(st.sampled_from(dtypes(values, column.kind, grouped=column.grouped)))
+        missing = draw(st.sampled_from([(None,), (math.nan,), (pd.NA,), (None, math.nan, pd.NA)]))
+        unused = [value for value in column.in_synthetic if value is not None]
+        found[column.name] = series(values, dtype, missing, draw(st.sampled_from([(), unused])))
+    frame = pd.DataFrame(found)
+    index = draw(st.sampled_from(["default", "reversed", "all the same", "text"]))
+    if index == "reversed":
+        frame.index = frame.index[::-1]
+    elif index == "all the same":
+        frame.index = pd.Index([0] * len(frame))
+    elif index == "text":
+        frame.index = pd.Index([f"row {number}" for number in range(len(frame))], name="synthesis")
+    return frame
+
+
+@st.composite
+def converted(draw: DrawFn, case: Case) -> Case:
+    """The same case with its frames made anew from the records, in freshly drawn types."""
+    return replace(
+        case,
+        ground_truth_frame=draw(frames(case.ground_truth, case.columns)),
+        synthetic_frames=[draw(frames(records, case.columns)) for records in case.synthetics],
+    )
+
+
+# Tables
+
+
+@st.composite
+def column(draw: DrawFn, name: str, *, may_be_grouped: bool) -> Column:
+    """A column with few levels, some of which may occur in one of the tables only."""
+    kind = draw(st.sampled_from(["text", "integer", "float", "boolean", "text", "integer", "large integer"]))
+    grouped = may_be_grouped and kind in POOLS_TO_GROUP and draw(st.booleans())
+    pool = POOLS_TO_GROUP[kind] if grouped else POOLS[kind]
+    levels = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=10 if grouped else 4, unique_by=repr))
+    if draw(st.booleans()):
+        levels = [*levels, None]
+    return Column(
+        name=name,
+        kind=kind,
+        grouped=grouped,
+        in_ground_truth=draw(some_of(levels)),
+        in_synthetic=draw(some_of(levels)),
+    )
+
+
+def some_of(levels: Sequence[Value]) -> SearchStrategy[list[Value]]:
+    """All of the levels, mostly, or some."""
+    everything = list(levels)
+    return st.one_of(st.just(everything), st.lists(st.sampled_from(everything), min_size=1, unique_by=repr))
+
+
+@st.composite
+def records_of(
+    draw: DrawFn, names: Sequence[str], levels: Sequence[Sequence[Value]], others: Sequence[Record] = ()
+) -> list[Record]:
+    """A table of up to 25 rows, some of which may be copied from another table."""
+    fresh: SearchStrategy[Record] = st.tuples(*map(st.sampled_from, levels)).map(
+        lambda values: dict(zip(names, values, strict=True))
+    )
+    row = st.one_of(st.sampled_from(list(others)), fresh) if others else fresh
+    size = draw(st.integers(1, MOST_ROWS))
+    return draw(st.lists(row, min_size=size, max_size=size))
+
+
+@st.composite
+def groups_for(draw: DrawFn, columns: Sequence[Column]) -> tuple[dict[str, int], Edges]:
+    """A number of groups for every column to group, or for some of them explicit edges."""
+    names = [column.name for column in columns if column.grouped]
+    groups = {name: draw(st.integers(2, 8)) for name in names}
+    if not names or draw(st.integers(0, 3)) > 0:
+        return groups, draw(st.sampled_from(MODES))
+    edge = st.sampled_from([-10.0, -3.0, -1.0, 0.0, 0.1, 0.5, 1.0, 2.0, 2.5, 7.0, 18.0, 1000.0])
+    edges = {
+        name: sorted(draw(st.lists(edge, min_size=3, max_size=5, unique=True)))
+        for name in draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+    }
+    return {name: n for name, n in groups.items() if name not in edges}, edges
+
+
+def levels_in(
+    columns: Sequence[Column],
+    ground_truth: Sequence[Record],
+    synthetics: Sequence[Sequence[Record]],
+    groups: dict[str, int],
+    special_values: dict[str, list[float]],
+    edges: Edges,
+) -> dict[str, list[Value]]:
+    """By column, every level that occurs, by its value (where it has one) and by its label."""
+    names = [column.name for column in columns]
+    gt, sds = reference.all_leveled(ground_truth, synthetics, names, groups, special_values, edges)
+    found: dict[str, list[Value]] = {}
+    for column in columns:
+        values: dict[str, Value] = {}
+        for record, levels in zip(
+            [record for table in [ground_truth, *synthetics] for record in table],
+            [levels for table in [gt, *sds] for levels in table],
+            strict=True,
+        ):
+            level: Level = levels[column.name]
+            values[f"label {level}"] = level
+            if reference.label(record[column.name]) == level:
+                values[f"value {level}"] = record[column.name]
+        found[column.name] = list(values.values())
+    return found
+
+
+@st.composite
+def exclusions_for(
+    draw: DrawFn, keys: Sequence[str], targets: Sequence[str], levels: dict[str, list[Value]]
+) -> Exclusions:
+    """Exclusions of every kind, all of them of levels that occur."""
+    key_choice = st.one_of(st.booleans(), st.lists(st.sampled_from(list(keys)), unique=True))
+    target_choice = st.one_of(st.booleans(), st.lists(st.sampled_from(list(targets)), unique=True))
+    target_levels = {
+        target: draw(st.lists(st.sampled_from(levels[target]), min_size=1, max_size=3))
+        for target in draw(st.lists(st.sampled_from(list(targets)), unique=True))
+    }
+    pairs = [
+        Pair(
+            key=key,
+            key_level=draw(st.sampled_from(levels[key])),
+            target=target,
+            target_level=draw(st.sampled_from(levels[target])),
+        )
+        for key, target in draw(
+            st.lists(st.tuples(st.sampled_from(list(keys)), st.sampled_from(list(targets))), max_size=3)
+        )
+    ]
+    return Exclusions(
+        target_levels=target_levels,
+        missing_targets=draw(target_choice),
+        missing_keys=draw(key_choice),
+        pairs=pairs,
+        count_over=draw(st.one_of(st.none(), st.integers(1, 4))),
+    )
+
+
+def thresholds() -> SearchStrategy[tuple[float, float]]:
+    """A number of records and a share in percent, low enough, or often met exactly."""
+    share = st.one_of(st.integers(0, 90), st.sampled_from([25, 37.5, 50, 75, 100]))
+    return st.tuples(st.integers(0, 3), share)
+
+
+@st.composite
+def cases(
+    draw: DrawFn, *, with_groups: bool = True, with_exclusions: bool = True, most_syntheses: int = 4
+) -> Case:
+    """Random tables with random options."""
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=2, max_size=7, unique=True))
+    most_targets = min(3, len(names) - 1)
+    n_targets = draw(st.integers(max(1, len(names) - 4), most_targets))
+    columns = [draw(column(name, may_be_grouped=with_groups)) for name in names]
+    ground_truth = draw(records_of(names, [column.in_ground_truth for column in columns]))
+    synthetics = [
+        draw(records_of(names, [column.in_synthetic for column in columns], ground_truth))
+        for _ in range(draw(st.integers(1, most_syntheses)))
+    ]
+    targets = names[:n_targets]
+    keys = names[n_targets:]
+    groups, edges = draw(groups_for(columns))
+    drawn = {
+        column.name: draw(st.lists(st.sampled_from([*column.in_ground_truth, -999]), unique_by=repr))
+        for column in columns
+        if column.grouped and draw(st.booleans())
+    }
+    special_values = {
+        name: [value for value in values if isinstance(value, int | float)] for name, values in drawn.items()
+    }
+    levels = levels_in(columns, ground_truth, synthetics, groups, special_values, edges)
+    case = Case(
+        columns=columns,
+        ground_truth=ground_truth,
+        synthetics=synthetics,
+        keys=keys,
+        targets=targets,
+        groups=groups,
+        special_values=special_values,
+        edges=edges,
+        exclusions=draw(exclusions_for(keys, targets, levels)) if with_exclusions else Exclusions(),
+        one_way=draw(thresholds()),
+        two_way=draw(thresholds()),
+        ground_truth_frame=pd.DataFrame(),
+        synthetic_frames=[],
+    )
+    return draw(converted(case))
+
+
+# What the library makes of a case
+
+
+def library_exclusions(exclusions: Exclusions) -> dp.Exclusions:
+    """The same exclusions in the library's own type."""
+    return dp.Exclusions(
+        target_levels=exclusions.target_levels,
+        missing_targets=exclusions.missing_targets,
+        missing_keys=exclusions.missing_keys,
+        pairs=[
+            dp.Pair(
+                key=pair.key,
+                key_level=pair.key_level,
+                target=pair.target,
+                target_level=pair.target_level,
+            )
+            for pair in exclusions.pairs
+        ],
+        count_over=exclusions.count_over,
+    )
+
+
+def measured(case: Case, tables: Sequence[Any] = (), engine: str = "memory") -> dp.Disclosure:
+    """All figures of a case, from its frames unless other tables are given that hold the same."""
+    ground_truth, *syntheses = tables or (case.ground_truth_frame, *case.synthetic_frames)
+    return dp.disclosure(
+        ground_truth,
+        syntheses,
+        keys=case.keys,
+        targets=case.targets,
+        groups=case.groups,
+        special_values=case.special_values,
+        edges=case.edges,
+        exclude=library_exclusions(case.exclusions),
+        one_way=case.one_way,
+        two_way=case.two_way,
+        engine=engine,
+    )

@@ -1,0 +1,265 @@
+"""Two tables without a dictionary: what they share, what is warned of, and what is never compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
+from disclosure_pipeline.tables.canonical_tables import canonical_table
+from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.fingerprint import content_sha256
+from disclosure_pipeline.tables.identifiers import shared_identifiers
+
+SECRET = "Xylophonist-4711"
+
+
+def table(records: int = 200, seed: int = 1) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "sex": random.choice(["f", "m"], records),
+            "age": random.integers(20, 60, records),
+            "city": random.choice(["Łódź", "Kraków"], records),
+            "work": random.choice(["office", "field"], records),
+        }
+    )
+
+
+KEYS = ["sex", "age", "city"]
+GT = table()
+
+
+def warned(synthetic: Any, keys: Sequence[str] = KEYS, targets: Any = "work") -> tuple[str, ...]:
+    return dp.disclosure(GT, synthetic, list(keys), targets).warnings
+
+
+def row(frame: Any, name: str) -> list[float]:
+    """The figures of a column in synthesis 1."""
+    figures: list[float] = frame.loc[(name, 1)].tolist()
+    return figures
+
+
+# What the tables share
+
+
+Records = list[tuple[str | None, str | None]]
+RECORDS: st.SearchStrategy[Records] = st.lists(
+    st.tuples(st.sampled_from(["1", "2", "3", None]), st.sampled_from(["a", "b", None])),
+    min_size=1,
+    max_size=15,
+)
+
+
+def share(values: Sequence[Any], others: Sequence[Any]) -> float:
+    return 100 * sum(value in others for value in values) / len(values) if values else float("nan")
+
+
+@given(RECORDS, RECORDS)
+def test_overlap_is_what_a_count_gives(gt: Records, sd: Records) -> None:
+    columns = ["k1", "k2"]
+    tables = [pd.DataFrame(records, columns=columns, dtype=object) for records in (gt, sd)]
+    found = dp.key_overlap(tables[0], tables[1], columns)
+    for i, name in enumerate(columns):
+        of_GT, of_SD = ([record[i] for record in records if record[i] is not None] for records in (gt, sd))
+        expected = [share(of_GT, of_SD), share(of_SD, of_GT)]
+        np.testing.assert_allclose(row(found, name), expected, rtol=1e-12)
+    expected = [share(gt, sd), share(sd, gt)]
+    np.testing.assert_allclose(row(found, WHOLE_KEY), expected, rtol=1e-12)
+
+
+@given(RECORDS, st.lists(RECORDS, min_size=1, max_size=3))
+def test_copies_are_what_a_count_gives(gt: Records, syntheses: list[Records]) -> None:
+    columns = ["k1", "k2"]
+    frames = [pd.DataFrame(records, columns=columns, dtype=object) for records in syntheses]
+    found = dp.exact_copies(pd.DataFrame(gt, columns=columns, dtype=object).assign(more=1), frames)
+    assert found["copies"].tolist() == [sum(record in gt for record in records) for records in syntheses]
+    assert found["columns"].tolist() == [2] * len(syntheses)
+
+
+def test_targets_are_compared_after_grouping() -> None:
+    gt = GT.assign(income=np.arange(200.0))
+    sd = gt.assign(income=gt["income"] + 0.5)
+    plain = dp.disclosure(gt, sd, KEYS, ["income"])
+    assert row(plain.target_overlap, "income") == [0, 0]
+    assert any("'income'" in text for text in plain.warnings)
+    grouped = dp.disclosure(gt, sd, KEYS, ["income"], groups={"income": 5})
+    assert row(grouped.target_overlap, "income") == [100, 100]
+    assert grouped.warnings == ()
+
+
+def test_tables_that_share_nothing_but_gaps_share_nothing() -> None:
+    city: list[Any] = [None] * 150 + ["1"] * 50
+    gt = GT.assign(city=city)
+    sd = gt.assign(city=gt["city"].replace("1", "1.0"))
+    found = dp.disclosure(gt, sd, KEYS, "work")
+    assert row(found.key_overlap, "city") == [0, 0]
+    assert any("'city'" in text and "how a number is written" in text for text in found.warnings)
+
+
+def test_copies_need_a_shared_column() -> None:
+    with pytest.raises(dp.InputError, match="No column is in all tables"):
+        dp.exact_copies(pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]}))
+
+
+# Warnings
+
+
+def test_tables_that_are_coded_alike_are_not_warned_of() -> None:
+    assert warned(GT) == ()
+    assert warned([table(seed=2), table(seed=3)]) == ()
+
+
+@pytest.mark.parametrize(
+    ("altered", "column", "hint"),
+    [
+        (GT.assign(sex=GT["sex"].str.upper()), "sex", "upper and lower case"),
+        (GT.assign(sex=GT["sex"] + " "), "sex", "outer blanks"),
+        (GT.assign(city=GT["city"].str.normalize("NFD")), "city", "form of Unicode"),
+        (GT.assign(work=GT["work"].str.upper()), "work", "upper and lower case"),
+        (GT.assign(age=GT["age"] + 1e-6), "age", ""),
+        (GT.assign(city=GT["city"].where(GT.index > 20, GT["city"].str.upper())), "city", "case"),
+    ],
+)
+def test_a_column_that_is_written_otherwise_is_warned_of(
+    altered: pd.DataFrame, column: str, hint: str
+) -> None:
+    found = [text for text in warned([GT, altered]) if repr(column) in text]
+    assert len(found) == 1
+    assert "synthetic table 2" in found[0]
+    assert hint in found[0]
+
+
+def test_a_warning_tells_no_value() -> None:
+    gt = GT.assign(city=SECRET)
+    found = dp.disclosure(gt, gt.assign(city=SECRET.upper()), KEYS, "work").warnings
+    assert found
+    assert SECRET.casefold() not in "".join(found).casefold()
+
+
+def test_keys_that_are_shared_one_by_one_but_never_together_are_warned_of() -> None:
+    gt = pd.DataFrame({"a": list("xy") * 50, "b": list("uv") * 50, "t": 1})
+    sd = gt.assign(b=list("vu") * 50)
+    found = dp.disclosure(gt, sd, ["a", "b"], "t").warnings
+    assert len(found) == 1
+    assert "whole key" in found[0]
+
+
+def test_a_column_that_the_ground_truth_lacks_is_noted() -> None:
+    [text] = warned(GT.assign(weight=1.0))
+    assert "GT lacks columns" in text
+    assert "'weight'" in text
+
+
+def test_an_identifier_is_warned_of() -> None:
+    gt = GT.assign(person=[f"p{i}" for i in range(len(GT))])
+    found = dp.disclosure(gt, gt, KEYS, "work").warnings
+    assert any("'person'" in text and "identifier" in text for text in found)
+    fresh = gt.assign(person=[f"q{i}" for i in range(len(GT))])
+    assert dp.disclosure(gt, fresh, KEYS, "work").warnings == ()
+    measured = GT.assign(weight=np.linspace(1, 2, len(GT)))
+    assert dp.disclosure(measured, measured, KEYS, "work").warnings == ()
+
+
+# Mixtures
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        GT.assign(age=GT["age"].astype(str)),
+        GT.assign(age=GT["age"].astype(str).astype("category")),
+        GT.assign(age=GT["age"].astype(object).where(GT.index > 0, "20")),
+        GT.assign(age=pd.to_datetime(GT["age"], unit="D")),
+        GT.assign(age=GT["age"] > 30),
+        GT.assign(work=1),
+    ],
+)
+def test_values_of_two_kinds_are_never_compared(altered: pd.DataFrame) -> None:
+    with pytest.raises(dp.InputError, match=r"'age'|'work'"):
+        dp.disclosure(GT, altered, KEYS, "work")
+
+
+# Identifiers by the dictionary
+
+
+@given(
+    st.lists(st.sampled_from(["p1", "p2", "p3", None]), min_size=1),
+    st.lists(st.sampled_from(["p3", "p4", None]), min_size=1),
+)
+def test_identifiers_that_come_back_are_counted(gt: list[str | None], sd: list[str | None]) -> None:
+    dictionary = {"person": Column(type="text identifier")}
+    frames = [pd.DataFrame({"person": pd.Series(values, dtype=object)}) for values in (gt, sd)]
+    found = shared_identifiers(frames[0], frames[1], dictionary, "SD")
+    shared = sum(value is not None and value in gt for value in sd)
+    assert [violation.records for violation in found] == ([shared] if shared else [])
+
+
+# The hash of a content
+
+
+@given(RECORDS, st.randoms())
+def test_the_hash_of_a_content_is_that_of_its_records(records: Records, random: Any) -> None:
+    frame = pd.DataFrame(records, columns=["a", "b"], dtype="category")
+    shuffled = list(records)
+    random.shuffle(shuffled)
+    other = pd.DataFrame(shuffled, columns=["a", "b"], dtype=object)[["b", "a"]]
+    other = other.apply(lambda column: pd.Categorical(column, categories=["b", "a", "3", "2", "1", "0"]))
+    assert content_sha256(other) == content_sha256(frame)
+    more = pd.concat([frame.astype(object), frame.astype(object).iloc[:1]]).astype("category")
+    assert content_sha256(more) != content_sha256(frame)
+    assert content_sha256(frame.rename(columns={"a": "c"})) != content_sha256(frame)
+
+
+@pytest.mark.parametrize(
+    ("gt", "sd", "same"),
+    [
+        (-(2**53) - 1, float(-(2**53)), False),
+        (-(2**53), float(-(2**53)), True),
+        (2**53 + 1, float(2**53), False),
+        (2**53, float(2**53), True),
+        (2**63, -(2**63), False),
+        (2**63 - 1, -(2**63), False),
+        (2**63, 2**63 - 1, False),
+        (2**64 - 1, -1, False),
+        (2**63, 2**63, True),
+        (-(2**63), -(2**63), True),
+        (2**64 - 1, 2**64 - 1, True),
+    ],
+)
+@pytest.mark.parametrize("beside", [[], [5]])
+def test_whole_numbers_at_the_bounds_of_their_types(
+    gt: float, sd: float, same: bool, beside: list[int]
+) -> None:
+    """Each by itself, and beside a small one: no two that differ are one level."""
+    for first, second in ((gt, sd), (sd, gt)):
+        tables = [pd.DataFrame({"k": pd.Series([number, *beside])}) for number in (first, second)]
+        overlap: Any = dp.key_overlap(tables[0], tables[1], ["k"]).loc[("k", 1)]
+        expected = 100 * (same + len(beside)) / (1 + len(beside))
+        assert overlap.tolist() == [expected, expected]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "Float64", "double[pyarrow]", "object", "category"])
+def test_zero_and_minus_zero_are_one_number(dtype: Any) -> None:
+    """In one column: of a frame, and of a table in canonical form."""
+    tables = [
+        pd.DataFrame({"k": pd.Series(zeros).astype(dtype)}) for zeros in ([0.0, -0.0, 2.0], [-0.0, 0.0, 2.0])
+    ]
+    overlap: Any = dp.key_overlap(tables[0], tables[1], ["k"]).loc[("k", 1)]
+    assert overlap.tolist() == [100, 100]
+    assert dp.replicated_uniques(tables[0], tables[1], ["k"]).n_replicated == 1
+
+
+@pytest.mark.parametrize("zeros", [[0.0, -0.0, 2.0], ["0", "-0", "2"], ["-0.0", "0e3", "2."]])
+def test_zero_and_minus_zero_in_canonical_form(zeros: list[Any]) -> None:
+    table = canonical_table(pd.DataFrame({"k": zeros}), {"k": Column(type="number")}, "T", ["k"], True)
+    assert table.frame["k"].tolist() == [0, 0, 2]
+    assert len(table.frame["k"].cat.categories) == 2
+    assert not np.signbit(table.frame["k"].cat.categories.to_numpy()).any()

@@ -1,0 +1,371 @@
+"""Files under their contract: read as the dictionary says, refused with counts, and never a value told."""
+
+import os
+import pickle
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from support.processes import run_program
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.tables.canonical_tables import read_canonical
+from disclosure_pipeline.tables.contract import ContractError, Violation
+from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.sources import read_raw
+
+TABLE = "the ground truth"
+# What must never be told. The first ones are broken values, the others stand next to them.
+CANARIES = ("Quetzalcoatl", "48151623", "42.108", "Kwisatz", "1887-03-04")
+
+
+def columns(**declared: Mapping[str, Any]) -> dict[str, Column]:
+    """A data dictionary."""
+    return {name: Column.model_validate(column) for name, column in declared.items()}
+
+
+def behind(error: BaseException) -> Iterator[BaseException]:
+    """An error and all errors behind it."""
+    while True:
+        yield error
+        following = error.__cause__ or error.__context__
+        if following is None:
+            return
+        error = following
+
+
+def no_value_told(error: BaseException) -> None:
+    """Neither the error, nor what is behind it, nor its pickle holds a value."""
+    assert error.__context__ is None and error.__cause__ is None
+    told = [f"{each} {each!r} {each.args!r} {vars(each)!r}" for each in behind(error)]
+    told.append(repr(pickle.dumps(error)))
+    assert not [canary for canary in CANARIES for text in told if canary in text]
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Callable[[str | bytes], Path]:
+    """Writes a CSV file."""
+
+    def write(content: str | bytes) -> Path:
+        path = tmp_path / "table.csv"
+        path.write_bytes(textwrap.dedent(content).encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def values(path: Path, **declared: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The canonical values of a file, missing ones as None."""
+    frame = read_canonical(path, columns(**declared), TABLE, list(declared), only_known=True).frame
+    return {
+        str(name): [None if pd.isna(value) else value for value in frame[name].astype(object)]
+        for name in frame
+    }
+
+
+def broken(path: Path, only_known: bool = True, **declared: Mapping[str, Any]) -> dict[tuple[str, str], int]:
+    """The violations of a file: (column, rule) -> records."""
+    with pytest.raises(ContractError) as caught:
+        read_canonical(path, columns(**declared), TABLE, list(declared), only_known=only_known)
+    error = caught.value
+    no_value_told(error)
+    again = pickle.loads(pickle.dumps(error))
+    assert isinstance(again, ContractError)
+    assert (str(again), again.violations) == (str(error), error.violations)
+    assert all(violation.table == TABLE for violation in error.violations)
+    return {(violation.column, violation.rule): violation.records for violation in error.violations}
+
+
+def refused(path: Path, *said: str) -> None:
+    """A file that cannot be read: an InputError that names table and file."""
+    with pytest.raises(dp.InputError) as caught:
+        read_canonical(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=True)
+    no_value_told(caught.value)
+    assert type(caught.value).__module__.startswith("disclosure_pipeline")
+    for text in said:
+        assert text in str(caught.value)
+
+
+# Reading
+
+
+def test_text_stays_what_it_is(csv: Any) -> None:
+    """Neither a number nor a missing value is made of it."""
+    path = csv("a\n01\n1\nNA\nnan\nNone\nnull\n1e5\n2.0\ntrue\n-\n")
+    assert values(path, a={"type": "category"}) == {
+        "a": ["01", "1", "NA", "nan", "None", "null", "1e5", "2.0", "true", "-"]
+    }
+
+
+def test_an_empty_field_is_missing(csv: Any) -> None:
+    path = csv('a,b,c,d,e\nx,1,0.5,true,2020-01-01\n,,,,\n"",2,1,false,2020-01-02\n')
+    found = values(
+        path,
+        a={"type": "category"},
+        b={"type": "integer"},
+        c={"type": "number"},
+        d={"type": "boolean"},
+        e={"type": "date"},
+    )
+    assert [column[1] for column in found.values()] == [None] * 5
+    assert found["a"][2] is None
+
+
+def test_integers(csv: Any) -> None:
+    """With gaps they are often written as floats."""
+    assert values(csv("a\n3\n3.0\n-3\n+3\n03\n3.\n0\n"), a={"type": "integer"})["a"] == [3, 3, -3, 3, 3, 3, 0]
+    assert broken(csv("a\n3\n3.5\n1e5\nx\n0x1\n1_000\n1;5\n--1\ninf\nnan\n"), a={"type": "integer"}) == {
+        ("a", "is no integer"): 9
+    }
+
+
+def test_numbers(csv: Any) -> None:
+    path = csv("a\n1\n1.0\n1e0\n.5\n-2.50\n1E2\n5.\n")
+    assert values(path, a={"type": "number"})["a"] == [1, 1, 1, 0.5, -2.5, 100, 5]
+    assert broken(csv('a\n1\n"1,5"\ninf\nnan\nNaN\n1e999\nx\n1_0\n'), a={"type": "number"}) == {
+        ("a", "is no number"): 7
+    }
+
+
+def test_booleans(csv: Any) -> None:
+    path = csv("a\ntrue\nTrue\nTRUE\nfalse\nFalse\nFALSE\n")
+    assert values(path, a={"type": "boolean"})["a"] == [True] * 3 + [False] * 3
+    assert broken(csv("a\ntrue\n1\n0\nyes\nt\n"), a={"type": "boolean"}) == {("a", "is no boolean"): 4}
+
+
+def test_dates(csv: Any) -> None:
+    path = csv("a\n2020-02-29\n0999-12-31\n9999-12-31\n")
+    assert [str(day)[:10] for day in values(path, a={"type": "date"})["a"]] == [
+        "2020-02-29",
+        "0999-12-31",
+        "9999-12-31",
+    ]
+    assert broken(
+        csv("a\n2020-02-29\n2021-02-29\n29.02.2020\n2020-02-29 10:00\nx\n"), a={"type": "date"}
+    ) == {("a", "is no date"): 4}
+
+
+def test_missing_codes(csv: Any) -> None:
+    path = csv("a,b,c\nx,1,0.5\n-9,-9,-9\nrefused,-99,-9.0\n")
+    codes = ["refused", -9, -99]
+    found = values(
+        path,
+        a={"type": "category", "missing_codes": codes},
+        b={"type": "integer", "missing_codes": codes},
+        c={"type": "number", "missing_codes": codes},
+    )
+    assert found == {"a": ["x", None, None], "b": [1, None, None], "c": [0.5, None, None]}
+
+
+@pytest.mark.parametrize("kind", ["integer", "number"])
+def test_a_missing_code_is_one_however_it_is_written(csv: Any, kind: str) -> None:
+    """-9 in one table and -9.0 in the other would be a gap here and a value there."""
+    column = {"type": kind, "missing_codes": [-9]}
+    assert values(csv("a\n1\n-9\n-9.0\n-09\n"), a=column)["a"] == [1, None, None, None]
+
+
+def test_levels(csv: Any) -> None:
+    column = {"type": "category", "levels": ["x", "y"], "missing_codes": ["?"]}
+    assert values(csv('a\nx\ny\n""\n?\n'), a=column)["a"] == ["x", "y", None, None]
+    assert broken(csv("a\nx\nQuetzalcoatl\nX\nQuetzalcoatl\n?\n"), a=column) == {
+        ("a", "is none of the declared levels"): 3
+    }
+
+
+def test_ranges_and_special_values(csv: Any) -> None:
+    column = {"type": "integer", "range": [0, 100], "special_values": [-8], "missing_codes": [-9]}
+    assert values(csv('a\n0\n100\n-8\n-9\n""\n'), a=column)["a"] == [0, 100, -8, None, None]
+    assert broken(csv("a\n0\n-1\n101\n48151623\n-8\n-9\n"), a=column) == {("a", "is outside the range"): 3}
+
+
+def test_parquet_is_read_as_csv_is(tmp_path: Path, csv: Any) -> None:
+    """Whatever types the file has."""
+    declared: dict[str, Mapping[str, Any]] = {
+        "code": {"type": "category"},
+        "age": {"type": "integer", "missing_codes": [-9]},
+        "weight": {"type": "number"},
+        "abroad": {"type": "boolean"},
+        "born": {"type": "date"},
+    }
+    wanted = values(
+        csv("code,age,weight,abroad,born\n1,20,1.5,true,2020-01-01\n2,,,,\n2,-9,2,false,2020-01-02\n"),
+        **declared,
+    )
+    days = pd.Series([pd.Timestamp("2020-01-01"), pd.NaT, pd.Timestamp("2020-01-02")])
+    typed = pd.DataFrame(
+        {
+            "code": pd.Series(["1", "2", "2"], dtype="category"),
+            "age": [20.0, None, -9.0],
+            "weight": pd.Series([1.5, None, 2.0], dtype="Float64"),
+            "abroad": pd.Series([True, None, False], dtype="boolean"),
+            "born": days,
+        }
+    )
+    others: dict[str, dict[str, Any]] = {
+        "as they are": {},
+        "as integers": {"code": [1, 2, 2], "age": pd.array([20, None, -9], dtype="Int32")},
+        "as days": {"born": [None if pd.isna(day) else day.date() for day in days]},
+        "as text": {"age": ["20", None, "-9"], "abroad": ["true", None, "false"]},
+    }
+    path = tmp_path / "table.parquet"
+    for other in others.values():
+        typed.assign(**other).to_parquet(path)
+        assert values(path, **declared) == wanted
+
+
+# Violations
+
+
+def test_every_violation_is_counted(csv: Any) -> None:
+    path = csv(
+        """\
+        sex,age,income,extra
+        Kwisatz,20,1,x
+        Quetzalcoatl,x,42.108,x
+        m,48151623,,x
+        m,Quetzalcoatl,1887-03-04,x
+        """
+    )
+    found = broken(
+        path,
+        sex={"type": "category", "levels": ["m"]},
+        age={"type": "integer", "range": [0, 99]},
+        income={"type": "integer"},
+        work={"type": "category"},
+    )
+    assert found == {
+        ("sex", "is none of the declared levels"): 2,
+        ("age", "is no integer"): 2,
+        ("age", "is outside the range"): 1,
+        ("income", "is no integer"): 2,
+        ("work", "the column is not in the table"): 4,
+        ("extra", "the column is not in the data dictionary"): 4,
+    }
+
+
+def test_shares_are_of_all_records() -> None:
+    violation = Violation(TABLE, "age", "is no integer", 1, 0.25)
+    assert str(violation) == "the ground truth, column 'age': is no integer (1 records, 25.00%)"
+
+
+def test_columns_that_nobody_asked_for(csv: Any) -> None:
+    """GT may have them, and they are not read; a candidate may not, for they would be published."""
+    path = csv("a,name\nx,Quetzalcoatl\n")
+    found = read_canonical(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=False)
+    assert list(found.frame) == ["a"]
+    assert broken(path, a={"type": "category"}) == {("name", "the column is not in the data dictionary"): 1}
+
+
+def test_a_column_of_nothing_but_missing_values(csv: Any) -> None:
+    """Forgotten in one table, it would share nothing with the other: no risk would be seen."""
+    column = {"type": "category", "missing_codes": ["?"]}
+    assert broken(csv("a,b\n,1\n?,2\n"), a=column, b={"type": "integer"}) == {
+        ("a", "holds nothing but missing values"): 2
+    }
+
+
+def test_many_different_broken_values(tmp_path: Path) -> None:
+    """A count is all that is kept of them."""
+    path = tmp_path / "table.csv"
+    path.write_text("a\n" + "\n".join(f"Quetzalcoatl {number}" for number in range(20_000)) + "\n")
+    assert broken(path, a={"type": "integer"}) == {("a", "is no integer"): 20_000}
+
+
+CHECK = """
+import sys
+from pathlib import Path
+from disclosure_pipeline.tables.contract import ContractError
+from disclosure_pipeline.tables.canonical_tables import read_canonical
+from disclosure_pipeline.tables.dictionary import Column
+try:
+    read_canonical(Path(sys.argv[1]), {"a": Column(type="integer")}, "the table", ["a"], only_known=True)
+except ContractError as error:
+    print([(violation.rule, violation.records) for violation in error.violations])
+"""
+
+
+def test_the_environment_does_not_switch_it_off(csv: Any) -> None:
+    """It does for pandera itself."""
+    path = csv("a\n1\nx\n")
+    switched_off = {"PANDERA_VALIDATION_ENABLED": "False", "PANDERA_VALIDATION_DEPTH": "SCHEMA_ONLY"}
+    ran = run_program([sys.executable, "-c", CHECK, path], env=os.environ | switched_off)
+    assert ran.stdout.strip() == "[('is no integer', 1)]", ran.stderr
+
+
+# Damage
+
+DAMAGED: dict[str, bytes] = {
+    "nothing": b"",
+    "blank lines": b"\n\n\n",
+    "fields missing": b"a,b\n1,2\nQuetzalcoatl\n",
+    "fields too many": b"a,b\n1,2\nQuetzalcoatl,48151623,3\n",
+    "not UTF-8": b"a\nQuetzalcoatl\xff\xfe\n",
+    "UTF-16": "a\nQuetzalcoatl\n".encode("utf-16"),
+    "an open quote": b'a,b\n"Quetzalcoatl,1\n2,3\n',
+    "zeros": b"\x00" * 64,
+    "the same name twice": b"a,a\nQuetzalcoatl,48151623\n",
+    "a name that is missing": b"a,,\n1,2,3\n",
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_damaged_csv(csv: Any, content: bytes) -> None:
+    refused(csv(content), TABLE)
+
+
+def test_the_name_that_is_there_twice_is_told(csv: Any) -> None:
+    refused(csv(b"a,b,b\nQuetzalcoatl,1,2\n"), TABLE, "b")
+
+
+def test_nothing_but_a_header(csv: Any) -> None:
+    assert broken(csv("a\n"), a={"type": "category"}) == {("(all)", "the table has no records"): 0}
+
+
+def test_another_delimiter(csv: Any) -> None:
+    """All columns are missing, and what stands in the place of names may be a record: it is not told."""
+    path = csv("Quetzalcoatl;48151623\nKwisatz;1\n")
+    with pytest.raises(ContractError) as caught:
+        read_canonical(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=True)
+    no_value_told(caught.value)
+
+
+def test_damaged_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    pd.DataFrame({"a": ["Quetzalcoatl", "Kwisatz"] * 1000}).to_parquet(path)
+    whole = path.read_bytes()
+    for content in (b"", whole[:100], whole[:-20], whole[:50] + b"\xff" * 50 + whole[100:], b"a\n1\n"):
+        path.write_bytes(content)
+        refused(path, TABLE, "table.parquet")
+
+
+def test_parquet_with_the_same_name_twice(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    pa.parquet.write_table(pa.Table.from_arrays([pa.array(["Kwisatz"])] * 2, names=["a", "a"]), path)
+    refused(path, TABLE, "a")
+
+
+def test_parquet_with_nested_values(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    pa.parquet.write_table(pa.table({"a": [["Quetzalcoatl"], ["Kwisatz", "x"]]}), path)
+    refused(path)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    refused(tmp_path / "missing.csv", TABLE, "missing.csv")
+    (tmp_path / "table.sas7bdat").write_text("a\nQuetzalcoatl\n")
+    refused(tmp_path / "table.sas7bdat", TABLE, "table.sas7bdat")
+    (tmp_path / "folder.csv").mkdir()
+    refused(tmp_path / "folder.csv", TABLE)
+
+
+def test_raw_columns_hold_what_the_file_holds(csv: Any) -> None:
+    raw = read_raw(csv("b,a\n01,x\n,NA\n"), TABLE)
+    assert list(raw.columns) == ["b", "a"]
+    assert [None if pd.isna(value) else value for value in raw["b"].astype(object)] == ["01", None]
+    assert raw["a"].astype(object).tolist() == ["x", "NA"]

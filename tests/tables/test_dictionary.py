@@ -1,0 +1,439 @@
+"""The data dictionary: what it declares, what its declarations make of values, and its first draft."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from support.paths import PACKAGE
+from support.processes import run_program
+
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.errors import DisclosurePipelineError, InputError
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.tables.canonical import Levels, read_levels
+from disclosure_pipeline.tables.canonical_tables import canonical_table
+from disclosure_pipeline.tables.contract import ContractError, find_violations
+from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.draft import draft
+from disclosure_pipeline.tables.encoding import arrow_array
+
+UNREADABLE = object()
+
+
+def column(type_: str, **declared: Any) -> Column:
+    return Column.model_validate({"type": type_, **declared})
+
+
+def read(declared: Column, raw: Any) -> Levels:
+    return read_levels(declared, raw if isinstance(raw, pa.Array) else arrow_array(raw))
+
+
+def values(declared: Column, raw: Any) -> list[Any]:
+    """The canonical values: None for missing, UNREADABLE for what is not of the type."""
+    found = read(declared, raw)
+    return [
+        UNREADABLE if unreadable else value
+        for value, unreadable in zip(found.values.to_pylist(), found.unreadable, strict=True)
+    ]
+
+
+# Each type
+
+
+@pytest.mark.parametrize(
+    ("declared", "raw", "expected"),
+    [
+        (column("category"), [" M", "M ", "\u00a0M", "M"], ["M"] * 4),
+        (column("category"), ["e\u0301", "\u00e9"], ["\u00e9", "\u00e9"]),
+        (column("category"), ["01", "1", "1e5", "NA", "nan", "1.0"], ["01", "1", "1e5", "NA", "nan", "1.0"]),
+        (column("category"), ["", "  ", None], [None, None, None]),
+        (column("category"), [1, 2], ["1", "2"]),
+        (column("category"), [1.0, 2.5, float("nan")], ["1", "2.5", None]),
+        (column("category", missing_codes=["NA", -9]), ["NA", "-9", "na"], [None, None, "na"]),
+        (column("text identifier"), ["a-1", " a-2"], ["a-1", "a-2"]),
+        (column("integer"), ["34", "034", "+34", "34.0", "34.", "-0"], [34, 34, 34, 34, 34, 0]),
+        (column("integer"), ["34.5", "1e2", "0x10", "1_0", "", "٣"], [UNREADABLE] * 4 + [None, UNREADABLE]),
+        (column("integer"), [34.0, 34.5, float("inf")], [34, UNREADABLE, UNREADABLE]),
+        (column("integer"), [2.0**53 - 1, 2.0**53], [2**53 - 1, UNREADABLE]),
+        (column("integer"), ["9007199254740993"], [9007199254740993]),
+        (column("integer"), [True], [UNREADABLE]),
+        (column("integer"), [Decimal("3.00"), Decimal("3.50")], [3, UNREADABLE]),
+        (column("integer"), pa.array([2**63], pa.uint64()), [UNREADABLE]),
+        (column("integer", missing_codes=[-8]), ["-8", "-8.0", "8"], [None, None, 8]),
+        (column("integer", missing_codes=["?"]), ["?", "1"], [None, 1]),
+        (column("number"), ["1", "1.0", "1e0", "+1.", "0.10", ".1"], [1, 1, 1, 1, 0.1, 0.1]),
+        (column("number"), ["nan", "inf", "1,5", "1 000", "-"], [UNREADABLE] * 5),
+        (column("number"), ["1e400", "1e-400", "0e0"], [UNREADABLE, UNREADABLE, 0.0]),
+        (column("number"), ["9007199254740993", "9007199254740991"], [UNREADABLE, 2.0**53 - 1]),
+        (column("number"), [2**53 + 1, 2**53 - 1], [UNREADABLE, 2.0**53 - 1]),
+        (column("number"), [Decimal("0.10"), Decimal("0.30")], [0.1, 0.3]),
+        (column("number", missing_codes=[-9]), [-9.0, 9.0], [None, 9.0]),
+        (column("boolean"), ["true", "FALSE", "yes", "1"], [True, False, UNREADABLE, UNREADABLE]),
+        (column("boolean"), [True, False], [True, False]),
+        (column("boolean"), [1, 0], [UNREADABLE, UNREADABLE]),
+        (column("boolean", true_values=["T", 1], false_values=["F", 0]), ["T", "1", "F", "true"],
+         [True, True, False, UNREADABLE]),
+        (column("boolean", true_values=["T", 1], false_values=["F", 0]), [1.0, 0.0], [True, False]),
+    ],
+)  # fmt: skip
+def test_values_are_read_as_declared(declared: Column, raw: Any, expected: list[Any]) -> None:
+    assert values(declared, raw) == expected
+
+
+@pytest.mark.parametrize(
+    ("declared", "raw", "expected"),
+    [
+        (column("date"), ["2024-02-29", "2023-02-29", "0000-01-01", "9999-12-31", "31.12.2024"],
+         [datetime(2024, 2, 29), UNREADABLE, UNREADABLE, datetime(9999, 12, 31), UNREADABLE]),
+        (column("date"), ["1900-02-29", "2000-02-29", "2024-00-10", "2024-13-01", "2024-04-31"],
+         [UNREADABLE, datetime(2000, 2, 29), UNREADABLE, UNREADABLE, UNREADABLE]),
+        (column("date", date_format="%d.%m.%Y"), ["31.12.2024", "31.12.9999", "2024-12-31", "30.02.2024"],
+         [datetime(2024, 12, 31), datetime(9999, 12, 31), UNREADABLE, UNREADABLE]),
+        (column("date"), [date(2024, 5, 1)], [datetime(2024, 5, 1)]),
+        (column("date"), [datetime(2024, 5, 1), datetime(2024, 5, 1, 12)],
+         [datetime(2024, 5, 1), UNREADABLE]),
+        (column("date", missing_codes=["9999-99-99"]), ["9999-99-99"], [None]),
+        (column("datetime"), ["2024-05-01T12:30", "2024-05-01 12:30:00", "2024-05-01", "2024-05-01 24:00"],
+         [datetime(2024, 5, 1, 12, 30), datetime(2024, 5, 1, 12, 30), datetime(2024, 5, 1), UNREADABLE]),
+        (column("datetime"), ["2024-05-01T12:30Z"], [UNREADABLE]),
+        (column("datetime"), ["2024-05-01T12:30:00.1234567"], [UNREADABLE]),
+        (column("datetime", time_zone="Europe/Warsaw"), ["2024-05-01T12:30", "2024-05-01T10:30Z",
+                                                         "2024-05-01T12:30+02:00"],
+         [datetime(2024, 5, 1, 10, 30)] * 3),
+        # An hour that the zone never has, and one that it has twice.
+        (column("datetime", time_zone="Europe/Warsaw"), ["2024-03-31T02:30", "2024-10-27T02:30"],
+         [UNREADABLE, UNREADABLE]),
+        (column("datetime"), [datetime(2024, 5, 1, tzinfo=timezone.utc)], [UNREADABLE]),
+        (column("datetime", time_zone="UTC"), [datetime(2024, 5, 1, 2, tzinfo=timezone(timedelta(hours=2)))],
+         [datetime(2024, 5, 1)]),
+        (column("datetime", date_format="%d/%m/%Y %H:%M"), ["01/05/2024 12:30", "05/31/2024 12:30"],
+         [datetime(2024, 5, 1, 12, 30), UNREADABLE]),
+        (column("datetime", date_format="%Y-%m-%d %H:%M%z", time_zone="UTC"), ["2024-05-01 12:30+0200"],
+         [datetime(2024, 5, 1, 10, 30)]),
+    ],
+)  # fmt: skip
+def test_dates_are_read_by_their_format_and_one_zone(declared: Column, raw: Any, expected: list[Any]) -> None:
+    assert values(declared, raw) == expected
+
+
+def test_nanoseconds_are_not_cut_off() -> None:
+    times = pa.array(np.array(["2024-05-01T00:00:00.000000001", "2024-05-01"], "datetime64[ns]"))
+    assert values(column("datetime"), times) == [UNREADABLE, datetime(2024, 5, 1)]
+
+
+@given(st.integers(-(10**17), 10**17), st.sampled_from(["{}", "{}.0", "{}.", " {} ", "{}.000"]))
+def test_an_integer_is_its_value_however_it_is_written(number: int, form: str) -> None:
+    assert values(column("integer"), [form.format(number)]) == [number]
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_survives_being_written(number: float) -> None:
+    as_text, typed = values(column("number"), [repr(number)]), values(column("number"), [number])
+    assert as_text in (typed, [UNREADABLE])
+    assert typed == [number]
+    assert (as_text == [UNREADABLE]) is ("." not in repr(number) and "e" not in repr(number))
+
+
+@given(st.dates())
+def test_a_day_survives_being_written(day: date) -> None:
+    midnight = datetime(day.year, day.month, day.day)
+    assert values(column("date"), [day.isoformat()]) == [midnight]
+    assert values(column("date"), [day]) == [midnight]
+    text = f"{day.day:02}.{day.month:02}.{day.year:04}"
+    assert values(column("date", date_format="%d.%m.%Y"), [text]) == [midnight]
+
+
+# Levels, aliases and what is unknown
+
+
+SEX: dict[str, Any] = {
+    "levels": [
+        {"level": "male", "label": "Male", "aliases": ["m", "1"]},
+        {"level": "female", "aliases": ["f"]},
+    ]
+}
+
+
+def test_aliases_become_their_level() -> None:
+    assert values(column("category", **SEX), ["m", "male", "1", "f ", None]) == [
+        *("male", "male", "male", "female", None),
+    ]
+
+
+def test_an_unknown_level_is_refused_unless_the_column_says_otherwise() -> None:
+    raw = pd.DataFrame({"sex": ["m", "f", "x", "x"]})
+    refused = find_violations(raw, {"sex": column("category", **SEX)}, "T", ["sex"], only_known=True)
+    assert [(v.rule, v.records) for v in refused] == [("is none of the declared levels", 2)]
+    kept = canonical_table(raw, {"sex": column("category", **SEX, unknown_levels="keep")}, "T", (), True)
+    assert list(kept.frame["sex"]) == ["male", "female", "x", "x"]
+    assert ("unknown level kept", 2) in [(change.rule, change.records) for change in kept.ledger]
+    declared = column("category", **SEX, unknown_levels={"map_to": "female"})
+    mapped = canonical_table(raw, {"sex": declared}, "T", (), True)
+    assert list(mapped.frame["sex"]) == ["male", "female", "female", "female"]
+    assert ("unknown level mapped", 2) in [(change.rule, change.records) for change in mapped.ledger]
+
+
+def test_an_ordered_category_keeps_the_order_of_its_levels() -> None:
+    declared = column("ordered category", levels=["low", "middle", "high"], unknown_levels="keep")
+    frame = canonical_table(pd.DataFrame({"x": ["high", "?", "low"]}), {"x": declared}, "T", (), True).frame
+    assert list(frame["x"].cat.categories) == ["low", "high", "?"]
+    assert frame["x"].cat.ordered
+
+
+# The ledger
+
+
+def test_the_ledger_counts_the_records_that_each_rule_changed() -> None:
+    raw = pd.DataFrame(
+        {
+            "sex": ["m", " m", "male", "e\u0301", "f"],
+            "age": ["34.0", "34", "-8", "", "035"],
+            "seen": ["2024-05-01T12:30Z", "2024-05-01T12:30", None, None, None],
+            "ok": ["yes", "true", "no", "true", "yes"],
+        }
+    )
+    dictionary = {
+        "sex": column("category", **SEX, unknown_levels="keep"),
+        "age": column("integer", missing_codes=[-8]),
+        "seen": column("datetime", time_zone="Europe/Warsaw"),
+        "ok": column("boolean", true_values=["true", "yes"], false_values=["no"]),
+    }
+    ledger = canonical_table(raw, dictionary, "T", list(dictionary), True).ledger
+    assert {(change.column, change.rule): change.records for change in ledger} == {
+        ("sex", "outer blanks removed"): 1,
+        ("sex", "brought to Unicode form NFC"): 1,
+        ("sex", "alias replaced by its level"): 3,
+        ("sex", "unknown level kept"): 1,
+        ("age", "number in another form, read by its value"): 2,
+        ("age", "missing code read as missing"): 1,
+        ("age", "empty text read as missing"): 1,
+        ("seen", "time brought to UTC"): 2,
+        ("ok", "other spelling of true or false"): 2,
+    }
+
+
+def test_what_is_canonical_already_changes_nothing() -> None:
+    raw = pd.DataFrame({"a": ["x", "y"], "n": [1, 2], "f": [0.5, 1.5], "d": ["2024-01-01", "2024-01-02"]})
+    dictionary = {"a": column("category"), "n": column("integer"), "f": column("number"), "d": column("date")}
+    assert canonical_table(raw, dictionary, "T", list(dictionary), True).ledger == ()
+
+
+# Range
+
+
+@pytest.mark.parametrize(
+    ("declared", "raw", "outside"),
+    [
+        (column("integer", range=[0, 120], special_values=[-8]), ["0", "120", "-8", "-1", "121", None],
+         [False, False, False, True, True, False]),
+        (column("number", range=[0, 1]), [0.0, 1.0, 1.0000001], [False, False, True]),
+        (column("date", range=["1900-01-01", "2024-12-31"]), ["1900-01-01", "2025-01-01", "1899-12-31"],
+         [False, True, True]),
+        (column("datetime", range=["2024-01-01", "2024-12-31"]), ["2024-12-31T23:59", "2025-01-01T00:00"],
+         [False, True]),
+    ],
+)  # fmt: skip
+def test_a_value_outside_the_range_is_told(declared: Column, raw: list[Any], outside: list[bool]) -> None:
+    assert list(read(declared, raw).outside) == outside
+
+
+# What cannot be declared
+
+
+@pytest.mark.parametrize(
+    ("declared", "why"),
+    [
+        ({"type": "text"}, "type"),
+        ({"type": "category", "level": ["a"]}, "level"),
+        ({"type": "category", "range": [0, 1]}, "range is for numbers"),
+        ({"type": "integer", "levels": ["1"]}, "levels are for a category"),
+        ({"type": "integer", "range": ["2024-01-01", "2024-12-31"]}, "must be two numbers"),
+        ({"type": "date", "range": [0, 1]}, "must be two days"),
+        ({"type": "integer", "range": [2, 1]}, "smallest, largest"),
+        ({"type": "integer", "range": [float("nan"), 1]}, "smallest, largest"),
+        ({"type": "ordered category"}, "needs its levels"),
+        ({"type": "category", "levels": ["a", "a"]}, "more than once"),
+        ({"type": "category", "levels": ["a", {"level": "b", "aliases": ["a"]}]}, "more than once"),
+        ({"type": "category", "levels": ["a "]}, "blank"),
+        ({"type": "category", "levels": ["a"], "missing_codes": ["a"]}, "level and a missing code"),
+        ({"type": "category", "unknown_levels": "keep"}, "declare levels"),
+        ({"type": "category", "levels": ["a"], "unknown_levels": {"map_to": "b"}}, "is no level"),
+        ({"type": "boolean", "true_values": ["y"], "false_values": ["y"]}, "true and false at once"),
+        ({"type": "boolean", "true_values": []}, "a spelling each"),
+        ({"type": "datetime", "time_zone": "Mars/Olympus"}, "no time zone"),
+        ({"type": "date", "time_zone": "UTC"}, "time_zone is for a datetime"),
+        ({"type": "date", "date_format": "DD.MM.YYYY"}, "no format"),
+        ({"type": "category", "unit": "EUR"}, "unit is for numbers"),
+        ({"type": "category", "levels": [True, False]}, "string"),
+    ],
+)
+def test_a_contradiction_in_the_dictionary_is_refused(declared: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        Column.model_validate(declared)
+
+
+def test_an_identifier_is_no_key_and_no_target() -> None:
+    with pytest.raises(ValidationError, match="person is a text identifier"):
+        Gate.model_validate(
+            {
+                **{"name": "g", "ground_truth": "g.csv", "incoming": "i", "store": "s", "releases": "r"},
+                "trusted_keys": "k",
+                "columns": {"person": {"type": "text identifier"}, "t": {"type": "category"}},
+                **{"keys": ["person"], "targets": ["t"], "policy": {"repU": 1, "DiSCO": 1}},
+            }
+        )
+
+
+# The draft
+
+
+SECRET = "the-only-one-of-its-kind"
+
+
+def example() -> pd.DataFrame:
+    n = 200
+    return pd.DataFrame(
+        {
+            "region": [SECRET, "rare"] + ["north", "south"] * (n // 2 - 1),
+            "age": [97_531] + list(range(20, 60)) * 4 + [33] * (n - 161),
+            "weight": [12345.678] + [0.5, 1.5] * (n // 2 - 1) + [2.5],
+            "born": ["1871-03-17"] + ["1980-01-01", "1990-01-01"] * (n // 2 - 1) + ["1980-01-01"],
+            "member": ["true", "false"] * (n // 2),
+            "person": [f"{SECRET}-{i}" for i in range(n)],
+            "town": [f"{SECRET}-{i % 60}" for i in range(n)],
+            "nothing": [None] * n,
+        }
+    )
+
+
+def test_the_draft_tells_nothing_that_few_records_have() -> None:
+    drafted = draft(example())
+    assert {name: declared.type for name, declared in drafted.columns.items()} == {
+        **{"region": "category", "age": "integer", "weight": "number", "born": "date", "member": "boolean"},
+        **{"person": "text identifier", "town": "category", "nothing": "category"},
+    }
+    assert drafted.columns["region"].level_names == ("north", "south")
+    text = drafted.to_yaml()
+    for secret in (SECRET, "rare", "97531", "12345", "1871", "0.5", "20", "59"):
+        assert secret not in text.replace("fewer", "")
+    assert "fewer than 10 records are not written" in text
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=60), st.integers(1, 20))
+def test_a_level_is_drafted_only_from_enough_records(records: list[str], smallest: int) -> None:
+    drafted = draft(pd.DataFrame({"x": records}), smallest).columns["x"]
+    told = drafted.level_names or ()
+    assert all(records.count(level) >= smallest for level in told)
+
+
+def test_a_draft_is_a_dictionary(tmp_path: Path) -> None:
+    import yaml
+
+    columns = yaml.safe_load(draft(example()).to_yaml())["columns"]
+    assert {name: Column.model_validate(declared) for name, declared in columns.items()} == draft(
+        example()
+    ).columns
+
+
+@pytest.mark.parametrize("names", [["a", "23"], ["a", " "], ["a", "1.5e3"]])
+def test_a_record_in_the_place_of_the_header_is_not_written(names: list[str]) -> None:
+    with pytest.raises(InputError, match="header") as refused:
+        draft(pd.DataFrame([["x", "y"]], columns=names))
+    assert "23" not in str(refused.value)
+
+
+def test_no_draft_is_made_from_a_confidential_table_without_asking(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    example().to_csv(path, index=False)
+    run = CliRunner().invoke
+    silent = run(main, ["dictionary", "draft", str(path)])
+    assert silent.exit_code != 0
+    assert "--confidential" in silent.output
+    asked = run(main, ["dictionary", "draft", "--confidential", str(path)])
+    assert asked.exit_code == 0
+    assert SECRET not in asked.output
+    lower = run(main, ["dictionary", "draft", "--confidential", "--smallest-count", "1", str(path)])
+    assert lower.exit_code != 0
+    of_synthetic = run(main, ["dictionary", "draft", "--synthetic", "--smallest-count", "1", str(path)])
+    assert of_synthetic.exit_code == 0
+    assert "rare" in of_synthetic.output
+
+
+def test_the_schema_checks_the_file_of_a_gate() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    import yaml
+
+    shown = CliRunner().invoke(main, ["dictionary", "schema"])
+    schema = json.loads(shown.output)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    file = PACKAGE / "defs" / "survey" / "defs.yaml"
+    content = yaml.safe_load(file.read_text())
+    jsonschema.validate(content, schema)
+    content["attributes"]["columns"]["age"]["rnage"] = [0, 1]
+    with pytest.raises(jsonschema.ValidationError, match="rnage"):
+        jsonschema.validate(content, schema)
+
+
+# No value in what is said of a violation
+
+
+def test_a_violation_tells_no_value() -> None:
+    raw = pd.DataFrame({"age": [SECRET, "1"], "sex": [SECRET, "m"]})
+    with pytest.raises(ContractError) as refused:
+        canonical_table(raw, {"age": column("integer"), "sex": column("category", **SEX)}, "T", (), True)
+    assert SECRET not in repr(refused.value) + str(refused.value)
+    assert refused.value.__context__ is None
+    assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize("ignore", ["1", None])
+def test_an_offset_counts_whatever_the_environment_says(
+    ignore: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # pyarrow drops offsets while this is set, and importing pandera sets it.
+    if ignore is None:
+        monkeypatch.delenv("PYARROW_IGNORE_TIMEZONE", raising=False)
+    else:
+        monkeypatch.setenv("PYARROW_IGNORE_TIMEZONE", ignore)
+    time = datetime(2024, 5, 1, 2, tzinfo=timezone(timedelta(hours=2)))
+    for raw in (pd.Series([time, None], dtype=object), pd.Series(pd.Categorical([time, None]))):
+        frame = canonical_table(
+            pd.DataFrame({"x": raw}), {"x": column("datetime", time_zone="UTC")}, "T", (), True
+        ).frame
+        assert list(frame["x"].dropna()) == [datetime(2024, 5, 1)]
+
+
+def test_a_contract_that_was_not_checked_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever keeps pandera from running a rule."""
+    monkeypatch.setattr("disclosure_pipeline.tables.contract._run_schema", lambda schema, frame: [])
+    with pytest.raises(DisclosurePipelineError, match="not every rule"):
+        find_violations(pd.DataFrame({"age": ["1"]}), {"age": column("integer")}, "T", (), True)
+
+
+def test_checking_a_contract_leaves_the_environment_alone() -> None:
+    program = (
+        "import os, pandas as pd; before = dict(os.environ);"
+        "from disclosure_pipeline.tables.contract import find_violations;"
+        "from disclosure_pipeline.tables.dictionary import Column;"
+        "find_violations(pd.DataFrame({'a': [1]}), {'a': Column(type='integer')}, 'T', (), True);"
+        "assert dict(os.environ) == before, set(os.environ) - set(before)"
+    )
+    environment = {
+        k: v for k, v in os.environ.items() if k not in {"PYARROW_IGNORE_TIMEZONE", "SPARK_LOCAL_IP"}
+    }
+    ran = run_program([sys.executable, "-c", program], env=environment)
+    assert ran.returncode == 0, ran.stderr

@@ -1,0 +1,553 @@
+"""Every source gives the same table; none gives away a record or a password when it cannot be read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import pickle
+import sqlite3
+import traceback
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import ipc
+from pydantic import ValidationError
+from support import gates
+from support.services import PASSWORD, Postgres, postgres, s3
+
+from disclosure_pipeline.candidates import arrival, evaluation, ground_truth
+from disclosure_pipeline.candidates.files import StoreError
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.orchestration.folders import folders_of
+from disclosure_pipeline.tables.canonical_tables import canonical_table
+from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.locations import redact_location
+from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, SqlSource, read_raw
+
+CANARY = "canary-value-4711"
+
+DICTIONARY = {
+    "code": Column(type="category"),
+    "age": Column(type="integer"),
+    "height": Column(type="number"),
+    "born": Column(type="date"),
+    "seen": Column(type="datetime", time_zone="UTC"),
+    "member": Column(type="boolean"),
+}
+
+
+NO_TIME = np.datetime64("NaT")
+TIMES = np.array(["2024-05-01T10:00", NO_TIME, "2024-05-01T10:00", "2024-01-01", NO_TIME], "datetime64[ns]")
+
+
+def example() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "code": ["01", "NA", "1e5", None, "ünï"],
+            "age": pd.array([34, 0, None, -8, 34], dtype="Int64"),
+            "height": [1.5, 2.0, np.nan, 0.1, 1.5],
+            "born": [date(1990, 1, 1), date(1871, 3, 17), None, date(2024, 2, 29), date(1990, 1, 1)],
+            "seen": pd.Series(TIMES).dt.tz_localize("UTC"),
+            "member": pd.array([True, False, None, True, True], dtype="boolean"),
+            "other": [f"{CANARY}-{i}" for i in range(5)],
+        }
+    )
+
+
+def canonical(raw: pd.DataFrame) -> pd.DataFrame:
+    return canonical_table(raw, DICTIONARY, "T", list(DICTIONARY), only_known=False).frame
+
+
+def assert_is_example(raw: pd.DataFrame) -> None:
+    found = canonical(raw)
+    expected = canonical(example())
+    for name in DICTIONARY:
+        assert (
+            found[name].astype(object).map(repr).tolist() == expected[name].astype(object).map(repr).tolist()
+        )
+
+
+def text(frame: pd.DataFrame) -> pd.DataFrame:
+    """Times as they are written in ISO 8601."""
+    seen: list[Any] = [None if pd.isna(time) else time.isoformat() for time in frame["seen"]]
+    return frame.assign(seen=seen)
+
+
+def to_arrow_file(frame: pd.DataFrame, path: Path) -> None:
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    with ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+
+
+def to_arrow_stream(frame: pd.DataFrame, path: Path) -> None:
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    with ipc.new_stream(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+
+
+def to_parquet_folder(frame: pd.DataFrame, path: Path) -> None:
+    path.mkdir()
+    (path / "_SUCCESS").touch()
+    (path / ".part.crc").touch()
+    for i in range(0, len(frame), 2):
+        pa_table = pa.Table.from_pandas(frame, preserve_index=False).slice(i, 2)
+        pq.write_table(pa_table, path / f"part-{i}.parquet")
+
+
+FILES: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    "t.csv": lambda frame, path: text(frame).to_csv(path, index=False),
+    "t.tsv": lambda frame, path: text(frame).to_csv(path, index=False, sep="\t"),
+    "t.csv.gz": lambda frame, path: path.write_bytes(gzip.compress(text(frame).to_csv(index=False).encode())),
+    "t.csv.bz2": lambda frame, path: path.write_bytes(bz2.compress(text(frame).to_csv(index=False).encode())),
+    "t.csv.zst": lambda frame, path: path.write_bytes(
+        pa.compress(text(frame).to_csv(index=False).encode(), "zstd", asbytes=True)
+    ),
+    "t.tsv.gz": lambda frame, path: path.write_bytes(
+        gzip.compress(text(frame).to_csv(index=False, sep="\t").encode())
+    ),
+    "t.parquet": lambda frame, path: frame.to_parquet(path, index=False, row_group_size=2),
+    "folder": to_parquet_folder,
+    "folder.parquet": to_parquet_folder,
+    "t.arrow": to_arrow_file,
+    "t.feather": to_arrow_stream,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_gives_the_same_table(name: str, tmp_path: Path) -> None:
+    FILES[name](example(), tmp_path / name)
+    for location in (tmp_path / name, str(tmp_path / name), (tmp_path / name).as_uri()):
+        assert_is_example(read_raw(location, "T", list(DICTIONARY)))
+    assert list(read_raw(tmp_path / name, "T").columns) == list(example().columns)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_only_the_wanted_columns_are_read(name: str, tmp_path: Path) -> None:
+    FILES[name](example(), tmp_path / name)
+    raw = read_raw(tmp_path / name, "T", ["born", "code", "absent"])
+    assert list(raw.columns) == ["code", "born"]
+
+
+def test_a_declared_format_and_delimiter_win_over_the_name(tmp_path: Path) -> None:
+    text(example()).to_csv(tmp_path / "t.data", index=False, sep=";")
+    with pytest.raises(InputError, match="no known format"):
+        read_raw(tmp_path / "t.data", "T")
+    source = FileSource(path=str(tmp_path / "t.data"), format="csv", delimiter=";")
+    assert_is_example(read_raw(source, "T"))
+
+
+def test_text_stays_what_it_is(tmp_path: Path) -> None:
+    fields = ["01", "1e5", "NA", "nan", "null", "True", "0x1F", " a ", '"a,b"', '"line\nbreak"', '"quote"""']
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{field},1\n" for field in fields))
+    found = read_raw(tmp_path / "t.csv", "T")["x"].tolist()
+    assert found == [*fields[:8], "a,b", "line\nbreak", 'quote"']
+
+
+def test_a_line_break_within_a_field_is_no_record_wherever_it_falls(tmp_path: Path) -> None:
+    # More than one block of the reader, with a quoted line break in every record.
+    record = '"first\nsecond",' + "x" * 100 + "\n"
+    (tmp_path / "t.csv").write_text("a,b\n" + record * 100_000)
+    raw = read_raw(tmp_path / "t.csv", "T")
+    assert len(raw) == 100_000
+    assert raw["a"].unique().tolist() == ["first\nsecond"]
+
+
+def test_levels_are_the_same_however_the_table_is_cut(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).integers(0, 300, 2_000)
+    frame = pd.DataFrame({"n": values, "t": values.astype(str)})
+    for rows in (7, 300, 5_000):
+        frame.to_parquet(tmp_path / "t.parquet", row_group_size=rows)
+        raw = read_raw(tmp_path / "t.parquet", "T")
+        assert raw["n"].tolist() == values.tolist()
+        assert raw["t"].tolist() == frame["t"].tolist()
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbfcode,age\nx,1\n")
+    assert list(read_raw(tmp_path / "t.csv", "T", ["code", "age"]).columns) == ["code", "age"]
+
+
+# What cannot be read
+
+
+def refusal(location: Any, columns: list[str] | None = None) -> str:
+    """The message of a refusal; neither it nor anything that hangs on to it holds a secret."""
+    with pytest.raises(InputError) as refused:
+        read_raw(location, "T", columns)
+    error = refused.value
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    told = "".join(traceback.format_exception(error)) + repr(error) + repr(pickle.dumps(error))
+    assert CANARY not in told
+    assert PASSWORD not in told
+    return str(error)
+
+
+def good() -> bytes:
+    return text(example()).to_csv(index=False).encode()
+
+
+DAMAGED: dict[str, tuple[str, bytes | Callable[[], bytes]]] = {
+    "ragged": ("t.csv", f"code,age\nx,1\n{CANARY},1,2\n".encode()),
+    "cut off": ("t.csv", lambda: good()[: good().rindex(b",True,")]),
+    "Latin-1": ("t.csv", f"code,age\n\xfc{CANARY},1\n".encode("latin-1")),
+    "Latin-1 header": ("t.csv", "größe,age\nx,1\n".encode("latin-1")),
+    "empty": ("t.csv", b""),
+    "gzip cut off": ("t.csv.gz", lambda: gzip.compress(good() * 1000)[:-20]),
+    "gzip damaged": ("t.csv.gz", lambda: _damaged(gzip.compress(good()))),
+    "bzip2 cut off": ("t.csv.bz2", lambda: bz2.compress(good())[:-20]),
+    "zstd cut off": ("t.csv.zst", lambda: pa.compress(good(), "zstd", asbytes=True)[:-20]),
+    "no gzip": ("t.csv.gz", good),
+    "no Parquet": ("t.parquet", good),
+    "no Arrow": ("t.arrow", good),
+    "duplicate name": ("t.csv", f"{CANARY},b,{CANARY}\n1,2,3\n".encode()),
+}
+
+
+def _damaged(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize("what", DAMAGED)
+def test_a_damaged_file_is_refused_without_a_value(what: str, tmp_path: Path) -> None:
+    name, content = DAMAGED[what]
+    (tmp_path / name).write_bytes(content() if callable(content) else content)
+    message = refusal(tmp_path / name)
+    assert message.startswith("T")
+    assert "cannot be read" in message or "same name" in message
+
+
+def test_a_column_that_is_there_twice_is_named_if_it_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("age,b,age\n1,2,3\n")
+    assert "columns 1 and 3 have the same name, 'age'" in refusal(tmp_path / "t.csv", ["age"])
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    assert "no file" in refusal(tmp_path / "t.csv")
+    assert "no known format" in refusal(tmp_path / "t.xlsx")
+    (tmp_path / "t.csv").mkdir()
+    assert "no file" in refusal(tmp_path / "t.csv")
+
+
+def test_a_folder_must_be_one_table(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert "no Parquet file" in refusal(folder)
+    pd.DataFrame({"a": [1]}).to_parquet(folder / "1.parquet")
+    pd.DataFrame({"a": [CANARY]}).to_parquet(folder / "2.parquet")
+    assert "differ in their columns or types" in refusal(folder)
+    pd.DataFrame({"a": [1]}).to_parquet(folder / "2.parquet")
+    (folder / "notes.txt").write_text(CANARY)
+    assert "files that are not Parquet" in refusal(folder)
+
+
+def test_values_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
+    pd.DataFrame({"a": [[CANARY], [CANARY]], "b": [1, 2]}).to_parquet(tmp_path / "t.parquet")
+    assert "column 'a' is of type" in refusal(tmp_path / "t.parquet")
+    assert list(read_raw(tmp_path / "t.parquet", "T", ["b"])["b"]) == [1, 2]
+
+
+# Databases
+
+
+def sqlite(path: Path) -> str:
+    with sqlite3.connect(path) as connection:
+        member: list[Any] = ["true", "false", None, "true", "true"]
+        text(example()).assign(member=member).to_sql("people", connection, index=False)
+    return f"sqlite:///{path}"
+
+
+def test_sqlite(tmp_path: Path) -> None:
+    url = sqlite(tmp_path / "t.db")
+    assert_is_example(read_raw(SqlSource(url=url, table="people"), "T"))
+    query = SqlSource(url=url, query="SELECT * FROM people WHERE age = 34;")
+    assert len(read_raw(query, "T", ["age"])) == 2
+    assert "cannot be read" in refusal(SqlSource(url=url, table="nobody"))
+    assert "cannot be read" in refusal(SqlSource(url=url, query=f"SELECT {CANARY!r} FROM WHERE"))
+
+
+def test_a_column_of_several_kinds_in_sqlite_is_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "t.db") as connection:
+        connection.execute("CREATE TABLE t (x, y)")
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, 1), (CANARY, 2.5)])
+    source = SqlSource(url=f"sqlite:///{tmp_path / 't.db'}", table="t")
+    assert "'x' holds values of several kinds" in refusal(source)
+    assert read_raw(source, "T", ["y"])["y"].tolist() == [1.0, 2.5]
+
+
+def test_batches_of_whole_and_of_fractional_numbers_are_one_column(tmp_path: Path) -> None:
+    rows = [(i,) for i in range(70_000)] + [(0.5,)]
+    with sqlite3.connect(tmp_path / "t.db") as connection:
+        connection.execute("CREATE TABLE t (x)")
+        connection.executemany("INSERT INTO t VALUES (?)", rows)
+    raw = read_raw(SqlSource(url=f"sqlite:///{tmp_path / 't.db'}", table="t"), "T")
+    assert raw["x"].tolist() == [float(x) for (x,) in rows]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    with postgres() as running:
+        pytest.importorskip("psycopg")
+        yield running
+
+
+def test_postgresql(server: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sqlalchemy as sa
+
+    engine = sa.create_engine(server.url)
+    frame = example()
+    rows: Any = [
+        {name: None if pd.isna(value) else value for name, value in row.items()}
+        for row in frame.to_dict("records")
+    ]
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE SCHEMA survey"))
+        connection.execute(
+            sa.text(
+                "CREATE TABLE survey.people (code text, age integer, height numeric, born date, "
+                "seen timestamptz, member boolean, other text, id uuid DEFAULT gen_random_uuid(), "
+                "amount numeric(20, 2) DEFAULT 3.50)"
+            )
+        )
+        connection.execute(
+            sa.text("INSERT INTO survey.people VALUES (:code, :age, :height, :born, :seen, :member, :other)"),
+            rows,
+        )
+    engine.dispose()
+    monkeypatch.setenv("GATE_PASSWORD", PASSWORD)
+    url = server.url_with("GATE_PASSWORD")
+    source = SqlSource.model_validate({"url": url, "schema": "survey", "table": "people"})
+    assert_is_example(read_raw(source, "T"))
+    assert PASSWORD not in repr(source) + source.redacted_location
+    amounts = read_raw(source, "T", ["amount", "id"])
+    assert amounts["amount"].tolist() == [Decimal("3.50")] * 5
+    assert amounts["id"].nunique() == 5
+    some = SqlSource(url=url, query="SELECT code FROM survey.people WHERE age = 34")
+    assert sorted(read_raw(some, "T")["code"]) == ["01", "ünï"]
+
+    monkeypatch.setenv("GATE_PASSWORD", f"{PASSWORD}-wrong")
+    assert "cannot be read (OperationalError)" in refusal(source)
+    monkeypatch.delenv("GATE_PASSWORD")
+    assert "needs the environment variable GATE_PASSWORD" in refusal(source)
+
+
+def test_the_whole_url_may_come_from_the_environment(
+    server: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATE_URL", server.url)
+    source = SqlSource(url="${GATE_URL}", query="SELECT 1 AS x")
+    assert read_raw(source, "T")["x"].tolist() == [1]
+    monkeypatch.setenv("GATE_URL", server.url.replace("127.0.0.1", "127.0.0.2"))
+    assert "cannot be read" in refusal(source)
+
+
+def test_a_time_of_postgresql_is_an_instant(server: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATE_URL", server.url)
+    summer_and_winter = (
+        "SELECT * FROM (VALUES ('2024-07-01 12:00+02'::timestamptz), ('2024-01-01 12:00+01')) AS t (seen)"
+    )
+    raw = read_raw(SqlSource(url="${GATE_URL}", query=summer_and_winter), "T")
+    times = canonical_table(raw, {"seen": DICTIONARY["seen"]}, "T", (), True).frame["seen"]
+    assert list(times) == [datetime(2024, 7, 1, 10), datetime(2024, 1, 1, 11)]
+
+
+def test_duckdb(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    frame = example()
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+        connection.execute("SET TimeZone = 'America/New_York'")
+        connection.register("frame", pa.Table.from_pandas(frame, preserve_index=False))
+        connection.execute('CREATE TABLE "the ""people""" AS SELECT * FROM frame')
+    source = DuckDBSource(duckdb=str(tmp_path / "t.duckdb"), table='the "people"')
+    assert_is_example(read_raw(source, "T"))
+    query = DuckDBSource(duckdb=source.duckdb, query='SELECT age FROM "the ""people""" WHERE age > 0;')
+    assert read_raw(query, "T")["age"].tolist() == [34, 34]
+    assert "cannot be read" in refusal(DuckDBSource(duckdb=source.duckdb, table=CANARY).model_copy(
+        update={"table": "nobody"}
+    ))  # fmt: skip
+    assert "no file" in refusal(DuckDBSource(duckdb=str(tmp_path / "absent"), table="t"))
+
+
+# Remote files
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    pytest.importorskip("s3fs")
+    with s3() as address:
+        yield address
+
+
+@pytest.fixture
+def credentials(bucket: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", bucket)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tester")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", PASSWORD)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    return bucket
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_s3(name: str, credentials: str, tmp_path: Path) -> None:
+    import fsspec
+
+    FILES[name](example(), tmp_path / name)
+    fs = fsspec.filesystem("s3", skip_instance_cache=True)
+    fs.put(str(tmp_path / name), f"tables/{name}", recursive=(tmp_path / name).is_dir())
+    source = FileSource(path=f"s3://tables/{name}")
+    assert_is_example(read_raw(source, "T", list(DICTIONARY)))
+    state, digest = source.state(), source.sha256()
+    assert source.exists()
+    if (tmp_path / name).is_file():
+        assert digest == FileSource(path=str(tmp_path / name)).sha256()
+    FILES[name](example().iloc[::-1], tmp_path / f"again-{name}")
+    fs.put(str(tmp_path / f"again-{name}"), f"tables/{name}", recursive=(tmp_path / name).is_dir())
+    assert source.state() != state
+    assert source.sha256() != digest
+
+
+def test_a_universal_path_brings_its_own_options(bucket: str, tmp_path: Path) -> None:
+    from upath import UPath
+
+    path = UPath(
+        "s3://tables/own.csv",
+        key="tester",
+        secret=PASSWORD,
+        endpoint_url=bucket,
+        client_kwargs={"region_name": "us-east-1"},
+    )
+    path.write_bytes(good())
+    assert_is_example(read_raw(path, "T"))
+    assert "no file" in refusal(path.parent / "absent.csv")
+
+
+def test_s3_that_does_not_answer_is_refused(credentials: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no file" in refusal("s3://tables/absent.csv")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    refusal("s3://tables/t.csv")
+
+
+def test_a_file_system_that_is_not_installed_is_told() -> None:
+    assert "cannot be opened" in refusal(f"nosuch://user:{PASSWORD}@host/t.csv")
+
+
+# Secrets
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("/data/gt.csv", "/data/gt.csv"),
+        ("s3://bucket/gt.csv", "s3://bucket/gt.csv"),
+        (f"postgresql://user:{PASSWORD}@host:5432/db?password={PASSWORD}", "postgresql://host:5432/db"),
+        (f"https://host/gt.csv?signature={PASSWORD}", "https://host/gt.csv"),
+        (f"postgresql://u@x:{PASSWORD}@host/db", "postgresql://host/db"),
+        (f"az://c/p?{PASSWORD}#{PASSWORD}", "az://c/p"),
+    ],
+)
+def test_a_location_is_told_without_secrets(location: str, shown: str) -> None:
+    assert redact_location(location) == shown
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"path": f"ftp://user:{PASSWORD}@host/t.csv"},
+        {"url": f"postgresql://user:{PASSWORD}@host/db", "table": "t"},
+        {"url": f"postgresql://user:a@{PASSWORD}@host/db", "table": "t"},
+    ],
+)
+def test_a_password_in_the_definition_is_refused(declared: dict[str, str]) -> None:
+    source = FileSource if "path" in declared else SqlSource
+    with pytest.raises(ValidationError, match="environment variable"):
+        source.model_validate(declared)
+
+
+def test_a_database_needs_a_table_or_a_query() -> None:
+    for both in ({}, {"table": "t", "query": "SELECT 1"}):
+        with pytest.raises(ValidationError, match="one of them"):
+            SqlSource.model_validate({"url": "sqlite://", **both})
+
+
+# A gate whose ground truth is no file
+
+
+def gate_of(source: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> GateFolders:
+    """A gate as its YAML file declares it."""
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    attributes = gates.definition(ground_truth=source)
+    gate = gates.resolve(attributes).gate
+    folder = home / "incoming" / "copy"
+    folder.mkdir(parents=True)
+    gates.ground_truth().to_csv(folder / "synthetic.csv", index=False)
+    (folder / "_SUCCESS").touch()
+    return folders_of(gate)
+
+
+def in_sqlite(home: Path) -> dict[str, str]:
+    with sqlite3.connect(home / "gt.db") as connection:
+        gates.ground_truth().to_sql("people", connection, index=False)
+    return {"url": f"sqlite:///{home}/gt.db", "table": "people"}
+
+
+def in_duckdb(home: Path) -> dict[str, str]:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(home / "gt.duckdb")) as connection:
+        connection.register("frame", pa.Table.from_pandas(gates.ground_truth(), preserve_index=False))
+        connection.execute("CREATE TABLE people AS SELECT * FROM frame")
+    return {"duckdb": "gt.duckdb", "query": "SELECT * FROM people"}
+
+
+def in_parquet_folder(home: Path) -> dict[str, str]:
+    (home / "gt").mkdir()
+    for i in (0, 150):
+        gates.ground_truth().iloc[i : i + 150].to_parquet(home / "gt" / f"{i}.parquet", index=False)
+    return {"path": "gt", "format": "parquet"}
+
+
+@pytest.mark.parametrize("where", [in_sqlite, in_duckdb, in_parquet_folder])
+def test_a_gate_reads_its_ground_truth_from_anywhere(
+    where: Callable[[Path], dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = gate_of(where(tmp_path), tmp_path, monkeypatch)
+    recorded = ground_truth.record_ground_truth(folders)
+    assert (recorded.records, recorded.violations) == (300, ())
+    assert ground_truth.record_ground_truth(folders).sha256 == recorded.sha256
+    assert arrival.receive(folders, "copy").violations == ()
+    found = evaluation.evaluate(folders, "copy", datetime.now(timezone.utc))
+    assert found.dossier["decision"] == "refused"
+    assert found.result.identity["repU"][1] == found.result.identity["UiO"][1] > 0
+
+
+def test_a_database_that_changed_is_not_measured_unseen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = gate_of(in_sqlite(tmp_path), tmp_path, monkeypatch)
+    ground_truth.record_ground_truth(folders)
+    arrival.receive(folders, "copy")
+    with sqlite3.connect(tmp_path / "gt.db") as connection:
+        connection.execute("UPDATE people SET age = age + 1 WHERE rowid = 1")
+    with pytest.raises(StoreError, match="not the recorded one"):
+        evaluation.evaluate(folders, "copy", datetime.now(timezone.utc))
+
+
+def test_a_ground_truth_that_cannot_be_asked_tells_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATE_PASSWORD", PASSWORD)
+    url = "postgresql+psycopg://reader:${GATE_PASSWORD}@127.0.0.1:9/db"
+    folders = gate_of({"url": url, "table": "people"}, tmp_path, monkeypatch)
+    with pytest.raises(InputError, match="cannot be read") as refused:
+        ground_truth.record_ground_truth(folders)
+    assert PASSWORD not in str(refused.value) + folders.ground_truth.redacted_location + repr(folders)

@@ -1,0 +1,37 @@
+"""The examples in the docstrings of the public functions run, and print what they say."""
+
+import doctest
+import inspect
+from collections.abc import Iterator
+
+import pytest
+
+import disclosure_pipeline as dp
+
+PUBLIC_NAMES = [name for name in dp.__all__ if name != "DisclosureGate"]  # which would import Dagster
+PUBLIC_FUNCTIONS = [name for name in PUBLIC_NAMES if inspect.isfunction(getattr(dp, name))]
+
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def examples() -> Iterator[doctest.DocTest]:
+    """Of every public name that has one."""
+    finder = doctest.DocTestFinder(recurse=False)
+    for name in PUBLIC_NAMES:
+        yield from (test for test in finder.find(getattr(dp, name), name) if test.examples)
+
+
+@pytest.mark.parametrize("name", PUBLIC_FUNCTIONS)
+def test_every_public_function_has_an_example(name: str) -> None:
+    assert f"dp.{name}(" in "".join(
+        example.source
+        for test in doctest.DocTestFinder(recurse=False).find(getattr(dp, name), name)
+        for example in test.examples
+    )
+
+
+@pytest.mark.parametrize("example", list(examples()), ids=lambda example: example.name)
+def test_examples_print_what_they_say(example: doctest.DocTest) -> None:
+    example.globs = {}  # an example imports what it needs
+    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    assert runner.run(example).failed == 0

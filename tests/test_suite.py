@@ -1,0 +1,146 @@
+"""What the suite promises of itself: no test hangs, none leans on another test's module."""
+
+from __future__ import annotations
+
+import ast
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from support import sampling
+from support.paths import ROOT
+from support.processes import PIPE, fork, run_program, running_program
+from support.sampling import some_of
+
+TESTS = ROOT / "tests"
+STARTS_PROCESSES = {"subprocess", "multiprocessing", "pty"}
+STARTS_PROCESSES_BY_OS = ("fork", "system", "popen", "spawn", "posix_spawn", "exec")
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The modules that a file imports, with the names that it takes of them."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_processes_are_started_in_one_place_which_ends_them() -> None:
+    elsewhere = []
+    for path in TESTS.rglob("*.py"):
+        if path == TESTS / "support" / "processes.py":
+            continue
+        elsewhere += [f"{path}: {name}" for name in imported(path) if name.split(".")[0] in STARTS_PROCESSES]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
+                elsewhere += [f"{path}: os.{node.attr}"] * node.attr.startswith(STARTS_PROCESSES_BY_OS)
+    assert not elsewhere
+
+
+def test_no_test_leans_on_the_module_of_another() -> None:
+    """What several share lies in tests/support."""
+    leaning = [
+        f"{path}: {name}"
+        for path in TESTS.rglob("*.py")
+        for name in imported(path)
+        if any(part.startswith("test_") and (part != name.split(".")[-1]) for part in name.split("."))
+        or name.startswith("test_")
+    ]
+    assert not leaning
+
+
+HANGS = """
+import signal, subprocess, sys, time
+program = "import time; time.sleep(3600)"
+child = subprocess.Popen([sys.executable, "-c", program], start_new_session=True)
+print(child.pid, flush=True)
+time.sleep(3600)
+"""
+IGNORES = """
+import signal
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+"""
+
+
+def gone(process: int) -> bool:
+    """Whether a process ended, be it that nobody has asked for its exit code yet."""
+    for _ in range(200):
+        try:
+            if psutil.Process(process).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_program_that_hangs_is_killed_with_its_children() -> None:
+    """Also one that ignores all that it may, whose child has a session of its own."""
+    with running_program([sys.executable, "-c", IGNORES + HANGS], limit=5, stdout=PIPE) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        assert process.stdout.read() == ""  # until the limit
+        assert process.wait(10) == -signal.SIGKILL
+        assert gone(child)
+
+
+def test_a_program_ends_with_the_test_that_started_it() -> None:
+    with running_program([sys.executable, "-c", HANGS], stdout=PIPE) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+    assert process.returncode == -signal.SIGTERM
+    assert gone(child)
+
+
+def test_a_program_beyond_its_limit_is_a_failure() -> None:
+    with pytest.raises(AssertionError, match="was not done after 1 seconds"):
+        run_program(
+            [sys.executable, "-c", "import time; print('begun', flush=True); time.sleep(3600)"], limit=1
+        )
+
+
+def test_what_a_program_printed() -> None:
+    """Whatever it leaves running does not keep the test waiting."""
+    leaves = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
+    before = time.monotonic()
+    ran = run_program(
+        [sys.executable, "-c", f"{leaves}; print('out'); print('err', file=sys.stderr); sys.exit(3)"]
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (3, "out\n", "err\n")
+    assert time.monotonic() < before + 50
+
+
+def test_a_forked_child_is_killed_when_it_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("support.processes.PATIENCE", 1)
+    child = fork(time.sleep, 3600)
+    with pytest.raises(AssertionError, match="was not done after 1 seconds"):
+        child.result()
+    assert not child.process.is_alive()
+
+
+@pytest.mark.parametrize("in_ci", [False, True])
+def test_a_tenth_every_day_and_everything_in_ci(in_ci: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "CI", in_ci)
+    cases = [f"case {number}" for number in range(95)]
+    drawn = some_of(cases)
+    assert drawn == sorted(drawn, key=cases.index) == some_of(cases)
+    assert len(set(drawn)) == (95 if in_ci else 10)
+    assert some_of(cases[:1]) == cases[:1]
+    assert len(some_of(cases[:3], 2)) == (3 if in_ci else 2)
+
+
+def test_nothing_but_sampling_asks_whether_this_is_ci() -> None:
+    """But for packages that are missing, which are a failure there."""
+    asking = {
+        path.relative_to(TESTS).as_posix()
+        for path in TESTS.rglob("*.py")
+        if re.search(r"environ.*\bCI\b", path.read_text(encoding="utf-8"))
+    }
+    assert asking <= {"support/sampling.py", "support/services.py", "mutants.py", "test_suite.py"}
