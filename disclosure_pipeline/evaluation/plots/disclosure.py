@@ -118,9 +118,9 @@ def _is_reduced(result: Disclosure) -> bool:
     return bool(result.excluded.drop(columns="remaining").to_numpy().any())
 
 
-def _flags(row: pd.Series[float]) -> str:
+def _flags(row: pd.Series[Any]) -> str:
     """Such as "one-way: NO; two-way: 3 pairs"; empty where the checks flag nothing."""
     flags = [f"one-way: {row['one_way']}"] if row["one_way"] else []
     if row["two_way"]:
-        flags.append(f"two-way: {row['two_way']} pair{'' if row['two_way'] == '1' else 's'}")
+        flags.append(f"two-way: {row['two_way']} pair{'' if row['two_way'] == 1 else 's'}")
     return "; ".join(flags)

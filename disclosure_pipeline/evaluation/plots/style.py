@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -43,14 +43,15 @@ def legible(chart: Any) -> Any:
     )
 
 
-def number_on(shade: str, threshold: float) -> alt.Color:
+def number_on(shade: str, threshold: float) -> Any:
     """The colour of a number that is written on a square: white where `shade` is above the threshold."""
     import altair as alt
 
     return alt.condition(f"datum.{shade} > {threshold}", alt.value(TEXT_ON_DARK), alt.value(TEXT))
 
 
-def percent_range(percentages: Sequence[float]) -> str:
+def percent_range(percentages: Iterable[float]) -> str:
     """Such as "12.5 %", or "12.5 to 14.0 %" for several that differ."""
-    low, high = f"{min(percentages):.1f}", f"{max(percentages):.1f}"
+    ordered = sorted(percentages)
+    low, high = f"{ordered[0]:.1f}", f"{ordered[-1]:.1f}"
     return f"{low} %" if low == high else f"{low} to {high} %"
