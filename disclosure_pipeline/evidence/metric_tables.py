@@ -23,8 +23,9 @@ def build_metric_tables(figures: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     """The figures of a dossier as metric tables: numbers, and the names of columns.
 
     `identity` has a row per synthesis, with the number of warnings; `attribute` one per target and
-    synthesis, with all measures of a target and the number of flags; `overlap` one per key, or target, and synthesis; `controls` one per target
-    and synthesis, and those of the whole table without a target. A missing figure is NaN.
+    synthesis, with all measures of a target and the number of flags; `overlap` one per key, or target, and
+    synthesis; `controls` one per target and synthesis, and those of the whole table without a target. A
+    missing figure is NaN.
     """
     target_frames = dict.fromkeys(measure.frame for measure in MEASURES.values() if measure.per_target)
     return {

@@ -114,7 +114,7 @@ class Gate(BaseModel):
     formulas: Annotated[
         Literal["refuse", "quote"],
         Field(
-            description="What becomes of text in a synthetic table that a spreadsheet would run as a formula: "
+            description="What becomes of text in a synthetic table that spreadsheets would run as formulas: "
             "the candidate is refused, or the text is published with an apostrophe before it"
         ),
     ] = "refuse"

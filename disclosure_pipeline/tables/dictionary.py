@@ -119,7 +119,7 @@ class Column(BaseModel):
     decimals: Annotated[
         int | None,
         Field(
-            description="Number of decimals that a number may have; without it as many as in the ground truth",
+            description="Number of decimals that a number may have; without it, as many as those of GT",
             ge=0,
             le=15,
         ),
