@@ -20,7 +20,9 @@ from disclosure_pipeline.evaluation.key_sets_result import KeySets
 from disclosure_pipeline.evaluation.nearest import nearest
 from disclosure_pipeline.evaluation.nearest_guess import NearestGuess, nearest_guess
 from disclosure_pipeline.evaluation.over_releases import disclosure_over_releases
-from disclosure_pipeline.evaluation.plots import plot_cap_distributions, plot_individual_cap
+from disclosure_pipeline.evaluation.plots.distributions import plot_cap_distributions
+from disclosure_pipeline.evaluation.plots.individual import plot_individual_cap
+from disclosure_pipeline.evaluation.plots.saving import save_plot
 from disclosure_pipeline.evaluation.prediction import prediction_risk
 from disclosure_pipeline.evaluation.prediction_result import PredictionRisk
 from disclosure_pipeline.evaluation.protection import disclosure_protection
@@ -83,6 +85,7 @@ __all__ = [
     "remove_uniques",
     "replicated_uniques",
     "resemblance",
+    "save_plot",
     "subgroups",
     "weap",
 ]
