@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.partial_records import count_partial_copies
+from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.copies import CopyCounts
@@ -106,7 +106,8 @@ def partial_copies_of_columns(
         raise InputError("Only one column is in all tables: there is none to leave out. Use copies().")
     names = [column.name for column in columns]
     wanted = [] if targets is None else _check_targets(targets, names)
-    sets = dict(zip([f"all but {name}" for name in names], count_partial_copies(columns), strict=True))
+    labels = [f"all but {name}" for name in names]
+    sets: dict[str, Sequence[CopyCounts]] = dict(zip(labels, count_records(columns).without, strict=True))
     if wanted:
         sets[TARGETS_ALONE] = count_copies([columns[names.index(name)] for name in wanted])
     rows = {

@@ -12,6 +12,7 @@ from support.small_tables import sd2011
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import partial_records, whole_records
+from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.evaluation.copies import shared_columns
 
 ROW = st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([1, 2, 30]), st.booleans())
@@ -57,20 +58,21 @@ def test_without_a_column_the_counts_are_those_of_the_others(
     gt, *syntheses = (
         pd.DataFrame(
             {f"c{k}": rng.geometric(0.4, records) % (levels + k) for k in range(5)}
-            | {"gaps": rng.choice([1.5, 2, None], records), "none": [None] * records}
+            | {"gaps": rng.choice([1.5, 2, np.nan], records), "none": np.full(records, np.nan)}
         )
         for records in (300, 200, 400)
     )
     tables = shared_columns(gt, syntheses)
     columns = tables.code(tables.keys)
-    counts = partial_records.count_partial_copies(columns)
-    for left_out, column_counts in zip(columns, counts, strict=True):
+    counts = partial_records.count_records(columns)
+    for left_out, column_counts in zip(columns, counts.without, strict=True):
         others = [column for column in columns if column is not left_out]
-        assert column_counts == whole_records.count_copies(others)
+        assert list(column_counts) == whole_records.count_copies(others)
+    assert counts.whole == count_in_memory(columns, ()).keys == whole_records.count_whole_records(columns)
     monkeypatch.setattr(partial_records, "LARGEST", 1)  # more combinations than a code has
-    assert partial_records.count_partial_copies(columns) == counts
+    assert partial_records.count_records(columns) == counts
     monkeypatch.setattr(whole_records, "_TABLE", 0)
-    assert partial_records.count_partial_copies(columns) == counts
+    assert partial_records.count_records(columns) == counts
 
 
 def test_many_columns_of_many_levels() -> None:

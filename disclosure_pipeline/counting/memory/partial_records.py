@@ -7,16 +7,20 @@ code once: who agrees in all but one of the lower columns agrees in what stands 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 
 import numpy as np
 
+from disclosure_pipeline.counting.counts import KeyCounts
 from disclosure_pipeline.counting.memory.radix import Codes, Radix
 from disclosure_pipeline.counting.memory.whole_records import (
     LARGEST,
     count_copies,
+    count_keys_of_runs,
     count_runs,
+    count_whole_records,
     sort_codes,
 )
 from disclosure_pipeline.measures.adding import add_up
@@ -29,27 +33,38 @@ _AT_A_TIME = 1 << 17  # records, about, so that they fit the cache
 _CELLS = 4  # of a table, for each record: more are not counted by a table
 
 
-def count_partial_copies(columns: Sequence[CodedColumn]) -> list[list[CopyCounts]]:
-    """For each column, of each synthesis: by all of the columns but this one; missing is a level."""
+@dataclass(frozen=True)
+class RecordCounts:
+    """`whole`: by all columns, of each synthesis; `without`: by all but this one, for each column."""
+
+    whole: tuple[KeyCounts, ...]
+    without: tuple[tuple[CopyCounts, ...], ...]
+
+
+def count_records(columns: Sequence[CodedColumn]) -> RecordCounts:
+    """Counts of each synthesis by all of two or more columns, and by all but one; missing is a level."""
     records = [len(table.stored) for table in columns[0].tables]
     threads = threads_for(sum(records))
     if prod(column.size for column in columns) > LARGEST:
         others = [[column for column in columns if column is not left_out] for left_out in columns]
-        return run_in_threads([partial(count_copies, some) for some in others], threads)
-    syntheses = range(1, len(records))
+        without = run_in_threads([partial(count_copies, some) for some in others], threads)
+        return RecordCounts(count_whole_records(columns), tuple(map(tuple, without)))
     halves = _halve(columns)
+    syntheses = range(1, len(records))
     tasks = [
         partial(_count_without_lower, upper, lower, synthesis)
         for upper, lower in (halves, halves[::-1])
         for synthesis in syntheses
     ]
-    counts = iter(run_in_threads(tasks, threads))
-    by_column: dict[int, list[CopyCounts]] = {id(column): [] for column in columns}
-    for lower in (halves[1], halves[0]):
-        for _ in syntheses:
-            for column, column_counts in zip(lower, next(counts), strict=True):
-                by_column[id(column)].append(column_counts)
-    return [by_column[id(column)] for column in columns]
+    counts = run_in_threads(tasks, threads)
+    by_half = counts[: len(syntheses)], counts[len(syntheses) :]
+    by_column = {
+        id(column): tuple(of_synthesis.without[place] for of_synthesis in half_counts)
+        for lower, half_counts in zip(halves[::-1], by_half, strict=True)
+        for place, column in enumerate(lower)
+    }
+    whole = tuple(of_synthesis.whole for of_synthesis in by_half[0])
+    return RecordCounts(whole, tuple(by_column[id(column)] for column in columns))
 
 
 def _halve(columns: Sequence[CodedColumn]) -> tuple[list[CodedColumn], list[CodedColumn]]:
@@ -61,10 +76,17 @@ def _halve(columns: Sequence[CodedColumn]) -> tuple[list[CodedColumn], list[Code
     return halves
 
 
+@dataclass(frozen=True)
+class _LowerCounts:
+    """Of one synthesis: the counts by all columns, and without each of the lower ones in turn."""
+
+    whole: KeyCounts
+    without: list[CopyCounts]
+
+
 def _count_without_lower(
     upper: Sequence[CodedColumn], lower: Sequence[CodedColumn], synthesis: int
-) -> list[CopyCounts]:
-    """Without each of the lower columns in turn."""
+) -> _LowerCounts:
     code = Radix((*upper, *lower))
     pooled = sort_codes(code, synthesis)
     weights = [2 * weight for weight in code.weights[len(upper) :]]  # the lowest digit is the table
@@ -72,7 +94,8 @@ def _count_without_lower(
     for records in _cut(pooled, weights[0] * lower[0].size):
         for column, weight, column_sums in zip(lower, weights, sums, strict=True):
             column_sums.append(_count_without(records, weight, column.size))
-    return [add_up(column_sums) for column_sums in sums]
+    whole = count_keys_of_runs(pooled, (code.records(0), code.records(synthesis)))
+    return _LowerCounts(whole, [add_up(column_sums) for column_sums in sums])
 
 
 def _cut(pooled: Codes, unit: int) -> Iterator[Codes]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from disclosure_pipeline.counting.counts import KeyCounts, count_keys
 from disclosure_pipeline.counting.memory.radix import Codes, Radix, add, radix
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
@@ -26,6 +27,24 @@ def count_copies(columns: Sequence[CodedColumn]) -> list[CopyCounts]:
         d, *by_synthesis = (_count_codes(codes, table) for table in range(len(records)))
         return [copy_counts(d, s) for s in by_synthesis]
     return [count_runs(sort_codes(codes, synthesis)) for synthesis in range(1, len(records))]
+
+
+def count_whole_records(columns: Sequence[CodedColumn]) -> tuple[KeyCounts, ...]:
+    """Of each synthesis, all that the keys tell where they are all of these columns."""
+    records = [len(table.stored) for table in columns[0].tables]
+    codes = radix(columns, records, LARGEST)
+    return tuple(
+        count_keys_of_runs(sort_codes(codes, synthesis), (records[0], records[synthesis]))
+        for synthesis in range(1, len(records))
+    )
+
+
+def count_keys_of_runs(pooled: Codes, records: tuple[int, int]) -> KeyCounts:
+    """Counts of what `sort_codes` returns of so many GT and SD records."""
+    runs = list(_runs(pooled))
+    GT, SD = (total - sum(int(of[i].sum()) for of in runs) for i, total in enumerate(records))
+    lone = count_keys(np.array([1, 0]), np.array([0, 1]), np.array([GT, SD]))
+    return add_up([lone, *(count_keys(d, s) for d, s in runs)])
 
 
 def _count_codes(codes: Radix, table: int) -> IntArray:
