@@ -275,14 +275,14 @@ def everything_logged(instance: dg.DagsterInstance) -> str:
 
 def files_with(folder: Path, texts: Sequence[str], leaving_out: Sequence[str]) -> dict[str, list[str]]:
     """Which files under a folder contain one of the texts; `leaving_out` are first parts of their paths."""
-    found = {}
+    hits_by_file = {}
     for path in folder.rglob("*"):
         if path.is_file() and path.relative_to(folder).parts[0] not in leaving_out:
             content = path.read_bytes()
             hits = [text for text in texts if text.encode() in content]
             if hits:
-                found[str(path.relative_to(folder))] = hits
-    return found
+                hits_by_file[str(path.relative_to(folder))] = hits
+    return hits_by_file
 
 
 def take(folder: Path, root: Path) -> Snapshot:
