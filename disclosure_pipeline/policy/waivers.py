@@ -92,7 +92,9 @@ def _read(path: Path, latest: datetime) -> Waiver:
         waiver = Waiver(name=path.stem, **content)
         if waiver.expires <= latest:
             return waiver
-        wrong = [(("expires",), "it lies more than five years ahead: give an earlier one")]
+        wrong: list[tuple[tuple[int | str, ...], str]] = [
+            (("expires",), "it lies more than five years ahead: give an earlier one")
+        ]
     except DefinitionError as error:
         raise WaiverError(f"Waiver {error}") from None
     except ValidationError as error:
