@@ -229,7 +229,7 @@ def test_the_demo_can_be_run_twice(demo: tuple[Path, str]) -> None:
     home, shown = demo
     folder = home / "demo/releases/survey" / HONEST
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
-    again = gates.run_cli("demo", home=home)
+    again = gates.run_cli("demo", "--home", str(home))
     assert again.returncode == 0, again.stderr
     assert again.stdout == shown
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
