@@ -1,4 +1,4 @@
-"""The demo from an installed wheel, in somebody else's Dagster project: it touches nothing but its own folder."""
+"""The demo from an installed wheel, in somebody else's project: it touches nothing but its own folder."""
 
 from __future__ import annotations
 
