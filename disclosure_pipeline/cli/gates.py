@@ -45,6 +45,7 @@ def status(gate: Path) -> None:
 
     Told are candidates that are published and would be refused today, by their latest dossier.
     """
+    from disclosure_pipeline.candidates.asked import count_recorded
     from disclosure_pipeline.orchestration.folders import folders_of
     from disclosure_pipeline.orchestration.gate_file import load_gate
     from disclosure_pipeline.release.standing import list_standings
@@ -54,7 +55,10 @@ def status(gate: Path) -> None:
         standings = list_standings(folders)
     except DisclosurePipelineError as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"Gate {folders.gate.name}, policy digest {folders.gate.policy_digest()}")
+    click.echo(
+        f"Gate {folders.gate.name}, policy digest {folders.gate.policy_digest()}; its ground truth was asked "
+        f"{count_recorded(folders.store)} of at most {folders.gate.policy.evaluations_per_ground_truth} times"
+    )
     for standing in standings:
         click.echo(f"  {standing.candidate}: {standing}")
     if not standings:

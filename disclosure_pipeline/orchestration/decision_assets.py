@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from disclosure_pipeline.candidates.asked import count_evaluations
 from disclosure_pipeline.candidates.filing import (
     file_dossier,
     find_void_waivers,
@@ -53,6 +54,9 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
             metadata={
                 "decision": content["decision"],
                 "standing": standing,
+                "evaluations_of_ground_truth": count_evaluations(
+                    folders.store, content["measured"]["ground_truth"]
+                ),
                 "clauses": presentation.clauses_table(content["clauses"]),
                 "dossier": dg.MetadataValue.md(to_markdown(content)),
                 "evidence": dg.MetadataValue.path(str(path_of_evidence(folders, context.partition_key))),
