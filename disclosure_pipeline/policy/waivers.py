@@ -93,9 +93,7 @@ def _read(path: Path, latest: datetime) -> Waiver:
         waiver = Waiver(name=path.stem, **content)
         if waiver.expires <= latest:
             return waiver
-        wrong: list[tuple[tuple[int | str, ...], str]] = [
-            (("expires",), "it lies more than five years ahead: give an earlier one")
-        ]
+        wrong = [(("expires",), "it lies more than five years ahead: give an earlier one")]
     except DefinitionError as error:
         raise WaiverError(f"Waiver {error}") from None
     except ValidationError as error:
