@@ -151,7 +151,7 @@ def _count_cells(q: IntArray, t: IntArray, keys: int, levels: int) -> tuple[IntA
 
 def first_of_run(ascending: IntArray) -> Mask:
     """Marks each entry that differs from the one before it."""
-    return np.concatenate(([True], ascending[1:] != ascending[:-1]))
+    return np.concatenate(([True], ascending[1:] != ascending[:-1]))[: len(ascending)]
 
 
 def _merge(
