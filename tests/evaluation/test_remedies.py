@@ -16,7 +16,6 @@ import disclosure_pipeline as dp
 from disclosure_pipeline import remedies
 from disclosure_pipeline.evaluation.remedy import BEFORE
 
-
 LEVEL = st.sampled_from(["x", "y", "z", "w", None])
 NUMBER = st.sampled_from([-8, 0, 1, 2, 5, 7, 12, None])
 TABLE = st.lists(st.tuples(LEVEL, NUMBER, LEVEL, st.booleans()), min_size=1, max_size=12)
