@@ -144,6 +144,8 @@ def _count_cells(q: IntArray, t: IntArray, keys: int, levels: int) -> tuple[IntA
         counts = np.bincount(cells, minlength=size)
         occupied = np.flatnonzero(counts)
         return occupied, counts[occupied]
+    if not len(cells):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     cells.sort()
     first = np.flatnonzero(first_of_run(cells))
     return cells[first].astype(np.int64), np.diff(first, append=len(cells))
@@ -151,7 +153,7 @@ def _count_cells(q: IntArray, t: IntArray, keys: int, levels: int) -> tuple[IntA
 
 def first_of_run(ascending: IntArray) -> Mask:
     """Marks each entry that differs from the one before it."""
-    return np.concatenate(([True], ascending[1:] != ascending[:-1]))[: len(ascending)]
+    return np.concatenate(([True], ascending[1:] != ascending[:-1]))
 
 
 def _merge(
