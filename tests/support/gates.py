@@ -176,8 +176,9 @@ class Home:
         return self.path / "releases" / GATE / candidate
 
     def nothing_published(self) -> bool:
-        """Whether there is no file under releases, not even a partial one."""
-        return not any(path.is_file() for path in (self.path / "releases").rglob("*"))
+        """Whether there is no file under releases or staged for them, not even a partial one."""
+        folders = [self.path / "releases", self.path / "releases-staging"]
+        return not any(path.is_file() for folder in folders for path in folder.rglob("*"))
 
     def deliver(
         self, candidate: str, tables: Mapping[str, pd.DataFrame | bytes], *, complete: bool = True
