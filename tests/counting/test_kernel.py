@@ -168,7 +168,7 @@ def test_keys_of_more_combinations_than_a_number_holds() -> None:
 
     found = dp.disclosure(gt, sd, list("abcdefghi"), "t", one_way=(0, 1), two_way=(0, 1))
     agree = int((gt["t"].iloc[:300].to_numpy() == sd["t"].to_numpy()).sum())
-    assert found.identity.iloc[0].tolist() == [100, 100, 75, 75]
+    assert found.identity.iloc[0].tolist() == [100, 100, 75, 75, 100, 0, 100]
     assert found.attribute["DiSCO"].iloc[0] == 100 * agree / 400
     assert set(found.two_way["key"]) == set("abcdefghi")
 
