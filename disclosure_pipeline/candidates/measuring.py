@@ -68,6 +68,7 @@ def measure_tables(gate: Gate, opened: OpenedTables, engine: str) -> Measured:
         **_measure_families(gate, opened),
         "control_identity": control_identity,
         "control_attribute": control_attribute,
+        "warnings": _count_warnings(result),
     }
     return Measured(
         replace(result, further=frames),
@@ -75,6 +76,12 @@ def measure_tables(gate: Gate, opened: OpenedTables, engine: str) -> Measured:
         bins_of([column for column in _list_measured_columns(request) if grouping.grouped(column.name)]),
         counts.ledger,
     )
+
+
+def _count_warnings(result: Disclosure) -> pd.DataFrame:
+    """The number of warnings about the tables, beside each synthesis: not every warning names one."""
+    syntheses = pd.RangeIndex(1, len(result.N_s) + 1, name="synthesis")
+    return pd.DataFrame({"warnings": len(result.warnings)}, index=syntheses)
 
 
 def _list_measured_columns(request: CountRequest) -> Sequence[CodedColumn]:

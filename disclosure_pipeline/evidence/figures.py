@@ -24,6 +24,7 @@ FRAMES = (
     "target_overlap",
     "control_identity",
     "control_attribute",
+    "warnings",
 )
 _WITHHELD = "(too few records to name)"
 

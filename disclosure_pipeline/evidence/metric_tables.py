@@ -14,6 +14,7 @@ from disclosure_pipeline.policy.registry import CONTROLS, MEASURES, Measure
 Row = Mapping[str, Any]
 
 OVERLAPS = ("key_overlap", "target_overlap")
+WARNINGS = "warnings"
 _CHECKS = ("one_way", "two_way")
 _LABELS = ("key", "target", "synthesis")
 
@@ -21,13 +22,18 @@ _LABELS = ("key", "target", "synthesis")
 def build_metric_tables(figures: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     """The figures of a dossier as metric tables: numbers, and the names of columns.
 
-    `identity` has a row per synthesis; `attribute` one per target and synthesis, with all measures of a
-    target and the number of flags; `overlap` one per key, or target, and synthesis; `controls` one per target
-    and synthesis, and those of the whole table without a target. A missing figure is NaN.
+    `identity` has a row per synthesis, with the number of warnings; `attribute` one per target and
+    synthesis, with all measures of a target and the number of flags; `overlap` one per key, or target, and
+    synthesis; `controls` one per target and synthesis, and those of the whole table without a target. A
+    missing figure is NaN.
     """
     target_frames = dict.fromkeys(measure.frame for measure in MEASURES.values() if measure.per_target)
     return {
-        "identity": _join_rows(["synthesis"], _select_measures(figures, "identity", MEASURES)),
+        "identity": _join_rows(
+            ["synthesis"],
+            _select_measures(figures, "identity", MEASURES),
+            _select_measures(figures, WARNINGS, {WARNINGS: CONTROLS[WARNINGS]}),
+        ),
         "attribute": _join_rows(
             ["target", "synthesis"],
             *(_select_measures(figures, frame, MEASURES) for frame in target_frames),

@@ -67,7 +67,7 @@ MEASURES: dict[str, Measure] = {
     **dict(_prediction_measures()),
 }
 
-# The figures of the controls. Their bounds are fixed: a policy cannot set them.
+# The figures of the controls, and the number of warnings. Their bounds are fixed: a policy cannot set them.
 CONTROLS: dict[str, Measure] = {
     **{
         name: Measure("controls", "control_identity", name, per_target=False)
@@ -77,6 +77,7 @@ CONTROLS: dict[str, Measure] = {
         name: Measure("controls", "control_attribute", name)
         for name in ("copy_Dorig", "copy_DiSCO", "copy_difference", "permuted_deviation", "half_deviation")
     },
+    "warnings": Measure("comparability", "warnings", "warnings", per_target=False),
 }
 
 # What a relative bound compares a measure with: the same risk without any synthesis.

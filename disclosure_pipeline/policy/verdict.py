@@ -95,7 +95,7 @@ class RefusedWaiver:
 
 def can_be_waived(clause: Clause) -> bool:
     """Whether a waiver can let a clause pass: not where the tables or the engine cannot be trusted."""
-    return not clause.control and clause.measure not in {"key_overlap", "target_overlap"}
+    return not clause.control and clause.measure not in {"key_overlap", "target_overlap", "warnings"}
 
 
 def waive(

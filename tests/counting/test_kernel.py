@@ -127,7 +127,7 @@ def test_rare_keys(levels: int, list_cells_above: int) -> None:
         t = np.where(same, k % levels, rng.integers(0, levels, records))
         return pd.DataFrame({"k": k, "t": t, "u": np.where(rng.random(records) < 0.1, np.nan, t)})
 
-    gt, sd = table(2500), [table(2500), table(40)]
+    gt, sd = table(2500), [table(2500), table(2499), table(40)]
     for targets in (["t"], ["t", "u"]):
         ask = partial(dp.disclosure, gt, sd, ["k"], targets, two_way=(list_cells_above, 0))
         with pytest.MonkeyPatch.context() as patch, limited(Limits(table=0, threads=1)):
