@@ -66,12 +66,12 @@ def controls(
     for synthesis in range(1, len(frames)):
         for target in targets:
             known = _copy_figures(of_copy.cells[target][0])
-            found = of_copy.found(target)
-            identity[synthesis] = {"copy_UiO": known["UiO"], "copy_repU": found["repU"]}
+            measured = of_copy.engine_figures(target)
+            identity[synthesis] = {"copy_UiO": known["UiO"], "copy_repU": measured["repU"]}
             rows[target, synthesis] = {
                 "copy_Dorig": known["Dorig"],
-                "copy_DiSCO": found["DiSCO"],
-                "copy_difference": max(abs(known[name] - found[name]) for name in known),
+                "copy_DiSCO": measured["DiSCO"],
+                "copy_difference": max(abs(known[name] - measured[name]) for name in known),
                 **_compare_permuted(of_permuted, target, synthesis),
                 **of_halves[target],
             }
@@ -89,7 +89,7 @@ class _Control:
     result: Disclosure
     cells: Mapping[Any, list[FrequencyTable]]
 
-    def found(self, target: Any, synthesis: int = 1) -> dict[str, float]:
+    def engine_figures(self, target: Any, synthesis: int = 1) -> dict[str, float]:
         """The engine's figures."""
         result = self.result
         row = (target, synthesis)
@@ -143,10 +143,10 @@ def _copy_figures(f: FrequencyTable) -> dict[str, float]:
 
 def _compare_permuted(control: _Control, target: Any, synthesis: int) -> dict[str, float]:
     f = control.cells[target][synthesis - 1]
-    expected, found = permuted_DCAP(f), control.found(target, synthesis)["DCAP"]
-    difference = found * f.N_d / 100 - expected.mean
+    expected, measured = permuted_DCAP(f), control.engine_figures(target, synthesis)["DCAP"]
+    difference = measured * f.N_d / 100 - expected.mean
     return {
-        "permuted_DCAP": found,
+        "permuted_DCAP": measured,
         "permuted_DCAP_expected": 100 * expected.mean / f.N_d,
         "permuted_deviation": standard_errors(difference, expected.variance, expected.largest),
     }

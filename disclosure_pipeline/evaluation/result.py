@@ -95,7 +95,7 @@ class Disclosure:
         measured = [name for name in _SUMMARISED if name in self.attribute.columns]
         summary = per_target[measured].mean()
         if len(self.identity) > 1:
-            place = summary.columns.get_loc("DiSCO") + 1
+            place = measured.index("DiSCO") + 1
             summary.insert(place, "DiSCO_min", per_target["DiSCO"].min())
             summary.insert(place + 1, "DiSCO_max", per_target["DiSCO"].max())
         summary["one_way"] = [levels.get(target, "") for target in summary.index]
