@@ -108,8 +108,9 @@ def test_bounds(case: Case) -> None:
     for identity in (found.identity, found.identity_after_exclusions):
         assert (identity["UiOiS"] <= identity["UiO"]).all()
         assert (identity["repU"] <= identity["UiOiS"]).all()
-        assert identity.ge(0).all(axis=None)
-        assert identity.le(ALL).all(axis=None)
+        percentages = identity.drop(columns="unique_hits_beyond", errors="ignore")  # a difference
+        assert percentages.ge(0).all(axis=None)
+        assert percentages.le(ALL).all(axis=None)
     shares = pd.concat(
         [
             attribute[["Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO"]],
