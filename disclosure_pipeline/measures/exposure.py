@@ -107,21 +107,20 @@ def guess_counts_of_table(d: IntArray, r: IntArray, no_guess: Mask) -> GuessCoun
     named = (r == largest) & (largest > 0)
     return GuessCounts(
         _grouped(named.sum(axis=0), np.multiply(d, named).sum(axis=0)),
-        _by_level(d[:, largest > 0].sum(axis=1), len(no_guess), may_be),
+        _by_level(d[:, largest > 0].sum(axis=1), no_guess),
     )
 
 
 def guess_counts_of_table_without_self(r: IntArray, no_guess: Mask) -> GuessCounts:
     """As `guesses.guess_counts_without_self`, of a table (targets, q) whose records are all guessed."""
-    may_be = _levels(no_guess)
-    r = r[may_be]
+    r = r[_levels(no_guess)]
     largest, others = r.max(axis=0, initial=0), r.sum(axis=0) - 1
     alone = (r == largest).sum(axis=0) == 1
     behind = (r == largest - 1).sum(axis=0)
     right = alone & (others > 0)
     return GuessCounts(
         _grouped(1 + behind[right], largest[right]),
-        _by_level(r[:, others > 0].sum(axis=1), len(no_guess), may_be),
+        _by_level(r[:, others > 0].sum(axis=1), no_guess),
     )
 
 
@@ -146,8 +145,7 @@ def _grouped(groups: IntArray, sums: IntArray) -> Grouped:
     return Grouped(present, by_number[present])
 
 
-def _by_level(sums: IntArray, levels: int, may_be: slice | IntArray) -> Grouped:
-    by_level = np.zeros(levels, dtype=np.int64)
-    by_level[may_be] = sums
-    present = np.flatnonzero(by_level)
-    return Grouped(present, by_level[present])
+def _by_level(sums: IntArray, no_guess: Mask) -> Grouped:
+    """The sums of the levels that may be guessed."""
+    present = np.flatnonzero(sums)
+    return Grouped(np.flatnonzero(~no_guess)[present], sums[present])
