@@ -12,11 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import cap as reference
 from reference.cap import Record
+from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
 from support.small_tables import KEYS, TARGET_LEVELS, frame, from_counts, measured, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.measures.cap import CAP
+
+pytestmark = FEW_SHARED_VALUES
 
 Counts = Sequence[Sequence[int]]
 

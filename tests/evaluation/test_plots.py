@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from reference.cap import Record
+from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
 from support.small_tables import KEYS, frame, from_counts, tables
 
@@ -25,6 +26,8 @@ from disclosure_pipeline.evaluation.plots.style import (
     TEXT_ON_DARK,
     TURQUOISE,
 )
+
+pytestmark = FEW_SHARED_VALUES
 
 MOST_PLACES = 23 * 23
 SMOKING = from_counts([[20, 5], [30, 45]])
