@@ -150,7 +150,7 @@ def _count(
         coded = [
             _code_table(table, i, distinct, request.columns, digits, stack) for i, table in enumerate(tables)
         ]
-        records = stack.enter_context(store_temporarily(_union(coded, as_one=stacked is not None)))
+        records = stack.enter_context(store_temporarily(_stack_tables(coded, as_one=stacked is not None)))
         _check_unchanged(records, counted.columns, digits)
         on_progress(_STEP, 1, steps)
         N = [total(counts) for counts in keys[0].counts]
@@ -164,7 +164,7 @@ def _count(
     return DisclosureCounts(key_counts, tuple(target_counts), tuple(pairs))
 
 
-def _union(tables: Sequence[Any], *, as_one: bool) -> Any:
+def _stack_tables(tables: Sequence[Any], *, as_one: bool) -> Any:
     """The coded records of all tables; all syntheses have number 1 where they are to be `as_one` table."""
     import ibis
 
