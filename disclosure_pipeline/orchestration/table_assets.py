@@ -95,10 +95,10 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
                     check_name="key_overlap",
                     description="; ".join(map(str, arrival.overlaps))
                     or "Not measured: the contract is broken",
-                    metadata=presentation.numbers(
+                    metadata=presentation.show_numbers(
                         {"value": min(shares, default=None), "bound": gate.policy.key_overlap}
                     )
-                    | {"overlap": presentation.table(arrival.key_overlap)},
+                    | {"overlap": presentation.show_table(arrival.key_overlap)},
                 ),
             ],
         )

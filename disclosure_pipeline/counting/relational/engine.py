@@ -146,7 +146,7 @@ def _count(
     steps = 2 + len(targets)
     with ExitStack() as stack:
         coded = [_code_table(table, i, distinct, columns, digits, stack) for i, table in enumerate(tables)]
-        records = stack.enter_context(store_temporarily(_union(coded)))
+        records = stack.enter_context(store_temporarily(_stack_tables(coded)))
         _check_unchanged(records, columns, digits)
         on_progress(_STEP, 1, steps)
         N = [total(counts) for counts in keys[0].counts]
@@ -160,7 +160,7 @@ def _count(
     return DisclosureCounts(key_counts, tuple(target_counts), tuple(pairs))
 
 
-def _union(tables: Sequence[Any]) -> Any:
+def _stack_tables(tables: Sequence[Any]) -> Any:
     import ibis
 
     return ibis.union(*tables)
