@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import pandas as pd
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given
 from reference import baselines as reference
 from reference import certainty as reference_of_certainty
-from reference.disclosure import Exclusions, all_leveled, key_of
+from reference.cap import Level, Record
+from reference.disclosure import Exclusions, Leveled, all_leveled, key_of
 from support.sampling import examples
 from support.small_tables import sd2011
 from support.strategies import Case, cases, measured
@@ -22,12 +24,26 @@ from disclosure_pipeline.measures.samples import Sizes
 DRAWN = {"guessed_others", "guessed_beyond"}
 
 
+def records_of(table: Sequence[Leveled], keys: Sequence[str], target: str) -> list[Record]:
+    """The key combination and the target level of each record."""
+    return [(key_of(record, keys), record[target]) for record in table]
+
+
+def no_guesses(gt: Sequence[Record], sd: Sequence[Record]) -> tuple[Level, ...]:
+    """Missing, and the levels that no GT record has."""
+    known = {level for _, level in gt} - {None}
+    return tuple(({level for _, level in [*gt, *sd]} | {None}) - known)
+
+
 @examples(40)
 @given(cases())
 def test_the_frames_hold_the_baselines_of_the_reference(case: Case) -> None:
     if case.exclusions != Exclusions():
         case = Case(**{**vars(case), "exclusions": Exclusions()})
     found = measured(case)
+    identity, attribute, cap = (
+        frame.to_dict("index") for frame in (found.identity, found.attribute, found.cap)
+    )
     columns = [*case.keys, *case.targets]
     gt, syntheses = all_leveled(
         case.ground_truth, case.synthetics, columns, case.groups, case.special_values, case.edges
@@ -37,17 +53,12 @@ def test_the_frames_hold_the_baselines_of_the_reference(case: Case) -> None:
         hits = reference.unique_hits(
             [key_of(record, case.keys) for record in gt], [key_of(record, case.keys) for record in sd]
         )
-        row = found.identity.loc[synthesis]
+        row = identity[synthesis]
         assert (row["unique_hits"], row["unique_hits_others"]) == pytest.approx(hits, rel=1e-12)
         for target in case.targets:
-            tables = [[(key_of(record, case.keys), record[target]) for record in table] for table in (gt, sd)]
-            known = {level for _, level in tables[0]} - {None}
-            no_guess = ({level for table in tables for _, level in table} | {None}) - known
-            expected = reference.figures(*tables, tuple(no_guess))
-            figures = {
-                **found.attribute.loc[(target, synthesis)].to_dict(),
-                **found.cap.loc[(target, synthesis)].to_dict(),
-            }
+            people, copies = records_of(gt, case.keys, target), records_of(sd, case.keys, target)
+            expected = reference.figures(people, copies, no_guesses(people, copies))
+            figures = {**attribute[target, synthesis], **cap[target, synthesis]}
             for name in set(expected) - (DRAWN if sizes.something_is_drawn else set()):
                 tolerance = 2e-3 if name == "DiSCO_beyond_se" else 1e-9
                 assert figures[name] == pytest.approx(expected[name], abs=tolerance), (name, target)
@@ -60,9 +71,9 @@ KEYS = ["sex", "age", "region", "placesize"]
 def test_the_example_data() -> None:
     """Check values: the five targets of the paper, from the definitions."""
     found = dp.disclosure(sd2011("ground_truth"), sd2011("synthetic"), KEYS, ["depress"])
-    assert found.cap.loc[("depress", 1), ["guessed", "guessed_others"]].round(1).tolist() == [24.4, 21.9]
-    assert found.identity.loc[1, ["unique_hits", "unique_hits_others"]].round(1).tolist() == [33.9, 27.7]
-    assert found.attribute.loc[("depress", 1), "iS_others"].round(1) == 51.6
+    assert found.cap[["guessed", "guessed_others"]].round(1).iloc[0].tolist() == [24.4, 21.9]
+    assert found.identity[["unique_hits", "unique_hits_others"]].round(1).iloc[0].tolist() == [33.9, 27.7]
+    assert found.attribute["iS_others"].round(1).tolist() == [51.6]
 
 
 def people(*records: tuple[str, str | None]) -> pd.DataFrame:
@@ -90,19 +101,20 @@ def test_certainty_is_that_of_the_reference(case: Case) -> None:
     found = dp.disclosure(
         case.ground_truth_frame, case.synthetic_frames, case.keys, case.targets, certainty=shares
     )
+    figures = found.certainty.to_dict("index")
     gt, syntheses = all_leveled(
         case.ground_truth, case.synthetics, [*case.keys, *case.targets], {}, {}, "pooled"
     )
     for synthesis, sd in enumerate(syntheses, start=1):
         for target in case.targets:
-            tables = [[(key_of(record, case.keys), record[target]) for record in table] for table in (gt, sd)]
-            known = {level for _, level in tables[0]} - {None}
-            no_guess = tuple(({level for table in tables for _, level in table} | {None}) - known)
+            people, copies = records_of(gt, case.keys, target), records_of(sd, case.keys, target)
             for share in shares:
-                claimed = reference_of_certainty.counts(*tables, Fraction(str(share)), no_guess)
-                row = found.certainty.loc[(target, synthesis, float(share))]
+                claimed = reference_of_certainty.counts(
+                    people, copies, Fraction(str(share)), no_guesses(people, copies)
+                )
+                row = figures[target, synthesis, float(share)]
                 expected = [100 * number / len(gt) for number in claimed]
-                assert row[["DiS", "DiSCO"]].tolist() == pytest.approx(expected)
+                assert [row["DiS"], row["DiSCO"]] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
