@@ -31,7 +31,8 @@ class Disclosure:
     doubtful; `comparability_doubts`: those of them that say that the tables may not be coded alike, so that
     risks read too low. `ledger`: what was changed to compare the tables, and of how many records. `further`:
     frames of other families of measures that a gate adds, with index (target, synthesis). `engine`: which
-    engine counted, and why that one.
+    engine counted, and why that one. `stacked`: the same of all syntheses as one table, where a gate measures
+    several.
     """
 
     keys: tuple[Any, ...]
@@ -52,6 +53,7 @@ class Disclosure:
     comparability_doubts: tuple[str, ...] = ()
     ledger: tuple[Change, ...] = ()
     engine: str = "memory"
+    stacked: Disclosure | None = None
 
     @property
     def attribution(self) -> pd.DataFrame:

@@ -182,7 +182,16 @@ class Gate(BaseModel):
 
     def clauses(self) -> tuple[Clause, ...]:
         """Every clause of the policy for the keys and targets of this gate."""
-        return clauses(self.policy, self.keys, self.targets, self.measures, self.tasks)
+        most_excluded = self.exclusions.limit
+        return clauses(
+            self.policy,
+            self.keys,
+            self.targets,
+            self.measures,
+            self.tasks,
+            most_excluded,
+            records_stay=self.in_database,
+        )
 
     def policy_digest(self) -> str:
         """sha256 of everything in the definition that decides: dictionary, keys, targets, policy."""
