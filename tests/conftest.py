@@ -70,6 +70,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for tests in order for item in tests]
 
 
+def pytest_unconfigure() -> None:
+    """Stop the services that were started for the whole session."""
+    from support import services
+
+    services.stop()
+
+
 @pytest.fixture(scope="session")
 def small_gate() -> dg.Definitions:
     """The definitions of the small gate of gates.py."""

@@ -142,30 +142,30 @@ def test_a_table_of_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     write(tmp_path / "gt.parquet", gates.ground_truth())
     deliver(tmp_path, "c", gates.honest())
     expected = compared(steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), "c"))
-    with services.postgres() as server:
-        monkeypatch.setenv("GATE_PASSWORD", services.PASSWORD)
-        url = server.url_with("GATE_PASSWORD")
-        engine = sa.create_engine(server.url)
-        with engine.begin() as connection:
-            gates.ground_truth().to_sql("people", connection, index=False)
-        source = SqlSource(url=url, table="people")
-        definition = gates.definition(
-            ground_truth=source.model_dump(by_alias=True), engine=url.replace("+psycopg", "")
-        )
-        gate = replace(
-            folders(tmp_path, gates.definition(), "memory", "unused"),
-            gate=Gate.model_validate(definition),
-            ground_truth=source,
-        )
-        found = steps(gate, "c")
-        assert services.PASSWORD not in str(found)
-        assert compared(found) == expected
-        with engine.begin() as connection:
-            assert sa.inspect(connection).get_table_names() == ["people"]
-        monkeypatch.setenv("GATE_PASSWORD", "wrong-4712")
-        with pytest.raises(dp.InputError) as refused:
-            evaluation.evaluate(gate, "c", NOW)
-        assert "wrong-4712" not in str(refused.value)
+    server = services.postgres()
+    monkeypatch.setenv("GATE_PASSWORD", services.PASSWORD)
+    url = server.url_with("GATE_PASSWORD")
+    engine = sa.create_engine(server.url)
+    with engine.begin() as connection:
+        gates.ground_truth().to_sql("people", connection, index=False)
+    source = SqlSource(url=url, table="people")
+    definition = gates.definition(
+        ground_truth=source.model_dump(by_alias=True), engine=url.replace("+psycopg", "")
+    )
+    gate = replace(
+        folders(tmp_path, gates.definition(), "memory", "unused"),
+        gate=Gate.model_validate(definition),
+        ground_truth=source,
+    )
+    found = steps(gate, "c")
+    assert services.PASSWORD not in str(found)
+    assert compared(found) == expected
+    with engine.begin() as connection:
+        assert sa.inspect(connection).get_table_names() == ["people"]
+    monkeypatch.setenv("GATE_PASSWORD", "wrong-4712")
+    with pytest.raises(dp.InputError) as refused:
+        evaluation.evaluate(gate, "c", NOW)
+    assert "wrong-4712" not in str(refused.value)
 
 
 def test_the_tables_of_the_controls_are_invented(tmp_path: Path) -> None:

@@ -139,8 +139,8 @@ def other(clause: Clause, random: Random) -> Clause:
     )
 
 
-# An example takes 0.1 s: to shrink one takes long.
-@settings(examples(20), phases=set(Phase) - {Phase.shrink})
+# An example takes 0.2 s, whatever is validated, so many clauses share one; to shrink one takes long.
+@settings(examples(12, 120), phases=set(Phase) - {Phase.shrink})
 @given(damages=st.lists(DAMAGE, max_size=8), seed=st.integers(0, 2**32), missing=st.integers(-1, 3))
 def test_they_agree_on_any_figures(
     three: tuple[Gate, dp.Disclosure],
@@ -160,7 +160,8 @@ def test_they_agree_on_any_figures(
         result = replace(result, N_s=syntheses)
     result = replace(result, **known, further=further)
     random = Random(seed)
-    clauses = {clause.name: clause for clause in (other(clause, random) for clause in gate.clauses())}
+    changed = [other(clause, random) for clause in gate.clauses() for _ in range(4)]
+    clauses = {clause.name: clause for clause in changed}
     judgements = judge(tuple(clauses.values()), result)
     found = validate(tuple(clauses.values()), stored(result))
     assert found.kept == kept(judgements)

@@ -27,7 +27,7 @@ import pytest
 from support import gates
 from support.gates import Home
 from support.paths import ROOT
-from support.sampling import some_of
+from support.sampling import CI, some_of
 from support.small_batches import small_batches
 
 import disclosure_pipeline
@@ -39,6 +39,7 @@ from disclosure_pipeline.counting.partitioned import (
     record_parts,
     streams,
 )
+from disclosure_pipeline.counting.partitioned.cell_counter import CellCounter
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile
 from disclosure_pipeline.evaluation import identifiers
 from disclosure_pipeline.orchestration import redaction
@@ -122,11 +123,12 @@ def disk(defs: dg.Definitions, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home
 
 def leaks(home: Home, printed: str) -> dict[str, list[str]]:
     """Where a canary is to be found: in files, and in what was printed."""
-    found = gates.files_with(home.path, CANARIES, ["ground_truth.csv"])
-    in_events = [canary for canary in CANARIES if canary in gates.everything_logged(home.instance)]
+    in_files = gates.files_with(home.path, CANARIES, ["ground_truth.csv"])
+    logged = gates.everything_logged(home.instance)
+    in_events = [canary for canary in CANARIES if canary in logged]
     in_output = [canary for canary in CANARIES if canary in printed]
     return (
-        found
+        in_files
         | ({"(events)": in_events} if in_events else {})
         | ({"(output)": in_output} if in_output else {})
     )
@@ -256,6 +258,21 @@ def broken(*_: Any, **__: Any) -> NoReturn:
         raise ValueError("cannot convert 90210377 of " + secret) from error
 
 
+@contextmanager
+def breaking(function: Any) -> Iterator[Callable[[], None]]:
+    """Break a function for the time being; what it returns mends it before."""
+    code = function.__code__
+
+    def mend() -> None:
+        function.__code__ = code
+
+    function.__code__ = broken.__code__
+    try:
+        yield mend
+    finally:
+        mend()
+
+
 @pytest.fixture
 def ready(definitions: dg.Definitions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
     keygen(tmp_path / "keys")  # while nothing is broken
@@ -275,26 +292,26 @@ def ready(definitions: dg.Definitions, tmp_path: Path, monkeypatch: pytest.Monke
     return make
 
 
-def test_no_crash_tells_a_value(ready: Any, capfd: pytest.CaptureFixture[str]) -> None:
+# The functions are dealt out to so many tests, so that processors share them.
+PARTS = 4 if CI else 2
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_crash_tells_a_value(part: int, ready: Any, capfd: pytest.CaptureFixture[str]) -> None:
     with ready() as home:
         called = called_in_a_run(home)
     assert len(called) > 60
     survived = []
-    for function in some_of(called):
-        code = function.__code__
-        function.__code__ = broken.__code__
-        try:
-            with ready() as home:
-                succeeded = home.run_ground_truth().success and home.run_gate(HONEST).success
-                function.__code__ = code
-                assert not leaks(home, printed(capfd)), function.__qualname__
-                assert not succeeded or home.published(HONEST).is_dir()
-                survived += [function.__qualname__] if succeeded else []
-                assert succeeded or home.nothing_published(), function.__qualname__
-        finally:
-            function.__code__ = code
+    for function in some_of(called)[part::PARTS]:
+        with breaking(function) as mend, ready() as home:
+            succeeded = home.run_ground_truth().success and home.run_gate(HONEST).success
+            mend()
+            assert not leaks(home, printed(capfd)), function.__qualname__
+            assert not succeeded or home.published(HONEST).is_dir()
+            survived += [function.__qualname__] if succeeded else []
+            assert succeeded or home.nothing_published(), function.__qualname__
     # What may fail without stopping a run is what a run does not need: sizes, which choose the engine, and
-    # the record of figures, which are measured again.
+    # reading the record of figures: figures that cannot be read are measured again.
     assert set(survived) <= {"StoragePath.files", "_entry", "_from_record", "_decode"}
 
 
@@ -394,6 +411,25 @@ IN_BATCHES: tuple[Callable[..., Any], ...] = (
     streams.Stream.value_numbers,
     streams.read_stream,
 )
+AS_CELLS: tuple[Callable[..., Any], ...] = (
+    engine.count_in_parts,
+    CellCounter.add,
+    CellCounter.count_batch,
+    CellCounter.measure,
+)
+
+
+def check_crash(function: Any, ready: Any, defs: dg.Definitions, capfd: pytest.CaptureFixture[str]) -> None:
+    """A run stops at the function and tells no value, and nothing that was put aside is left."""
+    with breaking(function) as mend, ready(defs) as home:
+        succeeded = home.run_ground_truth().success and home.run_gate(HONEST).success
+        mend()
+        assert not succeeded
+        assert not leaks(home, printed(capfd))
+        assert home.nothing_published()
+        if sys.platform == "linux":
+            left = [name for name, content in open_files() if name.endswith("(deleted)") and content]
+            assert not [name for name in left if name.startswith(tempfile.gettempdir())]
 
 
 @pytest.mark.usefixtures("tiny_batches")
@@ -401,21 +437,22 @@ IN_BATCHES: tuple[Callable[..., Any], ...] = (
 def test_no_crash_between_batches_tells_a_value(
     function: Any, ready: Any, in_batches: dg.Definitions, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Also on threads. Nothing that was put aside is left."""
-    code = function.__code__
-    function.__code__ = broken.__code__
-    try:
-        with ready(in_batches) as home:
-            succeeded = home.run_ground_truth().success and home.run_gate(HONEST).success
-            function.__code__ = code
-            assert not succeeded
-            assert not leaks(home, printed(capfd))
-            assert home.nothing_published()
-            if sys.platform == "linux":
-                left = [name for name, content in open_files() if name.endswith("(deleted)") and content]
-                assert not [name for name in left if name.startswith(tempfile.gettempdir())]
-    finally:
-        function.__code__ = code
+    """Also on threads."""
+    check_crash(function, ready, in_batches, capfd)
+
+
+@pytest.fixture(scope="module")
+def as_cells() -> dg.Definitions:
+    """A gate of so few key combinations that its cells are counted as the batches come."""
+    return gates.load(DEFINITION | {"engine": "partitioned", "keys": ["sex", "town"]})
+
+
+@pytest.mark.parametrize("function", some_of(AS_CELLS), ids=lambda function: function.__qualname__)
+def test_no_crash_where_cells_are_counted_tells_a_value(
+    function: Any, ready: Any, as_cells: dg.Definitions, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with small_batches(Limits(), rows=64):
+        check_crash(function, ready, as_cells, capfd)
 
 
 def test_the_search_finds_a_leak_when_the_redaction_is_off(

@@ -67,13 +67,12 @@ def _folder() -> Path:
 
 @contextmanager
 def postgresql() -> Iterator[Any]:
-    """A server; Ibis' connection to it."""
-    with postgres() as server:
-        backend = connect(f"postgres://tester:{PASSWORD}@127.0.0.1:{server.port}/postgres")
-        try:
-            yield backend
-        finally:
-            backend.disconnect()
+    """Ibis' connection to an empty database."""
+    backend = connect(f"postgres://tester:{PASSWORD}@{postgres().place}")
+    try:
+        yield backend
+    finally:
+        backend.disconnect()
 
 
 @contextmanager

@@ -15,7 +15,7 @@ SEED = 20240501
 # One case in so many is tried every day.
 PART = 10
 # Random examples of a test that asks for no other number.
-EXAMPLES, EXAMPLES_IN_CI = 50, 500
+EXAMPLES, EXAMPLES_IN_CI = 50, 200
 
 Case = TypeVar("Case")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -9,8 +10,9 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -20,21 +22,36 @@ import pytest
 from support.processes import PATIENCE, Process, run_program, running_program
 
 PASSWORD = "not-to-be-shown-4711"
-AN_HOUR = 3600
+FOUR_HOURS = 4 * 3600
+
+
+# What runs until the session ends: see `stop`.
+_RUNNING = ExitStack()
+
+
+def stop() -> None:
+    """Stop what was started for a whole session."""
+    _RUNNING.close()
+    _postgres_port.cache_clear()
 
 
 @dataclass(frozen=True)
 class Postgres:
-    """A running server: SQLAlchemy URLs with the password, and with the variable that holds it."""
+    """A database of a server: SQLAlchemy URLs with the password, and with the variable that holds it."""
 
     port: int
+    database: str
+
+    @property
+    def place(self) -> str:
+        return f"127.0.0.1:{self.port}/{self.database}"
 
     @property
     def url(self) -> str:
-        return f"postgresql+psycopg://tester:{PASSWORD}@127.0.0.1:{self.port}/postgres"
+        return f"postgresql+psycopg://tester:{PASSWORD}@{self.place}"
 
     def url_with(self, variable: str) -> str:
-        return f"postgresql+psycopg://tester:${{{variable}}}@127.0.0.1:{self.port}/postgres"
+        return f"postgresql+psycopg://tester:${{{variable}}}@{self.place}"
 
 
 def absent(what: str) -> NoReturn:
@@ -64,33 +81,48 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-@contextmanager
-def postgres() -> Iterator[Postgres]:
-    """A server with one user and a password, in a folder of its own."""
+def postgres() -> Postgres:
+    """An empty database. The server is one for the whole session, started for the first database."""
     programs = _programs()
     if programs is None:
         absent("PostgreSQL")
+    psycopg = pytest.importorskip("psycopg")
+    port = _postgres_port(programs)
+    database = f"tests_{next(_numbers)}"
+    with psycopg.connect(
+        host="127.0.0.1", port=port, user="tester", password=PASSWORD, dbname="postgres", autocommit=True
+    ) as connection:
+        connection.execute(f"CREATE DATABASE {database} TEMPLATE template0")
+    return Postgres(port, database)
+
+
+_numbers = itertools.count()
+
+
+@cache
+def _postgres_port(programs: Path) -> int:
+    """Start a server with one user and a password, in a folder of its own; its port."""
     folder = Path(tempfile.mkdtemp(prefix="postgres-"))
+    _RUNNING.callback(shutil.rmtree, folder, ignore_errors=True)
     data, secret = folder / "data", folder / "password"
     user = "postgres" if os.geteuid() == 0 else None  # the server refuses to run as root
-    try:
-        secret.write_text(PASSWORD)
-        if user is not None:
-            shutil.chown(folder, user)
-            shutil.chown(secret, user)
-        options = ["--username=tester", f"--pwfile={secret}", "--auth=scram-sha-256", "--encoding=UTF8"]
-        command: list[str | Path] = [programs / "initdb", "-D", data, "--no-sync", "--locale=C", *options]
-        made = run_program(command, cwd=folder, user=user)
-        assert made.returncode == 0, made.stderr
-        port = free_port()
-        settings = ("listen_addresses=127.0.0.1", f"unix_socket_directories={folder}", "fsync=off")
-        command = [programs / "postgres", "-D", data, "-p", str(port)]
-        command += [argument for setting in settings for argument in ("-c", setting)]
-        with running_program(command, cwd=folder, user=user, limit=AN_HOUR, stop=signal.SIGQUIT) as process:
-            _wait_until_ready(data / "postmaster.pid", process)
-            yield Postgres(port)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    secret.write_text(PASSWORD)
+    if user is not None:
+        shutil.chown(folder, user)
+        shutil.chown(secret, user)
+    options = ["--username=tester", f"--pwfile={secret}", "--auth=scram-sha-256", "--encoding=UTF8"]
+    command: list[str | Path] = [programs / "initdb", "-D", data, "--no-sync", "--locale=C", *options]
+    made = run_program(command, cwd=folder, user=user)
+    assert made.returncode == 0, made.stderr
+    port = free_port()
+    settings = ("listen_addresses=127.0.0.1", f"unix_socket_directories={folder}", "fsync=off")
+    command = [programs / "postgres", "-D", data, "-p", str(port)]
+    command += [argument for setting in settings for argument in ("-c", setting)]
+    process = _RUNNING.enter_context(
+        running_program(command, cwd=folder, user=user, limit=FOUR_HOURS, stop=signal.SIGQUIT)
+    )
+    _wait_until_ready(data / "postmaster.pid", process)
+    return port
 
 
 def _wait_until_ready(status: Path, process: Process) -> None:

@@ -1,6 +1,7 @@
 """Random small tables, options, and data frames of many types that hold the same values."""
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -181,14 +182,14 @@ def series(
 @st.composite
 def frames(draw: DrawFn, records: Sequence[Record], columns: Sequence[Column]) -> pd.DataFrame:
     """A data frame of the records: columns in any order, in any fitting type, with any index."""
-    found = {}
+    drawn = {}
     for column in draw(st.permutations(columns)):
         values = [record[column.name] for record in records]
         dtype = draw(st.sampled_from(dtypes(values, column.kind, grouped=column.grouped)))
         missing = draw(st.sampled_from([(None,), (math.nan,), (pd.NA,), (None, math.nan, pd.NA)]))
         unused = [value for value in column.in_synthetic if value is not None]
-        found[column.name] = series(values, dtype, missing, draw(st.sampled_from([(), unused])))
-    frame = pd.DataFrame(found)
+        drawn[column.name] = series(values, dtype, missing, draw(st.sampled_from([(), unused])))
+    frame = pd.DataFrame(drawn)
     index = draw(st.sampled_from(["default", "reversed", "all the same", "text"]))
     if index == "reversed":
         frame.index = frame.index[::-1]
@@ -275,7 +276,7 @@ def levels_in(
     """By column, every level that occurs, by its value (where it has one) and by its label."""
     names = [column.name for column in columns]
     gt, sds = reference.all_leveled(ground_truth, synthetics, names, groups, special_values, edges)
-    found: dict[str, list[Value]] = {}
+    by_column: dict[str, list[Value]] = {}
     for column in columns:
         values: dict[str, Value] = {}
         for record, levels in zip(
@@ -287,8 +288,8 @@ def levels_in(
             values[f"label {level}"] = level
             if reference.label(record[column.name]) == level:
                 values[f"value {level}"] = record[column.name]
-        found[column.name] = list(values.values())
-    return found
+        by_column[column.name] = list(values.values())
+    return by_column
 
 
 @st.composite
@@ -395,18 +396,23 @@ def library_exclusions(exclusions: Exclusions) -> dp.Exclusions:
 
 
 def measured(case: Case, tables: Sequence[Any] = (), engine: str = "memory") -> dp.Disclosure:
-    """All figures of a case, from its frames unless other tables are given that hold the same."""
+    """All figures of a case, from its frames unless other tables are given that hold the same.
+
+    Random tables share few values: that this is warned of is the subject of test_comparability.py.
+    """
     ground_truth, *syntheses = tables or (case.ground_truth_frame, *case.synthetic_frames)
-    return dp.disclosure(
-        ground_truth,
-        syntheses,
-        keys=case.keys,
-        targets=case.targets,
-        groups=case.groups,
-        special_values=case.special_values,
-        edges=case.edges,
-        exclude=library_exclusions(case.exclusions),
-        one_way=case.one_way,
-        two_way=case.two_way,
-        engine=engine,
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.ComparabilityWarning)
+        return dp.disclosure(
+            ground_truth,
+            syntheses,
+            keys=case.keys,
+            targets=case.targets,
+            groups=case.groups,
+            special_values=case.special_values,
+            edges=case.edges,
+            exclude=library_exclusions(case.exclusions),
+            one_way=case.one_way,
+            two_way=case.two_way,
+            engine=engine,
+        )

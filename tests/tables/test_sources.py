@@ -295,10 +295,8 @@ def test_batches_of_whole_and_of_fractional_numbers_are_one_column(tmp_path: Pat
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
-    with postgres() as running:
-        pytest.importorskip("psycopg")
-        yield running
+def server() -> Postgres:
+    return postgres()
 
 
 def test_postgresql(server: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
