@@ -15,8 +15,8 @@ from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.evaluation.copies import TARGETS_ALONE
-from disclosure_pipeline.evaluation.nearest import nearest
-from disclosure_pipeline.evaluation.resemblance import GROUPS, resemblance
+from disclosure_pipeline.evaluation.nearest import nearest_of_columns
+from disclosure_pipeline.evaluation.resemblance import GROUPS, resemblance_of_columns
 from disclosure_pipeline.measures.columns_apart import hits_of_columns_apart
 from disclosure_pipeline.measures.equal_content import has_equal_content
 from disclosure_pipeline.measures.hits import HitCounts, unique_hits
@@ -101,8 +101,8 @@ def measure_guards(
             }
         )
     frame = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
-    frame["TVD_pair_beyond"] = math.nan if records_stay else _measure_pairs(opened)
-    frame["nearer"] = math.nan if records_stay else _measure_nearness(opened)
+    frame["TVD_pair_beyond"] = math.nan if records_stay else _measure_pairs(opened, columns)
+    frame["nearer"] = math.nan if records_stay else _measure_nearness(opened, columns)
     return Guards(frame, partial, apart)
 
 
@@ -118,9 +118,17 @@ def _name_copies(counts: HitCounts, sizes: Sizes, of_columns_apart: float) -> di
 
 def _code_ground_truth(opened: OpenedTables, columns: Sequence[CodedColumn]) -> dict[Any, CodedColumn]:
     """Some GT records, coded: column -> its codes."""
+    drawn = _code_sample(opened, columns, APART_SAMPLE)
+    return {column.name: column for column in drawn}
+
+
+def _code_sample(opened: OpenedTables, columns: Sequence[CodedColumn], most: int) -> Sequence[CodedColumn]:
+    """The columns of at most so many records of each table, drawn, with a code for each record."""
+    records = max(int(counts.sum()) for counts in columns[0].counts)
+    if isinstance(opened, FramesInMemory) and records <= most:
+        return columns
     names = [column.name for column in columns]
-    ground_truth = opened.sample(APART_SAMPLE, 0)[0]
-    return dict(zip(names, FramesInMemory((ground_truth,), "").code(names, grouping_of()), strict=True))
+    return FramesInMemory(tuple(opened.sample(most, 0)), "").code(names, grouping_of())
 
 
 def _hit_by_columns_apart(columns: Sequence[CodedColumn], sample: Mapping[Any, CodedColumn] | None) -> float:
@@ -177,22 +185,20 @@ def _measure_columns(columns: Sequence[CodedColumn]) -> pd.DataFrame:
     return pd.DataFrame(list(rows.values()), index=index)
 
 
-def _measure_pairs(opened: OpenedTables) -> pd.Series[float] | float:
+def _measure_pairs(opened: OpenedTables, columns: Sequence[CodedColumn]) -> pd.Series[float] | float:
     """The largest TVD of a pair of columns over the expected one, of each synthesis."""
-    ground_truth, *syntheses = opened.sample(PAIRS_SAMPLE, 0)
-    pairs = resemblance(ground_truth, syntheses).pairs
+    pairs = resemblance_of_columns(_code_sample(opened, columns, PAIRS_SAMPLE)).pairs
     if pairs.empty:
         return math.nan
     beyond: pd.Series[float] = (pairs["TVD"] - pairs["TVD_expected"]).groupby(level="synthesis").max()
     return beyond
 
 
-def _measure_nearness(opened: OpenedTables) -> pd.Series[float] | float:
+def _measure_nearness(opened: OpenedTables, columns: Sequence[CodedColumn]) -> pd.Series[float] | float:
     """The share of GT records that have a nearer SD record, of each synthesis."""
-    if isinstance(opened, FramesInMemory):
-        frames: Sequence[pd.DataFrame] = opened.frames
-    else:
-        frames = opened.sample(MOST_RECORDS_READ, 0)
-    if len(frames[0]) == 1:  # there are no others
+    coded = (
+        columns if isinstance(opened, FramesInMemory) else _code_sample(opened, columns, MOST_RECORDS_READ)
+    )
+    if int(columns[0].counts[0].sum()) == 1:  # there are no others
         return math.nan
-    return nearest(frames[0], frames[1:])["nearer"]
+    return nearest_of_columns(coded)["nearer"]

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.resemblance import distance_relabelled, resemblance
+from disclosure_pipeline.measures.resemblance import distance, resemblance
 
 _GONE = 0.5
 
@@ -18,7 +20,7 @@ _GONE = 0.5
 class Relabelling:
     """Shares of 1. TVD: total variation distance; TVD_expected: that of a fresh sample as large as SD, about.
 
-    TVD_relabelled: the distance once levels are matched by their frequencies. looks_renamed: how far TVD is
+    TVD_relabelled: the distance once levels are matched by their frequencies, missing with missing. looks_renamed: how far TVD is
     over the expected, where matching takes it to less than half; otherwise 0.
     """
 
@@ -29,8 +31,13 @@ class Relabelling:
 
 
 def relabelling(o: IntArray, s: IntArray) -> Relabelling:
-    """From the numbers of GT and of SD records with each level; neither table is empty."""
-    apart, relabelled = resemblance(o, s), distance_relabelled(o, s)
+    """From the numbers of GT and of SD records with each level, missing last; neither table is empty."""
+    apart = resemblance(o, s)
+    relabelled = distance(_by_frequency(o), _by_frequency(s))
     beyond = max(0.0, apart.TVD - apart.TVD_expected)
     renamed = beyond if relabelled < _GONE * apart.TVD else 0.0
     return Relabelling(apart.TVD, apart.TVD_expected, relabelled, renamed)
+
+
+def _by_frequency(counts: IntArray) -> IntArray:
+    return np.append(np.sort(counts[:-1]), counts[-1])

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from support.paths import SD2011
-
 from disguises.tables import (
     RECORDS,
     Case,
@@ -26,6 +24,7 @@ from disguises.tables import (
     survey,
     synthesise,
 )
+from support.paths import SD2011
 
 KEYS = ("sex", "age", "region", "household")
 TARGETS = ("education", "income", "health", "work", "worked_abroad")
@@ -41,9 +40,7 @@ def cut(files: int) -> Callable[[], Tables]:
 
 def leaky(share: float, times: int = 1, files: int = 1) -> Callable[[], Tables]:
     """The demo's model that memorises, asked for so many times the records."""
-    return lambda: [
-        leak(several_times(times, seed), survey(), share, seed) for seed in range(1, files + 1)
-    ]
+    return lambda: [leak(several_times(times, seed), survey(), share, seed) for seed in range(1, files + 1)]
 
 
 def one(make: Callable[[], pd.DataFrame]) -> Callable[[], Tables]:
@@ -101,16 +98,28 @@ DISGUISES = [
     *(Case(f"the memorising model asked for {n} times", leaky(0.3, n)) for n in (2, 10, 40)),
     Case("five syntheses of the memorising model", leaky(0.1, files=5)),
     *(Case(f"near copies, {s:.0%}", one(lambda s=s: mixed(s))) for s in (0.5, 1.0)),
-    *(Case(f"{name} renamed", one(lambda name=name: several_renamed(name))) for name in ("region", "household", "work")),
+    *(
+        Case(f"{name} renamed", one(lambda name=name: several_renamed(name)))
+        for name in ("region", "household", "work")
+    ),
     Case("three categories renamed", one(lambda: several_renamed("region", "household", "education"))),
-    Case("all categories renamed", one(lambda: several_renamed("region", "household", *TARGETS[:1], "health", "work"))),
+    Case(
+        "all categories renamed",
+        one(lambda: several_renamed("region", "household", *TARGETS[:1], "health", "work")),
+    ),
     Case("keys shifted by a row", one(lambda: shifted(survey(), KEYS, 1))),
     Case("keys shifted by 500 rows", one(lambda: shifted(survey(), KEYS, 500))),
     Case("age shifted by a row", one(lambda: shifted(survey(), ["age"], 1))),
-    *(Case(f"{name} swapped among all", one(lambda name=name: swapped(name, 1))) for name in ("age", "region", "income", "health")),
+    *(
+        Case(f"{name} swapped among all", one(lambda name=name: swapped(name, 1)))
+        for name in ("age", "region", "income", "health")
+    ),
     *(Case(f"income swapped among {s:.0%}", one(lambda s=s: swapped("income", s))) for s in (0.1, 0.5)),
     Case("an honest file beside GT", lambda: [synthesise(survey()), shuffled(survey())]),
-    Case("four honest files beside 200 records", lambda: [*(synthesise(survey(), s) for s in (1, 2, 3, 4)), verbatim(200)]),
+    Case(
+        "four honest files beside 200 records",
+        lambda: [*(synthesise(survey(), s) for s in (1, 2, 3, 4)), verbatim(200)],
+    ),
 ]
 
 HONEST = [
@@ -137,10 +146,16 @@ OF_SD2011 = [
 ]
 OF_SD2011_DISGUISED = [
     Case("example: GT", lambda: [read_sd2011("ground_truth")], "example"),
-    Case("example: a bootstrap of GT", lambda: [
-        read_sd2011("ground_truth").sample(5_000, replace=True, random_state=1).reset_index(drop=True)
-    ], "example"),
-    Case("example: every age moved by one", lambda: [moved(read_sd2011("ground_truth"), "age", 1)], "example"),
+    Case(
+        "example: a bootstrap of GT",
+        lambda: [
+            read_sd2011("ground_truth").sample(5_000, replace=True, random_state=1).reset_index(drop=True)
+        ],
+        "example",
+    ),
+    Case(
+        "example: every age moved by one", lambda: [moved(read_sd2011("ground_truth"), "age", 1)], "example"
+    ),
     Case("example: regions renamed", lambda: [renamed(read_sd2011("ground_truth"), "region")], "example"),
 ]
 if SD2011.is_dir():

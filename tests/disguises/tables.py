@@ -123,7 +123,9 @@ def moved(table: pd.DataFrame, column: str, by: int) -> pd.DataFrame:
 def renamed(table: pd.DataFrame, column: str) -> pd.DataFrame:
     """The levels of a category, each with the name of another."""
     levels = sorted(table[column].dropna().unique())
-    return table.assign(**{column: table[column].astype(object).map(dict(zip(levels, levels[1:] + levels[:1])))})
+    return table.assign(
+        **{column: table[column].astype(object).map(dict(zip(levels, levels[1:] + levels[:1])))}
+    )
 
 
 def shifted(table: pd.DataFrame, columns: Sequence[str], rows: int) -> pd.DataFrame:
