@@ -11,13 +11,18 @@ from disclosure_pipeline.evaluation.copies import copies, partial_copies
 from disclosure_pipeline.evaluation.disclosure import disclosure
 from disclosure_pipeline.evaluation.exact_copies import exact_copies
 from disclosure_pipeline.evaluation.exclusions import Exclusions, Pair
+from disclosure_pipeline.evaluation.exposure import exposure
+from disclosure_pipeline.evaluation.exposure_result import Exposure
 from disclosure_pipeline.evaluation.individual import individual_attribution, weap
 from disclosure_pipeline.evaluation.key_overlap import key_overlap
 from disclosure_pipeline.evaluation.key_sets import disclosure_of_key_sets
 from disclosure_pipeline.evaluation.key_sets_result import KeySets
 from disclosure_pipeline.evaluation.nearest import nearest
+from disclosure_pipeline.evaluation.nearest_guess import NearestGuess, nearest_guess
 from disclosure_pipeline.evaluation.over_releases import disclosure_over_releases
-from disclosure_pipeline.evaluation.plots import plot_cap_distributions, plot_individual_cap
+from disclosure_pipeline.evaluation.plots.distributions import plot_cap_distributions
+from disclosure_pipeline.evaluation.plots.individual import plot_individual_cap
+from disclosure_pipeline.evaluation.plots.saving import save_plot
 from disclosure_pipeline.evaluation.prediction import prediction_risk
 from disclosure_pipeline.evaluation.prediction_result import PredictionRisk
 from disclosure_pipeline.evaluation.protection import disclosure_protection
@@ -50,9 +55,11 @@ __all__ = [
     "DisclosureProtectionEstimate",
     "DuckDBSource",
     "Exclusions",
+    "Exposure",
     "FileSource",
     "InputError",
     "KeySets",
+    "NearestGuess",
     "Pair",
     "PredictionRisk",
     "ReplicatedUniques",
@@ -66,9 +73,11 @@ __all__ = [
     "disclosure_protection",
     "disclosure_protection_estimate",
     "exact_copies",
+    "exposure",
     "individual_attribution",
     "key_overlap",
     "nearest",
+    "nearest_guess",
     "partial_copies",
     "plot_cap_distributions",
     "plot_individual_cap",
@@ -76,6 +85,7 @@ __all__ = [
     "remove_uniques",
     "replicated_uniques",
     "resemblance",
+    "save_plot",
     "subgroups",
     "weap",
 ]

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = ["measures.md", "expectations.md"]
+PAGES = ["measures.md", "expectations.md", "other_packages.md"]
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # What looks like a figure but names an edition: "arXiv:2406.16826", "1.9-2", "SDMetrics 0.29".

@@ -41,9 +41,9 @@ IMPORTERS = {
     "pandera": ("tables/contract.py",),
     "great_expectations": ("evidence/",),
     "altair": (
-        "evaluation/plots.py",
+        "evaluation/plots/",
+        "evaluation/prediction_result.py",
         "evaluation/resemblance.py",
-        "evaluation/resemblance_plot.py",
         "evaluation/result.py",
         "evidence/",
     ),

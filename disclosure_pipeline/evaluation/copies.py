@@ -55,8 +55,12 @@ def copies(ground_truth: Any, synthetic: Any) -> pd.DataFrame:
     population parameters".
     """
     tables = shared_columns(ground_truth, synthetic)
-    counts = count_copies(tables.code(tables.keys))
-    rows = [{"columns": len(tables.keys)} | figures for figures in _copy_figures(tables, counts)]
+    return copies_of_columns(tables.code(tables.keys))
+
+
+def copies_of_columns(columns: Sequence[CodedColumn]) -> pd.DataFrame:
+    """What `copies` returns, of columns that are coded but not grouped."""
+    rows = [{"columns": len(columns)} | figures for figures in _copy_figures(columns, count_copies(columns))]
     return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
 
 
@@ -92,18 +96,29 @@ def partial_copies(ground_truth: Any, synthetic: Any, targets: Sequence[Any] | N
     Source: this project's own.
     """
     tables = shared_columns(ground_truth, synthetic)
-    sets = {f"all but {name}": [other for other in tables.keys if other != name] for name in tables.keys}
+    return partial_copies_of_columns(tables.code(tables.keys), targets)
+
+
+def partial_copies_of_columns(
+    columns: Sequence[CodedColumn], targets: Sequence[Any] | None = None
+) -> pd.DataFrame:
+    """What `partial_copies` returns, of columns that are coded but not grouped. InputError as there."""
+    names = [column.name for column in columns]
+    sets = {
+        f"all but {left_out.name}": [column for column in columns if column is not left_out]
+        for left_out in columns
+    }
     if not all(sets.values()):
         raise InputError("Only one column is in all tables: there is none to leave out. Use copies().")
     if targets is not None:
-        sets[TARGETS_ALONE] = _check_targets(targets, tables.keys)
-    columns: dict[Any, CodedColumn] = dict(zip(tables.keys, tables.code(tables.keys), strict=True))
-    tasks = [partial(count_copies, [columns[name] for name in names]) for names in sets.values()]
-    counts = run_in_threads(tasks, threads_for(sum(len(frame) for frame in tables.frames)))
+        wanted = _check_targets(targets, names)
+        sets[TARGETS_ALONE] = [columns[names.index(name)] for name in wanted]
+    tasks = [partial(count_copies, some) for some in sets.values()]
+    counts = run_in_threads(tasks, threads_for(sum(len(table.stored) for table in columns[0].tables)))
     rows = {
         (synthesis, label): figures
         for label, set_counts in zip(sets, counts, strict=True)
-        for synthesis, figures in enumerate(_copy_figures(tables, set_counts), start=1)
+        for synthesis, figures in enumerate(_copy_figures(columns, set_counts), start=1)
     }
     labels = sorted(rows, key=lambda label: label[0])  # by synthesis, and by set in their order
     index = pd.MultiIndex.from_tuples(labels, names=["synthesis", "columns"])
@@ -134,9 +149,9 @@ def _check_targets(targets: Sequence[Any], shared: Sequence[Any]) -> list[Any]:
     return names
 
 
-def _copy_figures(tables: Tables, counts: Sequence[CopyCounts]) -> list[dict[str, float]]:
+def _copy_figures(columns: Sequence[CodedColumn], counts: Sequence[CopyCounts]) -> list[dict[str, float]]:
     """The figures of each synthesis, from its counts."""
-    N_d, *N_s = (len(frame) for frame in tables.frames)
+    N_d, *N_s = (len(table.stored) for table in columns[0].tables)
     return [
         asdict(copies_of(synthesis_counts, Sizes(N_d, n)))
         for synthesis_counts, n in zip(counts, N_s, strict=True)

@@ -127,17 +127,22 @@ def _measure(
         Dorig=pd.DataFrame(Dorig.reshape(len(labels), -1), index=index, columns=per_target),
         DiSCO=pd.DataFrame(DiSCO.reshape(len(labels), -1), index=index, columns=per_target),
         key_overlap=pd.DataFrame(overlaps, index=index),
-        warnings=tuple(_warnings(tables, columns.values(), overlaps)),
+        warnings=tuple(_warnings(tables, list(columns.values()), overlaps)),
     )
 
 
-def _warnings(
-    tables: Tables, columns: Iterable[CodedColumn], overlaps: Sequence[Mapping[str, float]]
-) -> list[str]:
+def column_warnings(tables: Tables, columns: Sequence[CodedColumn]) -> list[str]:
+    """What makes the figures of these columns doubtful."""
     warnings = [
         warning for column in columns for warning in comparability.compare_column(column, tables.names)[1]
     ]
-    warnings += identifier_warnings(FramesInMemory(tables.frames, "memory"), list(columns))
+    return warnings + identifier_warnings(FramesInMemory(tables.frames, "memory"), columns)
+
+
+def _warnings(
+    tables: Tables, columns: Sequence[CodedColumn], overlaps: Sequence[Mapping[str, float]]
+) -> list[str]:
+    warnings = column_warnings(tables, columns)
     low = sum(not comparability.is_shared(shares, comparability.LOW_WHOLE_KEY) for shares in overlaps)
     if low:
         warnings.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from numbers import Integral
 from typing import Any
@@ -14,6 +15,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.copies import shared_columns
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.nearness import Nearness, nearness
+from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument
 
 SAMPLE = 2_000
@@ -63,11 +65,15 @@ def nearest(ground_truth: Any, synthetic: Any, sample: int = SAMPLE, seed: int =
                 f"{name} must be a whole number from {least} on, not {describe_argument(number)}."
             )
     tables = shared_columns(ground_truth, synthetic)
-    N_d, *N_s = (len(frame) for frame in tables.frames)
+    return nearest_of_columns(tables.code(tables.keys), sample, seed)
+
+
+def nearest_of_columns(columns: Sequence[CodedColumn], sample: int = SAMPLE, seed: int = 0) -> pd.DataFrame:
+    """What `nearest` returns, of columns that are coded but not grouped. InputError as there."""
+    N_d, *N_s = (len(table.stored) for table in columns[0].tables)
     if N_d == 1:
         raise InputError("The ground truth has one record: there are no others to be nearer.")
-    columns = tables.code(tables.keys)
-    persons = np.sort(np.random.default_rng([seed, 0]).permutation(N_d)[:sample])
+    persons = np.flatnonzero(_drawn(N_d, min(sample, N_d), np.random.default_rng([seed, 0])))
     rows: list[Nearness] = []
     for synthesis, records in enumerate(N_s, start=1):
         n = min(records, N_d - 1)
@@ -85,15 +91,15 @@ def nearest(ground_truth: Any, synthetic: Any, sample: int = SAMPLE, seed: int =
 
 
 def _drawn(records: int, n: int, rng: np.random.Generator) -> Mask:
-    """Marks n records of so many, by a draw."""
-    drawn = np.zeros(records, dtype=bool)
-    drawn[rng.permutation(records)[:n]] = True
+    """Marks n records of so many, by a draw: of these, or of the others if they are fewer."""
+    others = records - n < n
+    drawn = np.full(records, others)
+    drawn[rng.choice(records, records - n if others else n, replace=False, shuffle=False)] = not others
     return drawn
 
 
 def _thinned_others(N_d: int, n: int, persons: IntArray, rng: np.random.Generator) -> tuple[Mask, IntArray]:
     """GT records, one more than n, and for each person the one of them left out: n others for everybody."""
-    order = rng.permutation(N_d)[: n + 1]
-    drawn = np.zeros(N_d, dtype=bool)
-    drawn[order] = True
-    return drawn, np.where(drawn[persons], persons, order[-1])
+    drawn = _drawn(N_d, n + 1, rng)
+    anybody = np.flatnonzero(drawn)[rng.integers(n + 1)]
+    return drawn, np.where(drawn[persons], persons, anybody)

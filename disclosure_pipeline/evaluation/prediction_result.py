@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from disclosure_pipeline.evaluation.learning.learners import Task
+
+if TYPE_CHECKING:
+    import altair as alt
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -49,3 +52,9 @@ class PredictionRisk:
         )
 
     __repr__ = __str__
+
+    def plot(self) -> alt.ConcatChart:
+        """The relative errors of the guesses from SD against those from other GT records, of numbers only."""
+        from disclosure_pipeline.evaluation.plots.relative_errors import plot_relative_errors
+
+        return plot_relative_errors(self)

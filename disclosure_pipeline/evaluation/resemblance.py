@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations
@@ -51,7 +52,7 @@ class TablesResemblance:
 
     def plot(self) -> alt.LayerChart:
         """The S_pMSE of every column (on the diagonal) and pair; the largest over the syntheses."""
-        from disclosure_pipeline.evaluation.resemblance_plot import heat_map
+        from disclosure_pipeline.evaluation.plots.heat_map import heat_map
 
         return heat_map(self.columns["S_pMSE"], self.pairs.get("S_pMSE"))
 
@@ -88,10 +89,14 @@ def resemblance(ground_truth: Any, synthetic: Any) -> TablesResemblance:
     TVD_expected and TVD_relabelled are this project's own.
     """
     tables = shared_columns(ground_truth, synthetic)
-    coded = dict(zip(tables.keys, tables.code(tables.keys), strict=True))
-    numbers = [name for name, column in coded.items() if column.kind is Kind.NUMBER]
+    return resemblance_of_columns(tables.code(tables.keys))
+
+
+def resemblance_of_columns(coded: Sequence[CodedColumn]) -> TablesResemblance:
+    """What `resemblance` returns, of columns that are coded but not grouped."""
+    numbers = [column.name for column in coded if column.kind is Kind.NUMBER]
     grouping = grouping_of(groups=dict.fromkeys(numbers, GROUPS))
-    columns = [grouping.apply(column) for column in coded.values()]
+    columns = [grouping.apply(column) for column in coded]
     column_rows = {
         (column.name, synthesis): asdict(resemblance_of(column.counts[0], s))
         | {"TVD_relabelled": distance_relabelled(column.counts[0], s)}
@@ -99,7 +104,7 @@ def resemblance(ground_truth: Any, synthetic: Any) -> TablesResemblance:
         for synthesis, s in enumerate(column.counts[1:], start=1)
     }
     pairs = list(combinations(columns, 2))
-    threads = threads_for(sum(len(frame) for frame in tables.frames))
+    threads = threads_for(sum(len(table.stored) for table in coded[0].tables))
     figures_of_pairs = run_in_threads([partial(_compare_pair, *pair) for pair in pairs], threads)
     pair_rows = {
         (first.name, second.name, synthesis): figures

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from collections.abc import Sequence
 
 import dagster as dg
 from pydantic import BaseModel
@@ -10,11 +11,19 @@ from pydantic import BaseModel
 from disclosure_pipeline.orchestration.arrivals import arrivals_sensor, ground_truth_schedule
 from disclosure_pipeline.orchestration.assets import gate_assets
 from disclosure_pipeline.orchestration.failures import failures_sensor
+from disclosure_pipeline.orchestration.gate_file import (
+    fill_in_templates,
+    find_gate_file,
+    is_validating,
+    require_as_written,
+    require_prerequisites,
+)
 from disclosure_pipeline.orchestration.graph import GateGraph
+from disclosure_pipeline.policy.effective_clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.waivers import read_waivers
+from disclosure_pipeline.policy.waivers import Waiver, read_waivers
 
-_PATHS = ("ground_truth", "incoming", "store", "releases", "trusted_keys")
+_LOG = logging.getLogger(__name__)
 
 
 class DisclosureGate(dg.Component, dg.Resolvable):
@@ -42,48 +51,50 @@ class DisclosureGate(dg.Component, dg.Resolvable):
 
     @classmethod
     def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> DisclosureGate:
-        """Fill in templates in the paths; nothing else is a template.
-
-        A source of the ground truth that is no path has none: what it takes from the environment is taken
-        when it is read, and is in no definition.
-        """
-        paths = {name: getattr(model, name) for name in _PATHS}
-        resolved: dict[str, Any] = {
-            name: context.resolve_value(path, as_type=str)
-            for name, path in paths.items()
-            if isinstance(path, str)
-        }
-        return cls(Gate.model_validate(model.model_dump() | resolved))
+        """Fill in templates in the paths; nothing else is a template."""
+        return cls(fill_in_templates(Gate.model_validate(model.model_dump()), context))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """The assets and checks of the gate; a job for GT and one for a candidate; sensors and schedule."""
-        gate = self.gate
-        graph = GateGraph(gate, read_waivers(context.path / "waivers"))
-        assets = gate_assets(graph)
-        ground_truth_job = dg.define_asset_job(
-            f"{gate.name}_ground_truth",
-            selection=dg.AssetSelection.assets(graph.key("ground_truth")),
-            description="Checks and records the ground truth",
-            executor_def=dg.in_process_executor,
-        )
-        gate_job = dg.define_asset_job(
-            f"{gate.name}_gate",
-            selection=dg.AssetSelection.groups(gate.name)
-            - dg.AssetSelection.assets(graph.key("ground_truth")),
-            partitions_def=graph.candidates,
-            description="Measures one candidate and releases or refuses it",
-            executor_def=dg.in_process_executor,
-        )
-        return dg.Definitions(
-            assets=assets,
-            jobs=[ground_truth_job, gate_job],
-            sensors=[
-                arrivals_sensor(gate, graph.candidates, ground_truth_job, gate_job),
-                failures_sensor(
-                    gate,
-                    [check.key for asset in assets for check in asset.check_specs],
-                    [ground_truth_job, gate_job],
-                ),
-            ],
-            schedules=[ground_truth_schedule(gate, graph.candidates, gate_job)],
-        )
+        """The definitions of the gate, if its file says, read strictly, what Dagster took from it."""
+        file = find_gate_file(context.path)
+        if file is not None:
+            key = context.component_path.instance_key
+            position = key if isinstance(key, int) else 0
+            require_as_written(self.gate, file, position)
+            if is_validating():
+                require_prerequisites(self.gate, file, position)
+        return build_definitions(self.gate, read_waivers(context.path / "waivers"))
+
+
+def build_definitions(gate: Gate, waivers: Sequence[Waiver] = ()) -> dg.Definitions:
+    """The assets and checks of a gate; a job for GT and one for a candidate; sensors and schedule."""
+    for clause in list_effective_clauses(gate.clauses()):
+        _LOG.info("Gate %s: %s", gate.name, clause)
+    graph = GateGraph(gate, tuple(waivers))
+    assets = gate_assets(graph)
+    ground_truth_job = dg.define_asset_job(
+        f"{gate.name}_ground_truth",
+        selection=dg.AssetSelection.assets(graph.key("ground_truth")),
+        description="Checks and records the ground truth",
+        executor_def=dg.in_process_executor,
+    )
+    gate_job = dg.define_asset_job(
+        f"{gate.name}_gate",
+        selection=dg.AssetSelection.groups(gate.name) - dg.AssetSelection.assets(graph.key("ground_truth")),
+        partitions_def=graph.candidates,
+        description="Measures one candidate and releases or refuses it",
+        executor_def=dg.in_process_executor,
+    )
+    return dg.Definitions(
+        assets=assets,
+        jobs=[ground_truth_job, gate_job],
+        sensors=[
+            arrivals_sensor(gate, graph.candidates, ground_truth_job, gate_job),
+            failures_sensor(
+                gate,
+                [check.key for asset in assets for check in asset.check_specs],
+                [ground_truth_job, gate_job],
+            ),
+        ],
+        schedules=[ground_truth_schedule(gate, graph.candidates, gate_job)],
+    )

@@ -27,6 +27,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
         key=key,
         deps=[graph.key("identity_disclosure"), graph.key("attribute_disclosure")],
         partitions_def=graph.candidates,
+        metadata={"effective_clauses": presentation.effective_clauses(graph.gate.clauses())},
         check_specs=[
             graph.check("within_policy", "dossier", "Every clause that refuses is kept or waived"),
             graph.check(

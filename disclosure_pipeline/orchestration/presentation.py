@@ -13,6 +13,7 @@ import pandas as pd
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.figures import to_rows
 from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.effective_clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import MEASURES, values
 from disclosure_pipeline.policy.verdict import Judgement
@@ -133,6 +134,11 @@ def dictionary_schema(gate: Gate) -> dg.TableSchema:
             for name, column in gate.columns.items()
         ]
     )
+
+
+def effective_clauses(clauses: Sequence[Clause]) -> dg.MarkdownMetadataValue:
+    """The clauses that are in force, as a list."""
+    return dg.MetadataValue.md("\n".join(f"- {clause}" for clause in list_effective_clauses(clauses)))
 
 
 def clauses_table(clauses: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:

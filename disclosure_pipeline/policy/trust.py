@@ -6,7 +6,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import (
     AwareDatetime,
     BaseModel,
@@ -20,8 +19,8 @@ from pydantic import (
 )
 
 from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.policy.definition_reader import DefinitionError, read_definition, read_file
 
-_LARGEST = 1 << 20
 _PEM = "-----BEGIN "
 
 
@@ -29,7 +28,12 @@ class TrustError(DisclosurePipelineError, ValueError):
     """A file of public keys cannot be taken as it is."""
 
 
-def _require_time_and_offset(value: Any) -> Any:
+def require_time_and_offset(value: Any) -> Any:
+    """A time, or text that can be one; ValueError for a number or a day alone.
+
+    >>> require_time_and_offset("2026-01-31T12:00:00+01:00")
+    '2026-01-31T12:00:00+01:00'
+    """
     # A bare number would be taken for seconds, a date alone for its midnight.
     if isinstance(value, datetime) or (isinstance(value, str) and ":" in value):
         return value
@@ -42,7 +46,7 @@ def _iso(moment: datetime) -> str:
 
 Moment = Annotated[
     AwareDatetime,
-    BeforeValidator(_require_time_and_offset),
+    BeforeValidator(require_time_and_offset),
     PlainSerializer(_iso, return_type=str, when_used="json"),
 ]
 """A date and time with an offset, written as ISO 8601."""
@@ -80,49 +84,23 @@ def read_trusted(path: Path) -> tuple[TrustedKey, ...]:
 
     TrustError where it is neither, or a period is no period.
     """
-    text = _text(path)
-    if text.lstrip().startswith(_PEM):
-        return (without_period(text),)
     try:
-        content = yaml.load(text, _Loader)
-        return tuple(_LIST.validate_python(content))
+        text = read_file(path)
+        if text.lstrip().startswith(_PEM):
+            return (without_period(text),)
+        return tuple(_LIST.validate_python(read_definition(text, str(path))))
+    except DefinitionError as error:
+        wrong = str(error).removesuffix(".")
     except ValidationError as error:
-        wrong = "; ".join(
+        problems = "; ".join(
             f"{'.'.join(map(str, problem['loc'])) or 'the file'}: {problem['msg']}"
             for problem in error.errors()
         )
-    except (yaml.YAMLError, RecursionError):
-        wrong = "it is neither PEM nor YAML"
-    except ValueError as error:
-        wrong = str(error)
+        wrong = f"{path}: {problems}"
     raise TrustError(
-        f"{path}: {wrong}. Expected a public key as PEM, or a YAML list of public_key, valid_from and, if it "
+        f"{wrong}. Expected a public key as PEM, or a YAML list of public_key, valid_from and, if it "
         "ended, valid_until."
     )
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
-        if len(content) <= _LARGEST:
-            return content.decode()
-        wrong = "it is far too large for a list of public keys"
-    except OSError as error:
-        wrong = error.strerror or "it cannot be read"
-    except UnicodeDecodeError:
-        wrong = "it is no text"
-    raise TrustError(f"The public keys in {path} cannot be read: {wrong}.")
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML in which no entry is written twice: which of two ends of a period holds must not be a guess."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        names = [self.construct_object(key, deep=True) for key, _ in node.value]
-        if len(set(map(str, names))) < len(names):
-            raise ValueError("an entry is written twice")
-        return super().construct_mapping(node, deep)
 
 
 _LIST = TypeAdapter(Annotated[list[TrustedKey], Field(min_length=1)])

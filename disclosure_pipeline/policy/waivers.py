@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.bounds import Finite
+from disclosure_pipeline.policy.definition_reader import DefinitionError, read_documents, read_file
+from disclosure_pipeline.policy.trust import require_time_and_offset
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
+# How long a waiver may hold from now on: five years, two of them leap years.
+_LONGEST = timedelta(days=5 * 365 + 2)
 
 
 class WaiverError(DisclosurePipelineError, ValueError):
@@ -37,7 +48,11 @@ class Waiver(BaseModel):
     ]
     reason: Text
     approver: Annotated[Text, Field(description="Who answers for it")]
-    expires: Annotated[AwareDatetime, Field(description="From this moment on it is void")]
+    expires: Annotated[
+        AwareDatetime,
+        BeforeValidator(require_time_and_offset),
+        Field(description="From this moment on it is void; with an offset, within five years"),
+    ]
 
     def problem(self, gate: str, policy_digest: str, clauses: Iterable[str], now: datetime) -> str | None:
         """Why it can apply to no content at all, or None. `clauses` are those that can be waived."""
@@ -52,29 +67,41 @@ class Waiver(BaseModel):
         return None
 
 
-def read_waivers(folder: Path) -> tuple[Waiver, ...]:
+def read_waivers(folder: Path, now: datetime | None = None) -> tuple[Waiver, ...]:
     """Every waiver in a folder of YAML files, in order of their names; none where there is no folder.
 
-    WaiverError where anything but a complete waiver lies there: one that is not read would not be missed.
+    WaiverError where anything but a complete waiver lies there (one that is not read would not be missed), or
+    one that would hold for more than five years from `now` on (by default the time now).
     """
     if not folder.is_dir():
         return ()
-    return tuple(_read(path) for path in sorted(folder.iterdir()))
+    latest = (now or datetime.now(timezone.utc)) + _LONGEST
+    return tuple(_read(path, latest) for path in sorted(folder.iterdir()))
 
 
-def _read(path: Path) -> Waiver:
+def _read(path: Path, latest: datetime) -> Waiver:
     if path.suffix != ".yaml" or path.is_symlink() or not path.is_file():
         raise WaiverError(f"{path.name} among the waivers is no file NAME.yaml: remove it.")
+    places: dict[tuple[str | int, ...], tuple[int, int]] = {}
     try:
-        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        documents = read_documents(read_file(path), path.name)
+        content: Any = documents[0].content if len(documents) == 1 else None
         if not isinstance(content, dict) or "name" in content:
-            raise ValueError
-        return Waiver(name=path.stem, **content)
+            raise TypeError
+        places = documents[0].places
+        waiver = Waiver(name=path.stem, **content)
+        if waiver.expires <= latest:
+            return waiver
+        wrong = [(("expires",), "it lies more than five years ahead: give an earlier one")]
+    except DefinitionError as error:
+        raise WaiverError(f"Waiver {error}") from None
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg'].lower()}" for problem in error.errors()
-        )
-    except (ValueError, TypeError, yaml.YAMLError):
+        wrong = [(problem["loc"], problem["msg"].lower()) for problem in error.errors()]
+    except TypeError:
         expected = ", ".join(name for name in Waiver.model_fields if name != "name")
-        wrong = f"expected a mapping with {expected}"
-    raise WaiverError(f"Waiver {path.name}: {wrong}.")
+        raise WaiverError(f"Waiver {path.name}: expected a mapping with {expected}.") from None
+    problems = [
+        f"{path.name}:{places.get(place, (1, 1))[0]}: {'.'.join(map(str, place))}: {problem}"
+        for place, problem in wrong
+    ]
+    raise WaiverError(f"Waiver {'; '.join(problems)}.")

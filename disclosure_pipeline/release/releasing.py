@@ -14,10 +14,11 @@ from disclosure_pipeline.candidates.filing import list_broken_clauses
 from disclosure_pipeline.candidates.folders import GateFolders, RefusedError, UndeterminedError
 from disclosure_pipeline.candidates.store import Snapshot, load_snapshot
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
+from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release.keys import hash_with_salt, load_signer
 from disclosure_pipeline.release.predicate import build_predicate
+from disclosure_pipeline.release.prerequisites import read_trusted_keys
 from disclosure_pipeline.release.publishing import publish, stage_snapshot
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
 from disclosure_pipeline.release.verifying import verify
@@ -38,7 +39,7 @@ def release(
     kept, UndeterminedError where one is not determined or a check did not pass, StoreError where the dossier
     is not the one that this evaluation gives or something changed meanwhile.
     """
-    signer, trusted_keys = load_signer(), _read_trusted_keys(folders)
+    signer, trusted_keys = load_signer(), read_trusted_keys(folders)
     snapshot = load_snapshot(candidate, folders.store)
     recorded = read_json(folders.store.candidate_folder(candidate) / "dossier.json", "dossier")
     if recorded.get("decision") in {"refused", "undetermined"}:
@@ -86,11 +87,6 @@ def release(
 def _refuse(candidate: str, decision: str, reasons: Sequence[str]) -> NoReturn:
     error = RefusedError if decision == "refused" else UndeterminedError
     raise error(f"Candidate {candidate!r} is {decision}: {'; '.join(reasons)}.")
-
-
-def _read_trusted_keys(folders: GateFolders) -> tuple[TrustedKey, ...]:
-    keys = folders.trusted_keys
-    return read_trusted(keys) if isinstance(keys, Path) else keys
 
 
 def _require_same(target: Path, gate: Gate, snapshot: Snapshot, trusted_keys: Sequence[TrustedKey]) -> None:

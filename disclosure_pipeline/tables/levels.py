@@ -41,7 +41,11 @@ class StoredColumn:
     counts: IntArray
     rounded: int = 0
 
-    def look_up(self, values: Values, records: slice = slice(None)) -> Values:
+    def codes(self, records: slice | IntArray) -> IntArray:
+        """The codes of some of the records."""
+        return self.look_up(self.position, records)
+
+    def look_up(self, values: Values, records: slice | IntArray = slice(None)) -> Values:
         """For some of the records their entry of `values`, which has one for each entry of `position`."""
         offsets = _offsets(self.stored[records], self.lowest)
         if offsets.itemsize == _LARGEST:
@@ -84,7 +88,7 @@ class CodedColumn:
         """The code of a missing value."""
         return len(self.levels)
 
-    def reader(self, table: int, values: Values) -> Callable[[slice], Values]:
+    def reader(self, table: int, values: Values) -> Callable[[slice | IntArray], Values]:
         """A function from some records of a table to their entry of `values`, which has one for each code."""
         stored = self.tables[table]
         values_by_position = values[stored.position]

@@ -1,5 +1,7 @@
-"""The pictures of the individual CAP: the right counts in them, and nothing too large to show."""
+"""The pictures: the right counts in them, the finding in the title, and nothing too large to show."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,20 @@ from support.sampling import examples
 from support.small_tables import KEYS, frame, from_counts, tables
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.evaluation.plots.disclosure import plot_disclosure
+from disclosure_pipeline.evaluation.plots.style import (
+    BLUE,
+    ORANGE,
+    PALE_BLUE,
+    PLUM,
+    QUIET_TEXT,
+    RULE,
+    TEXT,
+    TEXT_ON_DARK,
+    TURQUOISE,
+)
 
-MOST_PLACES = 22 * 22
+MOST_PLACES = 23 * 23
 SMOKING = from_counts([[20, 5], [30, 45]])
 SMOKING_SD = from_counts([[8, 7], [25, 60]])
 
@@ -34,7 +48,7 @@ def test_every_record_is_in_the_picture(gt: list[Record], sd: list[Record]) -> N
     rows = dp.plot_cap_distributions(frame(gt), [frame(sd), frame(gt)], KEYS, "t").to_dict()
     [bins] = with_columns(rows, "CAP")
     assert bins.groupby("synthesis")["records"].sum().tolist() == [len(gt), len(gt)]
-    assert bins.groupby("synthesis")["share"].sum().tolist() == pytest.approx([100, 100])
+    assert bins.groupby("synthesis")["percent"].sum().tolist() == pytest.approx([100, 100])
 
 
 @examples(5, 25)
@@ -42,27 +56,33 @@ def test_every_record_is_in_the_picture(gt: list[Record], sd: list[Record]) -> N
 def test_records_stand_at_their_own_cap(gt: list[Record], sd: list[Record]) -> None:
     """Exactly 0 and exactly 1 have places of their own."""
     [places] = with_columns(dp.plot_individual_cap(frame(gt), frame(sd), KEYS, "t").to_dict(), "GT", "SD")
-    each = dp.individual_attribution(frame(gt), frame(sd), KEYS, "t")
+    chances = dp.individual_attribution(frame(gt), frame(sd), KEYS, "t")
+    in_SD = np.array([q in {key for key, _ in sd} for q, _ in gt])
+    assert shown(places, "SD", "key not in SD") == (~in_SD).sum()
     for column, name in (("CAP_GT", "GT"), ("CAP_1", "SD")):
-        for chance, records in each[column].value_counts().items():
-            label = "0" if chance == 0 else "1" if chance == 1 else None
-            if label:
-                assert places.loc[places[name] == label, "records"].sum() == records
-        between = places[~places[name].isin(["0", "1"])]
+        cap = chances[column].to_numpy()
+        found = in_SD if name == "SD" else np.full(len(gt), True)
+        assert shown(places, name, "0") == ((cap == 0) & found).sum()
+        assert shown(places, name, "1") == (cap == 1).sum()
+        between = places[~places[name].isin(["0", "1", "key not in SD"])]
         low = np.sort(np.repeat(between[f"{name}_from"].to_numpy(), between["records"].to_numpy()))
-        inside = each[column][(each[column] > 0) & (each[column] < 1)].sort_values().to_numpy()
-        assert ((low <= inside + 1e-12) & (inside < low + 0.05 + 1e-12)).all()
+        inside = np.sort(100 * cap[(cap > 0) & (cap < 1)])
+        assert ((low <= inside + 1e-9) & (inside < low + 5 + 1e-9)).all()
+
+
+def shown(places: pd.DataFrame, table: str, label: str) -> int:
+    return int(places.loc[places[table] == label, "records"].sum())
 
 
 def test_the_smoking_example() -> None:
     chart = dp.plot_individual_cap(frame(SMOKING), frame(SMOKING_SD), KEYS, "t")
     [places] = with_columns(chart.to_dict(), "GT", "SD")
-    shown = {(row["GT"], row["SD"]): row["records"] for row in places.to_dict("records")}
-    assert shown == {
-        ("0.10 to 0.15", "0.10 to 0.15"): 5,
-        ("0.40 to 0.45", "0.20 to 0.25"): 20,
-        ("0.60 to 0.65", "0.75 to 0.80"): 30,
-        ("0.90 to 0.95", "0.85 to 0.90"): 45,
+    found = {(row["GT"], row["SD"]): row["records"] for row in places.to_dict("records")}
+    assert found == {
+        ("10 to 15", "10 to 15"): 5,
+        ("40 to 45", "20 to 25"): 20,
+        ("60 to 65", "75 to 80"): 30,
+        ("90 to 95", "85 to 90"): 45,
     }
 
 
@@ -76,8 +96,8 @@ def test_syntheses_are_in_order_of_their_average_and_gt_is_a_line() -> None:
     order = [row.split(":")[0] for row in spec["facet"]["row"]["sort"]]
     assert order == ["Synthesis 2", "Synthesis 3", "Synthesis 1"]
     averages = bins.groupby("synthesis")[["average", "GT_average"]].first()
-    assert (100 * averages["average"]).tolist() == pytest.approx(totals["DCAP"].tolist())
-    assert (100 * averages["GT_average"]).tolist() == pytest.approx(totals["CAPd"].tolist())
+    assert averages["average"].tolist() == pytest.approx(totals["DCAP"].tolist())
+    assert averages["GT_average"].tolist() == pytest.approx(totals["CAPd"].tolist())
     rules = [layer for layer in spec["spec"]["layer"] if layer["mark"]["type"] == "rule"]
     assert [layer["encoding"]["x"]["field"] for layer in rules] == ["average", "GT_average"]
 
@@ -92,7 +112,7 @@ def test_a_picture_of_many_records_is_as_small_as_one_of_few() -> None:
     assert places["records"].sum() == 200_000
     assert len(places) <= MOST_PLACES
     [bins] = with_columns(dp.plot_cap_distributions(gt, [sd, gt], ["k"], "t").to_dict(), "CAP")
-    assert len(bins) <= 2 * 22
+    assert len(bins) <= 2 * 23
 
 
 def test_no_value_of_a_record_is_in_the_picture() -> None:
@@ -104,16 +124,135 @@ def test_no_value_of_a_record_is_in_the_picture() -> None:
         assert "secret" not in chart.to_json()
 
 
-def test_both_can_be_drawn() -> None:
-    drawing = pytest.importorskip("vl_convert")
+def charts() -> dict[str, Any]:
+    """One of each kind, of one synthesis and of several."""
     gt, sd = frame(SMOKING), frame(SMOKING_SD)
-    for chart in (
-        dp.plot_individual_cap(gt, sd, KEYS, "t"),
-        dp.plot_individual_cap(gt, [sd, gt], KEYS, "t"),
-        dp.plot_cap_distributions(gt, sd, KEYS, "t"),
-        dp.plot_cap_distributions(gt, [sd] * 12, KEYS, "t"),
-    ):
-        assert len(drawing.vegalite_to_png(chart.to_json())) > 1000
+    ages = np.random.default_rng(1).integers(18, 90, (60, 2))
+    numbers = pd.DataFrame(ages, columns=["age", "income"])
+    risk = dp.prediction_risk(numbers, [numbers, numbers + 1], ["age"], "income")
+    return {
+        "individual": dp.plot_individual_cap(gt, sd, KEYS, "t"),
+        "individual, two": dp.plot_individual_cap(gt, [sd, gt], KEYS, "t"),
+        "distribution": dp.plot_cap_distributions(gt, sd, KEYS, "t"),
+        "distributions, many": dp.plot_cap_distributions(gt, [sd] * 12, KEYS, "t"),
+        "disclosure": plot_disclosure(dp.disclosure(gt, [sd, gt], KEYS, "t")),
+        "resemblance": dp.resemblance(gt, sd).plot(),
+        "relative errors": risk.plot(),
+    }
+
+
+@pytest.fixture(scope="module", name="charts")
+def charts_fixture() -> dict[str, Any]:
+    return charts()
+
+
+def test_every_plot_is_saved_as_a_file_that_needs_nothing_else(
+    charts: dict[str, Any], tmp_path: Path
+) -> None:
+    pytest.importorskip("vl_convert")
+    for name, chart in charts.items():
+        for ending in ("png", "svg"):
+            dp.save_plot(chart, tmp_path / f"{name}.{ending}")
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / f"{name}.svg").read_text().startswith("<svg")
+    dp.save_plot(charts["individual"], str(tmp_path / "one.HTML"))
+    page = (tmp_path / "one.HTML").read_text()
+    assert "vegaEmbed" in page
+    assert not re.findall(r"<script[^>]+src=|<link|@import|\bimport\(", page)
+    assert '"editor": false' in page  # which would send the data to another host
+
+
+def test_a_plot_is_not_saved_as_anything_else(charts: dict[str, Any], tmp_path: Path) -> None:
+    for name in ("chart.json", "chart"):
+        with pytest.raises(dp.InputError, match=r"must end in \.png, \.svg or \.html"):
+            dp.save_plot(charts["individual"], tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_colours_are_those_of_the_palette_and_texts_can_be_read(charts: dict[str, Any]) -> None:
+    named = {BLUE, TURQUOISE, PLUM, ORANGE, PALE_BLUE, TEXT, QUIET_TEXT, RULE, TEXT_ON_DARK}
+    for name, chart in charts.items():
+        colours = set(re.findall(r"#[0-9a-fA-F]{3,8}\b", chart.to_json()))
+        assert colours <= named, name
+    for colour in (TEXT, QUIET_TEXT):
+        assert contrast(colour, "#ffffff") >= 4.5
+    for colour in (BLUE, TURQUOISE, PLUM, RULE):
+        assert contrast(colour, "#ffffff") >= 3
+
+
+def contrast(one: str, other: str) -> float:
+    """Of WCAG 2.2."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_a_key_that_is_not_in_sd_is_apart_from_one_that_names_another_level() -> None:
+    gt = frame([(("x", ""), "a"), (("y", ""), "a"), (("z", ""), "a")])
+    sd = frame([(("x", ""), "a"), (("y", ""), "b")])
+    chart = dp.plot_individual_cap(gt, sd, KEYS, "t").to_dict()
+    [places] = with_columns(chart, "GT", "SD")
+    assert dict(zip(places["SD"], places["records"], strict=True)) == {"1": 1, "0": 1, "key not in SD": 1}
+    assert places["SD_from"].is_unique
+    assert chart["title"]["text"] == "t is easier to guess from SD than from GT for 0.0 % of GT records"
+    assert (
+        chart["title"]["subtitle"][0]
+        == "Above the diagonal. Harder for 66.7 %, the key not in SD for 33.3 %."
+    )
+
+
+# Attribute disclosure
+
+
+def test_disclosure_shows_keys_repu_and_what_the_checks_flag() -> None:
+    gt = frame([((str(i), ""), "a" if i < 90 else "b") for i in range(100)])
+    sd = frame([((str(i), ""), "a") for i in range(95)])
+    chart = plot_disclosure(dp.disclosure(gt, sd, KEYS, "t", two_way=(0, 80))).to_dict()
+    assert chart["title"]["text"].startswith("t stands out") or "DiSCO 90.0 %" in chart["title"]["text"]
+    assert chart["title"]["subtitle"] == [f"Keys: {', '.join(KEYS)}", "repU 95.0 %, UiO 100.0 %"]
+    [labels] = with_columns(chart, "flags")
+    assert labels["flags"].tolist() == ["one-way: a; two-way: 91 pairs"]
+
+
+def test_measures_are_told_apart_by_shape_too(charts: dict[str, Any]) -> None:
+    [dots] = [layer for layer in charts["disclosure"].to_dict()["layer"] if layer["mark"]["type"] == "point"]
+    shapes = dots["encoding"]["shape"]["scale"]["range"]
+    assert len(set(shapes)) == len(shapes) == len(dots["encoding"]["stroke"]["scale"]["domain"])
+
+
+def test_after_exclusions_the_picture_says_what_each_figure_is_of() -> None:
+    gt = frame(SMOKING)
+    excluded = dp.Exclusions(target_levels={"t": ["T1"]})
+    chart = plot_disclosure(dp.disclosure(gt, gt, KEYS, "t", exclude=excluded)).to_dict()
+    assert chart["title"]["subtitle"][1].endswith("of all records, whatever is excluded")
+
+
+# Relative errors
+
+
+def test_relative_errors_stand_in_their_own_squares() -> None:
+    numbers = pd.DataFrame({"k": range(40), "n": [1000 + 10 * i for i in range(40)]})
+    risk = dp.prediction_risk(numbers, [numbers, numbers.assign(n=1)], ["k"], "n")
+    near, far = with_columns(risk.plot().to_dict(), "from_GT", "from_SD")
+    for squares, records in zip((near, far), risk.records, strict=True):
+        assert squares["records"].sum() == 40
+        assert squares["equal"].sum() == 9
+        error = records["relative_error_SD"]
+        under = squares[squares["from_SD"] == "under 1"]
+        assert under["records"].sum() == (error < 1).sum()
+        assert squares[squares["from_SD"] == "50 to 100"]["records"].sum() == error.between(50, 99.9999).sum()
+    assert far[far["from_SD"] == "50 to 100"]["records"].sum() == 40
+
+
+def test_levels_have_no_relative_errors() -> None:
+    table = pd.DataFrame({"k": list("ab") * 10, "t": list("xy") * 10})
+    with pytest.raises(dp.InputError, match="no relative errors"):
+        dp.prediction_risk(table, table, ["k"], "t").plot()
 
 
 def test_bad_input_is_refused() -> None:

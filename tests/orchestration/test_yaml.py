@@ -7,20 +7,37 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import dagster
 import pytest
 import yaml
+from click.testing import CliRunner, Result
+from dagster.components.testing import create_defs_folder_sandbox
 from pydantic import ValidationError
 from support import gates
 from support.gates import definition
 from support.paths import ROOT
 from support.processes import Finished, run_program
 
+import disclosure_pipeline as dp
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.demo.run import make_data
+from disclosure_pipeline.orchestration.gate_file import require_as_written
+from disclosure_pipeline.policy.definition_reader import DefinitionError
+from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
+
 SHIPPED = ROOT / "disclosure_pipeline" / "defs" / "survey" / "defs.yaml"
 
 
-def dg(*arguments: str, folder: Path) -> Finished:
-    """Dagster's command in the root of a project."""
+def dg(*arguments: str, folder: Path, home: Path | None = None) -> Finished:
+    """Dagster's command in the root of a project; `home` has keys, and becomes its DAGSTER_HOME."""
     environment = os.environ | {"VIRTUAL_ENV": sys.prefix, "COLUMNS": "200"}
+    if home is not None:
+        files = KeyFiles.in_folder(home / "demo" / "keys")
+        environment |= {
+            "DAGSTER_HOME": str(home),
+            SIGNING_KEY: str(files.signing_key),
+            SALT: str(files.salt),
+        }
     return run_program([Path(sys.executable).parent / "dg", *arguments], cwd=folder, env=environment)
 
 
@@ -48,13 +65,147 @@ def line_of(text: str, start: str) -> int:
 # Dagster's commands
 
 
-def test_the_shipped_gate_is_valid() -> None:
+@pytest.fixture
+def furnished(tmp_path: Path) -> Path:
+    """A home with the data and the keys of the demo."""
+    home = tmp_path / "home"
+    make_data(home / "demo", 50, 1)
+    keygen(home / "demo" / "keys")
+    return home
+
+
+def test_the_shipped_gate_is_valid(furnished: Path) -> None:
     """`dg check defs` runs `dg check yaml` first."""
-    checked = dg("check", "defs", folder=ROOT)
+    checked = dg("check", "defs", folder=ROOT, home=furnished)
     told = checked.stdout + checked.stderr
     assert checked.returncode == 0, told
     assert "All component YAML validated successfully" in told
     assert "All definitions loaded successfully" in told
+
+
+def test_check_defs_tells_what_is_not_there(project: Path, furnished: Path) -> None:
+    """The ground truth, the private key, the salt, the public keys: in one line, with their places."""
+    shutil.rmtree(furnished / "demo" / "keys")
+    (furnished / "demo" / "ground_truth.csv").unlink()
+    checked = dg("check", "defs", folder=project, home=furnished)
+    assert checked.returncode != 0
+    file = project / "custodian" / "defs" / "survey" / "defs.yaml"
+    (line,) = {line for line in (checked.stdout + checked.stderr).splitlines() if "is not there" in line}
+    for name in ("ground_truth", "trusted_keys"):
+        assert f"{file}:{line_of(file.read_text(), f'{name}:')}: {name}: " in line
+    for told in ("the ground truth is not there", "signing-key.pem", "public-key.pem", "salt"):
+        assert told in line
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "told"),
+    [
+        ("repU:\n", "repU: 99\n    repU:\n", "repU:\n", "'repU' is written twice"),
+        ("at_most: 10", "at_most: 0100", "at_most: 0100", "0100 is a number in another notation"),
+        ("income: 5", "income: 1:30", "income: 1:30", "1:30 is a number in another notation"),
+        ("special_values: [-8]", "special_values: [on]", "special_values:", "on is a boolean"),
+        ("region: {type: category}", "region: {<<: {type: category}}", "region: {<<", "merge keys"),
+    ],
+)
+def test_what_dagster_lets_pass_is_refused_at_load(
+    old: str, new: str, place: str, told: str, tmp_path: Path
+) -> None:
+    text = SHIPPED.read_text()
+    assert old in text
+    text = text.replace(old, new, 1)
+    with gates.quiet(), create_defs_folder_sandbox() as sandbox:
+        path = sandbox.scaffold_component(dp.DisclosureGate)
+        (path / "defs.yaml").write_text(text)
+        with pytest.raises(Exception) as caught, sandbox.load_component_and_build_defs(path):
+            pass
+    line = text[: text.rindex(place)].count("\n") + 1
+    every = [str(caught.value), str(caught.value.__cause__)]
+    assert any(f"defs.yaml:{line}:" in each and told in each for each in every), every
+
+
+def test_a_file_that_changed_after_it_was_read_is_refused(tmp_path: Path) -> None:
+    gate = gates.resolve(yaml.safe_load(SHIPPED.read_text())["attributes"]).gate
+    file = tmp_path / "defs.yaml"
+    file.write_text(SHIPPED.read_text())
+    require_as_written(gate, file, 0)
+    file.write_text(SHIPPED.read_text().replace("at_most: 8", "at_most: 80"))
+    with pytest.raises(DefinitionError, match="read differently"):
+        require_as_written(gate, file, 0)
+    with pytest.raises(DefinitionError, match="read differently"):
+        require_as_written(gate, file, 1)
+
+
+def test_the_effective_clauses_stand_on_the_dossier(small_gate: dagster.Definitions) -> None:
+    metadata = small_gate.resolve_assets_def(dagster.AssetKey(["small", "dossier"])).metadata_by_key
+    (of_dossier,) = metadata.values()
+    told = of_dossier["effective_clauses"].value
+    assert "- repU is at most 0.6 of UiO (worst synthesis): refuses" in told
+    assert "copy_repU is at least 1 of copy_UiO" in told
+
+
+# The command
+
+
+def check(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["check", *map(str, arguments)])
+
+
+def test_check_lists_the_clauses_in_force(furnished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(furnished))
+    sign_with(furnished / "demo" / "keys", monkeypatch)
+    for path in (SHIPPED, SHIPPED.parent):
+        shown = check(path)
+        assert shown.exit_code == 0, shown.output
+        gate = gates.resolve(yaml.safe_load(SHIPPED.read_text())["attributes"]).gate
+        assert shown.stdout.splitlines()[0].endswith(gate.policy_digest())
+        assert len(shown.stdout.splitlines()) == 1 + len(gate.clauses())
+        assert "  DiSCO of income is at most 5 (worst synthesis): refuses\n" in shown.stdout
+
+
+def sign_with(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = KeyFiles.in_folder(folder)
+    monkeypatch.setenv(SIGNING_KEY, str(files.signing_key))
+    monkeypatch.setenv(SALT, str(files.salt))
+
+
+def test_check_tells_what_is_not_there(furnished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And that the gate's key is none of those that it believes."""
+    monkeypatch.setenv("DAGSTER_HOME", str(furnished))
+    keygen(furnished / "other")
+    sign_with(furnished / "other", monkeypatch)
+    (furnished / "demo" / "ground_truth.csv").unlink()
+    shown = check(SHIPPED)
+    assert shown.exit_code == 1
+    assert "  repU is at most 8 (worst synthesis): refuses" in shown.stdout
+    text = SHIPPED.read_text()
+    for name, told in (("ground_truth", "is not there"), ("trusted_keys", "do not believe what")):
+        (line,) = [line for line in shown.stderr.splitlines() if f"{name}: " in line]
+        assert f"{SHIPPED}:{line_of(text, f'{name}:')}: {name}: " in line
+        assert told in line
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("at_most: 8", "at_most: 08", "number"),
+        ("at_most: 8", "at_mots: 8", "attributes.policy.repU"),
+        ("type: disclosure", "type: other.Gate  # disclosure", "it holds 0 gates"),
+        ("demo/incoming", '"{{ env.NOT_SET_ANYWHERE }}/incoming"', "a template in its paths has no value"),
+    ],
+)
+def test_check_refuses_with_the_place(old: str, new: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "defs.yaml"
+    text = SHIPPED.read_text().replace(old, new, 1)
+    file.write_text(text)
+    shown = check(file)
+    assert shown.exit_code == 1
+    assert told.removeprefix("attributes.") in shown.output
+    assert f"{file}:" in shown.output
+    if "at_m" in new:
+        assert f"{file}:{text[: text.index(new)].count(chr(10)) + 1}:" in shown.output
+
+
+# Dagster's commands on a file that is wrong
 
 
 def test_check_yaml_tells_the_place(project: Path) -> None:
@@ -157,6 +308,12 @@ def test_paths_may_be_templates(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_template_without_a_value_is_refused() -> None:
     with pytest.raises(ValidationError, match="store"):
         gates.resolve(definition(store="{{ env.NOT_SET_ANYWHERE }}"))
+
+
+def test_a_template_without_a_value_is_no_part_of_a_path() -> None:
+    """Dagster would go on with the path None/store."""
+    with pytest.raises(ValidationError, match="store"):
+        gates.resolve(definition(store="{{ env.NOT_SET_ANYWHERE }}/store"))
 
 
 def test_the_policy_is_no_template(monkeypatch: pytest.MonkeyPatch) -> None:

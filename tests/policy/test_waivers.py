@@ -174,6 +174,11 @@ BROKEN = {
     "empty": "",
     "a list": "- repU",
     "no YAML": "a: [",
+    "a clause that is overruled later": text() + "clause: repU\n",
+    "an expiry as a number": text(expires=20270101),
+    "an expiry of six years": text(expires="2032-05-01T12:00:00Z"),
+    "an octal ceiling": text(ceiling=None) + "ceiling: 010\n",
+    "two waivers": text() + "---\n" + text(),
 }
 
 
@@ -181,7 +186,14 @@ BROKEN = {
 def test_a_file_that_is_no_whole_waiver_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "wrong.yaml").write_text(content)
     with pytest.raises(WaiverError, match=r"wrong\.yaml"):
-        read_waivers(tmp_path)
+        read_waivers(tmp_path, NOW)
+
+
+def test_a_waiver_holds_for_five_years_at_most(tmp_path: Path) -> None:
+    (tmp_path / "long.yaml").write_text(text(expires="2031-05-01T12:00:00Z"))
+    assert len(read_waivers(tmp_path, NOW)) == 1
+    with pytest.raises(WaiverError, match=r"long\.yaml:\d+: expires: .* five years"):
+        read_waivers(tmp_path, NOW - 2 * timedelta(days=1))
 
 
 def test_a_gate_with_a_broken_waiver_is_not_loaded() -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from disclosure_pipeline.counting.memory.radix import Radix, add, radix
+from disclosure_pipeline.counting.memory.radix import Radix, Reader, add, radix
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.nearness import twice_mid_ranks
@@ -31,17 +31,18 @@ _MOST_PAIRS = 200_000_000  # pairs of records that are all compared
 _MOST_CANDIDATES = 4_000  # of a person in a block and both tables, on average
 _MOST_BLOCKS = 4
 _PROBE = 100_000  # records of each table, to foresee how many candidates a block gives
-_AT_A_TIME = 1 << 18  # pairs
-_RECORDS_AT_A_TIME = 1 << 20
+_AT_A_TIME = 1 << 16  # pairs, so that they fit the cache
+_RECORDS_AT_A_TIME = 1 << 17  # so that they fit the cache
+_LOWEST_DIGITS = 1 << 20  # numbers by which most records are told apart
 _LARGEST = 1 << 62
 
 
 @dataclass(frozen=True)
 class Distances:
-    """How far apart the values of one column are: `rank` by code, None where values are only equal or not."""
+    """How far apart the values of one column are: as their `places` by code, but never more than `unit`."""
 
     column: CodedColumn
-    rank: IntArray | None
+    places: IntArray
     unit: int
 
     @classmethod
@@ -50,16 +51,20 @@ class Distances:
         counts = np.sum([column.counts[table] for table in tables], axis=0)
         unit = 2 * int(counts.sum())
         if column.kind not in ORDERED:
-            return cls(column, None, unit)
-        return cls(column, np.append(twice_mid_ranks(counts[:-1]), 0), unit)
+            return cls(column, np.arange(column.size) * unit, unit)
+        # Ranks are less than a unit apart; missing is further than that from all of them.
+        return cls(column, np.append(twice_mid_ranks(counts[:-1]), -2 * unit), unit)
 
-    def between(self, codes: IntArray, others: IntArray) -> IntArray:
-        """Between pairs of codes, or of every one of a column with every one of a row."""
-        apart = (codes != others) * np.int64(self.unit)
-        if self.rank is not None:
-            known = (codes != self.column.missing) & (others != self.column.missing)
-            apart = np.where(known, np.abs(self.rank[codes] - self.rank[others]), apart)
-        return apart
+    def places_of(self, table: int, records: IntArray) -> IntArray:
+        """The places of some records of a table."""
+        stored = self.column.tables[table]
+        return stored.look_up(self.places[stored.position], records)
+
+    def between(self, places: IntArray, others: IntArray) -> IntArray:
+        """Between pairs of places, or of every one of a column with every one of a row."""
+        apart: IntArray = places - others
+        np.abs(apart, out=apart)
+        return np.minimum(apart, self.unit, out=apart)
 
 
 @dataclass(frozen=True)
@@ -101,14 +106,14 @@ def _nearest_of_all(
     position_of = np.full(len(table.counted) + 1, len(records))  # one more, for those who leave out nobody
     position_of[records] = np.arange(len(records))
     nearest = np.full(len(persons), NOBODY)
+    record_places = [distances.places_of(table.table, records) for distances in column_distances]
     step = max(1, _AT_A_TIME // len(records))
     for start in range(0, len(persons), step):
         chunk = persons[start : start + step]
         distance = np.zeros((len(chunk), len(records) + 1), dtype=np.int64)
         distance[:, -1] = NOBODY
-        for distances in column_distances:
-            codes = distances.column.codes
-            distance[:, :-1] += distances.between(codes[0][chunk, None], codes[table.table][None, records])
+        for distances, places in zip(column_distances, record_places, strict=True):
+            distance[:, :-1] += distances.between(distances.places_of(0, chunk)[:, None], places)
         distance[np.arange(len(chunk)), position_of[left_out[start : start + step]]] = NOBODY
         nearest[start : start + step] = distance.min(axis=1)
     return nearest
@@ -123,13 +128,17 @@ def _nearest_of_candidates(
 ) -> IntArray:
     """Every person is compared with the records that agree in a block."""
     nearest = np.full(len(persons), NOBODY)
-    for person, record in _find_candidates(blocks, persons, table):
-        distance = np.zeros(len(person), dtype=np.int64)
-        for distances in column_distances:
-            codes = distances.column.codes
-            distance += distances.between(codes[0][persons][person], codes[table.table][record])
-        distance[record == left_out[person]] = NOBODY
-        np.minimum.at(nearest, person, distance)
+    for block in blocks:
+        # Who agrees in a column is at distance 0 there.
+        agreeing = set(map(id, block))
+        others = [distances for distances in column_distances if id(distances.column) not in agreeing]
+        person_places = [distances.places_of(0, persons) for distances in others]
+        for person, record in _find_candidates(block, persons, table):
+            distance = np.zeros(len(person), dtype=np.int64)
+            for distances, places in zip(others, person_places, strict=True):
+                distance += distances.between(places[person], distances.places_of(table.table, record))
+            distance[record == left_out[person]] = NOBODY
+            np.minimum.at(nearest, person, distance)
     return nearest
 
 
@@ -163,7 +172,7 @@ def _expected_candidates(block: Sequence[CodedColumn], tables: Sequence[Table]) 
     probes, records = [], 0
     for table in tables:
         step = max(1, len(table.counted) // _PROBE)
-        probes.append([column.codes[table.table][::step] for column in block])
+        probes.append([column.tables[table.table].codes(slice(None, None, step)) for column in block])
         records += len(table.counted)
     pooled = [np.concatenate(codes) for codes in zip(*probes, strict=True)]
     q = combine_keys([[codes] for codes in pooled], [column.size for column in block]).q[0]
@@ -173,45 +182,53 @@ def _expected_candidates(block: Sequence[CodedColumn], tables: Sequence[Table]) 
 
 
 def _find_candidates(
-    blocks: Sequence[Sequence[CodedColumn]], persons: IntArray, table: Table
+    block: Sequence[CodedColumn], persons: IntArray, table: Table
 ) -> Iterator[tuple[IntArray, IntArray]]:
-    """Pairs of a person and a record that agree in one of the blocks, some at a time."""
-    for block in blocks:
-        codes = radix(block, [len(own.stored) for own in block[0].tables], _LARGEST)
-        person_codes = _combine_codes(codes, 0, persons)
-        order = np.argsort(person_codes, kind="stable")
-        wanted, first, number = np.unique(person_codes[order], return_index=True, return_counts=True)
-        for records, position in _find_agreeing(codes, table, wanted):
-            # Every record with each of the persons that have its code.
-            pairs = np.cumsum(number[position])
-            start = 0
-            while start < len(records):
-                before = int(pairs[start - 1]) if start else 0
-                stop = max(start + 1, int(np.searchsorted(pairs, before + _AT_A_TIME)))
-                chunk = slice(start, stop)
-                repeats = number[position[chunk]]
-                offset = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-                yield (
-                    order[np.repeat(first[position[chunk]], repeats) + offset],
-                    np.repeat(records[chunk], repeats),
-                )
-                start = stop
-
-
-def _combine_codes(codes: Radix, table: int, records: IntArray) -> IntArray:
-    """The codes of some records."""
-    all_codes = np.empty(len(codes.columns[0].codes[table]), dtype=np.int64)
-    add(codes.readers(table, 1, np.int64), slice(0, len(all_codes)), all_codes)
-    return all_codes[records]
+    """Pairs of a person and a record that agree in a block, some at a time."""
+    codes = radix(block, [len(own.stored) for own in block[0].tables], _LARGEST)
+    person_codes = _combine_codes(codes.readers(0, 1, np.int64), persons)
+    order = np.argsort(person_codes, kind="stable")
+    wanted, first, number = np.unique(person_codes[order], return_index=True, return_counts=True)
+    for records, position in _find_agreeing(codes, table, wanted):
+        # Every record with each of the persons that have its code.
+        pairs = np.cumsum(number[position])
+        start = 0
+        while start < len(records):
+            before = int(pairs[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(pairs, before + _AT_A_TIME)))
+            chunk = slice(start, stop)
+            repeats = number[position[chunk]]
+            offset = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+            yield (
+                order[np.repeat(first[position[chunk]], repeats) + offset],
+                np.repeat(records[chunk], repeats),
+            )
+            start = stop
 
 
 def _find_agreeing(codes: Radix, table: Table, wanted: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """The records that have one of the `wanted` codes, which ascend, and its position among them."""
+    """The records that have one of the `wanted` codes, which ascend, and its position among them.
+
+    Most have none: whose lowest digits no wanted code has is put aside before the whole code is looked up.
+    """
     readers = codes.readers(table.table, 1, np.int64)
+    digit_readers = codes.readers(table.table, 1, np.uint32)
+    may_agree = np.zeros(_LOWEST_DIGITS, dtype=bool)
+    may_agree[wanted % _LOWEST_DIGITS] = True
+    digits = np.empty(_RECORDS_AT_A_TIME, dtype=np.uint32)
     for start in range(0, len(table.counted), _RECORDS_AT_A_TIME):
         stop = min(start + _RECORDS_AT_A_TIME, len(table.counted))
-        chunk_codes = np.empty(stop - start, dtype=np.int64)
-        add(readers, slice(start, stop), chunk_codes)
-        position = np.minimum(np.searchsorted(wanted, chunk_codes), len(wanted) - 1)
-        hits = np.flatnonzero((wanted[position] == chunk_codes) & table.counted[start:stop])
-        yield hits + start, position[hits]
+        chunk_digits = digits[: stop - start]
+        add(digit_readers, slice(start, stop), chunk_digits)
+        chunk_digits &= np.uint32(_LOWEST_DIGITS - 1)
+        records = np.flatnonzero(may_agree.take(chunk_digits, mode="clip")) + start
+        records = records[table.counted[records]]
+        record_codes = _combine_codes(readers, records)
+        position = np.minimum(np.searchsorted(wanted, record_codes), len(wanted) - 1)
+        hits = wanted[position] == record_codes
+        yield records[hits], position[hits]
+
+
+def _combine_codes(readers: Sequence[Reader], records: IntArray) -> IntArray:
+    """The codes of some records."""
+    return np.sum([reader(records) for reader in readers], axis=0)

@@ -18,7 +18,7 @@ from disclosure_pipeline.tables.levels import CodedColumn
 Item = TypeVar("Item")
 
 Codes = npt.NDArray[Any]
-Reader = Callable[[slice], Codes]
+Reader = Callable[[slice | IntArray], Codes]
 
 _CHUNK = 1 << 14  # records at a time: they fit the cache, and no new memory is allocated
 _BITS = 64  # of a code
@@ -72,9 +72,12 @@ class Radix:
         return tuple(prod(column.size for column in self.columns[k + 1 :]) for k in range(len(self.columns)))
 
     def readers(self, table: int, unit: int, dtype: npt.DTypeLike) -> list[Reader]:
-        """Functions from some records of a table to codes in units of `unit`; their sum is the code."""
+        """Functions from some records of a table to codes in units of `unit`; their sum is the code.
+
+        Where a code does not fit the `dtype`, the sum holds its lowest binary digits.
+        """
         return [
-            column.reader(table, np.arange(column.size, dtype=dtype) * np.array(weight * unit, dtype=dtype))
+            column.reader(table, _multiples(weight * unit, column.size, np.dtype(dtype)))
             for column, weight in zip(self.columns, self.weights, strict=True)
         ]
 
@@ -96,6 +99,12 @@ class Radix:
         if self.places is None:
             return list(of_digits)
         return [of_digits[self.places.index(k)] for k in range(len(of_digits))]
+
+
+def _multiples(weight: int, number: int, dtype: np.dtype[Any]) -> Codes:
+    """The first multiples of a weight, from 0 on, in their lowest binary digits."""
+    lowest = weight % (1 << (8 * dtype.itemsize)) if dtype.kind == "u" else weight
+    return np.arange(number, dtype=dtype) * np.array(lowest, dtype=dtype)
 
 
 def add(readers: Sequence[Reader], records: slice, out: Codes) -> None:

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from disclosure_pipeline.evaluation.plots.style import BLUE, PALE_BLUE, heading, legible, number_on
+
 if TYPE_CHECKING:
     import altair as alt
 
-_LIGHT, _DARK = "#e8eef4", "#12436D"
-_TEXT_ON_LIGHT, _TEXT_ON_DARK = "#1a1a1a", "#ffffff"
 _CELL = 46
 _HIGH = 10  # S_pMSE: synthpop advises to stay below, better below 3
 
 
 def heat_map(of_columns: pd.Series[float], of_pairs: pd.Series[float] | None) -> alt.LayerChart:
     """S_pMSE of each column and pair, as colour and as number; the title names what is least alike."""
-    import altair as alt
+    import altair as alt  # only a plot needs it
 
     order = [str(name) for name in dict.fromkeys(of_columns.index.get_level_values("column"))]
     diagonal = of_columns.index.get_level_values("column")
@@ -40,21 +40,16 @@ def heat_map(of_columns: pd.Series[float], of_pairs: pd.Series[float] | None) ->
         color=alt.Color(
             "shade:Q",
             title=f"S_pMSE, {_HIGH} and more dark",
-            scale=alt.Scale(domain=[0, _HIGH], range=[_LIGHT, _DARK]),
+            scale=alt.Scale(domain=[0, _HIGH], range=[PALE_BLUE, BLUE]),
         )
     )
     numbers = base.mark_text(fontSize=11).encode(
-        text=alt.Text("S_pMSE:Q", format=".1f"),
-        color=alt.condition(
-            f"datum.shade > {_HIGH / 2}", alt.value(_TEXT_ON_DARK), alt.value(_TEXT_ON_LIGHT)
-        ),
+        text=alt.Text("S_pMSE:Q", format=".1f"), color=number_on("shade", 0.55 * _HIGH)
     )
-    title = alt.TitleParams(
+    title = heading(
         f"Least alike: {where}, S_pMSE {worst['S_pMSE']:.1f}",
-        subtitle="GT and SD by columns (diagonal) and pairs; 1 to 2 is as good as a fresh sample",
-        anchor="start",
+        "GT and SD by columns (diagonal) and pairs; 1 to 2 is as good as a fresh sample",
     )
-    chart: alt.LayerChart = (squares + numbers).properties(
-        title=title, width=_CELL * len(order), height=_CELL * len(order)
-    )
+    side = _CELL * len(order)
+    chart: alt.LayerChart = legible((squares + numbers).properties(title=title, width=side, height=side))
     return chart

@@ -1,0 +1,139 @@
+"""All key sets up to a size, on threads; and how long that would take."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import comb
+from typing import TypeAlias
+
+import numpy as np
+
+from disclosure_pipeline.counting.memory.exposure_counts import (
+    ExposedRecords,
+    ExposureFigures,
+    ExposureTarget,
+    Synthesis,
+    measure_key_set,
+)
+from disclosure_pipeline.counting.memory.key_set_tree import (
+    Column,
+    KeySet,
+    form_key_set,
+    iterate_key_sets,
+)
+from disclosure_pipeline.measures.hits import HitCounts, hit_counts
+from disclosure_pipeline.runtime.progress import OnProgress
+from disclosure_pipeline.runtime.threads import map_in_threads, threads_for
+
+_PROBES = 24  # sets that are measured to tell how long all of them take
+_FEW = 64  # sets that are not worth probing
+_SEED = 20240501
+
+Exposed: TypeAlias = list[list[ExposedRecords]]
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is looked for: the columns that sets are made of, those of many levels first.
+
+    `place[k]` is the place at which the caller named column k. `records` are those of each table, GT first.
+    """
+
+    columns: tuple[Column, ...]
+    place: tuple[int, ...]
+    targets: tuple[ExposureTarget, ...]
+    syntheses: tuple[Synthesis, ...]
+    records: tuple[int, ...]
+    up_to: int
+    support: int
+
+    @property
+    def sets(self) -> int:
+        """The number of key sets."""
+        return sum(comb(len(self.columns), size) for size in range(1, self.up_to + 1))
+
+    def nobody(self) -> Exposed:
+        """Nobody is exposed yet, by target and synthesis."""
+        return [
+            [ExposedRecords.nobody(self.records[0], self.up_to) for _ in self.syntheses] for _ in self.targets
+        ]
+
+
+@dataclass(frozen=True)
+class SetFigures:
+    """The figures of one set: GT records of repU and hits by synthesis, the rest by target and synthesis."""
+
+    columns: tuple[int, ...]
+    repU: tuple[int, ...]
+    hits: tuple[HitCounts, ...]
+    targets: Mapping[int, Sequence[ExposureFigures]]
+
+
+def search_key_sets(search: Search, on_progress: OnProgress) -> tuple[list[SetFigures], Exposed]:
+    """The figures of every set, and who is exposed."""
+    exposed = search.nobody()
+    found: list[SetFigures] = []
+    work = partial(_search_part, search)
+    for figures, of_part in map_in_threads(_parts(search), work, threads_for(sum(search.records))):
+        found += figures
+        for of_target, part_of_target in zip(exposed, of_part, strict=True):
+            for records, part_records in zip(of_target, part_of_target, strict=True):
+                records.sizes |= part_records.sizes
+        on_progress("Measuring the key sets", len(found), search.sets)
+    return found, exposed
+
+
+def estimate_seconds(search: Search) -> float:
+    """How long `search_key_sets` takes where nobody else needs the cores, about.
+
+    Measured on a few sets drawn of all, in seconds of CPU, which do not depend on what else runs.
+    """
+    if search.sets <= _FEW:
+        return 0.0
+    draw = random.Random(_SEED)
+    sizes = range(1, search.up_to + 1)
+    weights = [comb(len(search.columns), size) for size in sizes]
+    exposed = search.nobody()
+    seconds = 0.0
+    for size in draw.choices(sizes, weights, k=_PROBES):
+        *before, last = sorted(draw.sample(range(len(search.columns)), size))
+        smaller = form_key_set(search.columns, before, search.records)
+        start = time.thread_time()
+        _measure(search, smaller.with_column(last, search.columns[last]), exposed)
+        seconds += time.thread_time() - start
+    return seconds / _PROBES * search.sets / max(1, threads_for(sum(search.records)))
+
+
+def _parts(search: Search) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Sets to start from, and up to how many columns are added to them."""
+    for first in range(len(search.columns)):
+        yield (first,), 1
+        if search.up_to > 1:
+            for second in range(first + 1, len(search.columns)):
+                yield (first, second), search.up_to
+
+
+def _search_part(search: Search, part: tuple[tuple[int, ...], int]) -> tuple[list[SetFigures], Exposed]:
+    start, up_to = part
+    exposed = search.nobody()
+    key_set = form_key_set(search.columns, start, search.records)
+    key_sets = iterate_key_sets(search.columns, key_set, up_to)
+    return [_measure(search, of_part, exposed) for of_part in key_sets], exposed
+
+
+def _measure(search: Search, key_set: KeySet, exposed: Exposed) -> SetFigures:
+    d_q, *s = key_set.counts
+    return SetFigures(
+        columns=key_set.columns,
+        repU=tuple(int(np.count_nonzero((d_q == 1) & (s_q == 1))) for s_q in s),
+        hits=tuple(hit_counts(d_q, s_q) for s_q in s),
+        targets={
+            i: measure_key_set(key_set, target, search.syntheses, search.support, exposed[i])
+            for i, target in enumerate(search.targets)
+            if target.position not in key_set.columns
+        },
+    )

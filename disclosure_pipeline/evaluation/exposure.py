@@ -1,0 +1,291 @@
+"""`exposure()`: which sets of columns disclose what other people's records do not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.counting.memory.exposure_counts import (
+    MOST_COLUMNS,
+    ExposedRecords,
+    ExposureFigures,
+    ExposureTarget,
+    Synthesis,
+)
+from disclosure_pipeline.counting.memory.exposure_search import (
+    Search,
+    SetFigures,
+    estimate_seconds,
+    search_key_sets,
+)
+from disclosure_pipeline.counting.memory.key_set_tree import Column
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.exposure_result import Exposure
+from disclosure_pipeline.evaluation.key_sets import column_warnings
+from disclosure_pipeline.evaluation.key_sets_arguments import join_names
+from disclosure_pipeline.evaluation.record_cells import draw_equal_sizes
+from disclosure_pipeline.measures.exact import percent
+from disclosure_pipeline.measures.exposure import Chances
+from disclosure_pipeline.measures.hits import unique_hits
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
+from disclosure_pipeline.tables.alignment import Tables, check_names, check_tables
+from disclosure_pipeline.tables.frames import as_frames
+from disclosure_pipeline.tables.grouping import Edges, grouping_of
+from disclosure_pipeline.tables.levels import CodedColumn, IntArray
+from disclosure_pipeline.tables.messages import describe_argument
+
+MINUTES = 10.0
+NONE = "none"
+
+
+def exposure(
+    ground_truth: Any,
+    synthetic: Any,
+    columns: Sequence[Any],
+    targets: Any,
+    *,
+    up_to: int = 4,
+    support: int = 1,
+    groups: Mapping[Any, int] | None = None,
+    special_values: Mapping[Any, Sequence[float]] | None = None,
+    edges: Edges = "pooled",
+    minutes: float = MINUTES,
+    progress: bool = False,
+    seed: int = 0,
+) -> Exposure:
+    """Measure every set of up to so many columns that an intruder may know, beside other people's records.
+
+    A set exposes a GT record where all SD records that agree with it in the set, at least `support` of them,
+    have its own target level. A larger set can cease to expose, so every set is looked at.
+
+    Args:
+        ground_truth: The confidential records, one a row: a table in memory.
+        synthetic: The synthetic table, or a sequence of them.
+        columns: The columns that an intruder may know some of.
+        targets: The column or columns that an intruder wants to learn. A target may be among `columns`: sets
+            that hold it are then not measured for it.
+        up_to: The largest number of columns that are known together, at most 32.
+        support: The smallest number of SD records that agree; of the others, of other GT records.
+        groups: As in `disclosure()`.
+        special_values: As there.
+        edges: As there.
+        minutes: What would take longer on the free cores of this machine is refused before it starts; it is
+            estimated from a few sets.
+        progress: As in `disclosure()`.
+        seed: Where the tables differ in size by more than a record, guessed_beyond is of a draw of the
+            larger one, the same for all sets.
+
+    Returns:
+        Figures of every set, sorted by DiSCO_beyond, and how many GT records the smallest sets expose: see
+        `Exposure`. The largest of many figures is high by chance, too: compare `exposed` with
+        `exposed_others`.
+
+    Raises:
+        InputError: As `disclosure()`; or it would take longer than `minutes`.
+
+    Example:
+        >>> import pandas as pd
+        >>> import disclosure_pipeline as dp
+        >>> gt = pd.DataFrame({"age": [30, 30, 40, 50], "sex": list("ffmm"), "ill": list("ynyn")})
+        >>> sd = pd.DataFrame({"age": [30, 40, 40, 60], "sex": list("fmfm"), "ill": list("yyyn")})
+        >>> found = dp.exposure(gt, sd, ["age", "sex"], "ill", up_to=2)
+        >>> found.figures[["DiSCO", "DiSCO_others", "smallest_support"]]
+                                   DiSCO  DiSCO_others  smallest_support
+        keys     target synthesis
+        age      ill    1           50.0           0.0                 1
+        sex      ill    1           25.0           0.0                 2
+        age, sex ill    1           50.0           0.0                 1
+        >>> found.smallest_sets["exposed"]
+        target  synthesis  columns
+        ill     1          1          50.0
+                           2           0.0
+                           none       50.0
+        Name: exposed, dtype: float64
+
+    Source: this project's own. Its kin: minimal sample uniques and SUDA (Elliot, Manning & Ford 2002, "A
+    computational algorithm for handling the special uniques problem"), which ask for uniqueness only, and
+    jumping emerging patterns (Dong & Li 1999, "Efficient mining of emerging patterns").
+    """
+    _check_number("up_to", up_to, MOST_COLUMNS)
+    _check_number("support", support)
+    if isinstance(minutes, bool) or not isinstance(minutes, Real) or not minutes > 0:
+        raise InputError(f"minutes must be a number above 0, not {describe_argument(minutes)}.")
+    tables, names, target_names = _check(
+        ground_truth, synthetic, columns, targets, grouping_of(groups, special_values, edges)
+    )
+    search, coded = _prepare(tables, names, target_names, min(up_to, len(names)), support, seed)
+    needed = estimate_seconds(search)
+    if needed > 60 * minutes:
+        raise InputError(
+            f"{search.sets:,} key sets would take about {math.ceil(needed / 60):,} minutes here, more than "
+            f"the {minutes:g} that minutes= allows. Take fewer columns or targets, a smaller up_to, groups "
+            "for columns of many levels, or allow more minutes."
+        )
+    with show_progress() if progress else nullcontext(ignore_progress) as on_progress:
+        found, exposed = search_key_sets(search, on_progress)
+    figures, key_sets = _figures(found, search, names, target_names)
+    return Exposure(
+        targets=target_names,
+        up_to=int(search.up_to),
+        support=int(support),
+        key_sets=key_sets,
+        figures=figures,
+        smallest_sets=_smallest_sets(exposed, search, target_names),
+        warnings=tuple(column_warnings(tables, coded)),
+    )
+
+
+def _check_number(argument: str, number: Any, most: int | None = None) -> None:
+    is_whole = isinstance(number, Integral) and not isinstance(number, bool)
+    if not is_whole or number < 1 or (most is not None and number > most):
+        up_to = "on" if most is None else f"to {most}"
+        raise InputError(
+            f"{argument} must be a whole number from 1 {up_to}, not {describe_argument(number)}."
+        )
+
+
+def _check(
+    ground_truth: Any, synthetic: Any, columns: Any, targets: Any, grouping: Any
+) -> tuple[Tables, tuple[Any, ...], tuple[Any, ...]]:
+    """The tables, and the names of the columns and of the targets, some of which may be both."""
+    if targets is None:
+        raise InputError("targets is None: name the column or columns that an intruder wants to learn.")
+    frames = as_frames(ground_truth, synthetic)
+    known = [list(frame.columns) for frame in frames]
+    several = isinstance(columns, Sequence) and not isinstance(columns, str)
+    others = [name for name in columns if not _is_among(name, targets)] if several else columns
+    if several and not others:
+        raise InputError("columns holds nothing but targets: name columns that an intruder may know.")
+    _, target_names = check_names(known, others, targets, grouping_of())
+    names, _ = check_names(known, columns, (), grouping_of())
+    no_keys = [name for name in target_names if name not in names]
+    if not target_names:
+        raise InputError("targets is empty: name at least one column.")
+    return check_tables(frames[0], frames[1:], names, no_keys, grouping), names, target_names
+
+
+def _is_among(name: Any, targets: Any) -> bool:
+    return bool(name in targets) if isinstance(targets, (list, tuple)) else bool(name == targets)
+
+
+def _prepare(
+    tables: Tables,
+    names: tuple[Any, ...],
+    target_names: tuple[Any, ...],
+    up_to: int,
+    support: int,
+    seed: int,
+) -> tuple[Search, list[CodedColumn]]:
+    every = list(dict.fromkeys((*names, *target_names)))
+    coded = dict(zip(every, tables.code(every), strict=True))
+    order = sorted(range(len(names)), key=lambda k: -coded[names[k]].size)
+    N_d, *N_s = (len(frame) for frame in tables.frames)
+    syntheses = []
+    for table, records in enumerate(N_s, start=1):
+        sizes = Sizes(N_d, records)
+        drawn = draw_equal_sizes(sizes, [seed, table])
+        masks = drawn and (_mask(drawn[0], N_d), _mask(drawn[1], records))
+        syntheses.append(Synthesis(table, sizes, Chances.of(sizes), masks or None))
+    positions = {names[k]: position for position, k in enumerate(order)}
+    search = Search(
+        columns=tuple(_column(coded[names[k]]) for k in order),
+        place=tuple(order),
+        targets=tuple(
+            ExposureTarget(
+                _column(coded[name]),
+                np.arange(coded[name].size) == coded[name].missing,
+                positions.get(name),
+            )
+            for name in target_names
+        ),
+        syntheses=tuple(syntheses),
+        records=(N_d, *N_s),
+        up_to=up_to,
+        support=int(support),
+    )
+    return search, list(coded.values())
+
+
+def _column(column: CodedColumn) -> Column:
+    return Column(column.codes, column.size)
+
+
+def _mask(records: IntArray, of: int) -> Any:
+    mask = np.zeros(of, dtype=bool)
+    mask[records] = True
+    return mask
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What the frame of figures is made of."""
+
+    names: tuple[Any, ...]
+    target: Any
+    synthesis: int
+    figures: dict[str, Any]
+
+
+def _figures(
+    found: Sequence[SetFigures], search: Search, names: tuple[Any, ...], targets: tuple[Any, ...]
+) -> tuple[pd.DataFrame, tuple[tuple[Any, ...], ...]]:
+    rows = []
+    for of_set in found:
+        keys = tuple(names[k] for k in sorted(search.place[position] for position in of_set.columns))
+        for i, of_synthesis in enumerate(search.syntheses):
+            sizes = of_synthesis.sizes
+            whole = {
+                "columns": len(keys),
+                "repU": percent(of_set.repU[i], sizes.N_d),
+                "unique_hits_beyond": unique_hits(of_set.hits[i], sizes).unique_hits_beyond,
+            }
+            for t, of_target in of_set.targets.items():
+                rows.append(_Row(keys, targets[t], i + 1, whole | _of_target(of_target[i], sizes)))
+    rows.sort(key=lambda row: (-row.figures["DiSCO_beyond"], row.figures["columns"], row.synthesis))
+    labels = [[join_names(row.names) for row in rows], [row.target for row in rows]]
+    index = pd.MultiIndex.from_arrays(
+        [*labels, [row.synthesis for row in rows]], names=["keys", "target", "synthesis"]
+    )
+    figures = pd.DataFrame([row.figures for row in rows], index=index)
+    support = figures["smallest_support"]
+    figures["smallest_support"] = support.astype("Int64").mask(support == 0)
+    return figures, tuple(row.names for row in rows)
+
+
+def _of_target(figures: ExposureFigures, sizes: Sizes) -> dict[str, float]:
+    of_set = figures.disclosed
+    return {
+        "DiSCO": percent(of_set.DiSCO, sizes.N_d),
+        "DiSCO_others": 100 * of_set.by_others / sizes.N_d,
+        "DiSCO_beyond": 100 * (of_set.at_n - of_set.by_others) / sizes.N_d,
+        "guessed_beyond": figures.guessed_beyond,
+        "smallest_support": of_set.smallest_support,
+    }
+
+
+def _smallest_sets(
+    exposed: Sequence[Sequence[ExposedRecords]], search: Search, targets: tuple[Any, ...]
+) -> pd.DataFrame:
+    labels: list[Any] = [*range(1, search.up_to + 1), NONE]
+    rows = {}
+    for target, of_target in zip(targets, exposed, strict=True):
+        for synthesis, records in enumerate(of_target, start=1):
+            by_SD, by_others = records.by_smallest_set()
+            for label, SD_records, others in zip(labels, by_SD, by_others, strict=True):
+                row = {
+                    "exposed": percent(SD_records, search.records[0]),
+                    "exposed_others": percent(others, search.records[0]),
+                }
+                rows[target, synthesis, label] = row | {
+                    "exposed_beyond": percent(SD_records - others, search.records[0])
+                }
+    index = pd.MultiIndex.from_tuples(list(rows), names=["target", "synthesis", "columns"])
+    return pd.DataFrame(list(rows.values()), index=index)

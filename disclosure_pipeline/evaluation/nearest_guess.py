@@ -1,0 +1,187 @@
+"""`nearest_guess()`: what the nearest synthetic records say of each person, and how often they are right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.learning.features import numbers_of_levels
+from disclosure_pipeline.evaluation.record_cells import draw_equal_sizes
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
+from disclosure_pipeline.measures.nearest_guess import (
+    Floats,
+    Votes,
+    nearest_guesses,
+    votes_of_others,
+    votes_of_synthetic,
+)
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.frames import holds_values
+from disclosure_pipeline.tables.grouping import Edges, grouping_of
+from disclosure_pipeline.tables.kinds import Kind
+from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import describe_argument, listed
+
+_ON_A_LINE = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class NearestGuess:
+    """What guessing by the nearest records yields.
+
+    `measures`: index synthesis; percent of GT records, each `…_beyond` in percentage points. `accuracy`:
+    right guesses; `score`: the mean share of the nearest SD records that have the record's own level
+    (generalized CAP); `same_keys`: GT records whose very keys are in SD. `…_others`: the same from other
+    people's records; `…_beyond`: the difference at equal sizes.
+
+    `records[i - 1]`: of synthesis i, a row for each GT record, with its index: `score`, a share of 1;
+    `right`, the chance of a right guess, below 1 where several levels have most votes; `distance` to the
+    nearest SD record. It holds no value of GT, but tells about single confidential records: not for
+    publication.
+    """
+
+    target: Any
+    measures: pd.DataFrame
+    records: tuple[pd.DataFrame, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"Guessing {self.target} by the nearest SD records: percent of GT records\n\n"
+            f"{self.measures.to_string(float_format='{:.2f}'.format)}"
+        )
+
+    __repr__ = __str__
+
+
+def nearest_guess(
+    ground_truth: Any,
+    synthetic: Any,
+    keys: Sequence[Any],
+    target: Any,
+    *,
+    numeric: Sequence[Any] = (),
+    groups: Mapping[Any, int] | None = None,
+    special_values: Mapping[Any, Sequence[float]] | None = None,
+    edges: Edges = "pooled",
+    seed: int = 0,
+) -> NearestGuess:
+    """Guess the target of each GT record by the nearest synthetic records, and tell how often it is right.
+
+    All SD records at the smallest distance vote; the level with most votes is guessed, of several each
+    equally often. The distance is the number of keys that differ; of a key of `numeric` it is the difference
+    divided by the range of GT and SD, from 0 to 1. A missing value is a level, in keys and target; it is at
+    distance 1 from every number. Distances that are equal to nine decimals are equal.
+
+    Args:
+        ground_truth: The confidential records, one a row: a table in memory.
+        synthetic: The synthetic table, or a sequence of them.
+        keys: The columns that an intruder knows.
+        target: The column that an intruder wants to learn.
+        numeric: The keys that are compared as numbers (or dates, or durations). Each key combination of GT
+            that is not in SD is then compared with each one of SD.
+        groups: As in `disclosure()`; a grouped key cannot be in `numeric`.
+        special_values: As there; in a key of `numeric` they are at distance 1 from everything else.
+        edges: As there.
+        seed: Where the tables differ in size by more than a record, `…_others` and `…_beyond` are of a draw
+            of the larger one.
+
+    Raises:
+        InputError: As `disclosure()`; `numeric` names a column that is no key, or holds no numbers.
+
+    Example:
+        >>> import pandas as pd
+        >>> import disclosure_pipeline as dp
+        >>> gt = pd.DataFrame({"age": [30, 41, 52], "sex": ["f", "m", "f"], "ill": ["y", "n", "y"]})
+        >>> sd = pd.DataFrame({"age": [31, 40, 52], "sex": ["f", "m", "f"], "ill": ["y", "n", "n"]})
+        >>> found = dp.nearest_guess(gt, sd, ["age", "sex"], "ill", numeric=["age"])
+        >>> found.records[0].round(2)
+           score  right  distance
+        0    1.0    1.0      0.05
+        1    1.0    1.0      0.05
+        2    0.0    0.0      0.00
+        >>> found.measures[["accuracy", "score", "same_keys"]].round(1)
+                   accuracy  score  same_keys
+        synthesis
+        1              66.7   66.7       33.3
+
+    Source: Hittmeir, Mayer & Ekelhart 2020, "A baseline for attribute disclosure risk in synthetic data".
+    """
+    tables = check_tables(ground_truth, synthetic, keys, [target], grouping_of(groups, special_values, edges))
+    names = _check_numeric(numeric, tables)
+    columns = tables.code(tables.keys)
+    numbers = [_places(column, tables) if column.name in names else None for column in columns]
+    t = tables.coded(tables.targets[0])
+    rows, records = [], []
+    for synthesis in range(1, len(tables.frames)):
+        f, q, position = _count_cells(columns, t, synthesis, None)
+        votes = votes_of_synthetic(f, q, numbers)
+        records.append(_record_frame(votes, position, tables.frames[0].index))
+        at_n = nearest_guesses(votes)
+        row = {"accuracy": at_n.accuracy, "score": at_n.score, "same_keys": at_n.same_keys}
+        drawn = draw_equal_sizes(Sizes(f.N_d, f.N_s), [seed, synthesis])
+        if drawn is not None:
+            f, q, _ = _count_cells(columns, t, synthesis, drawn)
+            at_n = nearest_guesses(votes_of_synthetic(f, q, numbers))
+        others = nearest_guesses(votes_of_others(f, q, numbers))
+        for name in ("accuracy", "score"):
+            row[f"{name}_others"] = getattr(others, name)
+            row[f"{name}_beyond"] = getattr(at_n, name) - getattr(others, name)
+        rows.append(row)
+    measures = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
+    order = ["accuracy", "accuracy_others", "accuracy_beyond", "score", "score_others", "score_beyond"]
+    return NearestGuess(tables.targets[0], measures[[*order, "same_keys"]], tuple(records))
+
+
+def _check_numeric(numeric: Any, tables: Tables) -> tuple[Any, ...]:
+    if isinstance(numeric, str) or holds_values(numeric) or not isinstance(numeric, Sequence):
+        raise InputError(f"numeric must be a list of keys, not {describe_argument(numeric)}.")
+    for name in numeric:
+        if name not in tables.keys:
+            raise InputError(f"numeric names {name!r}, which is no key. The keys are {listed(tables.keys)}.")
+        if tables.grouping.grouped(name):
+            raise InputError(f"Key {name!r} is grouped: its groups are equal or not. Take it out of numeric.")
+    return tuple(numeric)
+
+
+def _places(column: CodedColumn, tables: Tables) -> Floats:
+    """The place of each code on a line from the smallest number, 0, to the largest, 1; NaN if it has none."""
+    if column.kind not in _ON_A_LINE:
+        raise InputError(f"Key {column.name!r} holds {column.kind.value}: it cannot be in numeric.")
+    numbers = numbers_of_levels(column, tuple(tables.grouping.special_values.get(column.name, ())))
+    known = numbers[~np.isnan(numbers)]
+    if not len(known):
+        return numbers
+    width = known.max() - known.min()
+    places: Floats = (numbers - known.min()) / (width or 1)
+    return places
+
+
+def _count_cells(
+    columns: Sequence[CodedColumn], t: CodedColumn, synthesis: int, drawn: Sequence[IntArray] | None
+) -> tuple[FrequencyTable, Keys, IntArray]:
+    """The cells of GT and one synthesis, all records or those drawn; and the GT cell of each GT record."""
+    tables = (0, synthesis)
+    records = drawn or [np.arange(len(t.codes[table])) for table in tables]
+    codes = [
+        [column.codes[table][some] for table, some in zip(tables, records, strict=True)]
+        for column in (*columns, t)
+    ]
+    q = combine_keys(codes[:-1], [column.size for column in columns])
+    [f] = frequency_tables(q, codes[-1], t.size)
+    of_GT = np.flatnonzero(f.d)
+    cell = (f.q * f.targets + f.t)[of_GT]
+    return f, q, np.searchsorted(cell, q.q[0] * f.targets + codes[-1][0])
+
+
+def _record_frame(votes: Votes, position: IntArray, index: pd.Index[Any]) -> pd.DataFrame:
+    score = votes.right / np.maximum(votes.pool, 1)
+    right = votes.is_named / np.maximum(votes.levels, 1)
+    columns = {"score": score, "right": right, "distance": votes.distance}
+    return pd.DataFrame({name: values[position] for name, values in columns.items()}, index=index)

@@ -1,0 +1,1 @@
+"""How figures are drawn: one module a picture, one style for all, and how a picture is saved."""

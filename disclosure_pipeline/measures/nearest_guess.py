@@ -1,0 +1,244 @@
+"""Guessing by the nearest records: who is nearest votes, and the level with most votes is guessed.
+
+Source: Hittmeir, Mayer & Ekelhart 2020, "A baseline for attribute disclosure risk in synthetic data"
+(CODASPY). The share of the votes that a record's own level has is its score, the generalized correct
+attribution probability: its mean is 1 - `cap_protection` of the method "generalized_cap". The guess by
+other people's records in place of SD is this project's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, sum_of_quotients, total
+from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys
+
+Floats = npt.NDArray[np.float64]
+
+_AT_A_TIME = 1 << 22  # entries of a table of votes, or of distances
+_EQUALLY_NEAR = 1e-9  # sums of a few quotients differ by less where they are equal
+
+
+@dataclass(frozen=True)
+class Votes:
+    """What the nearest records say of the GT records, one entry per cell (q, t) of GT.
+
+    `d` GT records. `pool` records are nearest to their q, of which `right` have their t; `levels` levels have
+    the most votes, and `is_named` says whether t is among these. `distance` to the nearest. Where there is no
+    record at all, pool, right and levels are 0, and distance is NaN.
+    """
+
+    d: IntArray
+    right: IntArray
+    pool: IntArray
+    levels: IntArray
+    is_named: Mask
+    distance: Floats
+
+
+@dataclass(frozen=True)
+class NearestGuesses:
+    """Percent of the GT records: right guesses, the mean score, and those whose very keys are found."""
+
+    accuracy: float
+    score: float
+    same_keys: float
+
+
+def nearest_guesses(votes: Votes) -> NearestGuesses:
+    """Of several levels with most votes each is guessed equally often. NaN where there is no GT record."""
+    records = total(votes.d)
+    named = np.where(votes.is_named, votes.d, 0)
+    return NearestGuesses(
+        accuracy=percent(sum_of_quotients(named, np.maximum(votes.levels, 1)), records * ONE),
+        score=percent(sum_of_quotients(votes.d * votes.right, np.maximum(votes.pool, 1)), records * ONE),
+        same_keys=percent(total(votes.d, votes.distance == 0), records),
+    )
+
+
+def votes_of_synthetic(f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None]) -> Votes:
+    """The nearest SD records vote on every GT record.
+
+    `numbers[k]` holds the place of each level of key k on a line from 0 to 1, NaN for what has none; None for
+    a key whose levels are equal or not. The distance is the sum over the keys of the difference of places, or
+    of 0 and 1. `f` and `keys` are of one GT and one SD.
+    """
+    return _votes(f, keys, numbers, f.s, leave_out_self=False)
+
+
+def votes_of_others(f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None]) -> Votes:
+    """The nearest other GT records vote on every GT record."""
+    return _votes(f, keys, numbers, f.d, leave_out_self=True)
+
+
+def _votes(
+    f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None], r: IntArray, *, leave_out_self: bool
+) -> Votes:
+    """The records `r` of each cell vote, all but the person's own if that is one of them."""
+    cells = np.flatnonzero(f.d)
+    votes = _votes_of_same_key(f, cells, r, leave_out_self=leave_out_self)
+    lonely = np.flatnonzero(votes.pool == 0)
+    person = f.q[cells[lonely]]
+    persons = np.unique(person)
+    voters = _Voters.of(f, r)
+    if not len(persons) or not len(voters.q) or (leave_out_self and f.N_d == 1):
+        return votes
+    search = _nearest_on_lines if any(of_key is not None for of_key in numbers) else _nearest_by_keys
+    t = f.t[cells[lonely]]
+    for some, distance, table in search(voters, persons, keys, numbers, leave_out_self=leave_out_self):
+        first, last = np.searchsorted(some, person), np.searchsorted(some, person, side="right")
+        here = np.flatnonzero(last > first)
+        row, at = first[here], lonely[here]
+        most = table.max(axis=1)
+        votes.right[at] = table[row, t[here]]
+        votes.pool[at] = table.sum(axis=1)[row]
+        votes.levels[at] = (table == most[:, None]).sum(axis=1)[row]
+        votes.is_named[at] = votes.right[at] == most[row]
+        votes.distance[at] = distance[row]
+    return votes
+
+
+def _votes_of_same_key(f: FrequencyTable, cells: IntArray, r: IntArray, *, leave_out_self: bool) -> Votes:
+    """The records with the person's very keys vote."""
+    own = 1 if leave_out_self else 0
+    most = np.repeat(np.maximum.reduceat(r, f.first), f.cells_of_q)
+    pool = (np.repeat(np.add.reduceat(r, f.first), f.cells_of_q) - own)[cells]
+    with_most = np.repeat(np.add.reduceat((r == most).astype(np.int64), f.first), f.cells_of_q)
+    right, levels = r[cells] - own, with_most[cells]
+    is_named = right == most[cells]
+    if leave_out_self:  # the own level is named if no other one has more, those of one vote less among them
+        behind = np.repeat(np.add.reduceat((r == most - 1).astype(np.int64), f.first), f.cells_of_q)
+        is_named = (r[cells] == most[cells]) & (with_most[cells] == 1)
+        levels = np.where(is_named, 1 + behind[cells], levels)
+    found = pool > 0
+    return Votes(
+        d=f.d[cells],
+        right=np.where(found, right, 0),
+        pool=pool,
+        levels=np.where(found, levels, 0),
+        is_named=is_named & found,
+        distance=np.where(found, 0.0, np.nan),
+    )
+
+
+@dataclass(frozen=True)
+class _Voters:
+    """The cells (q, t) that vote, in order of q, with so many `votes`; `targets` levels in all."""
+
+    q: IntArray
+    t: IntArray
+    votes: IntArray
+    targets: int
+
+    @classmethod
+    def of(cls, f: FrequencyTable, r: IntArray) -> _Voters:
+        cells = np.flatnonzero(r)
+        return cls(f.q[cells], f.t[cells], r[cells], f.targets)
+
+    def grouped(self, group: IntArray) -> _Voters:
+        """The votes of each group of cells (shape: cells) in place of those of each q."""
+        cell = group * self.targets + self.t
+        order = np.argsort(cell, kind="stable")
+        first = np.flatnonzero(np.concatenate(([True], np.diff(cell[order]) != 0)))
+        q, t = np.divmod(cell[order][first], self.targets)
+        return _Voters(q, t, np.add.reduceat(self.votes[order], first), self.targets)
+
+    def add_to(self, table: IntArray, row: IntArray, q: IntArray) -> None:
+        """Add the votes of q[i] to row[i] of a table (shape: rows, targets)."""
+        first, last = np.searchsorted(self.q, q), np.searchsorted(self.q, q, side="right")
+        number = last - first
+        cell = np.arange(int(number.sum())) + np.repeat(first - (np.cumsum(number) - number), number)
+        np.add.at(table, (np.repeat(row, number), self.t[cell]), self.votes[cell])
+
+
+def _nearest_by_keys(
+    voters: _Voters,
+    persons: IntArray,
+    keys: Keys,
+    _numbers: Sequence[Floats | None],
+    *,
+    leave_out_self: bool,
+) -> Iterator[tuple[IntArray, Floats, IntArray]]:
+    """Some of the persons' q, the distance to the nearest, and their votes (shape: persons, targets).
+
+    Who differs in h keys agrees in exactly one set of the others: where nobody is nearer, the votes are the
+    sums over these sets of the votes of those who agree in them.
+    """
+    levels = [keys.level_of(k) for k in range(len(keys.levels))]
+    for h in range(1, len(levels) + 1):
+        groups = []
+        pool = np.full(len(persons), -comb(len(levels), h) if leave_out_self else 0)
+        for kept in combinations(range(len(levels)), len(levels) - h):
+            of_person, of_voter = _combine(levels, kept, keys, persons, voters.q)
+            grouped = voters.grouped(of_voter)
+            sums = np.zeros(int(max(of_person.max(), of_voter.max())) + 1, dtype=np.int64)
+            np.add.at(sums, grouped.q, grouped.votes)
+            pool += sums[of_person]
+            groups.append((of_person, grouped))
+        found = np.flatnonzero(pool > 0)
+        step = max(1, _AT_A_TIME // voters.targets)
+        for start in range(0, len(found), step):
+            some = found[start : start + step]
+            table = np.zeros((len(some), voters.targets), dtype=np.int64)
+            for of_person, grouped in groups:
+                grouped.add_to(table, np.arange(len(some)), of_person[some])
+            if leave_out_self:
+                _take_out(table, voters, persons[some], comb(len(levels), h))
+            yield persons[some], np.full(len(some), float(h)), table
+        persons = persons[pool == 0]
+        if not len(persons):
+            return
+
+
+def _combine(
+    levels: Sequence[IntArray], kept: Sequence[int], keys: Keys, persons: IntArray, voters: IntArray
+) -> tuple[IntArray, IntArray]:
+    """The combinations of some keys, numbered; of no keys there is one, which everybody has."""
+    if not kept:
+        return np.zeros(len(persons), dtype=np.int64), np.zeros(len(voters), dtype=np.int64)
+    columns = [(levels[k][persons], levels[k][voters]) for k in kept]
+    of_person, of_voter = combine_keys(columns, [keys.levels[k] for k in kept]).q
+    return of_person, of_voter
+
+
+def _take_out(table: IntArray, voters: _Voters, persons: IntArray, times: int) -> None:
+    """Take the votes of the persons themselves, each the only one of its q, out of their rows."""
+    own = np.searchsorted(voters.q, persons)
+    table[np.arange(len(persons)), voters.t[own]] -= times
+
+
+def _nearest_on_lines(
+    voters: _Voters,
+    persons: IntArray,
+    keys: Keys,
+    numbers: Sequence[Floats | None],
+    *,
+    leave_out_self: bool,
+) -> Iterator[tuple[IntArray, Floats, IntArray]]:
+    """The same where some keys are numbers: each q of a person is compared with each q of a voter."""
+    q = np.unique(voters.q)
+    step = max(1, _AT_A_TIME // max(len(q), voters.targets))
+    for start in range(0, len(persons), step):
+        some = persons[start : start + step]
+        distance = np.zeros((len(some), len(q)))
+        for k, place in enumerate(numbers):
+            level = keys.level_of(k)
+            mine, other = level[some][:, None], level[q][None, :]
+            apart = (mine != other).astype(np.float64)
+            if place is not None:
+                on_line = np.abs(place[mine] - place[other])
+                apart = np.where(np.isnan(on_line), apart, on_line)
+            distance += apart
+        if leave_out_self:
+            distance[some[:, None] == q[None, :]] = np.inf
+        nearest = distance.min(axis=1)
+        row, at = np.nonzero(distance <= nearest[:, None] + _EQUALLY_NEAR)
+        table = np.zeros((len(some), voters.targets), dtype=np.int64)
+        voters.add_to(table, row, q[at])
+        yield some, nearest, table

@@ -1,0 +1,140 @@
+"""A gate's own file, read strictly: what Dagster's loader took silently is refused here, with its place."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from dagster.components.resolved.errors import ResolutionException
+from pydantic import ValidationError
+
+from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.orchestration import clock
+from disclosure_pipeline.orchestration.folders import folders_of
+from disclosure_pipeline.policy.definition_reader import (
+    DefinitionError,
+    Document,
+    read_documents,
+    read_file,
+)
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.schema import COMPONENT
+from disclosure_pipeline.release.prerequisites import find_missing
+
+_NAMES = ("defs.yaml", "component.yaml")
+_COMPONENT_NAME = f".{COMPONENT.rpartition('.')[2]}"
+_VARIABLE = re.compile(r"env\.([A-Za-z_][A-Za-z0-9_]*)")
+_PATHS = ("ground_truth", "incoming", "store", "releases", "trusted_keys")
+
+
+def find_gate_file(folder: Path) -> Path | None:
+    """The file in a folder that Dagster reads components from; None where there is none."""
+    return next((folder / name for name in _NAMES if (folder / name).is_file()), None)
+
+
+def fill_in_templates(gate: Gate, context: dg.ResolutionContext) -> Gate:
+    """The gate with the templates in its paths filled in; nothing else is a template.
+
+    A source of the ground truth that is no path has none: what it takes from the environment is taken
+    when it is read, and is in no definition.
+    """
+    paths = {name: getattr(gate, name) for name in _PATHS}
+    resolved: dict[str, Any] = {
+        # Dagster takes a variable that is not set for the word None.
+        name: context.resolve_value(path, as_type=str) if _is_filled(path) else None
+        for name, path in paths.items()
+        if isinstance(path, str)
+    }
+    return Gate.model_validate(gate.model_dump() | resolved)
+
+
+def _is_filled(path: str) -> bool:
+    """Whether every environment variable in a template is set."""
+    return "{{" not in path or all(os.environ.get(name) for name in _VARIABLE.findall(path))
+
+
+def load_gate(path: Path) -> Gate:
+    """The gate of a file, or of a folder with one, read strictly and without Dagster's loader.
+
+    DefinitionError, with the place, where it cannot be taken as it is written.
+    """
+    file = find_gate_file(path) if path.is_dir() else path
+    if file is None:
+        raise DefinitionError(f"{path}: it holds no {' and no '.join(_NAMES)}.")
+    documents = read_documents(read_file(file), str(file))
+    gates = [document for document in documents if _is_gate(document)]
+    if len(gates) != 1:
+        raise DefinitionError(f"{file}: it holds {len(gates)} gates (type: {COMPONENT}), expected is one.")
+    gate = _validate(gates[0], file)
+    try:
+        return fill_in_templates(gate, dg.ResolutionContext.default())
+    except (ValidationError, ResolutionException):
+        problem = "a template in its paths has no value: set its environment variable"
+        raise DefinitionError(f"{file}: {problem}.") from None
+
+
+def require_as_written(gate: Gate, file: Path, position: int) -> None:
+    """DefinitionError unless a component of a file is what the file, read strictly, says.
+
+    `position`: which document of the file the component is.
+    """
+    documents = read_documents(read_file(file), str(file))
+    strict = _validate(documents[position], file) if position < len(documents) else None
+    if strict is None or strict.policy_digest() != gate.policy_digest():
+        raise DefinitionError(f"{file}: it was read differently before: load the definitions again.")
+
+
+def require_prerequisites(gate: Gate, file: Path, position: int = 0) -> None:
+    """DefinitionError, in one line with the places, where what the gate needs is not there.
+
+    Only `dg check defs` (`dagster definitions validate`) asks for it: a web server or a run must not
+    fail because a drive is away.
+    """
+    missing = list_missing(gate, file, position)
+    if missing:
+        raise DefinitionError("; ".join(" ".join(problem.split()) for problem in missing))
+
+
+def list_missing(gate: Gate, file: Path, position: int = 0) -> list[str]:
+    """What the gate needs and is not there, each with file:line."""
+    try:
+        missing = find_missing(folders_of(gate), clock.now())
+    except DisclosurePipelineError as error:  # a path that cannot be resolved
+        missing = [("ground_truth", str(error))]
+    documents = read_documents(read_file(file), str(file))
+    places = documents[position].places if position < len(documents) else {}
+    return [f"{file}:{_line(places, ('attributes', name))}: {name}: {problem}" for name, problem in missing]
+
+
+def is_validating() -> bool:
+    """Whether definitions are loaded for `dg check defs`: Dagster sets this variable for it."""
+    return os.environ.get("DAGSTER_IS_DEFS_VALIDATION_CLI") == "1"
+
+
+def _is_gate(document: Document) -> bool:
+    content = document.content
+    return isinstance(content, dict) and str(content.get("type")).endswith(_COMPONENT_NAME)
+
+
+def _validate(document: Document, file: Path) -> Gate:
+    attributes = document.content.get("attributes") if isinstance(document.content, dict) else None
+    try:
+        return Gate.model_validate(attributes)
+    except ValidationError as error:
+        problems = [
+            f"{file}:{_line(document.places, ('attributes', *problem['loc']))}: "
+            f"{'.'.join(map(str, problem['loc'])) or 'attributes'}: {problem['msg']}"
+            for problem in error.errors(include_url=False, include_input=False)
+        ]
+    raise DefinitionError("; ".join(problems))
+
+
+def _line(places: dict[tuple[str | int, ...], tuple[int, int]], path: tuple[str | int, ...]) -> int:
+    """The line of an entry, or of what it would stand in; pydantic adds names of its own to a path."""
+    place: tuple[str | int, ...] = ()
+    for part in path:
+        place = (*place, part) if (*place, part) in places else place
+    return places.get(place, (1, 1))[0]

@@ -1,0 +1,199 @@
+"""Every set of columns: against the reference, whatever way it is counted."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import baselines
+from reference import exposure as reference
+from support.sampling import examples
+from support.small_tables import sd2011
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.counting.memory import exposure_counts, exposure_search, key_set_tree
+from disclosure_pipeline.evaluation.record_cells import draw_equal_sizes
+from disclosure_pipeline.measures.samples import Sizes
+
+COLUMNS = ["a", "b", "c", "t"]
+SOME = st.sampled_from(["x", "y", "z", None])
+TABLE = st.lists(st.tuples(SOME, SOME, st.sampled_from(["x", "y"]), SOME), min_size=1, max_size=10)
+Rows = list[tuple[str | None, ...]]
+
+# Every way of counting, on tables of any size.
+PATHS: dict[str, dict[Any, dict[str, float]]] = {
+    "as it is": {},
+    "records dropped": {key_set_tree: {"_WORTH_DROPPING": 1.0, "_SMALL": 0}},
+    "cells": {exposure_counts: {"_ROOMY": 0, "_SMALL_TABLE": 0}},
+    "cells, records dropped, codes numbered": {
+        exposure_counts: {"_ROOMY": 0, "_SMALL_TABLE": 0},
+        key_set_tree: {"_WORTH_DROPPING": 1.0, "_SMALL": 0, "_LARGEST": 2},
+    },
+}
+
+
+@contextmanager
+def by(path: str) -> Iterator[None]:
+    """Count so."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, constants in PATHS[path].items():
+            for name, value in constants.items():
+                patch.setattr(module, name, value)
+        yield
+
+
+def frame(rows: Rows) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=COLUMNS, dtype=object)
+
+
+def as_records(rows: Rows, keys: tuple[int, ...]) -> list[Any]:
+    return [(tuple(row[k] for k in keys), row[3]) for row in rows]
+
+
+@examples(40)
+@given(TABLE, TABLE, st.sampled_from(list(PATHS)), st.integers(1, 2), st.integers(0, 3))
+def test_the_figures_are_those_of_the_reference(
+    gt: Rows, sd: Rows, path: str, support: int, seed: int
+) -> None:
+    with by(path):
+        found = dp.exposure(
+            frame(gt), [frame(sd), frame(gt)], COLUMNS[:3], "t", up_to=3, support=support, seed=seed
+        )
+    figures: Any = found.figures
+    smallest_sets: Any = found.smallest_sets
+    assert len(figures) == 2 * 7
+    for synthesis, table in enumerate([sd, gt], start=1):
+        sizes = Sizes(len(gt), len(table))
+        drawn = draw_equal_sizes(sizes, [seed, synthesis]) or [np.arange(len(gt)), np.arange(len(table))]
+        drawn_gt, drawn_sd = [gt[i] for i in drawn[0]], [table[i] for i in drawn[1]]
+        for size in (1, 2, 3):
+            for keys in itertools.combinations(range(3), size):
+                row = figures.loc[", ".join(COLUMNS[k] for k in keys), "t", synthesis]
+                people, others = as_records(gt, keys), as_records(table, keys)
+                expected = baselines.figures(people, others)
+                for name in ("DiSCO_others", "DiSCO_beyond"):
+                    assert row[name] == pytest.approx(expected[name], abs=1e-9), name
+                guessed = baselines.figures(as_records(drawn_gt, keys), as_records(drawn_sd, keys))
+                assert row["guessed_beyond"] == pytest.approx(guessed["guessed_beyond"], abs=1e-9)
+                hits, by_others = baselines.unique_hits([q for q, _ in people], [q for q, _ in others])
+                assert row["unique_hits_beyond"] == pytest.approx(hits - by_others)
+                smallest = reference.smallest_support(gt, table, keys, 3)
+                assert (None if pd.isna(row["smallest_support"]) else row["smallest_support"]) == smallest
+        distribution = smallest_sets.loc["t", synthesis]
+        by_SD, by_others_ = reference.distribution(gt, table, range(3), 3, 3, support)
+        assert distribution["exposed"].tolist() == pytest.approx(by_SD)
+        assert distribution["exposed_others"].tolist() == pytest.approx(by_others_)
+
+
+@examples(15)
+@given(TABLE, TABLE, st.sampled_from(list(PATHS)))
+def test_risks_are_those_of_disclosure_and_a_target_can_be_a_key(gt: Rows, sd: Rows, path: str) -> None:
+    with by(path):
+        found = dp.exposure(frame(gt), frame(sd), COLUMNS, ["t", "a"], up_to=2)
+    for keys, figures in zip(found.key_sets, found.figures.reset_index().to_dict("records"), strict=True):
+        assert figures["target"] not in keys
+        one = dp.disclosure(frame(gt), frame(sd), list(keys), figures["target"])
+        assert figures["DiSCO"] == one.attribute["DiSCO"].iloc[0]
+        assert figures["repU"] == one.identity["repU"].iloc[0]
+    assert found.figures["DiSCO_beyond"].is_monotonic_decreasing
+    expected = {
+        (", ".join(keys), target)
+        for size in (1, 2)
+        for keys in itertools.combinations(COLUMNS, size)
+        for target in ("t", "a")
+        if target not in keys
+    }
+    assert {label[:2] for label in found.figures.index} == expected
+    assert (found.smallest_sets.groupby(["target", "synthesis"])["exposed"].sum().round(9) == 100).all()
+
+
+def test_larger_tables_by_every_way() -> None:
+    gt, sd = sd2011("ground_truth"), sd2011("synthetic")
+    columns = ["sex", "age", "region", "placesize", "marital"]
+    found = {}
+    for path in PATHS:
+        with by(path):
+            found[path] = dp.exposure(gt, sd, columns, ["depress", "workab"], up_to=3)
+    first = found.pop("as it is")
+    for other in found.values():
+        pd.testing.assert_frame_equal(first.figures.sort_index(), other.figures.sort_index())
+        pd.testing.assert_frame_equal(first.smallest_sets, other.smallest_sets)
+    one = dp.disclosure(gt, sd, columns[:3], "depress")
+    figures: Any = first.figures
+    row = figures.loc["sex, age, region", "depress", 1]
+    assert row["DiSCO"] == one.attribute["DiSCO"].iloc[0]
+    assert "key sets" in str(first)
+
+
+def test_copied_records_stand_out_and_a_fresh_sample_does_not() -> None:
+    table = sd2011("ground_truth").sample(frac=1, random_state=1, ignore_index=True)
+    gt, fresh = table.head(2500), table.tail(2500)
+    copied = pd.concat([fresh.head(1750), gt.head(750)])
+    columns = ["sex", "age", "region", "placesize", "marital"]
+    beyond = dp.exposure(gt, [fresh, copied], columns, "depress", up_to=3, support=2).smallest_sets
+    none = beyond["exposed_beyond"].xs("none", level="columns").to_dict()
+    assert abs(none["depress", 1]) < 4
+    assert none["depress", 2] < none["depress", 1]
+    figures = dp.exposure(gt, [fresh, copied], columns, "depress", up_to=3).figures["DiSCO_beyond"]
+    largest = figures.groupby("synthesis").max()
+    assert largest[2] > largest[1] + 5
+
+
+def test_more_than_the_minutes_allow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exposure_search, "_FEW", 0)
+    gt = pd.DataFrame(np.random.default_rng(0).integers(0, 3, (200, 9)), columns=list("abcdefght"))
+    searched: list[int] = []
+    monkeypatch.setattr(exposure_search, "_search_part", lambda *_: searched.append(1))
+    with pytest.raises(dp.InputError, match=r"255 key sets would take about .* minutes"):
+        dp.exposure(gt, gt, list("abcdefgh"), "t", up_to=8, minutes=1e-9)
+    assert not searched
+
+
+def test_all_sets_of_many_columns_are_counted_without_being_listed() -> None:
+    gt = pd.DataFrame(np.zeros((5, 80), dtype=int)).rename(columns=str)
+    with pytest.raises(dp.InputError, match="minutes"):
+        dp.exposure(gt, gt, [str(i) for i in range(79)], "79", up_to=32)
+
+
+def test_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    gt = pd.DataFrame({"a": [1, 2], "b": [1, 1], "t": ["x", "y"]})
+    dp.exposure(gt, gt, ["a", "b"], "t", progress=True)
+    assert "Measuring the key sets: 100 %" in capsys.readouterr().err
+
+
+def test_what_is_not_coded_alike_is_told_of() -> None:
+    gt = pd.DataFrame({"a": ["m", "f"] * 20, "t": ["x", "y"] * 20})
+    found = dp.exposure(gt, gt.assign(a=["M", "F"] * 20), ["a"], "t")
+    assert found.warnings
+    assert str(found).startswith("Warning: ")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"up_to": 0}, "up_to must be"),
+        ({"up_to": 33}, "from 1 to 32"),
+        ({"support": 0}, "support must be"),
+        ({"minutes": 0}, "minutes must be"),
+        ({"minutes": float("nan")}, "minutes must be"),
+        ({"columns": ["t"]}, "nothing but targets"),
+        ({"columns": "a"}, "must be a list"),
+        ({"columns": ["a", "x"]}, "is not in"),
+        ({"targets": None}, "targets is None"),
+        ({"targets": []}, "targets is empty"),
+        ({"targets": "x"}, "is not in"),
+        ({"groups": {"x": 3}}, "is not in"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(wrong: dict[str, Any], words: str) -> None:
+    gt = pd.DataFrame({"a": [1, 2], "b": [1, 1], "t": ["x", "y"]})
+    asked: dict[str, Any] = {"columns": ["a", "b"], "targets": "t"} | wrong
+    with pytest.raises(dp.InputError, match=words):
+        dp.exposure(gt, gt, **asked)

@@ -1,0 +1,128 @@
+"""Guessing by the nearest records: against the reference, and against generalized CAP."""
+
+from fractions import Fraction
+from statistics import fmean
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import nearest_guess as reference
+from reference.cap import Record
+from support.sampling import examples
+from support.small_tables import KEYS, frame, sd2011, tables
+
+import disclosure_pipeline as dp
+
+NUMBERS = st.sampled_from([0, 1, 2, 3, 7, None])
+MIXED = st.lists(
+    st.tuples(
+        st.tuples(NUMBERS, NUMBERS, st.sampled_from(["x", "y", None])), st.sampled_from(["a", "b", "c", None])
+    ),
+    min_size=1,
+    max_size=9,
+)
+Mixed = list[tuple[tuple[int | None, int | None, str | None], str | None]]
+
+
+def mixed_frame(records: Mixed) -> pd.DataFrame:
+    rows = [(*q, t) for q, t in records]
+    found = pd.DataFrame(rows, columns=["n1", "n2", "k", "t"], dtype=object)
+    return found.astype({"n1": "Int64", "n2": "Int64"})
+
+
+def widths(tables_: list[Mixed], numeric: list[int]) -> list[Fraction | None]:
+    found: list[Fraction | None] = []
+    for k in range(3):
+        values = [q[k] for table in tables_ for q, _ in table if isinstance(q[k], int)]
+        known = [value for value in values if isinstance(value, int)]
+        found.append((Fraction(max(known) - min(known)) if known else Fraction(0)) if k in numeric else None)
+    return found
+
+
+@examples(60)
+@given(tables(9), tables(9))
+def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Record]) -> None:
+    sd = (sd * len(gt))[: len(gt)]
+    found = dp.nearest_guess(frame(gt), frame(sd), KEYS, "t")
+    expected = [reference.outcome(person, sd, [None, None]) for person in gt]
+    others = [reference.outcome(person, [*gt[:i], *gt[i + 1 :]], [None, None]) for i, person in enumerate(gt)]
+    records = found.records[0]
+    assert records["score"].tolist() == pytest.approx([float(score) for score, _, _ in expected])
+    assert records["right"].tolist() == pytest.approx([float(right) for _, right, _ in expected])
+    assert records["distance"].tolist() == [float(away or 0) for _, _, away in expected]
+    row = found.measures.iloc[0]
+    for k, name in enumerate(("score", "accuracy")):
+        assert row[name] == pytest.approx(100 * fmean(float(outcome[k] or 0) for outcome in expected))
+        assert row[f"{name}_others"] == pytest.approx(
+            100 * fmean(float(outcome[k] or 0) for outcome in others)
+        )
+        assert row[f"{name}_beyond"] == pytest.approx(row[name] - row[f"{name}_others"])
+    assert row["same_keys"] == pytest.approx(100 * fmean(away == 0 for _, _, away in expected))
+
+
+@examples(60)
+@given(MIXED, MIXED, st.sampled_from([[0], [1], [0, 1]]))
+def test_numbers_are_nearer_the_less_they_differ(gt: Mixed, sd: Mixed, numeric: list[int]) -> None:
+    sd = (sd * len(gt))[: len(gt)]
+    names = [["n1", "n2", "k"][k] for k in numeric]
+    found = dp.nearest_guess(mixed_frame(gt), mixed_frame(sd), ["n1", "n2", "k"], "t", numeric=names)
+    ranges = widths([gt, sd], numeric)
+    expected = [reference.outcome(person, sd, ranges) for person in gt]
+    others = [reference.outcome(person, [*gt[:i], *gt[i + 1 :]], ranges) for i, person in enumerate(gt)]
+    records = found.records[0]
+    assert records["score"].tolist() == pytest.approx([float(score) for score, _, _ in expected])
+    assert records["right"].tolist() == pytest.approx([float(right) for _, right, _ in expected])
+    assert records["distance"].tolist() == pytest.approx([float(away or 0) for _, _, away in expected])
+    measured = found.measures["accuracy_others"].iloc[0]
+    assert measured == pytest.approx(100 * fmean(float(right) for _, right, _ in others))
+
+
+@examples(40)
+@given(tables(), tables())
+def test_the_mean_score_is_generalized_cap(gt: list[Record], sd: list[Record]) -> None:
+    gt, sd = [*gt, (("1", "1"), "a")], [*sd, (("2", "2"), "b")]  # nothing is all missing
+    score = dp.nearest_guess(frame(gt), frame(sd), KEYS, "t").measures["score"].iloc[0]
+    protection = dp.disclosure_protection(frame(gt), frame(sd), KEYS, "t", method="generalized_cap")
+    assert score == pytest.approx(100 * (1 - protection.cap_protection))
+
+
+def test_a_copy_is_guessed_and_a_list_of_syntheses_is_taken() -> None:
+    gt, sd = sd2011("ground_truth").head(1000), sd2011("synthetic").head(1000)
+    other = sd2011("ground_truth").tail(1000)
+    keys = ["sex", "age", "region", "placesize"]
+    found = dp.nearest_guess(gt, [gt, other, sd.head(300), gt.sample(3000, replace=True)], keys, "depress")
+    again = dp.nearest_guess(gt, [gt, other, sd.head(300), gt.sample(3000, replace=True)], keys, "depress")
+    assert found.measures.iloc[:3].equals(again.measures.iloc[:3])
+    beyond = found.measures["accuracy_beyond"].to_dict()
+    assert beyond[1] > 40 < beyond[4]
+    assert abs(beyond[2]) < 6
+    assert [len(records) for records in found.records] == [1000] * 4
+    assert (found.records[0].index == gt.index).all()
+    numeric = dp.nearest_guess(gt, other, keys, "depress", numeric=["age"]).measures
+    assert np.isfinite(numeric.to_numpy()).all()
+    assert "percent of GT records" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"numeric": "age"}, "must be a list of keys"),
+        ({"numeric": ["ill"]}, "no key"),
+        ({"numeric": ["sex"]}, "cannot be in numeric"),
+        ({"numeric": ["age"], "groups": {"age": 3}}, "is grouped"),
+        ({"target": "sex"}, "key and a target at once"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(wrong: dict[str, object], words: str) -> None:
+    gt = pd.DataFrame({"age": [30, 40], "sex": ["f", "m"], "ill": ["y", "n"]})
+    asked: dict[str, object] = {"target": "ill"} | wrong
+    with pytest.raises(dp.InputError, match=words):
+        dp.nearest_guess(gt, gt, ["age", "sex"], **asked)  # type: ignore[arg-type]
+
+
+def test_one_record_has_no_others() -> None:
+    gt = pd.DataFrame({"age": [30], "ill": ["y"]})
+    measures = dp.nearest_guess(gt, gt, ["age"], "ill").measures.iloc[0]
+    assert (measures["accuracy"], measures["accuracy_others"]) == (100, 0)

@@ -1,0 +1,159 @@
+"""The strict reader: what it takes is what every reader of YAML takes; the rest is refused with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from support.sampling import examples
+
+from disclosure_pipeline.policy.definition_reader import (
+    DefinitionError,
+    read_definition,
+    read_documents,
+    read_file,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("a: 1\nb: -2\nc: 0", {"a": 1, "b": -2, "c": 0}),
+        (
+            "a: 0.5\nb: .5\nc: 5.\nd: -0.25\ne: 1.5e+3",
+            {"a": 0.5, "b": 0.5, "c": 5.0, "d": -0.25, "e": 1500.0},
+        ),
+        ("a: true\nb: False\nc: ~\nd:\ne: null", {"a": True, "b": False, "c": None, "d": None, "e": None}),
+        ("a: 'no'\nb: \"0100\"\nc: |\n  yes", {"a": "no", "b": "0100", "c": "yes"}),
+        ("a: 2026-12-31\nb: 2026-12-31T23:59:59Z", {"a": "2026-12-31", "b": "2026-12-31T23:59:59Z"}),
+        ("- &x [1]\n- *x", [[1], [1]]),
+        ("a: m-1\nb: https://x.org/y\nc: 3 persons", {"a": "m-1", "b": "https://x.org/y", "c": "3 persons"}),
+        ("", None),
+        ("# nothing", None),
+    ],
+)
+def test_what_means_one_thing_is_read(text: str, content: Any) -> None:
+    assert read_definition(text, "f") == content
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "told"),
+    [
+        ("a: 1\nb: 2\na: 3", "3:1", "'a' is written twice, first in line 1"),
+        ("p: {x: 1, 'x': 2}", "1:11", "written twice"),
+        ("<<: {a: 1}\nb: 1", "1:1", "merge keys"),
+        ("x: &x {a: 1}\ny:\n  <<: *x", "3:3", "merge keys"),
+        ("a: 0100", "1:4", "octal"),
+        ("a: 00", "1:4", "octal"),
+        ("a: -017", "1:4", "octal"),
+        ("a: 1:30", "1:4", "sexagesimal"),
+        ("a: [1, 190:20:30]", "1:8", "sexagesimal"),
+        ("a: 1:30.5", "1:4", "sexagesimal"),
+        ("a: 1_000", "1:4", "with _"),
+        ("a: 1_0.5", "1:4", "with _"),
+        ("a: 0b11", "1:4", "binary"),
+        ("a: 0x1F", "1:4", "notation"),
+        ("a: 0o17", "1:4", "number to some readers"),
+        ("a: 089", "1:4", "number to some readers"),
+        ("a: 1e5", "1:4", "number to some readers"),
+        ("a: 1.5e3", "1:4", "number to some readers"),
+        *((f"a:\n  - {word}", "2:5", "boolean to some") for word in ("yes", "No", "NO", "on", "OFF")),
+        ("no: 1", "1:1", "boolean to some"),
+        ("1: a", "1:1", "name 1 is read as no text"),
+        ("true: a", "1:1", "no text"),
+        ("2026-01-01: a", "1:1", "no text"),
+        ("? [a]\n: b", "1:3", "must be text"),
+        ("a: !!int '3'", "1:4", "tag"),
+        ("a: !!python/name:os.system", "1:4", "tag"),
+        ("a: =", "1:4", "meaning of its own"),
+        ("&a [*a]", "1:1", "holds itself"),
+        ("a: {b", "1:6", "no YAML"),
+        ("a: *nowhere", "1:4", "no YAML"),
+        ("a: b: c", "1:5", "no YAML"),
+    ],
+)
+def test_what_could_be_misread_is_refused_with_its_place(text: str, place: str, told: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        read_definition(text, "gate.yaml")
+    assert str(refused.value).startswith(f"gate.yaml:{place}: ")
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "a: " + "[" * 200 + "]" * 200])
+def test_what_goes_too_deep_is_refused(text: str) -> None:
+    with pytest.raises(DefinitionError):
+        read_definition(text, "f")
+
+
+def test_a_second_document_is_refused_where_one_is_expected() -> None:
+    with pytest.raises(DefinitionError, match="2 documents"):
+        read_definition("a: 1\n---\na: 2", "f")
+    assert [document.content for document in read_documents("a: 1\n---\na: 2", "f")] == [{"a": 1}, {"a": 2}]
+
+
+def test_every_entry_has_its_place() -> None:
+    (document,) = read_documents("a: 1\nb:\n  c:\n    - x\n    - y: 2", "f")
+    assert document.places == {
+        (): (1, 1),
+        ("a",): (1, 1),
+        ("b",): (2, 1),
+        ("b", "c"): (3, 3),
+        ("b", "c", 0): (4, 7),
+        ("b", "c", 1): (5, 7),
+        ("b", "c", 1, "y"): (5, 7),
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "told"), [(b"\xff\xfe\x00", "no text"), (b"x" * (1 << 21), "far too large")]
+)
+def test_a_file_that_is_no_definition_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
+    path = tmp_path / "defs.yaml"
+    path.write_bytes(content)
+    with pytest.raises(DefinitionError, match=told):
+        read_file(path)
+    with pytest.raises(DefinitionError, match="cannot be read"):
+        read_file(tmp_path)
+
+
+_SCALARS = st.one_of(
+    st.text(max_size=8),
+    st.sampled_from(["yes", "NO", "0100", "1:30", "089", "1e5", "1_000", "<<", "=", "~", "null", "5."]),
+    st.integers(-1000, 1000),
+    st.booleans(),
+    st.none(),
+)
+_CONTENTS = st.recursive(
+    _SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(content=_CONTENTS)
+@examples(100)
+def test_what_it_takes_is_what_dagsters_reader_takes(content: Any) -> None:
+    """Whatever is written, quoted as needed by the other reader's rules: the same content, or a refusal."""
+    text = yaml.safe_dump(content, allow_unicode=True)
+    try:
+        found = read_definition(text, "f")
+    except DefinitionError:
+        return
+    assert found == yaml.safe_load(text)
+
+
+@given(content=_CONTENTS)
+@examples(100)
+def test_quoted_text_is_always_taken(content: Any) -> None:
+    text = yaml.safe_dump(content, allow_unicode=True, default_style='"')
+    try:
+        found = read_definition(text, "f")
+    except DefinitionError as refused:
+        assert "tag" in str(refused)  # numbers in quotes are written with one
+        return
+    assert found == content
