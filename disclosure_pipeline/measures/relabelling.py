@@ -20,8 +20,8 @@ _GONE = 0.5
 class Relabelling:
     """Shares of 1. TVD: total variation distance; TVD_expected: that of a fresh sample as large as SD, about.
 
-    TVD_relabelled: the distance once levels are matched by their frequencies, missing with missing. looks_renamed: how far TVD is
-    over the expected, where matching takes it to less than half; otherwise 0.
+    TVD_relabelled: the distance once levels are matched by their frequencies, missing with missing.
+    looks_renamed: how far TVD is over the expected, where matching takes it to less than half; otherwise 0.
     """
 
     TVD: float

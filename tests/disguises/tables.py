@@ -25,7 +25,7 @@ Tables = list[pd.DataFrame]
 
 @dataclass(frozen=True)
 class Case:
-    """A candidate: `make` gives its files. `gate` names the gate, `changes` what is other in its definition."""
+    """A candidate: `make` gives its files. `gate` names the gate, `changes` what it defines otherwise."""
 
     name: str
     make: Callable[[], Tables]
@@ -123,9 +123,8 @@ def moved(table: pd.DataFrame, column: str, by: int) -> pd.DataFrame:
 def renamed(table: pd.DataFrame, column: str) -> pd.DataFrame:
     """The levels of a category, each with the name of another."""
     levels = sorted(table[column].dropna().unique())
-    return table.assign(
-        **{column: table[column].astype(object).map(dict(zip(levels, levels[1:] + levels[:1])))}
-    )
+    names = dict(zip(levels, [*levels[1:], levels[0]], strict=True))
+    return table.assign(**{column: table[column].astype(object).map(names)})
 
 
 def shifted(table: pd.DataFrame, columns: Sequence[str], rows: int) -> pd.DataFrame:
@@ -147,17 +146,11 @@ def decoyed(table: pd.DataFrame, times: int, seed: int = 5) -> pd.DataFrame:
     return pd.concat([*[table] * times, decoys], ignore_index=True)
 
 
-def coarse(table: pd.DataFrame) -> pd.DataFrame:
-    """The table as it is: what is coarse are the keys that the gate names."""
-    return table
-
-
 __all__ = [
     "Case",
     "Tables",
     "apart",
     "blank_one_key",
-    "coarse",
     "decoyed",
     "definition",
     "fresh",
