@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.bounds import Bound, Over, Policy
 from disclosure_pipeline.policy.families import Measures
-from disclosure_pipeline.policy.guards import GuessedBound, loosened_from
+from disclosure_pipeline.policy.guards import Guards, loosened_from
 from disclosure_pipeline.policy.registry import MEASURES, ORIGINALS
 
 # How far the DiSCO of a permuted target may be from what chance gives, in standard errors.
@@ -90,7 +90,7 @@ def clauses(
     _require_bounds(bounded, targets)
     return (
         *bounded,
-        *_clauses_of_guards(policy, targets, records_stay),
+        *_clauses_of_guards(policy.guards, records_stay),
         *_clauses_of_checks(policy, keys, targets),
         *(Clause("excluded", target, most_excluded) for target in targets if most_excluded is not None),
         *_controls(targets),
@@ -146,16 +146,8 @@ def _require_bounds(bounded: Sequence[Clause], targets: Sequence[str]) -> None:
         )
 
 
-def _clauses_of_guards(policy: Policy, targets: Sequence[str], records_stay: bool) -> Iterator[Clause]:
+def _clauses_of_guards(guards: Guards, records_stay: bool) -> Iterator[Clause]:
     """Of what every gate looks at, over all columns."""
-    guards = policy.guards
-    if isinstance(guards.guessed_beyond, GuessedBound):
-        unknown = [name for name in guards.guessed_beyond.targets if name not in targets]
-        if unknown:
-            raise PolicyError(
-                f"policy.guards.guessed_beyond.targets names {', '.join(unknown)}: the targets are "
-                f"{', '.join(targets)}."
-            )
     yield Clause("unique_copies_beyond", None, guards.unique_copies_beyond)
     yield Clause("partial_copies_beyond", None, guards.partial_copies_beyond)
     if not records_stay:

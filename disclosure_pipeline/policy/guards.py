@@ -11,15 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field
 Points = Annotated[float, Field(ge=0, lt=100, allow_inf_nan=False, strict=True)]
 
 
-class GuessedBound(BaseModel):
-    """The bounds of guessed_beyond: for all targets, and for some of their own."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    at_most: Points = 6
-    targets: Annotated[Mapping[str, Points], Field(description="Targets with a bound of their own")] = {}
-
-
 class Guards(BaseModel):
     """Clauses of every gate, over all columns that the tables share; none can be left out or waived."""
 
@@ -36,13 +27,6 @@ class Guards(BaseModel):
         Points,
         Field(description="The same in all columns but one, or in the targets alone: the largest of these"),
     ] = 7
-    guessed_beyond: Annotated[
-        Points | GuessedBound,
-        Field(
-            description="Percentage points of the GT records whose target is guessed from SD, over what is "
-            "guessed from other people's records; for each target"
-        ),
-    ] = 6
     nearer: Annotated[
         float,
         Field(
@@ -66,17 +50,10 @@ class Guards(BaseModel):
         ),
     ] = 0.15
 
-    def guessed(self, target: str) -> float:
-        """The bound of guessed_beyond of a target."""
-        if isinstance(self.guessed_beyond, GuessedBound):
-            return self.guessed_beyond.targets.get(target, self.guessed_beyond.at_most)
-        return self.guessed_beyond
-
 
 DEFAULTS: Mapping[str, float] = {
     "unique_copies_beyond": 2.5,
     "partial_copies_beyond": 7,
-    "guessed_beyond": 6,
     "nearer": 70,
     "relabelled": 0.15,
     "equal_content": 0,

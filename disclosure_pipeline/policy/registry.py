@@ -111,7 +111,6 @@ GUARDS: dict[str, Measure] = {
         name: Measure("guards", "guards", name, per_target=False)
         for name in ("unique_copies_beyond", "partial_copies_beyond", "nearer")
     },
-    "guessed_beyond": Measure("guards", "cap", "guessed_beyond"),
 }
 
 # What a relative bound compares a measure with: the same risk without any synthesis.

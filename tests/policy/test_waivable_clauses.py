@@ -26,7 +26,6 @@ KINDS: dict[str, tuple[Clause, float, float | None, bool]] = {
     "copies": (Clause("unique_copies_beyond", None, 2.5), 3, None, False),
     "near copies": (Clause("partial_copies_beyond", None, 7), 8, None, False),
     "nearest records": (Clause("nearer", None, 70), 71, None, False),
-    "what is guessed": (Clause("guessed_beyond", "work", 6), 7, None, False),
     "renamed values": (Clause("relabelled", None, 0.15), 0.2, None, False),
     "equal content": (Clause("equal_content", None, 0), 1, None, False),
     "measure that is safe when high": (Clause("cap__score", "work", 0.5, at_least=True), 0.4, None, True),
