@@ -83,8 +83,9 @@ def _measure(gate: Gate, opened: OpenedTables) -> Measured:
     guards = measure_guards(
         opened, list(columns.values()), rows.keys, gate.targets, records_stay=gate.in_database
     )
+    frames = {"doubts": _find_doubts(result), "warnings": _count_warnings(result), **guards.frames}
     return Measured(
-        replace(result, further={"doubts": _find_doubts(result), **guards.frames}),
+        replace(result, further=frames),
         copies_frame(len(shared), [keys.shared.SD_in_GT for keys in rows.keys], counts.records[1:]),
         bins_of([column for column in _list_measured_columns(request) if grouping.grouped(column.name)]),
         counts.ledger,
@@ -95,6 +96,12 @@ def _find_doubts(result: Disclosure) -> pd.DataFrame:
     """Index (target, synthesis); `excluded`: percent of the GT records that the exclusions take."""
     of_GT = result.excluded.xs("original", level="table")
     return pd.DataFrame({"excluded": 100 * (1 - of_GT["remaining"] / result.N_d)})
+
+
+def _count_warnings(result: Disclosure) -> pd.DataFrame:
+    """The number of warnings about the tables, beside each synthesis: not every warning names one."""
+    syntheses = pd.RangeIndex(1, len(result.N_s) + 1, name="synthesis")
+    return pd.DataFrame({"warnings": len(result.warnings)}, index=syntheses)
 
 
 def _list_measured_columns(request: CountRequest) -> Sequence[CodedColumn]:

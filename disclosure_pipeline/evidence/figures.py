@@ -28,6 +28,7 @@ FRAMES = (
     "guards",
     "partial_copies",
     "columns_apart",
+    "warnings",
 )
 _WITHHELD = "(too few records to name)"
 

@@ -14,6 +14,7 @@ from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASUR
 Row = Mapping[str, Any]
 
 OVERLAPS = ("key_overlap", "target_overlap")
+WARNINGS = "warnings"
 _CHECKS = ("one_way", "two_way")
 _LABELS = ("key", "target", "table", "synthesis")
 
@@ -23,9 +24,10 @@ FILE, ALL_FILES = "file", "all files together"
 def build_metric_tables(figures: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     """The figures of a dossier as metric tables: numbers, and the names of columns.
 
-    `identity` has a row per synthesis; `attribute` one per target and synthesis, with all measures of a
-    target and the number of flags; `overlap` one per key, or target, and synthesis; `controls` one per target
-    and synthesis, and those of the whole table without a target. A missing figure is NaN.
+    `identity` has a row per synthesis, with the number of warnings; `attribute` one per target and
+    synthesis, with all measures of a target and the number of flags; `overlap` one per key, or target, and
+    synthesis; `controls` one per target and synthesis, and those of the whole table without a target. A
+    missing figure is NaN.
 
     Of several syntheses `identity` and `attribute` have a further row: of all of them as one table, which is
     numbered as if it came after the last. Their column `table` tells it from the files.
@@ -61,6 +63,7 @@ def _select_identity(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:
     for measures in (MEASURES, GUARDS, DOUBTS):
         for frame in dict.fromkeys(measure.frame for measure in measures.values() if not measure.per_target):
             yield _select_measures(figures, frame, measures)
+    yield _select_measures(figures, WARNINGS, {WARNINGS: CONTROLS[WARNINGS]})
 
 
 def _select_attribute(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
-from disclosure_pipeline.evidence.metric_tables import FILE, OVERLAPS, build_metric_tables
+from disclosure_pipeline.evidence.metric_tables import FILE, OVERLAPS, WARNINGS, build_metric_tables
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.registry import CONTROLS, find_measure
 from disclosure_pipeline.policy.verdict import counts_stack
@@ -120,6 +120,8 @@ def _name_metric_table(clause: Clause) -> str:
     """The metric table that a clause is about."""
     if clause.measure in OVERLAPS:
         return "overlap"
+    if clause.measure == WARNINGS:
+        return "identity"
     if clause.measure in CONTROLS:
         return "controls"
     measure = find_measure(clause.measure)

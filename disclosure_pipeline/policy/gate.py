@@ -104,6 +104,23 @@ class Gate(BaseModel):
         Field(description="Where groups of numbers end: a rule, or explicit edges per column"),
     ] = "pooled"
     exclusions: GateExclusions = GateExclusions()
+    warnings: Annotated[
+        Literal["refuse", "warn"],
+        Field(
+            description="What follows where the tables may not be coded alike, a column looks like an "
+            "identifier, or a synthetic table has columns that the ground truth lacks"
+        ),
+    ] = "refuse"
+    formulas: Annotated[
+        Literal["refuse", "quote"],
+        Field(
+            description="What becomes of text in a synthetic table that spreadsheets would run as formulas: "
+            "the candidate is refused, or the text is published with an apostrophe before it"
+        ),
+    ] = "refuse"
+    csv: Annotated[
+        bool, Field(description="Whether a release holds each table as CSV too, beside Parquet", strict=True)
+    ] = False
     one_way: Thresholds = (50, 90)
     two_way: Thresholds = (4, 80)
     measures: Measures = Measures()
@@ -152,6 +169,13 @@ class Gate(BaseModel):
         return (*self.keys, *self.targets)
 
     @property
+    def published(self) -> tuple[str, ...]:
+        """The columns of a release, in the dictionary's order: keys, targets, and those that say so."""
+        return tuple(
+            name for name, column in self.columns.items() if name in self.measured or column.published
+        )
+
+    @property
     def groups(self) -> dict[str, int]:
         """Column -> number of groups, of the keys and targets that are grouped."""
         return {name: groups for name in self.measured if (groups := self.columns[name].groups) is not None}
@@ -182,15 +206,17 @@ class Gate(BaseModel):
 
     def clauses(self) -> tuple[Clause, ...]:
         """Every clause of the policy for the keys and targets of this gate."""
-        most_excluded = self.exclusions.limit
-        return clauses(
-            self.policy,
-            self.keys,
-            self.targets,
-            self.measures,
-            self.tasks,
-            most_excluded,
-            records_stay=self.in_database,
+        return (
+            *clauses(
+                self.policy,
+                self.keys,
+                self.targets,
+                self.measures,
+                self.tasks,
+                self.exclusions.limit,
+                records_stay=self.in_database,
+            ),
+            Clause("warnings", None, 0, warns=self.warnings == "warn"),
         )
 
     def policy_digest(self) -> str:

@@ -86,7 +86,7 @@ MEASURES: dict[str, Measure] = {
     },
 }
 
-# The figures of the controls. Their bounds are fixed: a policy cannot set them.
+# The figures of the controls, and the number of warnings. Their bounds are fixed: a policy cannot set them.
 CONTROLS: dict[str, Measure] = {
     **{
         name: Measure("controls", "control_identity", name, per_target=False)
@@ -96,6 +96,7 @@ CONTROLS: dict[str, Measure] = {
         name: Measure("controls", "control_attribute", name)
         for name in ("copy_Dorig", "copy_DiSCO", "permuted_deviation")
     },
+    "warnings": Measure("comparability", "warnings", "warnings", per_target=False),
 }
 
 # Figures that say whether the others mean anything. Where one is not within its bound, nothing is determined.

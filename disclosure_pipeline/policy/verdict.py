@@ -134,7 +134,7 @@ class RefusedWaiver:
 
 def can_be_waived(clause: Clause) -> bool:
     """Whether a waiver can let a clause pass: no guard, nor where tables or engine cannot be trusted."""
-    kept_always = {"key_overlap", "target_overlap", *DOUBTS, *GUARDS}
+    kept_always = {"key_overlap", "target_overlap", "warnings", *DOUBTS, *GUARDS}
     return not clause.control and clause.measure not in kept_always
 
 

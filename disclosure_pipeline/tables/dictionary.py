@@ -77,6 +77,13 @@ class Column(BaseModel):
         ),
     ]
     description: str = ""
+    published: Annotated[
+        bool,
+        Field(
+            description="Whether a column that is neither key nor target is part of a release too. What is "
+            "not published is left out of the synthetic tables, and out of what is measured of them"
+        ),
+    ] = False
     unit: Annotated[str, Field(description="Of the numbers, such as EUR or years")] = ""
     levels: Annotated[
         tuple[ValueText | Level, ...] | None,
@@ -87,7 +94,10 @@ class Column(BaseModel):
     ] = None
     unknown_levels: Annotated[
         Literal["refuse", "keep"] | MapTo,
-        Field(description="What becomes of a value that is none of the levels"),
+        Field(
+            description="What becomes of a value that is none of the levels; where none are declared, of one "
+            "that a synthetic table has and the ground truth lacks"
+        ),
     ] = "refuse"
     range: Annotated[
         tuple[float, ...] | tuple[datetime.date, ...] | None,
@@ -106,6 +116,14 @@ class Column(BaseModel):
             description="Codes such as -8 (not applicable): no part of range and groups, levels of their own"
         ),
     ] = ()
+    decimals: Annotated[
+        int | None,
+        Field(
+            description="Number of decimals that a number may have; without it, as many as those of GT",
+            ge=0,
+            le=15,
+        ),
+    ] = None
     groups: Annotated[
         int | None, Field(description="Number of groups that the numbers are put into", ge=2)
     ] = None
@@ -151,6 +169,7 @@ class Column(BaseModel):
             ("groups", NUMERIC, "numbers"),
             ("special_values", NUMERIC, "numbers"),
             ("unit", NUMERIC, "numbers"),
+            ("decimals", ("number",), "numbers with decimals"),
             ("range", (*NUMERIC, *DATES), "numbers and dates"),
             ("levels", CATEGORIES, "a category"),
             ("date_format", DATES, "dates"),
@@ -163,6 +182,8 @@ class Column(BaseModel):
             if declared and self.type not in types:
                 verb = "is" if name in {"unit", "range", "date_format", "time_zone"} else "are"
                 raise ValueError(f"{name} {verb} for {what}: a column of type {self.type} has none")
+        if self.published and self.type == "text identifier":
+            raise ValueError("a text identifier is never published")
         if self.type == "ordered category" and self.levels is None:
             raise ValueError("an ordered category needs its levels, in their order")
         both = {level_label(code) for code in self.missing_codes} & {
@@ -188,8 +209,10 @@ class Column(BaseModel):
     def _check_levels(self) -> None:
         names = self.level_names
         if names is None:
-            if self.unknown_levels != "refuse":
-                raise ValueError("unknown_levels says what becomes of values outside levels: declare levels")
+            if isinstance(self.unknown_levels, MapTo):
+                raise ValueError("unknown_levels maps to one of the levels: declare levels")
+            if self.unknown_levels == "keep" and self.type not in CATEGORIES:
+                raise ValueError(f"unknown_levels is for a category: a column of type {self.type} has none")
             return
         spellings = [*names, *(alias for level in self.described_levels for alias in level.aliases)]
         twice = sorted({name for name in spellings if spellings.count(name) > 1})

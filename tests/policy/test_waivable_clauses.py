@@ -34,6 +34,8 @@ KINDS: dict[str, tuple[Clause, float, float | None, bool]] = {
     "overlap of a key": (Clause("key_overlap", "sex", 80, at_least=True), 70, None, False),
     "overlap of the whole key": (Clause("key_overlap", None, 5, at_least=True), 4, None, False),
     "overlap of a target": (Clause("target_overlap", "work", 50, at_least=True), 40, None, False),
+    "warnings that refuse": (Clause("warnings", None, 0), 1, None, False),
+    "warnings that warn": (Clause("warnings", None, 0, warns=True), 1, None, False),
     "control of identity disclosure": (
         Clause("copy_repU", None, 1, share_of="copy_UiO", at_least=True, control=True), 9, 10, False),
     "control of attribute disclosure": (
@@ -100,5 +102,6 @@ def test_no_clause_of_a_gate_is_of_another_kind(consequence: str) -> None:
         "target_overlap",
         *DOUBTS,
         *GUARDS,
+        "warnings",
         *bounded_controls,
     }
