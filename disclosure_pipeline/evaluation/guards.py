@@ -83,10 +83,13 @@ def measure_guards(
     N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
     sizes = [Sizes(N_d, n) for n in N_s]
     sample = None if records_stay else _code_ground_truth(opened, columns)
-    partial = _measure_partial_copies(opened, columns, sizes, targets, sample)
+    partial = pd.DataFrame()
+    largest_partial = pd.Series(math.nan, index=range(1, len(sizes) + 1))
+    if sample is not None:
+        partial = _measure_partial_copies(opened, columns, sizes, targets, sample)
+        largest_partial = partial["unique_copies_beyond"].groupby(level="synthesis").max()
     of_columns_apart = _hit_by_columns_apart(columns, sample)
     apart = _measure_columns(columns)
-    largest_partial = partial["unique_copies_beyond"].groupby(level="synthesis").max()
     largest_apart = apart.groupby(level="synthesis").max()
     rows = []
     for synthesis, (size, counts) in enumerate(zip(sizes, whole_records, strict=True), start=1):
@@ -144,7 +147,7 @@ def _measure_partial_copies(
     columns: Sequence[CodedColumn],
     sizes: Sequence[Sizes],
     targets: Sequence[Any],
-    sample: Mapping[Any, CodedColumn] | None,
+    sample: Mapping[Any, CodedColumn],
 ) -> pd.DataFrame:
     sets = {
         f"all but {left_out.name}": [column for column in columns if column is not left_out]

@@ -74,7 +74,7 @@ def clauses(
 
     `tasks` says whether a target is predicted by classification or regression; `most_excluded` is the largest
     percentage of GT that the exclusions may take, None where nothing is excluded; `records_stay` whether
-    a database keeps the records, so that nobody can look for the nearest ones. PolicyError where repU, or
+    a database keeps the records, so that nobody can look for near copies. PolicyError where repU, or
     DiSCO of a target, has no bound (no value is safe by itself), or where a bound is on a column that is
     no target, or on what is not measured.
     """
@@ -149,8 +149,8 @@ def _require_bounds(bounded: Sequence[Clause], targets: Sequence[str]) -> None:
 def _clauses_of_guards(guards: Guards, records_stay: bool) -> Iterator[Clause]:
     """Of what every gate looks at, over all columns."""
     yield Clause("unique_copies_beyond", None, guards.unique_copies_beyond)
-    yield Clause("partial_copies_beyond", None, guards.partial_copies_beyond)
     if not records_stay:
+        yield Clause("partial_copies_beyond", None, guards.partial_copies_beyond)
         yield Clause("nearer", None, guards.nearer)
     yield Clause("relabelled", None, guards.relabelled)
     yield Clause("equal_content", None, 0)
