@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
@@ -26,7 +27,8 @@ from disclosure_pipeline.tables.raw_columns import Change, rounding_changes
 class Question:
     """The keys and targets to be measured, how numbers are grouped, and what is left out.
 
-    DiSCO cells of more GT records than `list_cells_above` are listed one by one.
+    DiSCO cells of more GT records than `list_cells_above` are listed one by one. `certainties`: of an
+    intruder who acts on less than certainty.
     """
 
     keys: tuple[Any, ...]
@@ -34,6 +36,7 @@ class Question:
     grouping: Grouping
     exclusions: Exclusions
     list_cells_above: float = math.inf
+    certainties: tuple[Fraction, ...] = ()
 
     @property
     def columns(self) -> tuple[Any, ...]:
@@ -58,6 +61,7 @@ class Counts:
     identifier_warnings: Sequence[str]
     engine_description: str
     ledger: tuple[Change, ...]
+    certainties: tuple[Fraction, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -72,6 +76,7 @@ def ask(
     grouping: Grouping,
     exclusions: Exclusions,
     list_cells_above: float = math.inf,
+    certainties: Sequence[Fraction] = (),
 ) -> Question:
     """The question, once it fits the tables' columns. InputError as `disclosure()`.
 
@@ -79,7 +84,7 @@ def ask(
     """
     key_names, target_names = check_names(opened.columns, keys, targets, grouping)
     check_exclusions(exclusions, key_names, target_names)
-    return Question(key_names, target_names, grouping, exclusions, list_cells_above)
+    return Question(key_names, target_names, grouping, exclusions, list_cells_above, tuple(certainties))
 
 
 def count(opened: OpenedTables, question: Question, on_progress: OnProgress = ignore_progress) -> Counts:
@@ -100,7 +105,12 @@ def count_request(question: Question, columns: Mapping[Any, CodedColumn]) -> Cou
     return CountRequest(
         keys,
         [
-            Target(target, code_exclusions(question.exclusions, target, keys), question.list_cells_above)
+            Target(
+                target,
+                code_exclusions(question.exclusions, target, keys),
+                question.list_cells_above,
+                question.certainties,
+            )
             for target in targets
         ],
     )
@@ -123,6 +133,7 @@ def counts_for(
         identifier_warnings=identifier_warnings(opened, columns) if request.targets else [],
         engine_description=opened.engine_description,
         ledger=(*opened.ledger, *rounding_changes(columns, names)),
+        certainties=request.targets[0].certainties if request.targets else (),
     )
 
 

@@ -20,9 +20,17 @@ if TYPE_CHECKING:
 class Disclosure:
     """Every measure of m syntheses of one ground truth. Percent of all GT records unless said otherwise.
 
-    `identity`: index synthesis (1…m); UiO, UiS (percent of SD records), UiOiS, repU; on all records.
+    `identity`: index synthesis (1…m); UiO, UiS (percent of SD records), UiOiS, repU; unique_hits (percent of
+    SD records); on all records.
     `attribute`: index (target, synthesis); Dorig, Dsyn (of SD records), iS, DiS, DiSCO, DiSDiO; max_denom
-    and mean_denom are numbers of records; DiSCO_chance, DiSCO_excess. `cap`: the CAP family.
+    and mean_denom are numbers of records; DiSCO_chance, DiSCO_excess. `cap`: the CAP family, and `guessed`:
+    the share whose target is guessed rightly from the most frequent level of their keys in SD.
+    Beside a figure stands what a fresh sample of other people would show, `…_others`, and what SD tells
+    beyond that, `…_beyond`, in percentage points, both brought to the same number of records; with its
+    standard error `DiSCO_beyond_se`. A `…_beyond` of a fresh sample is 0 on average. After exclusions these
+    are of what is left, as the figures are.
+    `certainty`: index (target, synthesis, certainty), for the certainties that were asked for; DiS and DiSCO
+    of an intruder who acts where one level has at least that share, and precision, DiSCO in percent of DiS.
     `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
     `excluded`: index (target, synthesis, table); records that each step took out, and what remains.
     `key_overlap`: index (key, synthesis); GT_in_SD, SD_in_GT: percent of GT (SD) records whose value of the
@@ -45,6 +53,7 @@ class Disclosure:
     identity_after_exclusions: pd.DataFrame
     one_way: pd.DataFrame
     two_way: pd.DataFrame
+    certainty: pd.DataFrame
     excluded: pd.DataFrame
     key_overlap: pd.DataFrame
     further: Mapping[str, pd.DataFrame] = field(default_factory=dict)

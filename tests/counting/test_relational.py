@@ -30,7 +30,9 @@ from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.relational import cells as cell_queries
 from disclosure_pipeline.counting.relational import coding
+from disclosure_pipeline.counting.relational import draws as draw_queries
 from disclosure_pipeline.counting.relational import exclusions as exclusion_queries
+from disclosure_pipeline.counting.relational import key_classes as class_queries
 from disclosure_pipeline.counting.relational import targets as target_queries
 from disclosure_pipeline.counting.relational.connections import connect
 from disclosure_pipeline.counting.relational.engine import (
@@ -592,7 +594,7 @@ def coded_cells(tables: int = 2) -> Any:
     mapping = ibis.table({"value": "string", "code": "int64"}, name="mapping")
     keys = [coding.ColumnCodes("a", None, 7, 8)]
     targets = [coding.ColumnCodes("b", mapping, 3, 4)]
-    return cell_queries.count_cells(coding.code_records(raw, 0, keys, [0], targets), 0, tables)
+    return cell_queries.count_cells(coding.code_records(raw, 0, keys, [0], targets), 0, tables, {})
 
 
 def plain(table: Any, dialect: str) -> str:
@@ -604,11 +606,10 @@ def plain(table: Any, dialect: str) -> str:
 def test_queries_for_other_databases(dialect: str) -> None:
     """Counts are 64 bits wide before they are multiplied, and missing is a level before any GROUP BY."""
     packing = cell_queries.Packing(4, 100)
-    sql = plain(cell_queries.sum_by_key(coded_cells(), 1, packing), dialect)
-    for one, other in ("dd", "ss", "ds"):
-        wide = [rf"CAST\(t\d+\.{count} AS {INTEGER[dialect]}\)" for count in (one, other)]
-        product = rf"CAST\(SUM\({wide[0]} \* {wide[1]}\) AS {INTEGER[dialect]}\) AS {one}{other}"
-        assert re.search(product, sql)
+    digits = coding.lay_out_words([8])
+    classes = class_queries.classify_keys(coded_cells(), 1, packing, CodedExclusions(), digits)
+    sql = plain(classes, dialect)
+    assert re.search(rf"CAST\(t\d+\.n1 AS {INTEGER[dialect]}\) \* {1 << packing.bits}", sql)
     assert not re.search(r"(?<!CAST\()\bt\d+\.(d|s|n0|n1) \*", sql)
     missing = re.search(r"t\d+\.c1 IS NULL, 3, COALESCE\(t\d+\.m1, 4\)", sql)
     assert missing
@@ -630,10 +631,12 @@ def test_every_query_can_be_written_for_other_databases(dialect: str) -> None:
         "keys": cell_queries.count_keys_by_size(keys, 1),
         "lone": cell_queries.count_lone_keys(keys, 2),
         "several": cell_queries.records_with_shared_keys(records, keys, 2),
-        "drawn": cell_queries.sum_by_key_size(both),
+        "drawn": cell_queries.count_cells(
+            draw_queries.hash_records(records, 0, digits), 0, 2, {1: draw_queries.Draw(0, 5)}
+        ),
         "larger": cell_queries.list_large_cells(both, 4),
         "pairs": cell_queries.count_pairs(cell_queries.records_as_cells(records, 0), digits),
-        "classes": exclusion_queries.classify_keys(cells, 1, packing, wanted, digits),
+        "classes": class_queries.classify_keys(cells, 1, packing, wanted, digits),
     }
     sql = {name: plain(table, dialect) for name, table in queries.items()}
     assert all("GROUP BY" in text for name, text in sql.items() if name != "lone")

@@ -199,9 +199,7 @@ def _measure(
         targets=size,
     )
     counted = CountedCells(f, lambda some: job.keys.levels_of(keys.combinations[number[some]]))
-    return count_target(
-        counted, target.occurring_levels(synthesis), target.list_cells_above, target.exclusions
-    )
+    return count_target(counted, target, synthesis)
 
 
 def _pairs_of_key(keys: Numbered, target: Target, d: IntArray | None) -> tuple[Grouped, ...]:

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import KeyCounts, TargetCounts, count_keys
+from disclosure_pipeline.counting.memory.rare_baselines import RareCells, count_rare_baselines
+from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.measures.cells import CellTotals, LargeCells
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.grouped import Grouped
@@ -90,16 +92,17 @@ def can_be_compared(rare: RareKeys, size: int, levels: int) -> bool:
 def count_rare_keys(
     rare: RareKeys,
     t: Codes,
-    size: int,
-    list_cells_above: float,
+    target: Target,
+    synthesis: int,
     key_levels_of: Callable[[IntArray], IntArray],
     keys: int,
 ) -> TargetCounts:
-    """Counts of one target; nothing is excluded.
+    """Counts of one target for which sums over key combinations are enough (`counts.can_be_summed`).
 
     `t` (shape: n, q): the codes of the records. `key_levels_of` gives the level of each of the `keys` in some
     of the q.
     """
+    size = target.column.size
     d, s = _records_of_cells(rare, t)
     totals = totals_of_keys(_key_sums(rare, d, s))
     disclosed = (s == rare.s_q).view(np.uint8) & rare.is_found
@@ -123,8 +126,14 @@ def count_rare_keys(
         smallest_d=0,
         smallest_share=Fraction(1 if rare.keys_by_d_q[0] == len(rare.d_q) else 0),
     )
-    large = _large_cells(t, d, disclosed, list_cells_above, key_levels_of, keys)
-    return TargetCounts(totals, cells, large, None)
+    large = _large_cells(t, d, disclosed, target.list_cells_above, key_levels_of, keys)
+    rare_cells = RareCells(
+        rare.is_original, rare.of_SD, rare.d_q, rare.s_q, t, d, s, GT_counts.sum(axis=(0, 1))
+    )
+    baselines = count_rare_baselines(
+        rare_cells, disclosed, target.sizes(synthesis), target.occurring_no_guess(synthesis)
+    )
+    return TargetCounts(totals, cells, large, None, baselines, ())
 
 
 def _records_of_cells(rare: RareKeys, t: Codes) -> tuple[Bytes, Bytes]:
