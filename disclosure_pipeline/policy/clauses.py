@@ -42,7 +42,7 @@ class Clause:
         """The clause in words."""
         bound = f"{'at least' if self.at_least else 'at most'} {self.bound:g}"
         of = f" of {self.share_of}" if self.share_of else ""
-        over = "mean of the syntheses" if self.over == "mean" else "worst file, and all together"
+        over = "mean of the syntheses" if self.over == "mean" else "worst synthesis"
         loosened = "" if self.loosened_from is None else f", loosened from {self.loosened_from:g}"
         name = f"{self.measure} of {self.column}" if self.column else self.measure
         return f"{name} is {bound}{loosened}{of} ({over})"
