@@ -15,6 +15,7 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import Attribute
 from disclosure_pipeline.measures.cap import CAP
 from disclosure_pipeline.measures.chance import Chance
+from disclosure_pipeline.measures.hits import UniqueHits
 from disclosure_pipeline.measures.identity import Identity
 from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.measures.protection import METHODS
@@ -64,7 +65,10 @@ def _measures_of_target(family: str, frame: str, measures: type) -> dict[str, Me
 
 
 MEASURES: dict[str, Measure] = {
-    **{name: Measure("identity", "identity", name, per_target=False) for name in _names(Identity)},
+    **{
+        name: Measure("identity", "identity", name, per_target=False)
+        for name in (*_names(Identity), *_names(UniqueHits))
+    },
     **_measures_of_target("attribute", "attribute", Attribute),
     **_measures_of_target("chance", "attribute", Chance),
     **_measures_of_target("attribution", "cap", CAP),
