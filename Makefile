@@ -7,7 +7,7 @@ READY := $(VENV)/ready
 .PHONY: demo ui test lint suite mutants bench lock
 
 demo: $(READY)
-	$(BIN)/disclosure-pipeline demo
+	$(BIN)/disclosure-pipeline demo --home dagster_home
 
 # The demo makes its own keys; a gate of yours needs yours.
 KEYS := $(CURDIR)/dagster_home/demo/keys

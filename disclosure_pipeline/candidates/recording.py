@@ -30,6 +30,7 @@ _FRAMES = (
     "identity_after_exclusions",
     "one_way",
     "two_way",
+    "certainty",
     "excluded",
     "key_overlap",
     "target_overlap",

@@ -123,7 +123,7 @@ def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: i
     )
     nothing, levels = Grouped.nothing(), target.occurring_levels(synthesis)
     cells = CellTotals(
-        guessed=0,
+        guessed=nothing,
         DiSCO_t=nothing,
         d_by_s_q_t=nothing,
         dd_by_s_q_t=nothing,

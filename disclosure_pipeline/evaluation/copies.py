@@ -106,8 +106,8 @@ def partial_copies_of_columns(
         raise InputError("Only one column is in all tables: there is none to leave out. Use copies().")
     names = [column.name for column in columns]
     wanted = [] if targets is None else _check_targets(targets, names)
-    labels = [f"all but {name}" for name in names]
-    sets: dict[str, Sequence[CopyCounts]] = dict(zip(labels, count_records(columns).without, strict=True))
+    without = zip(names, count_records(columns).without, strict=True)
+    sets: dict[str, Sequence[CopyCounts]] = {f"all but {name}": counts for name, counts in without}
     if wanted:
         sets[TARGETS_ALONE] = count_copies([columns[names.index(name)] for name in wanted])
     rows = {

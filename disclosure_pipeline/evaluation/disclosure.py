@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.errors import ComparabilityWarning, InputError
-from disclosure_pipeline.evaluation.counts import ask, count, require_targets
+from disclosure_pipeline.evaluation.counts import ask, count_with_stack, require_targets
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.figures import Thresholds, figures
 from disclosure_pipeline.evaluation.result import Disclosure
@@ -91,9 +92,9 @@ def disclosure(
         Identity: UiO 50.00 %, repU 0.00 %
         Attribute: percent of GT records
         <BLANKLINE>
-                 Dorig  DiSCO  DiSCO_max one_way  two_way
+                 Dorig  DiSCO  DiSCO_others  DiSCO_beyond one_way  two_way
         target
-        illness  50.00  50.00      50.00                0
+        illness  50.00  50.00          0.00         43.75                0
         >>> result.attribute["DiSCO"].item()
         50.0
 
@@ -110,7 +111,10 @@ def disclosure(
         open_tables(ground_truth, synthetic, engine, grouping.numeric) as opened,
     ):
         question = ask(opened, keys, targets, grouping, exclusions, list_cells_above, certainties)
-        result = figures(count(opened, question, on_progress), *thresholds)
+        counts, stacked = count_with_stack(opened, question, on_progress)
+        result = figures(counts, *thresholds)
+        if stacked:
+            result = replace(result, stacked=figures(stacked, *thresholds))
     for doubt in result.comparability_doubts:
         warnings.warn(doubt, ComparabilityWarning, stacklevel=2)
     return result

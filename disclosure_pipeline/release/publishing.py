@@ -7,30 +7,30 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from disclosure_pipeline.candidates.files import StoreError, copy_hashed, sync_folder
-from disclosure_pipeline.candidates.store import Snapshot, Store
+from disclosure_pipeline.candidates.store import Snapshot, Store, is_safe_name
 
 # Not allowed in a candidate's id: it separates the id from what makes a staged folder's name unique.
 _SEPARATOR = "~"
 
 
 @contextmanager
-def stage_snapshot(snapshot: Snapshot, store: Store, releases: Path) -> Iterator[Path]:
-    """A copy of a snapshot's bytes that nobody else writes to, next to where it will be published.
+def stage_snapshot(snapshot: Snapshot, store: Store, staging: Path) -> Iterator[Path]:
+    """A copy of a snapshot's bytes that nobody else writes to, in a folder of its own in `staging`.
 
     What is measured there and what is published are the same bytes, whatever happens to the store. One
     release of a candidate at a time; what a killed one left is removed. StoreError where the stored bytes
     are not those of the snapshot.
     """
-    releases.mkdir(parents=True, exist_ok=True)
-    with _hold_lock(store.candidate_folder(snapshot.candidate) / "release.lock"):
+    staging.mkdir(parents=True, exist_ok=True)
+    with _hold_lock(_lock_path(store, snapshot.candidate)):
         prefix = f".partial-{snapshot.candidate}{_SEPARATOR}"
-        for abandoned in releases.glob(f"{prefix}*"):
+        for abandoned in staging.glob(f"{prefix}*"):
             shutil.rmtree(abandoned)
-        stage = Path(tempfile.mkdtemp(dir=releases, prefix=prefix))
+        stage = Path(tempfile.mkdtemp(dir=staging, prefix=prefix))
         try:
             for file in snapshot.files:
                 with store.stored_path(file).open("rb") as original, (stage / file.name).open("xb") as copy:
@@ -42,12 +42,42 @@ def stage_snapshot(snapshot: Snapshot, store: Store, releases: Path) -> Iterator
             shutil.rmtree(stage, ignore_errors=True)
 
 
+def remove_abandoned(store: Store, staging: Path) -> None:
+    """Remove what killed releases of any candidate left in `staging`; what a running one has stays."""
+    for stage in sorted(staging.glob(f".partial-*{_SEPARATOR}*")) if staging.is_dir() else []:
+        candidate = stage.name.removeprefix(".partial-").partition(_SEPARATOR)[0]
+        if stage.is_symlink() or not is_safe_name(candidate):
+            continue
+        with suppress(BlockingIOError), _hold_lock(_lock_path(store, candidate), wait=False):
+            shutil.rmtree(stage, ignore_errors=True)
+
+
+def require_one_file_system(staging: Path, releases: Path) -> None:
+    """StoreError unless a staged folder can get its final name among the releases in one step."""
+    staging.mkdir(parents=True, exist_ok=True)
+    releases.mkdir(parents=True, exist_ok=True)
+    if staging.stat().st_dev != releases.stat().st_dev:
+        raise StoreError(
+            f"{staging} and {releases} lie on two file systems: nothing can be published in one step. Let "
+            "releases be a folder within what is mounted there."
+        )
+
+
+def _lock_path(store: Store, candidate: str) -> Path:
+    folder = store.candidate_folder(candidate)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / "release.lock"
+
+
 @contextmanager
-def _hold_lock(path: Path) -> Iterator[None]:
-    """Hold a lock that the system takes back when the process ends, however it ends."""
+def _hold_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold a lock that the system takes back when the process ends, however it ends.
+
+    BlockingIOError where another process has it and it is not to be waited for.
+    """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
         os.close(handle)

@@ -20,6 +20,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from support.doubts import FEW_SHARED_VALUES
 from support.figures import assert_same
 from support.processes import PIPE, running_program
 from support.sampling import examples
@@ -39,6 +40,8 @@ from disclosure_pipeline.runtime.threads import count_cores, run_in_threads, thr
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Grouping
+
+pytestmark = FEW_SHARED_VALUES
 
 PATHS = {
     "one block and one part": Limits(table=0),

@@ -42,7 +42,7 @@ from disclosure_pipeline.counting.relational.engine import (
     open_database_tables,
 )
 from disclosure_pipeline.counting.relational.transfer import open_table
-from disclosure_pipeline.counting.targets import Target
+from disclosure_pipeline.counting.targets import CountRequest, Target
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.exclusions import code_exclusions
 from disclosure_pipeline.measures.exclusions import CodedExclusions
@@ -93,7 +93,9 @@ class DatabaseCount:
     targets: list[Target]
 
     def count(self, on_progress: OnProgress = ignore_progress) -> DisclosureCounts:
-        return count_in_database(self.tables, self.distincts, self.keys, self.targets, on_progress)
+        return count_in_database(
+            self.tables, self.distincts, CountRequest(self.keys, self.targets), on_progress
+        )
 
 
 def there(backend: Any) -> set[str]:
@@ -318,7 +320,9 @@ def test_several_values_of_one_code(database: Any) -> None:
         distincts = {name: [fetch_distinct(table, name, MANY, "it") for table in tables] for name in "kt"}
         aliased = [Distinct(each.values.astype(object).map(meant), each.counts) for each in distincts["k"]]
         target = Target(code_distinct("t", distincts["t"], of.names), CodedExclusions(), 0)
-        found = count_in_database(tables, distincts, [code_distinct("k", aliased, of.names)], [target])
+        found = count_in_database(
+            tables, distincts, CountRequest([code_distinct("k", aliased, of.names)], [target])
+        )
     assert_same_counts(found, count_in_memory([of.coded("k")], [Target(of.coded("t"), CodedExclusions(), 0)]))
 
 
@@ -462,7 +466,7 @@ def test_types_of_postgresql() -> None:
         target = Target(columns["t"], CodedExclusions(), 0)
         assert sorted(distincts["m"][0].values) == ["ok", "sad"]
         for name, uniques in (("m", 2), ("c", 2), ("u", 4)):
-            found = count_in_database([table, table], distincts, [columns[name]], [target])
+            found = count_in_database([table, table], distincts, CountRequest([columns[name]], [target]))
             assert found.keys[0].uniques.in_both == uniques
         assert there(database) == {"people"}
 
@@ -479,7 +483,9 @@ def test_what_a_driver_says_of_a_record_is_not_told(duckdb: Any) -> None:
     before = there(duckdb)
     with pytest.raises(InputError, match=r"\(ConversionException\)") as refused:
         bad = table.mutate(t=table["a"])
-        count_in_database([good, bad], distincts, [keys], [Target(target, CodedExclusions(), 0)])
+        count_in_database(
+            [good, bad], distincts, CountRequest([keys], [Target(target, CodedExclusions(), 0)])
+        )
     assert_tells_nothing(refused.value, "Secret")
     assert there(duckdb) == before
     duckdb.drop_table("raw")

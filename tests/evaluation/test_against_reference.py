@@ -13,10 +13,13 @@ from hypothesis import given
 from pandas.api.extensions import ExtensionArray
 from reference import disclosure as reference
 from reference.disclosure import Record, Row
+from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
 from support.strategies import Case, cases, measured
 
 import disclosure_pipeline as dp
+
+pytestmark = FEW_SHARED_VALUES
 
 IDENTITY = ["UiO", "UiS", "UiOiS", "repU"]
 ATTRIBUTE = ["Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO", "max_denom", "mean_denom"]

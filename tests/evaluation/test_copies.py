@@ -69,10 +69,25 @@ def test_without_a_column_the_counts_are_those_of_the_others(
         others = [column for column in columns if column is not left_out]
         assert list(column_counts) == whole_records.count_copies(others)
     assert counts.whole == count_in_memory(columns, ()).keys == whole_records.count_whole_records(columns)
-    monkeypatch.setattr(partial_records, "LARGEST", 1)  # more combinations than a code has
-    assert partial_records.count_records(columns) == counts
+    # More combinations than a code has: those that occur are numbered.
+    monkeypatch.setattr(partial_records, "LARGEST", 1 << 12)
+    for most_lower in (1, 8, 1 << 6):
+        monkeypatch.setattr(partial_records, "_MOST_LOWER", most_lower)
+        assert partial_records.count_records(columns) == counts
     monkeypatch.setattr(whole_records, "_TABLE", 0)
-    assert partial_records.count_records(columns) == counts
+    assert whole_records.count_copies(columns[1:]) == list(counts.without[0])
+
+
+def test_all_but_one_of_many_columns() -> None:
+    """More combinations than 64 binary digits tell apart."""
+    rng = np.random.default_rng(1)
+    gt = pd.DataFrame(rng.integers(0, 1000, (200, 12)))
+    found = dp.partial_copies(gt, gt.assign(**{"x": 1}).rename(columns={"x": "other"}).head(50))
+    assert found["unique_copies"].tolist() == [100] * 12
+    changed = gt.head(50).copy()
+    changed[3] += 1000
+    found = dp.partial_copies(gt, changed)
+    assert found["unique_copies"].tolist() == [0] * 3 + [100] + [0] * 8
 
 
 def test_many_columns_of_many_levels() -> None:

@@ -1,7 +1,7 @@
 """Records of GT and of one SD that agree in all columns but one, for each column in turn.
 
-The columns are parted into two halves. Records are sorted twice, each half being the lower digits of their
-code once: who agrees in all but one of the lower columns agrees in what stands above it, and so stands near.
+The columns are dealt into two parts, or more. Records are sorted as often, each part being the lower digits
+of their code once: who agrees in all but one of the lower columns stands near, as what is above it agrees.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from math import prod
 import numpy as np
 
 from disclosure_pipeline.counting.counts import KeyCounts
-from disclosure_pipeline.counting.memory.radix import Codes, Radix
+from disclosure_pipeline.counting.memory.radix import Codes, Radix, radix
 from disclosure_pipeline.counting.memory.whole_records import (
     LARGEST,
-    count_copies,
     count_keys_of_runs,
     count_runs,
-    count_whole_records,
     sort_codes,
 )
 from disclosure_pipeline.measures.adding import add_up
@@ -30,6 +28,7 @@ from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 from disclosure_pipeline.tables.levels import CodedColumn
 
 _AT_A_TIME = 1 << 17  # records, about, so that they fit the cache
+_MOST_LOWER = 1 << 32  # combinations of a part: numbered ones of the others fit a code beside them
 _CELLS = 4  # of a table, for each record: more are not counted by a table
 
 
@@ -44,36 +43,39 @@ class RecordCounts:
 def count_records(columns: Sequence[CodedColumn]) -> RecordCounts:
     """Counts of each synthesis by all of two or more columns, and by all but one; missing is a level."""
     records = [len(table.stored) for table in columns[0].tables]
-    threads = threads_for(sum(records))
-    if prod(column.size for column in columns) > LARGEST:
-        others = [[column for column in columns if column is not left_out] for left_out in columns]
-        without = run_in_threads([partial(count_copies, some) for some in others], threads)
-        return RecordCounts(count_whole_records(columns), tuple(map(tuple, without)))
-    halves = _halve(columns)
+    parts = _part(columns)
     syntheses = range(1, len(records))
-    tasks = [
-        partial(_count_without_lower, upper, lower, synthesis)
-        for upper, lower in (halves, halves[::-1])
-        for synthesis in syntheses
-    ]
-    counts = run_in_threads(tasks, threads)
-    by_half = counts[: len(syntheses)], counts[len(syntheses) :]
+    tasks = []
+    for lower in parts:
+        others = [column for part in parts if part is not lower for column in part]
+        upper = radix(others, records, LARGEST // prod(column.size for column in lower))
+        code = Radix((*upper.columns, *lower))
+        tasks += [partial(_count_without_lower, code, lower, synthesis) for synthesis in syntheses]
+    counts = run_in_threads(tasks, threads_for(sum(records)))
+    by_part = [counts[start : start + len(syntheses)] for start in range(0, len(counts), len(syntheses))]
     by_column = {
-        id(column): tuple(of_synthesis.without[place] for of_synthesis in half_counts)
-        for lower, half_counts in zip(halves[::-1], by_half, strict=True)
+        id(column): tuple(of_synthesis.without[place] for of_synthesis in part_counts)
+        for lower, part_counts in zip(parts, by_part, strict=True)
         for place, column in enumerate(lower)
     }
-    whole = tuple(of_synthesis.whole for of_synthesis in by_half[0])
+    whole = tuple(of_synthesis.whole for of_synthesis in by_part[0])
     return RecordCounts(whole, tuple(by_column[id(column)] for column in columns))
 
 
-def _halve(columns: Sequence[CodedColumn]) -> tuple[list[CodedColumn], list[CodedColumn]]:
-    """Two halves of about as many combinations, the largest columns first in each."""
-    halves: tuple[list[CodedColumn], list[CodedColumn]] = ([], [])
-    for column in sorted(columns, key=lambda column: -column.size):
-        smaller = min(halves, key=lambda half: prod(other.size for other in half))
-        smaller.append(column)
-    return halves
+def _part(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
+    """Two parts of about as many combinations, or more where a part would have too many for a code.
+
+    The largest columns are the first in each.
+    """
+    number = 2
+    while True:
+        parts: list[list[CodedColumn]] = [[] for _ in range(number)]
+        for column in sorted(columns, key=lambda column: -column.size):
+            fewest = min(parts, key=lambda part: (prod(other.size for other in part), len(part)))
+            fewest.append(column)
+        if number == len(columns) or max(prod(c.size for c in part) for part in parts) <= _MOST_LOWER:
+            return parts
+        number += 1
 
 
 @dataclass(frozen=True)
@@ -84,12 +86,9 @@ class _LowerCounts:
     without: list[CopyCounts]
 
 
-def _count_without_lower(
-    upper: Sequence[CodedColumn], lower: Sequence[CodedColumn], synthesis: int
-) -> _LowerCounts:
-    code = Radix((*upper, *lower))
+def _count_without_lower(code: Radix, lower: Sequence[CodedColumn], synthesis: int) -> _LowerCounts:
     pooled = sort_codes(code, synthesis)
-    weights = [2 * weight for weight in code.weights[len(upper) :]]  # the lowest digit is the table
+    weights = [2 * weight for weight in code.weights[-len(lower) :]]  # the lowest digit is the table
     sums: list[list[CopyCounts]] = [[] for _ in lower]
     for records in _cut(pooled, weights[0] * lower[0].size):
         for column, weight, column_sums in zip(lower, weights, sums, strict=True):

@@ -55,7 +55,7 @@ def count_rare_baselines(
         cells,
         disclosed,
         sizes,
-        _count_guesses(cells, may_be),
+        count_rare_guesses(cells, may_be),
         _count_guesses_without_self(cells, may_be),
     )
 
@@ -95,8 +95,11 @@ def _count_found_and_disclosed(
     )
 
 
-def _count_guesses(cells: RareCells, may_be: Bytes | None) -> GuessCounts:
-    """The counts of `guesses.guess_counts`; `may_be` is 0 for records whose level is no guess, else 1."""
+def count_rare_guesses(cells: RareCells, may_be: Bytes | None = None) -> GuessCounts:
+    """The counts of `guesses.guess_counts`; `may_be` is 0 for records whose level is no guess, else 1.
+
+    None where every level may be guessed.
+    """
     s = cells.s if may_be is None else cells.s * may_be
     largest = s.max(axis=0)
     top = (s == largest).view(np.uint8)

@@ -113,7 +113,7 @@ def _measure_part(
         if remaining.with_keys:
             counts.keys.append(count_keys(keys.d_q, keys.s_q))
         for i in remaining.targets:
-            table = _cells(job, packed, synthesis, keys, i)
+            table = _tabulate_cells(job, packed, synthesis, keys, i)
             cells = CountedCells(table, partial(_key_levels, packed, keys.codes))
             counts.targets[i].append(count_target(cells, packed.targets[i], synthesis))
     counts.keys[:] = [add_up(counts.keys)]
@@ -208,7 +208,7 @@ class _RecordsOfKeys:
         return cls(records, np.cumsum(new) - 1, of_SD, codes[first], number - s_q, s_q)
 
 
-def _cells(
+def _tabulate_cells(
     job: Job, packed: PackedRecords, synthesis: int, keys: _RecordsOfKeys, target: int
 ) -> FrequencyTable:
     """Count the cells of some q and a target: by a table of all of them where it is small, else sorted."""
