@@ -15,6 +15,7 @@ from disclosure_pipeline.evaluation.controls import SAMPLE, controls
 from disclosure_pipeline.evaluation.counts import ask, count_request, counts_for
 from disclosure_pipeline.evaluation.exact_copies import copies_frame
 from disclosure_pipeline.evaluation.figures import figures
+from disclosure_pipeline.evaluation.guards import measure_guards
 from disclosure_pipeline.evaluation.prediction import prediction_frame
 from disclosure_pipeline.evaluation.protection import protection_frame
 from disclosure_pipeline.evaluation.result import Disclosure
@@ -42,8 +43,26 @@ class Measured:
 def measure_tables(gate: Gate, opened: OpenedTables, engine: str) -> Measured:
     """All that is measured of GT and a candidate, in canonical form. InputError as `disclosure()`.
 
-    `engine`: who counts the controls: "memory", "partitioned" or the URL of a database.
+    Several syntheses are measured each, and as one table. `engine`: who counts the controls: "memory",
+    "partitioned" or the URL of a database.
     """
+    measured = _measure(gate, opened)
+    result = measured.result
+    control_identity, control_attribute = controls(
+        opened.sample(SAMPLE, 0), gate.keys, gate.targets, gate.grouping, engine
+    )
+    frames = {
+        **result.further,
+        **_measure_families(gate, opened),
+        "control_identity": control_identity,
+        "control_attribute": control_attribute,
+    }
+    stacked = _measure(gate, opened.stacked()).result if len(result.N_s) > 1 else None
+    return replace(measured, result=replace(result, further=frames, stacked=stacked))
+
+
+def _measure(gate: Gate, opened: OpenedTables) -> Measured:
+    """What is measured of each table in the same way, be it a file or all of them as one."""
     grouping = gate.grouping
     question = ask(
         opened, gate.keys, gate.targets, grouping, gate.exclusions.as_exclusions(), gate.two_way[0]
@@ -61,21 +80,22 @@ def measure_tables(gate: Gate, opened: OpenedTables, engine: str) -> Measured:
         with_cap=gate.measures.attribution,
         with_chance=gate.measures.chance,
     )
-    control_identity, control_attribute = controls(
-        opened.sample(SAMPLE, 0), gate.keys, gate.targets, grouping, engine
+    guards = measure_guards(
+        opened, list(columns.values()), rows.keys, gate.targets, records_stay=gate.in_database
     )
-    frames = {
-        **_measure_families(gate, opened),
-        "control_identity": control_identity,
-        "control_attribute": control_attribute,
-        "warnings": _count_warnings(result),
-    }
+    frames = {"doubts": _find_doubts(result), "warnings": _count_warnings(result), **guards.frames}
     return Measured(
         replace(result, further=frames),
         copies_frame(len(shared), [keys.shared.SD_in_GT for keys in rows.keys], counts.records[1:]),
         bins_of([column for column in _list_measured_columns(request) if grouping.grouped(column.name)]),
         counts.ledger,
     )
+
+
+def _find_doubts(result: Disclosure) -> pd.DataFrame:
+    """Index (target, synthesis); `excluded`: percent of the GT records that the exclusions take."""
+    of_GT = result.excluded.xs("original", level="table")
+    return pd.DataFrame({"excluded": 100 * (1 - of_GT["remaining"] / result.N_d)})
 
 
 def _count_warnings(result: Disclosure) -> pd.DataFrame:

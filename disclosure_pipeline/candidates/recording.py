@@ -43,14 +43,7 @@ def record_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str,
     result = measured.result
     content = {
         **_identify_inputs(folders, snapshot, ground_truth),
-        "keys": list(result.keys),
-        "targets": list(result.targets),
-        "N_d": result.N_d,
-        "N_s": list(result.N_s),
-        "frames": {name: _to_record(getattr(result, name)) for name in _FRAMES},
-        "further": {name: _to_record(frame) for name, frame in result.further.items()},
-        "warnings": list(result.warnings),
-        "comparability_doubts": list(result.comparability_doubts),
+        "result": _record_result(result),
         "copies": _to_record(measured.copies),
         "groups": _to_record(measured.groups),
         "ledger": [asdict(change) for change in measured.ledger],
@@ -66,19 +59,7 @@ def read_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -
         if {name: content.get(name) for name in expected} != expected:
             return None
         ledger = tuple(Change(**change) for change in content["ledger"])
-        frames: dict[str, Any] = {name: _from_record(content["frames"][name]) for name in _FRAMES}
-        result = Disclosure(
-            keys=tuple(content["keys"]),
-            targets=tuple(content["targets"]),
-            N_d=content["N_d"],
-            N_s=tuple(content["N_s"]),
-            **frames,
-            further={name: _from_record(frame) for name, frame in content["further"].items()},
-            warnings=tuple(content["warnings"]),
-            comparability_doubts=tuple(content["comparability_doubts"]),
-            ledger=ledger,
-            engine="",
-        )
+        result = replace(_read_result(content["result"]), ledger=ledger)
         return Measured(result, _from_record(content["copies"]), _from_record(content["groups"]), ledger)
     except (StoreError, KeyError, TypeError, ValueError, AttributeError):
         return None  # a record that is damaged is none
@@ -86,10 +67,44 @@ def read_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -
 
 def without_rare_levels(measured: Measured, smallest_count: int) -> Measured:
     """The same without the names of levels, or the groups, of fewer GT records than that."""
-    result = measured.result
-    one_way, two_way = (withhold_rare_levels(result, name, smallest_count) for name in ("one_way", "two_way"))
     groups = measured.groups[measured.groups["GT"] >= smallest_count].reset_index(drop=True)
-    return replace(measured, result=replace(result, one_way=one_way, two_way=two_way), groups=groups)
+    return replace(measured, result=_withhold_flags(measured.result, smallest_count), groups=groups)
+
+
+def _withhold_flags(result: Disclosure, smallest_count: int) -> Disclosure:
+    one_way, two_way = (withhold_rare_levels(result, name, smallest_count) for name in ("one_way", "two_way"))
+    stacked = None if result.stacked is None else _withhold_flags(result.stacked, smallest_count)
+    return replace(result, one_way=one_way, two_way=two_way, stacked=stacked)
+
+
+def _record_result(result: Disclosure) -> dict[str, Any]:
+    return {
+        "keys": list(result.keys),
+        "targets": list(result.targets),
+        "N_d": result.N_d,
+        "N_s": list(result.N_s),
+        "frames": {name: _to_record(getattr(result, name)) for name in _FRAMES},
+        "further": {name: _to_record(frame) for name, frame in result.further.items()},
+        "warnings": list(result.warnings),
+        "comparability_doubts": list(result.comparability_doubts),
+        "stacked": None if result.stacked is None else _record_result(result.stacked),
+    }
+
+
+def _read_result(content: Mapping[str, Any]) -> Disclosure:
+    stacked = content["stacked"]
+    return Disclosure(
+        keys=tuple(content["keys"]),
+        targets=tuple(content["targets"]),
+        N_d=content["N_d"],
+        N_s=tuple(content["N_s"]),
+        **{name: _from_record(content["frames"][name]) for name in _FRAMES},
+        further={name: _from_record(frame) for name, frame in content["further"].items()},
+        warnings=tuple(content["warnings"]),
+        comparability_doubts=tuple(content["comparability_doubts"]),
+        engine="",
+        stacked=None if stacked is None else _read_result(stacked),
+    )
 
 
 def _identify_inputs(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> dict[str, str]:

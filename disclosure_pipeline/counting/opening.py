@@ -80,6 +80,9 @@ class OpenedTables(Protocol):
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """The (synthesis, column) whose values tell which record it is; `columns` are coded, not grouped."""
 
+    def stacked(self) -> OpenedTables:
+        """GT, and all the syntheses as one table, of the columns that all of them have."""
+
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """At most so many records of each table by number, or invented ones where records cannot be had."""
 

@@ -78,6 +78,8 @@ def _to_clause_row(judgement: Judgement) -> dict[str, Any]:
         "limit": judgement.limit,
         "outcome": judgement.outcome,
         "waiver": None if judgement.waiver is None else judgement.waiver.name,
+        "loosened_from": judgement.clause.loosened_from,
+        "note": judgement.note,
     }
 
 
@@ -109,12 +111,24 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         f"Verdict: {_DECISION_WORDS[content['decision']]}.",
         "## Clauses",
         _to_clauses_table(content["clauses"]),
+        *(f"- {row['name']}: {row['note']}." for row in content["clauses"] if row["note"]),
+        *(
+            f"- Guard {row['name']} is loosened: {format_cell(row['bound'])} instead of "
+            f"{format_cell(row['loosened_from'])}."
+            for row in content["clauses"]
+            if row["loosened_from"] is not None
+        ),
         *(f"- Waiver {_describe_waiver(waiver)}" for waiver in content["waivers"]),
         "## Identity disclosure (% of records)",
         _to_table(figures["identity"]),
         "## Attribute disclosure (% of records; max_denom and mean_denom: records)",
         _to_table(figures["attribute"]),
         *_format_families(figures),
+        "## Guards, over all columns (% of SD records; nearer: of GT records; TVD, relabelled: shares of 1)",
+        _to_table(figures["guards"]),
+        _to_table(figures["partial_copies"]),
+        _to_table(figures["columns_apart"]),
+        *_format_stack(figures),
         "## Key overlap (% of records)",
         _to_table(figures["key_overlap"]),
         _to_table(figures["target_overlap"]),
@@ -159,6 +173,14 @@ def _format_families(figures: Mapping[str, Any]) -> list[str]:
         if figures[name]:
             sections += [f"## {heading}", _to_table(figures[name])]
     return sections
+
+
+def _format_stack(figures: Mapping[str, Any]) -> list[str]:
+    """The figures of all files as one table, where there are several."""
+    if "stacked" not in figures:
+        return []
+    frames = [figures["stacked"][name] for name in ("identity", "attribute", "cap", "guards")]
+    return ["## All files together", *(_to_table(rows) for rows in frames if rows)]
 
 
 def _to_clauses_table(clauses: Sequence[Mapping[str, Any]]) -> str:

@@ -34,7 +34,9 @@ class _MetricTableExpectation(ClauseExpectation, ABC):
         """The column that the bound is a share of; None where the bound is absolute."""
 
     def _build_clause(self) -> Clause:
-        column = ", ".join(value for value in self.where.values() if value is not None) or None
+        # `table` tells files from all of them together; it is no part of what is measured.
+        named = [value for name, value in self.where.items() if value is not None and name != "table"]
+        column = ", ".join(named) or None
         return Clause(self.measure, column, self.bound, self.over, self._reference_measure(), self.at_least)
 
     def _judge(self, table: pd.DataFrame) -> Judgement:

@@ -24,6 +24,10 @@ FRAMES = (
     "target_overlap",
     "control_identity",
     "control_attribute",
+    "doubts",
+    "guards",
+    "partial_copies",
+    "columns_apart",
     "warnings",
 )
 _WITHHELD = "(too few records to name)"
@@ -46,6 +50,7 @@ def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
         "N_d": result.N_d,
         "N_s": list(result.N_s),
         **{name: to_rows(withhold_rare_levels(result, name, smallest_count)) for name in FRAMES},
+        **({} if result.stacked is None else {"stacked": collect_figures(result.stacked, smallest_count)}),
     }
 
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.policy.registry import CONTROLS, MEASURES, Measure
+from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES, Measure
 
 Row = Mapping[str, Any]
 
 OVERLAPS = ("key_overlap", "target_overlap")
 WARNINGS = "warnings"
 _CHECKS = ("one_way", "two_way")
-_LABELS = ("key", "target", "synthesis")
+_LABELS = ("key", "target", "table", "synthesis")
+
+FILE, ALL_FILES = "file", "all files together"
 
 
 def build_metric_tables(figures: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
@@ -26,19 +28,13 @@ def build_metric_tables(figures: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     synthesis, with all measures of a target and the number of flags; `overlap` one per key, or target, and
     synthesis; `controls` one per target and synthesis, and those of the whole table without a target. A
     missing figure is NaN.
+
+    Of several syntheses `identity` and `attribute` have a further row: of all of them as one table, which is
+    numbered as if it came after the last. Their column `table` tells it from the files.
     """
-    target_frames = dict.fromkeys(measure.frame for measure in MEASURES.values() if measure.per_target)
     return {
-        "identity": _join_rows(
-            ["synthesis"],
-            _select_measures(figures, "identity", MEASURES),
-            _select_measures(figures, WARNINGS, {WARNINGS: CONTROLS[WARNINGS]}),
-        ),
-        "attribute": _join_rows(
-            ["target", "synthesis"],
-            *(_select_measures(figures, frame, MEASURES) for frame in target_frames),
-            *(_count_flags(figures, check) for check in _CHECKS),
-        ),
+        "identity": _join_rows(["table", "synthesis"], *_with_stack(figures, _select_identity)),
+        "attribute": _join_rows(["target", "table", "synthesis"], *_with_stack(figures, _select_attribute)),
         "overlap": _join_rows(
             ["key", "target", "synthesis"], *(_select_shares(figures, frame) for frame in OVERLAPS)
         ),
@@ -48,6 +44,34 @@ def build_metric_tables(figures: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
             _select_measures(figures, "control_attribute", CONTROLS),
         ),
     }
+
+
+def _with_stack(
+    figures: Mapping[str, Any], select: Callable[[Mapping[str, Any]], Iterable[Iterable[Row]]]
+) -> Iterable[Iterable[Row]]:
+    """The rows of the syntheses, then of all of them as one table where that was measured."""
+    for part in select(figures):
+        yield ({**row, "table": FILE} for row in part)
+    stacked = figures.get("stacked")
+    if stacked is not None:
+        number = len(figures["N_s"]) + 1
+        for part in select(stacked):
+            yield ({**row, "table": ALL_FILES, "synthesis": number} for row in part)
+
+
+def _select_identity(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:
+    for measures in (MEASURES, GUARDS, DOUBTS):
+        for frame in dict.fromkeys(measure.frame for measure in measures.values() if not measure.per_target):
+            yield _select_measures(figures, frame, measures)
+    yield _select_measures(figures, WARNINGS, {WARNINGS: CONTROLS[WARNINGS]})
+
+
+def _select_attribute(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:
+    for measures in (MEASURES, GUARDS, DOUBTS):
+        for frame in dict.fromkeys(measure.frame for measure in measures.values() if measure.per_target):
+            yield _select_measures(figures, frame, measures)
+    for check in _CHECKS:
+        yield _count_flags(figures, check)
 
 
 def _join_rows(labels: Sequence[str], *parts: Iterable[Row]) -> pd.DataFrame:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
-from disclosure_pipeline.evidence.metric_tables import OVERLAPS, WARNINGS, build_metric_tables
+from disclosure_pipeline.evidence.metric_tables import FILE, OVERLAPS, WARNINGS, build_metric_tables
 from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.registry import CONTROLS, MEASURES
+from disclosure_pipeline.policy.registry import CONTROLS, find_measure
+from disclosure_pipeline.policy.verdict import counts_stack
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationSuiteValidationResult
@@ -100,7 +101,7 @@ def _build_expectation(clause: Clause, syntheses: int) -> BatchExpectation:
         "bound": clause.bound,
         "where": _select_where(clause),
         "over": clause.over,
-        "syntheses": syntheses,
+        "syntheses": syntheses + (syntheses > 1 and counts_stack(clause)),
         "severity": "warning" if clause.warns else "critical",
         "meta": {"clause": clause.name, "words": str(clause)},
     }
@@ -123,7 +124,7 @@ def _name_metric_table(clause: Clause) -> str:
         return "identity"
     if clause.measure in CONTROLS:
         return "controls"
-    measure = MEASURES.get(clause.measure)
+    measure = find_measure(clause.measure)
     return "attribute" if measure is None or measure.per_target else "identity"
 
 
@@ -131,7 +132,10 @@ def _select_where(clause: Clause) -> dict[str, str | None]:
     """The rows that a clause is about."""
     if clause.measure == "key_overlap":
         return {"key": WHOLE_KEY if clause.column is None else clause.column}
-    return {} if _name_metric_table(clause) == "identity" else {"target": clause.column}
+    table = _name_metric_table(clause)
+    where: dict[str, str | None] = {} if table == "identity" else {"target": clause.column}
+    has_stack = table in {"identity", "attribute"}
+    return where | {"table": FILE} if has_stack and not counts_stack(clause) else where
 
 
 def _to_plain(result: ExpectationSuiteValidationResult) -> dict[str, Any]:

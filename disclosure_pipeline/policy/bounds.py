@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from disclosure_pipeline.policy.registry import MEASURES, ORIGINALS
+from disclosure_pipeline.policy.guards import Guards
+from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, MEASURES, ORIGINALS
 
 Over = Literal["worst", "mean"]
 # Strict, so that `repU: yes` is no bound of 1.
@@ -28,6 +29,15 @@ class TargetBound(BaseModel):
     at_most_share: Annotated[
         Share | None, Field(description="Largest share of GT's own risk (UiO for repU, Dorig for DiSCO)")
     ] = None
+    worst: Annotated[
+        Finite | None,
+        Field(description="With over: mean: the bound of every single synthesis, and of all files together"),
+    ] = None
+
+    @property
+    def limits(self) -> list[float]:
+        """The numbers that are bounds in the measure's own unit."""
+        return [limit for limit in (self.at_most, self.at_least, self.worst) if limit is not None]
 
 
 class Bound(TargetBound):
@@ -37,13 +47,19 @@ class Bound(TargetBound):
         Mapping[str, Finite | TargetBound], Field(description="Targets with bounds of their own")
     ] = {}
     over: Annotated[
-        Over, Field(description="What has to keep the bound: the worst of the m syntheses, or their mean")
+        Over,
+        Field(
+            description="What has to keep the bound: the worst of the m syntheses and of all their records "
+            "together, or the mean of the syntheses; the mean needs a bound on the worst beside it"
+        ),
     ] = "worst"
 
     def of(self, target: str | None) -> TargetBound:
         """The bounds that hold for one target (None: for a measure that has no targets)."""
         bound = self.targets.get(target, self) if target is not None else self
-        return bound if isinstance(bound, TargetBound) else TargetBound(at_most=bound)
+        if not isinstance(bound, TargetBound):
+            bound = TargetBound(at_most=bound)
+        return bound if bound.worst is not None else bound.model_copy(update={"worst": self.worst})
 
 
 def _name_the_measures(schema: dict[str, Any]) -> None:
@@ -105,6 +121,11 @@ class Policy(BaseModel):
         ),
     ] = 10
 
+    guards: Annotated[
+        Guards,
+        Field(description="Bounds of what every gate looks at; written down only where they are others"),
+    ] = Guards()
+
     evaluations_per_ground_truth: Annotated[
         int,
         Field(
@@ -126,6 +147,8 @@ class Policy(BaseModel):
     @model_validator(mode="after")
     def _bounds_are_possible(self) -> Policy:
         for name, bound in self.bounds.items():
+            if name in {*GUARDS, *DOUBTS}:
+                raise ValueError(f"{name} is bounded in every gate: write another bound of it under guards")
             if name not in MEASURES:
                 raise ValueError(f"{name!r} is no measure: the measures are {', '.join(MEASURES)}")
             if bound.targets and not MEASURES[name].per_target:
@@ -133,11 +156,32 @@ class Policy(BaseModel):
             limits = [bound, *(bound.of(target) for target in bound.targets)]
             if any(limit.at_most_share is not None for limit in limits) and name not in ORIGINALS:
                 raise ValueError(f"at_most_share is for {' and '.join(ORIGINALS)}: not for {name}")
-            wrong, right = ("at_most", "at_least") if MEASURES[name].high_is_safe else ("at_least", "at_most")
             for limit in limits:
-                if getattr(limit, wrong) is not None:
-                    raise ValueError(f"{name} is bounded by {right}, not by {wrong}")
-                numbers = [limit.at_most, limit.at_least, limit.at_most_share]
-                if numbers == [None, None, None] and not (limit is bound and bound.targets):
-                    raise ValueError(f"a bound of {name} sets nothing: give {right}")
+                _check_limits(name, limit, bound.over, may_be_empty=limit is bound and bool(bound.targets))
         return self
+
+
+def _check_limits(name: str, limit: TargetBound, over: Over, *, may_be_empty: bool) -> None:
+    """ValueError where a bound sets nothing, or can be kept by all tables or by none."""
+    measure = MEASURES[name]
+    wrong, right = ("at_most", "at_least") if measure.high_is_safe else ("at_least", "at_most")
+    if getattr(limit, wrong) is not None:
+        raise ValueError(f"{name} is bounded by {right}, not by {wrong}")
+    is_empty = [limit.at_most, limit.at_least, limit.at_most_share] == [None, None, None]
+    if is_empty and not may_be_empty:
+        raise ValueError(f"a bound of {name} sets nothing: give {right}")
+    if measure.largest is not None and any(number > measure.largest for number in limit.limits):
+        raise ValueError(f"{name} is never above {measure.largest:g}: a bound beyond that says nothing")
+    if limit.at_most_share == 1 and limit.at_most is None:
+        raise ValueError(
+            f"at_most_share of {name} is 1, which every table keeps: lower it, or give at_most beside it"
+        )
+    if over == "mean" and limit.worst is None and not is_empty:
+        raise ValueError(
+            f"{name} is bounded over the mean alone, behind which a bad synthesis can hide: give worst, the "
+            "bound of every single one, beside it"
+        )
+    if over == "worst" and limit.worst is not None:
+        raise ValueError(
+            f"{name}: worst stands beside over: mean; otherwise {right} is the bound of the worst"
+        )

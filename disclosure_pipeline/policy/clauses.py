@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.bounds import Bound, Over, Policy
 from disclosure_pipeline.policy.families import Measures
+from disclosure_pipeline.policy.guards import Guards, loosened_from
 from disclosure_pipeline.policy.registry import MEASURES, ORIGINALS
 
 # How far a control may be from what is expected of it, in standard errors.
@@ -42,13 +43,21 @@ class Clause:
         bound = f"{'at least' if self.at_least else 'at most'} {self.bound:g}"
         of = f" of {self.share_of}" if self.share_of else ""
         over = "mean of the syntheses" if self.over == "mean" else "worst synthesis"
-        return f"{self.measure}{f' of {self.column}' if self.column else ''} is {bound}{of} ({over})"
+        loosened = "" if self.loosened_from is None else f", loosened from {self.loosened_from:g}"
+        name = f"{self.measure} of {self.column}" if self.column else self.measure
+        return f"{name} is {bound}{loosened}{of} ({over})"
+
+    @property
+    def loosened_from(self) -> float | None:
+        """The default of a guard that this gate bounds more loosely; None where it does not."""
+        return loosened_from(self.measure, self.bound)
 
     @property
     def name(self) -> str:
-        """Such as "repU", "DiSCO[income]" or "DiSCO[income] / Dorig"."""
+        """Such as "repU", "DiSCO[income]", "DiSCO[income] / Dorig" or "repU (mean)"."""
         name = self.measure if self.column is None else f"{self.measure}[{self.column}]"
-        return name if self.share_of is None else f"{name} / {self.share_of}"
+        name = name if self.share_of is None else f"{name} / {self.share_of}"
+        return f"{name} (mean)" if self.over == "mean" else name
 
 
 def clauses(
@@ -57,10 +66,15 @@ def clauses(
     targets: Sequence[str],
     measures: Measures | None = None,
     tasks: Mapping[str, str] | None = None,
+    most_excluded: float | None = None,
+    *,
+    records_stay: bool = False,
 ) -> tuple[Clause, ...]:
     """Every clause of the policy for these keys and targets, and the families of measures that are on.
 
-    `tasks` says whether a target is predicted by classification or regression. PolicyError where repU, or
+    `tasks` says whether a target is predicted by classification or regression; `most_excluded` is the largest
+    percentage of GT that the exclusions may take, None where nothing is excluded; `records_stay` whether
+    a database keeps the records, so that nobody can look for near copies. PolicyError where repU, or
     DiSCO of a target, has no bound (no value is safe by itself), or where a bound is on a column that is
     no target, or on what is not measured.
     """
@@ -74,7 +88,13 @@ def clauses(
             )
         bounded += _clauses_of_bound(measure, bound, targets, tasks or {})
     _require_bounds(bounded, targets)
-    return (*bounded, *_clauses_of_checks(policy, keys, targets), *_controls(targets))
+    return (
+        *bounded,
+        *_clauses_of_guards(policy.guards, records_stay),
+        *_clauses_of_checks(policy, keys, targets),
+        *(Clause("excluded", target, most_excluded) for target in targets if most_excluded is not None),
+        *_controls(targets),
+    )
 
 
 def _clauses_of_bound(
@@ -101,6 +121,8 @@ def _clauses_of_bound(
             yield Clause(measure, column, limits.at_most, bound.over)
         if limits.at_most_share is not None:
             yield Clause(measure, column, limits.at_most_share, bound.over, ORIGINALS[measure])
+        if limits.worst is not None:
+            yield Clause(measure, column, limits.worst, at_least=MEASURES[measure].high_is_safe)
 
 
 def _columns_with(
@@ -122,6 +144,16 @@ def _require_bounds(bounded: Sequence[Clause], targets: Sequence[str]) -> None:
         raise PolicyError(
             f"The policy has no bound on {', '.join(unbounded)}. No value is safe by itself: set one."
         )
+
+
+def _clauses_of_guards(guards: Guards, records_stay: bool) -> Iterator[Clause]:
+    """Of what every gate looks at, over all columns."""
+    yield Clause("unique_copies_beyond", None, guards.unique_copies_beyond)
+    if not records_stay:
+        yield Clause("partial_copies_beyond", None, guards.partial_copies_beyond)
+        yield Clause("nearer", None, guards.nearer)
+    yield Clause("relabelled", None, guards.relabelled)
+    yield Clause("equal_content", None, 0)
 
 
 def _clauses_of_checks(policy: Policy, keys: Sequence[str], targets: Sequence[str]) -> Iterator[Clause]:

@@ -42,7 +42,8 @@ class Measures(BaseModel):
         """Whether a measure is on."""
         if measure.family == "protection":
             return any(measure.column.startswith(f"{method}__") for method in self.methods)
-        return measure.family in {"identity", "attribute"} or bool(getattr(self, measure.family))
+        always = {"identity", "attribute", "resemblance"}
+        return measure.family in always or bool(getattr(self, measure.family))
 
     @property
     def methods(self) -> tuple[str, ...]:

@@ -207,7 +207,15 @@ class Gate(BaseModel):
     def clauses(self) -> tuple[Clause, ...]:
         """Every clause of the policy for the keys and targets of this gate."""
         return (
-            *clauses(self.policy, self.keys, self.targets, self.measures, self.tasks),
+            *clauses(
+                self.policy,
+                self.keys,
+                self.targets,
+                self.measures,
+                self.tasks,
+                self.exclusions.limit,
+                records_stay=self.in_database,
+            ),
             Clause("warnings", None, 0, warns=self.warnings == "warn"),
         )
 

@@ -33,6 +33,23 @@ class GateExclusions(BaseModel):
     missing_keys: bool | tuple[str, ...] = False
     pairs: tuple[GatePair, ...] = ()
     count_over: Annotated[int | None, Field(ge=0, strict=True)] = None
+    at_most: Annotated[
+        float,
+        Field(
+            description="Percent of the GT records that the exclusions may take from a target: where they "
+            "take more, nothing is determined",
+            ge=0,
+            lt=100,
+            allow_inf_nan=False,
+            strict=True,
+        ),
+    ] = 50
+
+    @property
+    def limit(self) -> float | None:
+        """The percentage of GT that they may take; None where nothing is excluded."""
+        named = (self.target_levels, self.missing_targets, self.missing_keys, self.pairs)
+        return self.at_most if any(named) or self.count_over is not None else None
 
     def as_exclusions(self) -> Exclusions:
         """The library's own form."""

@@ -15,6 +15,7 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import Attribute
 from disclosure_pipeline.measures.cap import CAP
 from disclosure_pipeline.measures.chance import Chance
+from disclosure_pipeline.measures.hits import UniqueHits
 from disclosure_pipeline.measures.identity import Identity
 from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.measures.protection import METHODS
@@ -25,7 +26,8 @@ class Measure:
     """Where a measure stands: its family, and the frame and the column of the result.
 
     `per_target`: it has a value for each target. `high_is_safe`: a bound on it is `at_least`, on the others
-    `at_most`. `task`: classification or regression, if only targets that are predicted so have it.
+    `at_most`. `task`: classification or regression, if only targets that are predicted so have it. `largest`:
+    the largest value that it can have; None where there is none.
     """
 
     family: str
@@ -34,6 +36,7 @@ class Measure:
     per_target: bool = True
     high_is_safe: bool = False
     task: str | None = None
+    largest: float | None = 100
 
 
 def _names(measures: type) -> list[str]:
@@ -47,24 +50,44 @@ def _prediction_measures() -> Iterable[tuple[str, Measure]]:
         in_both = name in classification and name in regression
         task = None if in_both else "classification" if name in classification else "regression"
         high_is_safe = name.startswith(("mse_", "worse_from_SD"))
-        yield name, Measure("prediction", "prediction", name, high_is_safe=high_is_safe, task=task)
+        largest = None if name.startswith("mse_") else 100
+        yield name, Measure("prediction", "prediction", name, True, high_is_safe, task, largest)
+
+
+_COUNTS = {"max_denom", "mean_denom", "n_predicted_correctly"}  # of records
+
+
+def _measures_of_target(family: str, frame: str, measures: type) -> dict[str, Measure]:
+    return {
+        name: Measure(family, frame, name, largest=None if name in _COUNTS else 100)
+        for name in _names(measures)
+    }
 
 
 MEASURES: dict[str, Measure] = {
-    **{name: Measure("identity", "identity", name, per_target=False) for name in _names(Identity)},
-    **{name: Measure("attribute", "attribute", name) for name in _names(Attribute)},
-    **{name: Measure("chance", "attribute", name) for name in _names(Chance)},
-    **{name: Measure("attribution", "cap", name) for name in _names(CAP)},
+    **{
+        name: Measure("identity", "identity", name, per_target=False)
+        for name in (*_names(Identity), *_names(UniqueHits))
+    },
+    **_measures_of_target("attribute", "attribute", Attribute),
+    **_measures_of_target("chance", "attribute", Chance),
+    **_measures_of_target("attribution", "cap", CAP),
     **{
         f"{name}_after_exclusions": Measure("identity", "identity_after_exclusions", name)
         for name in _names(Identity)
     },
     **{
-        f"{method}__{name}": Measure("protection", "protection", f"{method}__{name}", high_is_safe=True)
+        f"{method}__{name}": Measure(
+            "protection", "protection", f"{method}__{name}", high_is_safe=True, largest=1
+        )
         for method in METHODS
         for name in FRAME_FIGURES
     },
     **dict(_prediction_measures()),
+    **{
+        name: Measure("resemblance", "guards", name, per_target=False, largest=1)
+        for name in ("TVD_column_beyond", "TVD_pair_beyond")
+    },
 }
 
 # The figures of the controls, and the number of warnings. Their bounds are fixed: a policy cannot set them.
@@ -80,14 +103,45 @@ CONTROLS: dict[str, Measure] = {
     "warnings": Measure("comparability", "warnings", "warnings", per_target=False),
 }
 
+# Figures that say whether the others mean anything. Where one is not within its bound, nothing is determined.
+DOUBTS: dict[str, Measure] = {
+    "excluded": Measure("doubts", "doubts", "excluded"),
+    "relabelled": Measure("guards", "guards", "relabelled", per_target=False, largest=1),
+    "equal_content": Measure("guards", "guards", "equal_content", per_target=False, largest=1),
+}
+
+# What every gate bounds, whatever its keys are: over all columns that the tables share.
+GUARDS: dict[str, Measure] = {
+    **{
+        name: Measure("guards", "guards", name, per_target=False)
+        for name in ("unique_copies_beyond", "partial_copies_beyond", "nearer")
+    },
+}
+
 # What a relative bound compares a measure with: the same risk without any synthesis.
 ORIGINALS = {"repU": "UiO", "DiSCO": "Dorig"}
+
+_STACKED_FAMILIES = {"identity", "attribute", "chance", "attribution", "resemblance", "doubts", "guards"}
+
+
+def find_measure(name: str) -> Measure | None:
+    """A measure that a policy bounds, a guard or a doubt; None where it is none of these."""
+    return MEASURES.get(name) or GUARDS.get(name) or DOUBTS.get(name)
+
+
+def is_of_stack(measure: str) -> bool:
+    """Whether a measure has to keep its bound for all files of a candidate as one table, too."""
+    registered = find_measure(measure)
+    return registered is not None and registered.family in _STACKED_FAMILIES
+
 
 _FLAGS = {"one_way_flags": "one_way", "two_way_flags": "two_way"}
 
 
 def values(result: Disclosure, measure: str, column: str | None) -> Sequence[float]:
     """The figure for each synthesis, in their order; empty where the result does not have it.
+
+    What `result.stacked` says of all syntheses as one table is asked of that.
 
     For key_overlap and target_overlap, the smaller of the two shares of that column.
     """
@@ -97,7 +151,7 @@ def values(result: Disclosure, measure: str, column: str | None) -> Sequence[flo
         return smallest_overlap(result.key_overlap, column)
     if measure == "target_overlap":
         return _smallest(result.target_overlap, "target", column)
-    registered = MEASURES.get(measure) or CONTROLS[measure]
+    registered = find_measure(measure) or CONTROLS[measure]
     frame = result.frame(registered.frame)
     if registered.column not in frame.columns:
         return []

@@ -10,7 +10,7 @@ from typing import Literal
 
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.registry import values
+from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, is_of_stack, values
 from disclosure_pipeline.policy.waivers import Waiver
 
 Outcome = Literal["kept", "exceeded", "undetermined", "waived"]
@@ -21,7 +21,8 @@ Decision = Literal["approved", "refused", "undetermined"]
 class Judgement:
     """One clause held against the figures; `limit` is its bound in the measure's own unit.
 
-    `waived` is the outcome of a clause that is not kept and that `waiver` lets pass.
+    `waived` is the outcome of a clause that is not kept and that `waiver` lets pass. `note` says what it
+    means where a number does not.
     """
 
     clause: Clause
@@ -29,11 +30,16 @@ class Judgement:
     limit: float | None
     outcome: Outcome
     waiver: Waiver | None = None
+    note: str = ""
 
     def __str__(self) -> str:
         if self.value is None or self.limit is None:
             return f"{self.clause.name} could not be determined"
+        if self.note:
+            return f"{self.clause.name}: {self.note}"
         bound = f"{'at least' if self.clause.at_least else 'at most'} {self.limit:.4g}"
+        if self.clause.loosened_from is not None:
+            bound += f" (loosened: by default {self.clause.loosened_from:g})"
         verb = "keeps" if self.outcome == "kept" else "breaks"
         sentence = (
             f"{self.clause.name}: the {self.clause.over} value {self.value:.4g} {verb} the bound, {bound}"
@@ -45,13 +51,46 @@ class Judgement:
 
 
 def judge(clauses: Sequence[Clause], result: Disclosure) -> tuple[Judgement, ...]:
-    """Hold every clause against the figures. Only a finite number within a finite bound is `kept`."""
+    """Hold every clause against the figures. Only a finite number within a finite bound is `kept`.
+
+    Of several syntheses, each has to keep it, and all of them as one table: see `counts_stack`.
+    """
     return tuple(_judge(clause, result) for clause in clauses)
 
 
 def _judge(clause: Clause, result: Disclosure) -> Judgement:
-    originals = None if clause.share_of is None else values(result, clause.share_of, clause.column)
-    return hold(clause, values(result, clause.measure, clause.column), len(result.N_s), originals)
+    results = [result]
+    tables = len(result.N_s)
+    if tables > 1 and counts_stack(clause):
+        tables += 1
+        results += [result.stacked] if result.stacked is not None else []
+
+    def figures(measure: str) -> list[float]:
+        return [figure for of in results for figure in values(of, measure, clause.column)]
+
+    originals = None if clause.share_of is None else figures(clause.share_of)
+    judgement = hold(clause, figures(clause.measure), tables, originals)
+    return judgement if judgement.outcome == "kept" else replace(judgement, note=_explain(clause, results))
+
+
+def _explain(clause: Clause, results: Sequence[Disclosure]) -> str:
+    """What a guard that is not kept means; names of columns only."""
+    if clause.measure == "equal_content":
+        return "equal content to the ground truth: one table holds all records of the other"
+    if clause.measure != "relabelled":
+        return ""
+    names: dict[str, None] = {}
+    for result in results:
+        apart = result.frame("columns_apart")
+        if "looks_renamed" in apart.columns:
+            renamed = apart[apart["looks_renamed"] > clause.bound]
+            names |= dict.fromkeys(map(str, renamed.index.get_level_values("column")))
+    return f"the values of this column look renamed: {', '.join(names)}"
+
+
+def counts_stack(clause: Clause) -> bool:
+    """Whether a clause holds for all files of a candidate as one table, beside each by itself."""
+    return clause.over == "worst" and not clause.control and is_of_stack(clause.measure)
 
 
 def hold(
@@ -69,7 +108,7 @@ def hold(
     if value is None or limit is None or not math.isfinite(limit):
         return Judgement(clause, None, None, "undetermined")
     kept = value >= limit if clause.at_least else value <= limit
-    broken: Outcome = "undetermined" if clause.control else "exceeded"
+    broken: Outcome = "undetermined" if clause.control or clause.measure in DOUBTS else "exceeded"
     return Judgement(clause, value, limit, "kept" if kept else broken)
 
 
@@ -94,8 +133,9 @@ class RefusedWaiver:
 
 
 def can_be_waived(clause: Clause) -> bool:
-    """Whether a waiver can let a clause pass: not where the tables or the engine cannot be trusted."""
-    return not clause.control and clause.measure not in {"key_overlap", "target_overlap", "warnings"}
+    """Whether a waiver can let a clause pass: no guard, nor where tables or engine cannot be trusted."""
+    kept_always = {"key_overlap", "target_overlap", "warnings", *DOUBTS, *GUARDS}
+    return not clause.control and clause.measure not in kept_always
 
 
 def waive(

@@ -11,7 +11,7 @@ import pandas as pd
 
 from disclosure_pipeline.tables.alignment import check_values
 from disclosure_pipeline.tables.coding import code_and_mark
-from disclosure_pipeline.tables.frames import check_not_empty
+from disclosure_pipeline.tables.frames import check_not_empty, stack_columns
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn, IntArray, StoredColumn
 from disclosure_pipeline.tables.messages import table_names
@@ -37,6 +37,14 @@ class Distinct:
         """The values with these numbers as an array, missing for -1."""
         with_missing = pd.concat([self.values, pd.Series([None], dtype=self.values.dtype)], ignore_index=True)
         return with_missing.array.take(numbers)
+
+
+def stack_distinct(tables: Sequence[Distinct]) -> Distinct:
+    """The values of a column of several tables as one: those of the second follow those of the first."""
+    counts = [table.counts[:-1] for table in tables]
+    missing = sum(int(table.counts[-1]) for table in tables)
+    values = stack_columns([table.values for table in tables])
+    return Distinct(values, np.append(np.concatenate(counts), missing))
 
 
 def code_distinct(column: Any, tables: Sequence[Distinct], names: Sequence[str]) -> CodedColumn:

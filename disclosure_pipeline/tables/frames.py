@@ -113,3 +113,25 @@ def _known_to_pandas(column: Any) -> Any:
         for chunk in column.chunks
     ]
     return pa.chunked_array(chunks, pa.dictionary(pa.int32(), values))
+
+
+def stack_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """All records of several tables as one, of the columns that all of them have."""
+    shared = [name for name in frames[0].columns if all(name in frame.columns for frame in frames)]
+    return pd.DataFrame({name: stack_columns([frame[name] for frame in frames]) for name in shared})
+
+
+def stack_columns(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
+    """All values of several columns as one column; categories stay what they are."""
+    types = [column.dtype for column in columns]
+    if not all(isinstance(dtype, pd.CategoricalDtype) for dtype in types):
+        return pd.concat(columns, ignore_index=True)
+    categories = columns[0].cat.categories
+    for column in columns[1:]:
+        categories = categories.append(column.cat.categories).unique()
+    ordered = all(column.cat.ordered for column in columns)
+    codes = []
+    for column in columns:
+        position = np.append(categories.get_indexer(column.cat.categories), -1)
+        codes.append(position[column.cat.codes.to_numpy()])
+    return pd.Series(pd.Categorical.from_codes(np.concatenate(codes), categories, ordered=ordered))

@@ -28,6 +28,7 @@ from disclosure_pipeline.counting.relational.tables import (
     read_database_table,
 )
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.registry import GUARDS
 from disclosure_pipeline.tables.fingerprint import values_sha256
 from disclosure_pipeline.tables.sources import DuckDBSource, SqlSource
 
@@ -44,7 +45,14 @@ def compared(found: dict[str, Any]) -> dict[str, Any]:
     dossier["figures"] = {name: of for name, of in dossier["figures"].items() if "control" not in name}
     controls = [clause for clause in dossier["clauses"] if clause["control"]]
     assert controls and all(clause["outcome"] == "kept" for clause in controls)
-    dossier["clauses"] = [clause for clause in dossier["clauses"] if not clause["control"]]
+    dossier["clauses"] = [
+        clause for clause in dossier["clauses"] if not clause["control"] and clause["measure"] not in GUARDS
+    ]
+    # Near copies are looked for in memory alone.
+    found["checks"] = [text for text in found["checks"] if text.partition(":")[0] not in GUARDS]
+    for figures in (dossier["figures"], dossier["figures"].get("stacked", {}), found["frames"]):
+        for name in ("guards", "partial_copies"):
+            figures.pop(name, None)
     return found | {"dossier": dossier}
 
 

@@ -27,7 +27,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.evidence import validation
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.evidence.figures import FRAMES, collect_figures
-from disclosure_pipeline.evidence.metric_tables import build_metric_tables
+from disclosure_pipeline.evidence.metric_tables import ALL_FILES, FILE, build_metric_tables
 from disclosure_pipeline.evidence.validation import Validation, find_disagreements, validate
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
@@ -36,7 +36,12 @@ from disclosure_pipeline.policy.verdict import Judgement, judge
 # Every family of measures that the suite bounds, and flags that are raised.
 POLICY = {
     "repU": {"at_most": 8, "at_most_share": 0.6},
-    "DiSCO": {"at_most": 12, "targets": {"income": {"at_most": 10, "at_most_share": 0.9}}, "over": "mean"},
+    "DiSCO": {
+        "at_most": 12,
+        "targets": {"income": {"at_most": 10, "at_most_share": 0.9}},
+        "over": "mean",
+        "worst": 100,
+    },
     "DiSCO_excess": 5,
     "DCAP": 50,
     "repU_after_exclusions": 8,
@@ -48,7 +53,11 @@ THREE = [gates.honest(1), gates.ground_truth(), gates.honest(3)]
 def measured(syntheses: list[pd.DataFrame], **changes: Any) -> tuple[Gate, dp.Disclosure]:
     """A gate, and the figures of three syntheses."""
     attributes = gates.definition(
-        policy=POLICY, measures={"protection": True}, one_way=[0, 0], two_way=[0, 0]
+        policy=POLICY,
+        measures={"protection": True},
+        one_way=[0, 0],
+        two_way=[0, 0],
+        exclusions={"count_over": 1000},  # takes nothing, but is bounded
     )
     gate = Gate.model_validate(attributes | changes)
     return gate, gates.measured(gate, gates.ground_truth(), syntheses)
@@ -184,7 +193,8 @@ def test_a_frame_that_is_missing_is_not_kept(three: tuple[Gate, dp.Disclosure], 
     found = validate(generous(gate), without).kept
     lost = {name for name in found if not found[name]}
     assert found.keys() == {clause.name for clause in gate.clauses()}
-    assert lost or frame in {"prediction", "excluded"}  # nothing bounds these
+    unbounded = {"prediction", "excluded", "partial_copies", "columns_apart"}
+    assert lost or frame in unbounded
     assert ("one_way_flags[work]" in lost) == (frame in {"one_way", "identity"})
 
 
@@ -287,21 +297,32 @@ def test_metric_tables_hold_figures_and_names_of_columns(three: tuple[Gate, dp.D
     assert levels
     tables = build_metric_tables(found)
     for name, table in tables.items():
-        labels = [label for label in ("key", "target") if label in table]
+        labels = [label for label in ("key", "target", "table") if label in table]
         numbers = table.drop(columns=labels)
         assert all(numbers.dtypes.map(pd.api.types.is_numeric_dtype)), name
-        assert set(table[labels].to_numpy().ravel()) <= {"sex", "age", "(whole key)", "work", "income", None}
-    assert [len(table) for table in tables.values()] == [3, 2 * 3, (3 + 2) * 3, (1 + 2) * 3]
+        named = {"sex", "age", "(whole key)", "work", "income", FILE, ALL_FILES, None}
+        assert set(table[labels].to_numpy().ravel()) <= named
+    assert [len(table) for table in tables.values()] == [4, 2 * 4, (3 + 2) * 3, (1 + 2) * 3]
 
 
 def test_metric_tables_hold_the_figures_of_the_frames(three: tuple[Gate, dp.Disclosure]) -> None:
     _, result = three
     tables = {
-        name: table.set_index([label for label in ("key", "target", "synthesis") if label in table])
+        name: table.set_index([label for label in ("key", "target", "table", "synthesis") if label in table])
         for name, table in build_metric_tables(stored(result)).items()
     }
-    pd.testing.assert_frame_equal(tables["identity"], result.identity, check_index_type=False)
-    attribute = tables["attribute"]
+    stacked = result.stacked
+    assert stacked is not None
+    identity = tables["identity"]
+    names = list(result.identity)
+    pd.testing.assert_frame_equal(identity.loc[FILE][names], result.identity, check_index_type=False)
+    together = identity.loc[[(ALL_FILES, 4)]][names].to_numpy()
+    assert together.tolist() == stacked.identity.to_numpy().tolist()
+    attribute = tables["attribute"].xs(FILE, level="table")
+    assert (
+        tables["attribute"].loc[("work", ALL_FILES, 4), "DiSCO"]
+        == stacked.attribute.loc[("work", 1), "DiSCO"]
+    )
     for frame in ("attribute", "cap", "protection"):
         found = result.frame(frame)
         known = [name for name in found.columns if name in attribute.columns]

@@ -274,6 +274,10 @@ def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> N
         "identity_disclosure:repU__share_of_UiO",
         "attribute_disclosure:DiSCO__work",
         "attribute_disclosure:DiSCO__income",
+        "identity_disclosure:unique_copies_beyond",
+        "identity_disclosure:partial_copies_beyond",
+        "identity_disclosure:nearer",
+        "identity_disclosure:equal_content",
         "dossier:within_policy",
     }
     assert home.nothing_published()

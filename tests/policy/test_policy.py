@@ -15,6 +15,7 @@ from support.gates import definition
 import disclosure_pipeline as dp
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.guards import DEFAULTS
 from disclosure_pipeline.policy.verdict import Judgement, decide, hold, judge
 
 NAN = math.nan
@@ -45,12 +46,17 @@ def by_name(judgements: tuple[Judgement, ...]) -> dict[str, Judgement]:
 
 def judged(result: dp.Disclosure, **policy: Any) -> dict[str, Judgement]:
     """The figures held against a policy."""
-    return by_name(judge(gate_with(**policy).clauses(), result))
+    return by_name(judge(bounded_by(policy), result))
+
+
+def bounded_by(policy: Mapping[str, Any]) -> list[Clause]:
+    """The clauses of a policy without the guards, which no copy of GT keeps."""
+    return [clause for clause in gate_with(**policy).clauses() if clause.measure not in DEFAULTS]
 
 
 def verdict(result: dp.Disclosure, **policy: Any) -> str:
     """The decision on the figures under a policy."""
-    return decide(judge(gate_with(**policy).clauses(), result))
+    return decide(judge(bounded_by(policy), result))
 
 
 # What a policy must and may say
@@ -100,6 +106,33 @@ def test_a_share_is_between_0_and_1(share: float) -> None:
     assert "at_most_share" in refusal(policy={"repU": {"at_most_share": share}, "DiSCO": 5})
 
 
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ({"repU": 100.01}, "repU is never above 100"),
+        ({"DiSCO": {"at_most": 5, "targets": {"work": 101}}}, "DiSCO is never above 100"),
+        ({"DCAP": {"at_most": 5, "over": "mean", "worst": 101}}, "DCAP is never above 100"),
+        ({"repU": {"at_most_share": 1}}, "at_most_share of repU is 1, which every table keeps"),
+        ({"cap__score": {"at_least": 1.01}}, "cap__score is never above 1"),
+        ({"worse_from_SD": {"at_least": 101}}, "worse_from_SD is never above 100"),
+    ],
+)
+def test_a_bound_that_all_tables_keep_or_none(policy: Mapping[str, Any], said: str) -> None:
+    assert said in refusal(
+        policy={"repU": 5, "DiSCO": 5} | dict(policy), measures={"protection": True, "prediction": True}
+    )
+
+
+def test_counts_and_squares_have_no_largest_value() -> None:
+    bounds = {
+        "max_denom": 5000,
+        "mean_denom": 500,
+        "n_predicted_correctly": 4000,
+        "mse_SD": {"at_least": 1e9},
+    }
+    assert gate(policy={"repU": 5, "DiSCO": 5} | bounds, measures={"prediction": True}).clauses()
+
+
 @pytest.mark.parametrize("name", ["repu", "disco", "DCAP_", "anything", "one_way_flags"])
 def test_an_unknown_measure_is_refused(name: str) -> None:
     said = refusal(policy={"repU": 5, "DiSCO": 5, name: 5})
@@ -140,7 +173,7 @@ def test_every_clause_of_a_gate() -> None:
             "repU": {"at_most": 8, "at_most_share": 0.5},
             "DiSCO": {"at_most": 12, "targets": {"income": {"at_most_share": 0.4}}},
             "DCAP": {"targets": {"work": 60}},
-            "UiOiS": {"at_most": 30, "over": "mean"},
+            "UiOiS": {"at_most": 30, "over": "mean", "worst": 40},
             "two_way": "refuse",
             "key_overlap": 70,
         }
@@ -152,6 +185,7 @@ def test_every_clause_of_a_gate() -> None:
         Clause("DiSCO", "income", 0.4, share_of="Dorig"),
         Clause("DCAP", "work", 60),
         Clause("UiOiS", None, 30, over="mean"),
+        Clause("UiOiS", None, 40),
         Clause("one_way_flags", "work", 0, warns=True),
         Clause("one_way_flags", "income", 0, warns=True),
         Clause("two_way_flags", "work", 0),
@@ -169,6 +203,7 @@ def test_every_clause_of_a_gate() -> None:
         "target_overlap",
         "warnings",
         *controls,
+        *DEFAULTS,
     }
     assert len({clause.name for clause in found}) == len(found)
 
@@ -288,10 +323,51 @@ def test_worst_and_mean(result: dp.Disclosure) -> None:
     """The copy in the middle is the worst."""
     repU = result.identity["repU"]
     assert judged(result)["repU"].value == repU.max() == repU[2]
-    over_mean = judged(result, repU={"at_most": 8, "over": "mean"})["repU"]
+    over_mean = judged(result, repU={"at_most": 8, "over": "mean", "worst": 100})["repU (mean)"]
     assert over_mean.value == pytest.approx(repU.mean())
     assert verdict(result, repU=8) == "refused"
-    assert verdict(result, repU={"at_most": 8, "over": "mean"}) == "approved"
+    both = {"at_most": 8, "over": "mean", "worst": 100}
+    assert verdict(result, repU=both) == "approved"
+    assert verdict(result, repU=both | {"worst": 9}) == "refused"
+
+
+@pytest.mark.parametrize("bound", [{"at_most": 5}, {"targets": {"work": 5, "income": 5}}])
+def test_a_mean_needs_a_bound_on_the_worst_beside_it(bound: dict[str, Any]) -> None:
+    """One bad synthesis can hide behind the others."""
+    said = refusal(policy={"repU": 5, "DiSCO": bound | {"over": "mean"}})
+    assert "DiSCO is bounded over the mean alone" in said
+    clauses = gate(policy={"repU": 5, "DiSCO": bound | {"over": "mean", "worst": 9}}).clauses()
+    assert {Clause("DiSCO", "work", 5, over="mean"), Clause("DiSCO", "work", 9)} <= set(clauses)
+    assert "worst stands beside over: mean" in refusal(policy={"repU": 5, "DiSCO": bound | {"worst": 9}})
+
+
+def test_all_files_together_have_to_keep_a_bound_too() -> None:
+    """GT cut into files of which each discloses little, and all together everything."""
+    ground_truth = gates.ground_truth()
+    parts = [ground_truth.iloc[start::10].reset_index(drop=True) for start in range(10)]
+    result = gates.measured(gate_with(), ground_truth, parts)
+    assert result.stacked is not None
+    whole = gates.measured(gate_with(), ground_truth, [ground_truth])
+    assert result.stacked.identity["repU"][1] == whole.identity["repU"][1] > 3 * result.identity["repU"].max()
+    between = 2 * float(result.identity["repU"].max())
+    assert judged(result, repU=between)["repU"].value == whole.identity["repU"][1]
+    assert verdict(result, repU=between) == "refused"
+    assert judged(replace(result, stacked=None))["repU"].outcome == "undetermined"
+
+
+def test_exclusions_that_take_too_much() -> None:
+    exclusions = {"target_levels": {"work": ["office", "field"]}}
+    result = gates.measured(gate(exclusions=exclusions), gates.ground_truth(), [gates.honest()])
+    taken = float(gates.ground_truth()["work"].isin(["office", "field"]).mean() * 100)
+    assert taken > 50
+    for most, outcome in ((50, "undetermined"), (taken - 0.01, "undetermined"), (taken + 0.01, "kept")):
+        clauses = gate(exclusions=exclusions | {"at_most": most}).clauses()
+        found = by_name(judge(clauses, result))
+        assert found["excluded[work]"].outcome == outcome
+        assert found["excluded[work]"].value == pytest.approx(taken)
+        assert found["excluded[income]"].outcome == "kept"
+    assert not [clause for clause in gate().clauses() if clause.measure == "excluded"]
+    assert "at_most" in refusal(exclusions=exclusions | {"at_most": 100})
 
 
 def test_bounds_per_target_replace_the_general_one(result: dp.Disclosure) -> None:
@@ -306,7 +382,8 @@ def test_bounds_per_target_replace_the_general_one(result: dp.Disclosure) -> Non
 
 def test_relative_bounds(result: dp.Disclosure) -> None:
     """The copy has all of GT's own risk, so that only a share of 1 is kept."""
-    assert verdict(result, repU={"at_most_share": 1}, DiSCO={"at_most_share": 1}) == "approved"
+    whole = {"at_most_share": 1, "at_most": 100}
+    assert verdict(result, repU=whole, DiSCO=whole) == "approved"
     assert verdict(result, repU={"at_most_share": 0.99}) == "refused"
     assert verdict(result, DiSCO={"at_most_share": 0.99}) == "refused"
     found = judged(result, repU={"at_most_share": 0.5})["repU / UiO"]
@@ -366,7 +443,7 @@ def test_a_figure_that_is_not_finite(
     broken = spoilt(result, frame, set_at(row, column, value))
     assert verdict(result) == "approved"
     assert verdict(broken) == "undetermined"
-    measure = {"over": "mean", "at_most": 100}
+    measure = {"over": "mean", "at_most": 100, "worst": 100}
     assert verdict(broken, repU=measure, DiSCO=measure) == "undetermined"
 
 

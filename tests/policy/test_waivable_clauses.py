@@ -8,7 +8,7 @@ from support.gates import definition
 
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import CONTROLS, MEASURES
+from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES
 from disclosure_pipeline.policy.verdict import can_be_waived, decide, hold, waive
 from disclosure_pipeline.policy.waivers import Waiver
 
@@ -22,6 +22,12 @@ KINDS: dict[str, tuple[Clause, float, float | None, bool]] = {
     "mean of the syntheses": (Clause("DiSCO", "work", 5, over="mean"), 6, None, True),
     "share of GT's own risk": (Clause("repU", None, 0.5, share_of="UiO"), 6, 10, True),
     "share of GT's own risk of a target": (Clause("DiSCO", "work", 0.5, share_of="Dorig"), 6, 10, True),
+    "records that are excluded": (Clause("excluded", "work", 50), 60, None, False),
+    "copies": (Clause("unique_copies_beyond", None, 2.5), 3, None, False),
+    "near copies": (Clause("partial_copies_beyond", None, 7), 8, None, False),
+    "nearest records": (Clause("nearer", None, 70), 71, None, False),
+    "renamed values": (Clause("relabelled", None, 0.15), 0.2, None, False),
+    "equal content": (Clause("equal_content", None, 0), 1, None, False),
     "measure that is safe when high": (Clause("cap__score", "work", 0.5, at_least=True), 0.4, None, True),
     "flags that refuse": (Clause("one_way_flags", "work", 0), 1, None, True),
     "flags that warn": (Clause("two_way_flags", "work", 0, warns=True), 1, None, True),
@@ -70,14 +76,17 @@ def test_every_kind_of_clause(clause: Clause, figure: float, original: float | N
 def everything_bounded(consequence: str) -> tuple[Clause, ...]:
     """The clauses of a gate that measures everything, and bounds every measure in every way that it can."""
     bounds: dict[str, dict[str, Any]] = {
-        name: {"at_least": 0.5} if measure.high_is_safe else {"at_most": 5}
+        name: {"at_least": 0.5} if measure.high_is_safe else {"at_most": min(5, measure.largest or 5)}
         for name, measure in MEASURES.items()
     }
     for name, over in (("repU", "worst"), ("DiSCO", "mean")):
         bounds[name] |= {"at_most_share": 0.5, "over": over}
+    bounds["DiSCO"] |= {"worst": 8}
     measures = {"protection": {"methods": ["cap", "zero_cap", "generalized_cap"]}, "prediction": True}
     flags = {"one_way": consequence, "two_way": consequence}
-    return Gate.model_validate(definition(measures=measures, policy=bounds | flags)).clauses()
+    exclusions = {"missing_targets": True}
+    everything = definition(measures=measures, policy=bounds | flags, exclusions=exclusions)
+    return Gate.model_validate(everything).clauses()
 
 
 @pytest.mark.parametrize("consequence", ["warn", "refuse"])
@@ -93,6 +102,8 @@ def test_no_clause_of_a_gate_is_of_another_kind(consequence: str) -> None:
     assert {clause.measure for clause in clauses if not can_be_waived(clause)} == {
         "key_overlap",
         "target_overlap",
+        *DOUBTS,
+        *GUARDS,
         "warnings",
         *bounded_controls,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -22,6 +22,7 @@ from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_values
 from disclosure_pipeline.tables.coding import code_column
+from disclosure_pipeline.tables.frames import stack_frames
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.identifiers import values_identify
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -86,6 +87,11 @@ class FramesInMemory:
             for column in frame.columns
             if column in ground_truth.columns and values_identify(ground_truth[column], frame[column])
         ]
+
+    def stacked(self) -> FramesInMemory:
+        """GT, and all the syntheses as one table, of the columns that all of them have."""
+        ground_truth, *syntheses = self.frames
+        return replace(self, frames=(ground_truth, stack_frames(syntheses)))
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """At most so many records of each table, drawn by the seed, in their order."""

@@ -13,6 +13,7 @@ import pandas as pd
 from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.partitioned.batches import Batches
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
+from disclosure_pipeline.counting.partitioned.stacked_stream import StackedStream
 from disclosure_pipeline.counting.partitioned.streams import Stream, read_stream
 from disclosure_pipeline.counting.samples import sample_positions
 from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests, stack_requests
@@ -20,7 +21,7 @@ from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.canonical_tables import canonical_values
 from disclosure_pipeline.tables.dictionary import Dictionary
-from disclosure_pipeline.tables.distinct import Distinct, code_distinct_columns
+from disclosure_pipeline.tables.distinct import Distinct, code_distinct_columns, stack_distinct
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.identifiers import identifying_columns
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -36,7 +37,7 @@ class StreamedTable:
     in canonical form; then the `ledger` says what was changed.
     """
 
-    stream: Stream
+    stream: Stream | StackedStream
     columns: tuple[str, ...]
     distinct: Mapping[str, Distinct]
     ledger: tuple[Change, ...] = ()
@@ -82,6 +83,21 @@ def stream_raw(
     """Some columns of a table that has no dictionary, as they are."""
     stream = read_stream(location, table, columns, stack, on_progress)
     return StreamedTable(stream, tuple(columns), {name: stream.distinct(name) for name in columns})
+
+
+def stack_tables(tables: Sequence[StreamedTable]) -> StreamedTable:
+    """Several tables as one, of the columns that all of them have; no record is read or copied."""
+    first, *others = tables
+    names = [name for name in first.distinct if all(name in table.distinct for table in others)]
+    return StreamedTable(
+        StackedStream(
+            tuple(table.stream for table in tables),
+            {name: tuple(len(table.distinct[name].counts) - 1 for table in tables) for name in names},
+        ),
+        tuple(names),
+        {name: stack_distinct([table.distinct[name] for table in tables]) for name in names},
+        tuple(change for table in tables for change in table.ledger),
+    )
 
 
 @dataclass
@@ -145,6 +161,16 @@ class StreamedTables:
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """The (synthesis, column) of GT's columns whose values tell which record it is."""
         return identifying_columns(columns, [table.distinct for table in self.tables])
+
+    def stacked(self) -> StreamedTables:
+        """GT, and all the syntheses as one table, of the columns that all of them have."""
+        shared = tuple(name for name in self.columns[1] if all(name in names for names in self.columns[1:]))
+
+        def read(columns: Sequence[str], on_progress: OnProgress) -> Sequence[StreamedTable]:
+            ground_truth, *syntheses = self.tables or self.read(columns, on_progress)
+            return ground_truth, stack_tables(syntheses)
+
+        return StreamedTables((self.columns[0], shared), read, self.engine_description)
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """At most so many records of each table, drawn by the seed, in their order."""

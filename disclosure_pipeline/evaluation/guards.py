@@ -1,0 +1,207 @@
+"""What a gate looks at whatever its keys are: copies, near copies and renamed values, over all columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pandas as pd
+
+from disclosure_pipeline.counting.counts import KeyCounts
+from disclosure_pipeline.counting.memory.frames import FramesInMemory
+from disclosure_pipeline.counting.memory.whole_records import count_copies
+from disclosure_pipeline.counting.opening import OpenedTables
+from disclosure_pipeline.counting.targets import CountRequest
+from disclosure_pipeline.evaluation.copies import TARGETS_ALONE
+from disclosure_pipeline.evaluation.nearest import nearest_of_columns
+from disclosure_pipeline.evaluation.resemblance import GROUPS, resemblance_of_columns
+from disclosure_pipeline.measures.columns_apart import hits_of_columns_apart
+from disclosure_pipeline.measures.equal_content import has_equal_content
+from disclosure_pipeline.measures.hits import HitCounts, unique_hits
+from disclosure_pipeline.measures.relabelling import relabelling
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.runtime.progress import ignore_progress
+from disclosure_pipeline.tables.grouping import grouping_of
+from disclosure_pipeline.tables.kinds import Kind
+from disclosure_pipeline.tables.levels import CodedColumn
+
+MOST_RECORDS_READ = 1_000_000
+"""Of larger tables that are read in batches, so many records are drawn to look for the nearest ones."""
+
+APART_SAMPLE = 200_000
+"""So many GT records tell how often values that are drawn column by column hit one of them."""
+
+PAIRS_SAMPLE = 100_000
+"""So many records of each table are enough to see how far apart pairs of columns are."""
+
+_ORDERED = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}
+
+
+@dataclass(frozen=True)
+class Guards:
+    """The frames of the guards.
+
+    `guards`: index synthesis. unique_copies, unique_copies_others: see `copies()`. unique_copies_apart: what
+    values drawn column by column from GT would show. unique_copies_beyond: beyond the larger of both.
+    partial_copies_beyond: the largest unique_copies_beyond of `partial_copies`. nearer: see `nearest()`; NaN
+    where records stay in a database. relabelled: the largest `looks_renamed` of `columns_apart`.
+    equal_content: 1 where SD holds GT's records, else 0. TVD_column_beyond, TVD_pair_beyond: the largest TVD
+    over the expected one, of a column and of a pair of columns (of a sample; NaN where there is none).
+    `partial_copies`: index (columns, synthesis), as `partial_copies()` has them. `columns_apart`: index
+    (column, synthesis); TVD, TVD_expected, TVD_relabelled, looks_renamed: shares of 1.
+    """
+
+    guards: pd.DataFrame
+    partial_copies: pd.DataFrame
+    columns_apart: pd.DataFrame
+
+    @property
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """The frames by their names."""
+        return {
+            "guards": self.guards,
+            "partial_copies": self.partial_copies,
+            "columns_apart": self.columns_apart,
+        }
+
+
+def measure_guards(
+    opened: OpenedTables,
+    columns: Sequence[CodedColumn],
+    whole_records: Sequence[KeyCounts],
+    targets: Sequence[Any],
+    *,
+    records_stay: bool = False,
+) -> Guards:
+    """The guards over `columns`, all that the tables share: coded, not grouped.
+
+    `whole_records` are the counts by all of these columns. `records_stay`: whether records cannot be read,
+    because they stay in a database; what needs them is NaN then.
+    """
+    N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
+    sizes = [Sizes(N_d, n) for n in N_s]
+    sample = None if records_stay else _code_ground_truth(opened, columns)
+    partial = pd.DataFrame()
+    largest_partial = pd.Series(math.nan, index=range(1, len(sizes) + 1))
+    if sample is not None:
+        partial = _measure_partial_copies(opened, columns, sizes, targets, sample)
+        largest_partial = partial["unique_copies_beyond"].groupby(level="synthesis").max()
+    of_columns_apart = _hit_by_columns_apart(columns, sample)
+    apart = _measure_columns(columns)
+    largest_apart = apart.groupby(level="synthesis").max()
+    rows = []
+    for synthesis, (size, counts) in enumerate(zip(sizes, whole_records, strict=True), start=1):
+        of_columns = apart.xs(synthesis, level="synthesis")
+        rows.append(
+            _name_copies(counts.unique_hits, size, of_columns_apart)
+            | {
+                "partial_copies_beyond": largest_partial[synthesis],
+                "relabelled": largest_apart.loc[synthesis, "looks_renamed"],
+                "equal_content": float(has_equal_content(counts, size)),
+                "TVD_column_beyond": (of_columns["TVD"] - of_columns["TVD_expected"]).max(),
+            }
+        )
+    frame = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
+    frame["TVD_pair_beyond"] = math.nan if records_stay else _measure_pairs(opened, columns)
+    frame["nearer"] = math.nan if records_stay else _measure_nearness(opened, columns)
+    return Guards(frame, partial, apart)
+
+
+def _name_copies(counts: HitCounts, sizes: Sizes, of_columns_apart: float) -> dict[str, float]:
+    hits = unique_hits(counts, sizes)
+    return {
+        "unique_copies": hits.unique_hits,
+        "unique_copies_others": hits.unique_hits_others,
+        "unique_copies_apart": of_columns_apart,
+        "unique_copies_beyond": hits.unique_hits - max(hits.unique_hits_others, of_columns_apart),
+    }
+
+
+def _code_ground_truth(opened: OpenedTables, columns: Sequence[CodedColumn]) -> dict[Any, CodedColumn]:
+    """Some GT records, coded: column -> its codes."""
+    drawn = _code_sample(opened, columns, APART_SAMPLE)
+    return {column.name: column for column in drawn}
+
+
+def _code_sample(opened: OpenedTables, columns: Sequence[CodedColumn], most: int) -> Sequence[CodedColumn]:
+    """The columns of at most so many records of each table, drawn, with a code for each record."""
+    records = max(int(counts.sum()) for counts in columns[0].counts)
+    if isinstance(opened, FramesInMemory) and records <= most:
+        return columns
+    names = [column.name for column in columns]
+    return FramesInMemory(tuple(opened.sample(most, 0)), "").code(names, grouping_of())
+
+
+def _hit_by_columns_apart(columns: Sequence[CodedColumn], sample: Mapping[Any, CodedColumn] | None) -> float:
+    """See `measures.columns_apart`; 0 where no records can be had."""
+    if sample is None:
+        return 0.0
+    coded = [sample[column.name] for column in columns]
+    return hits_of_columns_apart([column.codes[0] for column in coded], [column.size for column in coded])
+
+
+def _measure_partial_copies(
+    opened: OpenedTables,
+    columns: Sequence[CodedColumn],
+    sizes: Sequence[Sizes],
+    targets: Sequence[Any],
+    sample: Mapping[Any, CodedColumn],
+) -> pd.DataFrame:
+    sets = {
+        f"all but {left_out.name}": [column for column in columns if column is not left_out]
+        for left_out in columns
+    }
+    sets[TARGETS_ALONE] = [column for column in columns if column.name in targets]
+    sets = {label: of_set for label, of_set in sets.items() if of_set}
+    apart = {label: _hit_by_columns_apart(of_set, sample) for label, of_set in sets.items()}
+    rows = {
+        (label, synthesis): _name_copies(counts, size, apart[label])
+        for (label, _), counts_by_synthesis in zip(sets.items(), _count_hits(opened, sets), strict=True)
+        for synthesis, (counts, size) in enumerate(zip(counts_by_synthesis, sizes, strict=True), start=1)
+    }
+    index = pd.MultiIndex.from_tuples(list(rows), names=["columns", "synthesis"])
+    return pd.DataFrame(list(rows.values()), index=index)
+
+
+def _count_hits(opened: OpenedTables, sets: Mapping[str, Sequence[CodedColumn]]) -> list[list[HitCounts]]:
+    """For each set of columns the hits of each synthesis."""
+    if isinstance(opened, FramesInMemory) and not opened.in_parts:  # sorted whole, which is faster
+        return [[counts.unique for counts in count_copies(of_set)] for of_set in sets.values()]
+    counted = opened.count([CountRequest(of_set) for of_set in sets.values()], ignore_progress)
+    return [[keys.unique_hits for keys in counts.keys] for counts in counted]
+
+
+def _measure_columns(columns: Sequence[CodedColumn]) -> pd.DataFrame:
+    rows = {}
+    for column in columns:
+        groups = {column.name: GROUPS} if column.kind is Kind.NUMBER else {}
+        grouped = grouping_of(groups=groups).apply(column)
+        for synthesis, counts in enumerate(grouped.counts[1:], start=1):
+            figures = relabelling(grouped.counts[0], counts)
+            has_names = column.kind not in _ORDERED
+            rows[column.name, synthesis] = asdict(figures) | {
+                "looks_renamed": figures.looks_renamed if has_names else 0.0
+            }
+    index = pd.MultiIndex.from_tuples(list(rows), names=["column", "synthesis"])
+    return pd.DataFrame(list(rows.values()), index=index)
+
+
+def _measure_pairs(opened: OpenedTables, columns: Sequence[CodedColumn]) -> pd.Series[float] | float:
+    """The largest TVD of a pair of columns over the expected one, of each synthesis."""
+    pairs = resemblance_of_columns(_code_sample(opened, columns, PAIRS_SAMPLE)).pairs
+    if pairs.empty:
+        return math.nan
+    beyond: pd.Series[float] = (pairs["TVD"] - pairs["TVD_expected"]).groupby(level="synthesis").max()
+    return beyond
+
+
+def _measure_nearness(opened: OpenedTables, columns: Sequence[CodedColumn]) -> pd.Series[float] | float:
+    """The share of GT records that have a nearer SD record, of each synthesis."""
+    coded = (
+        columns if isinstance(opened, FramesInMemory) else _code_sample(opened, columns, MOST_RECORDS_READ)
+    )
+    if int(columns[0].counts[0].sum()) == 1:  # there are no others
+        return math.nan
+    return nearest_of_columns(coded)["nearer"]

@@ -1,0 +1,169 @@
+"""Disguises of the ground truth, of which none may be published, and honest tables, of which all may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from disguises.tables import (
+    Case,
+    Tables,
+    apart,
+    blank_one_key,
+    decoyed,
+    fresh,
+    leak,
+    moved,
+    read_sd2011,
+    renamed,
+    several_times,
+    shifted,
+    shuffled,
+    survey,
+    synthesise,
+)
+from support.paths import SD2011
+
+KEYS = ("sex", "age", "region", "household")
+
+# Keys by which nearly nobody is alone: what the policy bounds sees nothing then.
+COARSE = {"keys": ["sex"]}
+
+
+def cut(files: int) -> Callable[[], Tables]:
+    """GT in so many files."""
+    return lambda: [part.reset_index(drop=True) for part in np.array_split(shuffled(survey()), files)]
+
+
+def leaky(share: float, times: int = 1, files: int = 1) -> Callable[[], Tables]:
+    """The demo's model that memorises, asked for so many times the records."""
+    return lambda: [leak(several_times(times, seed), survey(), share, seed) for seed in range(1, files + 1)]
+
+
+def one(make: Callable[[], pd.DataFrame]) -> Callable[[], Tables]:
+    """A candidate of one file."""
+    return lambda: [make()]
+
+
+def verbatim(records: int, seed: int = 2) -> pd.DataFrame:
+    """So many GT records and nothing else."""
+    return survey().sample(records, random_state=seed).reset_index(drop=True)
+
+
+def mixed(share: float, seed: int = 4) -> pd.DataFrame:
+    """An honest synthesis with a share of GT records in which age and income are moved by one."""
+    near = moved(moved(survey(), "age", 1), "income", 1)
+    return leak(synthesise(survey(), seed), near, share, seed)
+
+
+def swapped(column: str, share: float, seed: int = 6) -> pd.DataFrame:
+    """GT with one column of a share of the records taken from others."""
+    table, random = survey(), np.random.default_rng(seed)
+    rows = random.choice(len(table), round(share * len(table)), replace=False)
+    position = np.arange(len(table))
+    position[rows] = random.permutation(rows)
+    return table.assign(**{column: table[column].array.take(position)})
+
+
+def swapping(column: str, share: float = 1) -> Callable[[], Tables]:
+    """A candidate of one file: see `swapped`."""
+    return lambda: [swapped(column, share)]
+
+
+def renaming(*columns: str) -> Callable[[], Tables]:
+    """GT with the levels of some categories renamed."""
+
+    def make() -> Tables:
+        table = survey()
+        for column in columns:
+            table = renamed(table, column)
+        return [table]
+
+    return make
+
+
+def bootstrap(table: pd.DataFrame) -> pd.DataFrame:
+    """As many records of a table, drawn with replacement."""
+    return table.sample(len(table), replace=True, random_state=1).reset_index(drop=True)
+
+
+DISGUISES = [
+    Case("GT", one(survey)),
+    Case("GT in another order", one(lambda: shuffled(survey()))),
+    *(Case(f"GT cut into {files} files", cut(files)) for files in (2, 5, 30)),
+    Case("GT under coarse keys", one(survey), changes=COARSE),
+    Case("GT cut into 30 files under coarse keys", cut(30), changes=COARSE),
+    *(Case(f"GT {n} times with one decoy", one(lambda n=n: decoyed(survey(), n))) for n in (1, 2, 5, 9)),
+    Case("GT twice", one(lambda: pd.concat([survey()] * 2, ignore_index=True))),
+    Case("GT with one key blank in each record", one(lambda: blank_one_key(survey(), KEYS))),
+    Case(
+        "GT twice with blanks",
+        one(lambda: pd.concat([blank_one_key(survey(), KEYS, seed) for seed in (1, 2)], ignore_index=True)),
+    ),
+    *(Case(f"{n} verbatim records", one(lambda n=n: verbatim(n))) for n in (20, 200, 1_000)),
+    Case("half of GT and fresh records", one(lambda: pd.concat([verbatim(1_000), fresh(0.5)]))),
+    *(Case(f"every age moved by {n}", one(lambda n=n: moved(survey(), "age", n))) for n in (1, -1, 3)),
+    Case("every income moved by one", one(lambda: moved(survey(), "income", 1))),
+    Case("age and income moved", one(lambda: moved(moved(survey(), "age", 1), "income", 7))),
+    *(Case(f"the memorising model, {s:.0%}", leaky(s)) for s in (0.05, 0.1, 0.3, 0.6)),
+    *(Case(f"the memorising model asked for {n} times", leaky(0.3, n)) for n in (2, 10, 40)),
+    Case("five syntheses of the memorising model", leaky(0.1, files=5)),
+    *(Case(f"near copies, {s:.0%}", one(lambda s=s: mixed(s))) for s in (0.5, 1.0)),
+    *(Case(f"{name} renamed", renaming(name)) for name in ("region", "household", "work")),
+    Case("three categories renamed", renaming("region", "household", "education")),
+    Case("five categories renamed", renaming("region", "household", "education", "health", "work")),
+    Case("keys shifted by a row", one(lambda: shifted(survey(), KEYS, 1))),
+    Case("keys shifted by 500 rows", one(lambda: shifted(survey(), KEYS, 500))),
+    Case("age shifted by a row", one(lambda: shifted(survey(), ["age"], 1))),
+    *(
+        Case(f"{name} swapped among all", one(lambda name=name: swapped(name, 1)))
+        for name in ("age", "region", "income", "health")
+    ),
+    *(Case(f"income swapped among {s:.0%}", one(lambda s=s: swapped("income", s))) for s in (0.1, 0.5)),
+    Case("an honest file beside GT", lambda: [synthesise(survey()), shuffled(survey())]),
+    Case(
+        "four honest files beside 200 records",
+        lambda: [*(synthesise(survey(), s) for s in (1, 2, 3, 4)), verbatim(200)],
+    ),
+]
+
+HONEST = [
+    *(Case(f"the honest model, {t:g} times", one(lambda t=t: several_times(t))) for t in (0.1, 1, 40)),
+    *(Case(f"the honest model, seed {s}", one(lambda s=s: synthesise(survey(), s))) for s in (2, 3, 4)),
+    Case("five of the honest model", lambda: [synthesise(survey(), seed) for seed in range(1, 6)]),
+    Case("five small ones of the honest model", lambda: [several_times(0.1, seed) for seed in range(1, 6)]),
+    *(Case(f"fresh records, {t:g} times", one(lambda t=t: fresh(t))) for t in (0.1, 1, 40)),
+    *(Case(f"fresh records, seed {s}", one(lambda s=s: fresh(1, s))) for s in (8, 9)),
+    Case("five fresh samples", lambda: [fresh(1, seed) for seed in range(11, 16)]),
+    Case("five small fresh samples", lambda: [fresh(0.1, seed) for seed in range(11, 16)]),
+    *(Case(f"columns drawn apart, seed {s}", one(lambda s=s: apart(survey(), s))) for s in (1, 2)),
+    Case("five with columns drawn apart", lambda: [apart(survey(), seed) for seed in range(1, 6)]),
+    Case("the honest model under coarse keys", one(lambda: synthesise(survey())), changes=COARSE),
+    Case("the honest model and fresh records", lambda: [synthesise(survey()), fresh(1)]),
+]
+
+OF_SD2011 = [
+    Case("synthpop CART", lambda: [read_sd2011("synthetic")], "example"),
+    Case("synthpop CART, m = 5", lambda: [read_sd2011(f"synthetic_m5_{i}") for i in range(1, 6)], "example"),
+    Case("arfpy", lambda: [read_sd2011("synthesizers/arf_2")], "example"),
+    Case("CTGAN", lambda: [read_sd2011("synthesizers/ctgan")], "example"),
+    Case("example: columns drawn apart", lambda: [apart(read_sd2011("ground_truth"))], "example"),
+]
+OF_SD2011_DISGUISED = [
+    Case("example: GT", lambda: [read_sd2011("ground_truth")], "example"),
+    Case(
+        "example: a bootstrap of GT",
+        lambda: [
+            read_sd2011("ground_truth").sample(5_000, replace=True, random_state=1).reset_index(drop=True)
+        ],
+        "example",
+    ),
+    Case(
+        "example: every age moved by one", lambda: [moved(read_sd2011("ground_truth"), "age", 1)], "example"
+    ),
+    Case("example: regions renamed", lambda: [renamed(read_sd2011("ground_truth"), "region")], "example"),
+]
+if SD2011.is_dir():
+    HONEST += OF_SD2011
+    DISGUISES += OF_SD2011_DISGUISED

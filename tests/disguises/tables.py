@@ -1,0 +1,167 @@
+"""Tables that are honest, and ground truth in disguise, with the gate that each is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+from support.paths import SD2011
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.demo.syntheses import leak, synthesise
+
+RECORDS = 2_000
+SHIPPED = Path(dp.__file__).parent / "defs" / "survey" / "defs.yaml"
+
+Tables = list[pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A candidate: `make` gives its files. `gate` names the gate, `changes` what it defines otherwise."""
+
+    name: str
+    make: Callable[[], Tables]
+    gate: str = "survey"
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def definition(gate: str) -> dict[str, Any]:
+    """The attributes of a gate whose policy bounds nothing by itself: what decides are the guards."""
+    own = _of_survey() if gate == "survey" else _OF_SD2011
+    return own | {"policy": {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0}}
+
+
+def ground_truth(gate: str) -> pd.DataFrame:
+    """The ground truth of a gate."""
+    return survey() if gate == "survey" else read_sd2011("ground_truth")
+
+
+@cache
+def _of_survey() -> dict[str, Any]:
+    attributes: dict[str, Any] = yaml.safe_load(SHIPPED.read_text())["attributes"]
+    return attributes
+
+
+_OF_SD2011: dict[str, Any] = {
+    "name": "example",
+    "ground_truth": "ground_truth.csv",
+    "incoming": "incoming",
+    "store": "store",
+    "releases": "releases",
+    "trusted_keys": "keys/public-key.pem",
+    "columns": {
+        **{
+            name: {"type": "category"}
+            for name in ("sex", "region", "placesize", "depress", "ls", "marital", "workab")
+        },
+        "age": {"type": "integer"},
+        "income": {"type": "integer", "special_values": [-8], "groups": 20},
+    },
+    "keys": ["sex", "age", "region", "placesize"],
+    "targets": ["income", "depress", "ls", "marital", "workab"],
+}
+
+
+@cache
+def survey() -> pd.DataFrame:
+    """The demo's ground truth, smaller."""
+    return population(RECORDS)
+
+
+@cache
+def read_sd2011(name: str) -> pd.DataFrame:
+    """A table of the paper's example, in canonical form."""
+    dictionary = {**_OF_SD2011["columns"]}
+    text = {column: str for column, of in dictionary.items() if of["type"] == "category"}
+    return pd.read_csv(SD2011 / f"{name}.csv", dtype=text)
+
+
+def apart(table: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
+    """Every column drawn by itself: nothing is safer."""
+    random = np.random.default_rng(seed)
+    rows = {name: random.integers(0, len(table), len(table)) for name in table.columns}
+    return pd.DataFrame({name: table[name].array.take(rows[name]) for name in table.columns})
+
+
+def fresh(share: float, seed: int = 7) -> pd.DataFrame:
+    """Other people of the same population, so many times the ground truth's size."""
+    return population(round(share * RECORDS), seed)
+
+
+def several_times(share: float, seed: int = 1) -> pd.DataFrame:
+    """The demo's honest model asked for so many times the records."""
+    whole, part = divmod(share, 1)
+    tables = [synthesise(survey(), seed + 100 * i) for i in range(int(whole))]
+    if part:
+        tables.append(synthesise(survey(), seed).head(round(part * RECORDS)))
+    return pd.concat(tables, ignore_index=True)
+
+
+def shuffled(table: pd.DataFrame, seed: int = 3) -> pd.DataFrame:
+    """The records in another order."""
+    return table.sample(frac=1, random_state=seed).reset_index(drop=True)
+
+
+def moved(table: pd.DataFrame, column: str, by: int) -> pd.DataFrame:
+    """Every number of a column moved, but for its special values and the ends of its range."""
+    values = table[column]
+    changed = values.where(values == -8, values + by)
+    return table.assign(**{column: changed.clip(16, 97) if column == "age" else changed})
+
+
+def renamed(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """The levels of a category, each with the name of another."""
+    levels = sorted(table[column].dropna().unique())
+    names = dict(zip(levels, [*levels[1:], levels[0]], strict=True))
+    return table.assign(**{column: table[column].astype(object).map(names)})
+
+
+def shifted(table: pd.DataFrame, columns: Sequence[str], rows: int) -> pd.DataFrame:
+    """Some columns moved down by so many rows: each belongs to somebody else now."""
+    return table.assign(**{name: np.roll(table[name].to_numpy(), rows) for name in columns})
+
+
+def blank_one_key(table: pd.DataFrame, keys: Sequence[str], seed: int = 5) -> pd.DataFrame:
+    """One key of each record is missing."""
+    which = np.random.default_rng(seed).integers(0, len(keys), len(table))
+    return table.assign(**{name: table[name].where(which != i) for i, name in enumerate(keys)})
+
+
+def decoyed(table: pd.DataFrame, times: int, seed: int = 5) -> pd.DataFrame:
+    """Each record so many times, and once more with the targets of somebody else."""
+    targets = ["education", "income", "health", "work", "worked_abroad"]
+    other = np.random.default_rng(seed).permutation(len(table))
+    decoys = table.assign(**{name: table[name].array.take(other) for name in targets})
+    return pd.concat([*[table] * times, decoys], ignore_index=True)
+
+
+__all__ = [
+    "Case",
+    "Tables",
+    "apart",
+    "blank_one_key",
+    "decoyed",
+    "definition",
+    "fresh",
+    "ground_truth",
+    "leak",
+    "moved",
+    "read_sd2011",
+    "renamed",
+    "several_times",
+    "shifted",
+    "shuffled",
+    "survey",
+    "synthesise",
+]

@@ -1,0 +1,130 @@
+"""Guards: clauses of every gate, over all columns; loosened they say so, and nothing lets one pass."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+from support import gates
+from support.gates import definition
+
+from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.guards import DEFAULTS
+from disclosure_pipeline.policy.verdict import Judgement, decide, judge
+
+LOOSE: dict[str, Any] = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0}
+
+
+def gate(**guards: Any) -> Gate:
+    """The small gate, whose policy bounds nothing but the guards."""
+    return Gate.model_validate(definition(policy=LOOSE | ({"guards": guards} if guards else {})))
+
+
+def judged(of: Gate, *tables: pd.DataFrame) -> dict[str, Judgement]:
+    result = gates.measured(of, gates.ground_truth(), tables)
+    return {judgement.clause.name: judgement for judgement in judge(of.clauses(), result)}
+
+
+def broken(judgements: dict[str, Judgement]) -> set[str]:
+    return {name for name, each in judgements.items() if each.outcome != "kept" and not each.clause.warns}
+
+
+def test_every_gate_has_them() -> None:
+    bounds = {clause.measure: clause.bound for clause in gate().clauses() if clause.measure in DEFAULTS}
+    assert bounds == DEFAULTS
+    assert all(clause.loosened_from is None for clause in gate().clauses())
+
+
+@pytest.mark.parametrize(
+    "guards",
+    [
+        {"unique_copies_beyond": 100},
+        {"unique_copies_beyond": math.inf},
+        {"partial_copies_beyond": None},
+        {"nearer": 100},
+        {"nearer": False},
+        {"nearer": 49},
+        {"relabelled": 1},
+        {"equal_content": 1},
+    ],
+)
+def test_none_can_be_left_out(guards: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        gate(**guards)
+
+
+def test_they_are_no_measures_of_a_policy() -> None:
+    with pytest.raises(ValidationError, match="write another bound of it under guards"):
+        Gate.model_validate(definition(policy=LOOSE | {"nearer": 80}))
+
+
+def test_a_loosened_one_says_so() -> None:
+    loosened = gate(nearer=80, unique_copies_beyond=1)
+    honest = gates.honest()
+    judgements = judged(loosened, honest)
+    assert "loosened from 70" in str(judgements["nearer"].clause)
+    assert "at most 80 (loosened: by default 70)" in str(judgements["nearer"])
+    assert "loosened" not in str(judgements["unique_copies_beyond"])
+    result = gates.measured(loosened, gates.ground_truth(), [honest])
+    dossier = build_dossier(loosened, "c", {}, result, list(judgements.values()))
+    rows = {row["name"]: row["loosened_from"] for row in dossier["clauses"]}
+    assert rows["nearer"] == 70
+    assert rows["unique_copies_beyond"] is None
+    assert "Guard nearer is loosened: 80 instead of 70." in to_markdown(dossier)
+
+
+def test_the_digest_tells_another_bound() -> None:
+    assert gate(nearer=80).policy_digest() != gate().policy_digest()
+
+
+def test_equal_content_is_said_in_these_words() -> None:
+    """Also of a part of GT; other clauses refuse it as well."""
+    for table in (gates.ground_truth(), gates.ground_truth().head(100)):
+        judgements = judged(gate(), table)
+        assert judgements["equal_content"].outcome == "undetermined"
+        assert "equal content to the ground truth" in str(judgements["equal_content"])
+        assert decide(tuple(judgements.values())) == "refused"
+    assert "equal_content" not in broken(judged(gate(), gates.honest()))
+
+
+def test_renamed_values_leave_a_candidate_undetermined() -> None:
+    """Nothing else is broken: keys and targets are drawn apart, and one category has other names."""
+    truth = gates.ground_truth().assign(work=np.where(np.arange(300) % 10 < 7, "office", "none"))
+    of = gate()
+    sd = gates.honest().assign(work=np.where(np.arange(298) % 10 < 7, "none", "office"))
+    result = gates.measured(of, truth, [sd])
+    judgements = {each.clause.name: each for each in judge(of.clauses(), result)}
+    assert broken(judgements) == {"relabelled"}
+    assert str(judgements["relabelled"]) == "relabelled: the values of this column look renamed: work"
+    assert decide(tuple(judgements.values())) == "undetermined"
+
+
+@pytest.mark.parametrize("frame", ["guards"])
+@pytest.mark.parametrize("damage", ["missing", "column", "infinite"])
+def test_a_guard_without_a_figure_is_not_kept(frame: str, damage: str) -> None:
+    of = gate()
+    result = gates.measured(of, gates.ground_truth(), [gates.honest()])
+    figures = result.frame(frame)
+    changed = {
+        "missing": pd.DataFrame(),
+        "column": figures.drop(columns="nearer"),
+        "infinite": figures.assign(nearer=math.nan),
+    }[damage]
+    judgements = judge(of.clauses(), replace(result, further={**result.further, frame: changed}))
+    assert decide(judgements) == "undetermined"
+
+
+def test_parts_of_the_ground_truth_are_seen_together() -> None:
+    """Each file is a part of GT; all together are GT."""
+    truth = gates.ground_truth()
+    parts = [truth.iloc[start::3].reset_index(drop=True) for start in range(3)]
+    result = gates.measured(gate(), truth, parts)
+    assert result.stacked is not None
+    assert result.stacked.frame("guards")["unique_copies"][1] > 90
+    assert result.stacked.N_s == (300,)
