@@ -1,4 +1,4 @@
-"""Publishing: the very bytes that were measured, everything at once, once."""
+"""Publishing: what was measured, everything at once, once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from disclosure_pipeline.candidates.files import StoreError, copy_hashed, sync_folder
@@ -17,29 +18,47 @@ from disclosure_pipeline.candidates.store import Snapshot, Store
 _SEPARATOR = "~"
 
 
-@contextmanager
-def stage_snapshot(snapshot: Snapshot, store: Store, releases: Path) -> Iterator[Path]:
-    """A copy of a snapshot's bytes that nobody else writes to, next to where it will be published.
+@dataclass(frozen=True)
+class Stage:
+    """Two folders that nobody else writes to: the copy of what arrived, and what becomes the release."""
 
-    What is measured there and what is published are the same bytes, whatever happens to the store. One
-    release of a candidate at a time; what a killed one left is removed. StoreError where the stored bytes
-    are not those of the snapshot.
+    arrived: Path
+    release: Path
+
+
+@contextmanager
+def stage_snapshot(snapshot: Snapshot, store: Store, releases: Path) -> Iterator[Stage]:
+    """A copy of a snapshot's bytes, in the store, and an empty folder next to where it will be published.
+
+    What is measured and what is written anew for the release are the same tables, whatever happens to the
+    store. One release of a candidate at a time; what a killed one left is removed. StoreError where the
+    stored bytes are not those of the snapshot.
     """
-    releases.mkdir(parents=True, exist_ok=True)
-    with _hold_lock(store.candidate_folder(snapshot.candidate) / "release.lock"):
-        prefix = f".partial-{snapshot.candidate}{_SEPARATOR}"
-        for abandoned in releases.glob(f"{prefix}*"):
-            shutil.rmtree(abandoned)
-        stage = Path(tempfile.mkdtemp(dir=releases, prefix=prefix))
-        try:
-            for file in snapshot.files:
-                with store.stored_path(file).open("rb") as original, (stage / file.name).open("xb") as copy:
-                    copied = copy_hashed(original, copy)
-                if copied.sha256 != file.sha256:
-                    raise StoreError(f"The stored bytes of {file.name!r} changed: run synthetic again.")
-            yield stage
-        finally:
-            shutil.rmtree(stage, ignore_errors=True)
+    staging = store.root / "staging"
+    with _hold_lock(store.candidate_folder(snapshot.candidate) / "release.lock"), ExitStack() as stack:
+        arrived, release = (
+            stack.enter_context(_make_folder(parent, snapshot.candidate)) for parent in (staging, releases)
+        )
+        for file in snapshot.files:
+            with store.stored_path(file).open("rb") as original, (arrived / file.name).open("xb") as copy:
+                copied = copy_hashed(original, copy)
+            if copied.sha256 != file.sha256:
+                raise StoreError(f"The stored bytes of {file.name!r} changed: run synthetic again.")
+        yield Stage(arrived, release)
+
+
+@contextmanager
+def _make_folder(parent: Path, candidate: str) -> Iterator[Path]:
+    """An empty folder that is gone afterwards, unless it has another name by then."""
+    parent.mkdir(parents=True, exist_ok=True)
+    prefix = f".partial-{candidate}{_SEPARATOR}"
+    for abandoned in parent.glob(f"{prefix}*"):
+        shutil.rmtree(abandoned)
+    folder = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

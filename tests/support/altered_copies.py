@@ -268,7 +268,7 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
     ),
     "a column twice": (content(as_bytes(pd.concat([COPY, COPY[["sex"]]], axis=1))), "have the same name"),
     "the row numbers of pandas": (csv(COPY, index=True), "the column is not in the data dictionary"),
-    "the identifiers of GT": (csv(GROUND_TRUTH), "column 'person': holds identifiers of the ground truth"),
+    "the identifiers of GT": (csv(GROUND_TRUTH), "column 'person': is a text identifier"),
     # Files
     "Parquet": (parquet(COPY), None),
     "Arrow": (content(feather(), "synthetic.arrow"), None),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.canonical_tables import canonical_values
 from disclosure_pipeline.tables.dictionary import Dictionary
 from disclosure_pipeline.tables.distinct import Distinct, code_distinct_columns
+from disclosure_pipeline.tables.encoding import encode
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.identifiers import identifying_columns
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -45,6 +46,20 @@ class StreamedTable:
     def records(self) -> int:
         """How many records it has."""
         return self.stream.records
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The distinct values of each column, as Arrow arrays."""
+        return {name: encode(distinct.values).levels for name, distinct in self.distinct.items()}
+
+    def keep_columns(self, names: Collection[str]) -> StreamedTable:
+        """The table without its other columns."""
+        return replace(
+            self,
+            columns=tuple(name for name in self.columns if name in names),
+            distinct={name: self.distinct[name] for name in self.distinct if name in names},
+            ledger=tuple(change for change in self.ledger if change.column in names),
+        )
 
     def some_records(self, positions: IntArray) -> pd.DataFrame:
         """Some records; `positions` ascend."""
