@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo ui test mutants bench lock
+.PHONY: demo ui test lint suite mutants bench lock
 
 demo: $(READY)
-	$(BIN)/disclosure-pipeline demo
+	$(BIN)/disclosure-pipeline demo --home dagster_home
 
 # The demo makes its own keys; a gate of yours needs yours.
 KEYS := $(CURDIR)/dagster_home/demo/keys
@@ -16,8 +16,14 @@ ui: export DISCLOSURE_PIPELINE_SALT ?= $(KEYS)/salt
 ui: $(READY)
 	DAGSTER_HOME=$(CURDIR)/dagster_home VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg dev
 
+# Types are checked beside the tests: mypy uses one processor only.
 test: $(READY)
+	$(MAKE) --jobs 2 --no-print-directory lint suite
+
+lint: $(READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+suite: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 # Small faults in a copy of the code, and which of them no test notices.

@@ -114,6 +114,7 @@ def _gate_runs(paths: Sequence[Path], keys: Sequence[str], folder: Path) -> Call
         "columns": {name: {"type": column.type} for name, column in DICTIONARY.items()},
         "keys": list(keys),
         "targets": list(TARGETS),
+        "warnings": "warn",  # of whole keys that are hardly shared, as those with a postcode are
         "policy": {"repU": 100, "DiSCO": 100, "key_overlap": 1, "whole_key_overlap": 0},
     }
     body = {"type": "disclosure_pipeline.DisclosureGate", "attributes": attributes}

@@ -42,6 +42,10 @@ class Comparison:
         """Seconds of a work, in seconds of the read."""
         return self.works[work].seconds / self.works[READ].seconds
 
+    def cpu_ratio(self, work: str) -> float:
+        """CPU seconds of a work, in CPU seconds of the read: the same on one core as on many."""
+        return self.works[work].cpu / self.works[READ].cpu
+
 
 @dataclass(frozen=True)
 class Results:

@@ -6,6 +6,7 @@ The same engine is a library: `import disclosure_pipeline as dp; dp.disclosure(.
 from typing import TYPE_CHECKING, Any
 
 from disclosure_pipeline.errors import ComparabilityWarning, DisclosurePipelineError, InputError
+from disclosure_pipeline.evaluation import remedies
 from disclosure_pipeline.evaluation.anonymity_loss import anonymity_loss
 from disclosure_pipeline.evaluation.copies import copies, partial_copies
 from disclosure_pipeline.evaluation.disclosure import disclosure
@@ -31,6 +32,7 @@ from disclosure_pipeline.evaluation.protection_result import (
     DisclosureProtection,
     DisclosureProtectionEstimate,
 )
+from disclosure_pipeline.evaluation.remedy import RemediedTables, Remedies, remedy
 from disclosure_pipeline.evaluation.replicated_uniques import (
     ReplicatedUniques,
     remove_uniques,
@@ -62,6 +64,8 @@ __all__ = [
     "NearestGuess",
     "Pair",
     "PredictionRisk",
+    "RemediedTables",
+    "Remedies",
     "ReplicatedUniques",
     "SqlSource",
     "TablesResemblance",
@@ -82,6 +86,8 @@ __all__ = [
     "plot_cap_distributions",
     "plot_individual_cap",
     "prediction_risk",
+    "remedies",
+    "remedy",
     "remove_uniques",
     "replicated_uniques",
     "resemblance",

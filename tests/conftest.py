@@ -130,6 +130,6 @@ def demo() -> Iterator[tuple[Path, str]]:
 
     with gates.quick_folder() as path:
         shutil.copy(ROOT / "dagster_home" / "dagster.yaml", path)
-        ran = gates.run_cli("demo", home=path)
+        ran = gates.run_cli("demo", "--home", str(path))
         assert ran.returncode == 0, ran.stderr
         yield path, ran.stdout

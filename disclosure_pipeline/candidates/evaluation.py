@@ -12,6 +12,7 @@ import pandas as pd
 from disclosure_pipeline.candidates.files import write_json
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.measuring import Measured, measure_tables
+from disclosure_pipeline.candidates.moments import require_forward_clock
 from disclosure_pipeline.candidates.reading import (
     choose_candidate_engine,
     open_candidate,
@@ -89,6 +90,8 @@ def _judge(
     folders: GateFolders, snapshot: Snapshot, measured: Measured, ground_truth: str, now: datetime
 ) -> Evaluation:
     gate = folders.gate
+    if any(waiver.snapshot == snapshot.sha256 for waiver in folders.waivers):
+        require_forward_clock(folders.store, now)
     judgements, refused_waivers = waive(
         judge(gate.clauses(), measured.result),
         folders.waivers,

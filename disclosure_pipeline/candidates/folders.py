@@ -32,3 +32,9 @@ class GateFolders:
     releases: Path
     waivers: tuple[Waiver, ...]
     trusted_keys: Path | tuple[TrustedKey, ...]
+
+    @property
+    def staging(self) -> Path:
+        """Where a release is made before it is published: beside the releases, never among them."""
+        releases = self.releases.parent
+        return releases.with_name(f"{releases.name}-staging") / self.releases.name

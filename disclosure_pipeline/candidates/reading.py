@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from disclosure_pipeline.candidates.asked import record_evaluation
 from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.store import Snapshot, StoredFile
@@ -124,13 +125,15 @@ def open_candidate(
     """The recorded GT and the tables of a candidate, to be measured, and the sha256 of GT.
 
     `syntheses`: its tables, where they are read already. StoreError where GT is not the recorded one,
-    ContractError where a table breaks its contract, or holds identifiers of GT.
+    RefusedError where it was asked too often, ContractError where a table breaks its contract, or holds
+    identifiers of GT.
     """
     recorded = read_json(folders.store.ground_truth, "ground_truth").get("sha256")
     with ExitStack() as stack:
         ground_truth, digest = read_ground_truth(folders, engine, stack)
         if recorded != digest:
             raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
+        record_evaluation(folders, snapshot, digest)
         if syntheses is None:
             syntheses = [read_synthesis(folders, engine, file, stack, stage) for file in snapshot.files]
         violations = _find_additions(folders, snapshot, ground_truth, syntheses)

@@ -30,6 +30,7 @@ _FRAMES = (
     "identity_after_exclusions",
     "one_way",
     "two_way",
+    "certainty",
     "excluded",
     "key_overlap",
     "target_overlap",
@@ -65,12 +66,13 @@ def read_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -
         if {name: content.get(name) for name in expected} != expected:
             return None
         ledger = tuple(Change(**change) for change in content["ledger"])
+        frames: dict[str, Any] = {name: _from_record(content["frames"][name]) for name in _FRAMES}
         result = Disclosure(
             keys=tuple(content["keys"]),
             targets=tuple(content["targets"]),
             N_d=content["N_d"],
             N_s=tuple(content["N_s"]),
-            **{name: _from_record(content["frames"][name]) for name in _FRAMES},
+            **frames,
             further={name: _from_record(frame) for name, frame in content["further"].items()},
             warnings=tuple(content["warnings"]),
             comparability_doubts=tuple(content["comparability_doubts"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -18,8 +17,9 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 @click.option(
     "--home",
     type=click.Path(file_okay=False, path_type=Path),
-    default=lambda: os.environ.get("DAGSTER_HOME", "dagster_home"),
-    help="Folder of the Dagster instance.  [default: DAGSTER_HOME, else ./dagster_home]",
+    default=Path("disclosure-pipeline-demo"),
+    show_default=True,
+    help="The demo's own folder, with a Dagster instance of its own.",
 )
 def demo(records: int, seed: int, home: Path) -> None:
     """Run the gate over an honest and a leaky synthesis of an example survey."""
@@ -37,7 +37,7 @@ def demo(records: int, seed: int, home: Path) -> None:
         click.echo(f"{verdict.candidate:<20} {verdict.decision:<13} {verdict.repU:>6.2f}%  {broken_clauses}")
     for verdict in verdicts:
         click.echo(f"\n{verdict.candidate}: {_publication(verdict.folder)}")
-    click.echo("\nSee the runs, the lineage and the failing checks: make ui")
+    click.echo(f"\nRuns and dossiers are in {home}. In a checkout, `make ui` shows them.")
 
 
 def _publication(folder: Path | None) -> str:

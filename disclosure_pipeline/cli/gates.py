@@ -36,3 +36,30 @@ def check(gate: Path) -> None:
         click.echo(f"until {waiver.expires.isoformat()}, approved by {waiver.approver}")
     if missing:
         raise click.ClickException("\n".join(missing))
+
+
+@click.command()
+@click.argument("gate", type=click.Path(exists=True, path_type=Path))
+def status(gate: Path) -> None:
+    """List the candidates of GATE (a gate's defs.yaml, or its folder) and where each stands.
+
+    Told are candidates that are published and would be refused today, by their latest dossier.
+    """
+    from disclosure_pipeline.candidates.asked import count_recorded
+    from disclosure_pipeline.orchestration.folders import folders_of
+    from disclosure_pipeline.orchestration.gate_file import load_gate
+    from disclosure_pipeline.release.standing import list_standings
+
+    try:
+        folders = folders_of(load_gate(gate))
+        standings = list_standings(folders)
+    except DisclosurePipelineError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(
+        f"Gate {folders.gate.name}, policy digest {folders.gate.policy_digest()}; its ground truth was asked "
+        f"{count_recorded(folders.store)} of at most {folders.gate.policy.evaluations_per_ground_truth} times"
+    )
+    for standing in standings:
+        click.echo(f"  {standing.candidate}: {standing}")
+    if not standings:
+        click.echo("  no candidate has arrived")

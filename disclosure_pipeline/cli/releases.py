@@ -1,4 +1,4 @@
-"""`verify` and `prune`: what was published, and what is no longer needed."""
+"""`verify`, `revoke` and `prune`: what was published, what is taken back, what is no longer needed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ import click
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 
-
-@click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
+_KEY = click.option(
     "--key",
     "keys",
     multiple=True,
@@ -20,19 +17,75 @@ from disclosure_pipeline.errors import DisclosurePipelineError
     type=click.Path(path_type=Path),
     help="A public key (PEM), or a YAML list of them with their periods; repeat for more.",
 )
-def verify(folder: Path, keys: tuple[Path, ...]) -> None:
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@_KEY
+@click.option("--gate", help="The gate that it must be a release of.")
+@click.option("--candidate", help="The candidate that it must be.")
+@click.option("--policy-digest", help="The digest of the policy that it must have been held against.")
+@click.option("--not-before", help="A time with an offset, before which it must not have been published.")
+@click.option(
+    "--revocations",
+    type=click.Path(path_type=Path),
+    help="A file of signed revocations, as `revoke` writes it, none of which may concern it.",
+)
+def verify(
+    folder: Path,
+    keys: tuple[Path, ...],
+    gate: str | None,
+    candidate: str | None,
+    policy_digest: str | None,
+    not_before: str | None,
+    revocations: Path | None,
+) -> None:
     """Say what was approved of a published FOLDER, or what is wrong with it (exit code 1).
 
-    Nothing is needed but the folder and the public key.
+    Nothing is needed but the folder and the public key. What is not asked for by an option is told.
     """
-    from disclosure_pipeline.policy.trust import read_trusted
+    from disclosure_pipeline.policy.trust import parse_moment, read_trusted
+    from disclosure_pipeline.release.verifying import Expected
     from disclosure_pipeline.release.verifying import verify as verified
 
     try:
-        approval = verified(folder, [key for path in keys for key in read_trusted(path)])
+        expected = Expected(
+            gate, candidate, policy_digest, None if not_before is None else parse_moment(not_before)
+        )
+        trusted_keys = [key for path in keys for key in read_trusted(path)]
+        approval = verified(folder, trusted_keys, expected, revocations)
     except DisclosurePipelineError as error:
         raise click.ClickException(str(error)) from None
     click.echo(approval)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@_KEY
+@click.option("--reason", required=True, help="Why it is no longer stood by; everyone who verifies sees it.")
+@click.option(
+    "--revocations",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The file that the signed revocation is added to; it is made if it is not there.",
+)
+def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path) -> None:
+    """Write a signed revocation of the release in FOLDER, for everyone who verifies it.
+
+    It is signed with the gate's key (DISCLOSURE_PIPELINE_SIGNING_KEY). The release itself is not touched:
+    hand the file of revocations to its recipients.
+    """
+    from disclosure_pipeline.policy.trust import read_trusted
+    from disclosure_pipeline.release.keys import load_signer
+    from disclosure_pipeline.release.revoking import revoke as write_revocation
+
+    try:
+        trusted_keys = [key for path in keys for key in read_trusted(path)]
+        now = datetime.now(timezone.utc)
+        revocation = write_revocation(folder, revocations, reason, trusted_keys, load_signer(), now)
+    except (DisclosurePipelineError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"{revocation}\nAdded to {revocations}: hand it to whoever has the release.")
 
 
 @click.command()

@@ -8,10 +8,18 @@ from fractions import Fraction
 
 import numpy as np
 
+from disclosure_pipeline.counting.targets import Target
+from disclosure_pipeline.measures.baseline_counts import (
+    BaselineCounts,
+    baseline_counts,
+    lone_baseline_counts,
+)
 from disclosure_pipeline.measures.cells import CellTotals, LargeCells, cell_totals
+from disclosure_pipeline.measures.certainty import CertaintyCounts, certainty_counts
 from disclosure_pipeline.measures.checks import large_cells
+from disclosure_pipeline.measures.draws import draw, hash_keys
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.exclusions import STEPS, CodedExclusions, exclude
+from disclosure_pipeline.measures.exclusions import STEPS, exclude
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.hits import HitCounts, hit_counts
@@ -51,12 +59,17 @@ class Excluded:
 
 @dataclass(frozen=True)
 class TargetCounts:
-    """Counts of one target in one synthesis. `excluded` is None where there are no exclusions."""
+    """Counts of one target in one synthesis. `excluded` is None where there are no exclusions.
+
+    `certainty` has an entry for each certainty that the target asks for.
+    """
 
     totals: Totals
     cells: CellTotals
     large: LargeCells
     excluded: Excluded | None
+    baselines: BaselineCounts
+    certainty: tuple[CertaintyCounts, ...]
 
 
 @dataclass(frozen=True)
@@ -77,10 +90,12 @@ class CountedCells:
     """The cells of some key combinations, which `table.q` numbers from 0.
 
     `key_levels_of` takes some of these numbers and returns the level of each key (shape: keys, numbers).
+    `drawn` are the records of each cell that are drawn for the baselines; None: they are drawn here.
     """
 
     table: FrequencyTable
     key_levels_of: Callable[[IntArray], IntArray]
+    drawn: IntArray | None = None
 
 
 def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCounts:
@@ -92,10 +107,10 @@ def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCou
     )
 
 
-def count_lone_records(GT: int, SD: int, keys: int, levels: int) -> TargetCounts:
+def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: int) -> TargetCounts:
     """Counts of `GT` key combinations of a single GT record each, and of `SD` of a single SD record each.
 
-    Nothing is excluded. `keys` is the number of key columns, `levels` that of target levels that occur.
+    Nothing is excluded and nothing drawn. `keys` is the number of key columns.
     """
     GT_records, SD_records, number = np.array([1, 0]), np.array([0, 1]), np.array([GT, SD])
     sums = KeySums(
@@ -106,9 +121,9 @@ def count_lone_records(GT: int, SD: int, keys: int, levels: int) -> TargetCounts
         ds=np.zeros(2, np.int64),
         keys=number,
     )
-    nothing = Grouped.nothing()
+    nothing, levels = Grouped.nothing(), target.occurring_levels(synthesis)
     cells = CellTotals(
-        guessed=0,
+        guessed=nothing,
         DiSCO_t=nothing,
         d_by_s_q_t=nothing,
         dd_by_s_q_t=nothing,
@@ -116,36 +131,50 @@ def count_lone_records(GT: int, SD: int, keys: int, levels: int) -> TargetCounts
         smallest_d=0 if SD or levels > 1 else 1,
         smallest_share=Fraction(0 if GT and levels > 1 else 1),
     )
-    return TargetCounts(totals_of_keys(sums), cells, LargeCells.nothing(keys), None)
+    return TargetCounts(
+        totals_of_keys(sums),
+        cells,
+        LargeCells.nothing(keys),
+        None,
+        lone_baseline_counts(GT),
+        tuple(CertaintyCounts(0, 0) for _ in target.certainties),
+    )
 
 
-def count_target(
-    counted: CountedCells, levels: int, list_cells_above: float, exclusions: CodedExclusions
-) -> TargetCounts:
-    """Counts of one target, from its cells.
+def can_be_summed(target: Target, synthesis: int) -> bool:
+    """Whether sums over key combinations are enough, so that no cell needs to be looked at by itself."""
+    drawn = target.sizes(synthesis).something_is_drawn
+    return not (target.exclusions or target.certainties or drawn)
 
-    `levels` is the number of target levels that occur in GT or in this synthesis. DiSCO cells of more GT
-    records than `list_cells_above` are listed one by one.
-    """
-    f = counted.table
+
+def count_target(counted: CountedCells, target: Target, synthesis: int) -> TargetCounts:
+    """Counts of one target in a synthesis, from its cells."""
+    f, exclusions = counted.table, target.exclusions
+    sizes, no_guess = target.sizes(synthesis), target.no_guess
     if not exclusions:
-        d, DiSCO, excluded = f.d, Cells(f.d, (f.d > 0) & (f.s > 0) & (f.s == f.s_q)), None
+        d, left, DiSCO, excluded = f.d, None, Cells(f.d, (f.d > 0) & (f.s > 0) & (f.s == f.s_q)), None
         totals = totals_of_keys(_sums(f))
     else:
         key_levels = counted.key_levels_of(np.arange(f.keys))
-        left, taken = exclude(f, disclosure_tables(f), key_levels, exclusions)
-        d, DiSCO = left.original.values(), left.DiSCO
-        totals = totals_of_tables(f, left)
+        tables, taken = exclude(f, disclosure_tables(f), key_levels, exclusions)
+        d, DiSCO = tables.original.values(), tables.DiSCO
+        left = d
+        totals = totals_of_tables(f, tables)
         excluded = Excluded(
             taken=np.array([[taken[table][step] for step in STEPS] for table in TABLES]),
-            uniques=_uniques_left(f, left),
+            uniques=_uniques_left(f, tables),
             original_t=Grouped.of(f.t, d),
         )
+    drawn = counted.drawn
+    if drawn is None and sizes.something_is_drawn:
+        drawn = draw(f, sizes, hash_keys(counted.key_levels_of(np.arange(f.keys))))
     return TargetCounts(
         totals,
-        cell_totals(f, d, DiSCO.where, levels),
-        large_cells(f, DiSCO, counted.key_levels_of, list_cells_above),
+        cell_totals(f, d, DiSCO.where, target.occurring_levels(synthesis)),
+        large_cells(f, DiSCO, counted.key_levels_of, target.list_cells_above),
         excluded,
+        baseline_counts(f, sizes, no_guess, drawn, left),
+        tuple(certainty_counts(f, d, certainty, no_guess) for certainty in target.certainties),
     )
 
 

@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
+import numpy as np
+
+from disclosure_pipeline.measures.exact import Mask, total
 from disclosure_pipeline.measures.exclusions import CodedExclusions
+from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.stacking import stack_syntheses
 
 
 @dataclass(frozen=True)
 class Target:
     """A target column, the cells to exclude, and which cells to list.
 
-    The DiSCO cells of more GT records than `list_cells_above` are listed one by one.
+    The DiSCO cells of more GT records than `list_cells_above` are listed one by one. What is claimed with
+    less than certainty is counted for each of the `certainties`.
     """
 
     column: CodedColumn
     exclusions: CodedExclusions
     list_cells_above: float
+    certainties: tuple[Fraction, ...] = ()
+
+    def sizes(self, synthesis: int) -> Sizes:
+        """The numbers of records of GT and of a synthesis; of all, where some of them are counted."""
+        return Sizes(total(self.column.counts[0]), total(self.column.counts[synthesis]))
+
+    @property
+    def no_guess(self) -> Mask:
+        """Marks the levels that nobody guesses: missing, and those that no GT record has."""
+        return guess_is_impossible(self.column)
+
+    def occurring_no_guess(self, synthesis: int) -> Mask | None:
+        """`no_guess`, or None where no record of GT or of this synthesis has such a level."""
+        counts = self.column.counts
+        return self.no_guess if (self.no_guess & (counts[0] + counts[synthesis] > 0)).any() else None
 
     def occurring_levels(self, synthesis: int) -> int:
         """The number of levels that occur in GT or in this synthesis, missing among them."""
@@ -44,6 +66,24 @@ class CountRequest:
         return [*self.keys, *(target.column for target in self.targets)]
 
 
+def stack_requests(requests: Sequence[CountRequest]) -> list[CountRequest]:
+    """The requests of GT and all syntheses as one table; a column of several requests is stacked once."""
+    columns = columns_of_requests(requests)
+    stacked = dict(zip(map(id, columns), stack_syntheses(columns), strict=True))
+    return [
+        CountRequest(
+            [stacked[id(key)] for key in request.keys],
+            [replace(target, column=stacked[id(target.column)]) for target in request.targets],
+        )
+        for request in requests
+    ]
+
+
 def columns_of_requests(requests: Sequence[CountRequest]) -> list[CodedColumn]:
     """The columns of several requests; one that several of them share comes once if it is one object."""
     return list({id(column): column for request in requests for column in request.columns}.values())
+
+
+def guess_is_impossible(target: CodedColumn) -> Mask:
+    """Marks the levels of a target that nobody guesses (shape: its codes): see `Target.no_guess`."""
+    return (np.arange(target.size) == target.missing) | (target.counts[0] == 0)

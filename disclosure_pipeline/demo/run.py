@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     import dagster as dg
 
 GATE = "survey"
+# The gate of this package, wherever that is installed.
+_DEFINITION = Path(__file__).parents[1] / "defs" / GATE / "defs.yaml"
+_MARKER = Path("demo", ".made-by-the-demo")
 HONEST, LEAKY = "conditional-model", "memorising-model"
 
 
@@ -36,24 +39,28 @@ class Verdict:
 
 
 def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
-    """Make the example data under `home` and run the gate over both candidates in the instance there.
+    """Make the example data under `home`, and run the demo's own gate over both candidates.
 
-    It can be run again: the same data are made, and what is published is found and verified.
-    DisclosurePipelineError where a run ends before its verdict.
+    The gate is the one that came with this package, loaded by its path: no other is read, whatever project it
+    runs in. It can be run again: the same data are made, and what is published is found and verified.
+    DisclosurePipelineError where `home` is not the demo's own, or a run ends before its verdict.
     """
+    _require_own_folder(home)
     os.environ["DAGSTER_HOME"] = str(home)
     configuration = home / "dagster.yaml"
     if not configuration.exists():
         write_whole(configuration, b"telemetry:\n  enabled: false\n")
-    make_data(home / "demo", records, seed)
-    sign_with(home / "demo" / "keys")
 
     import dagster as dg
 
-    from disclosure_pipeline.definitions import defs
+    from disclosure_pipeline.orchestration.component import build_definitions
+    from disclosure_pipeline.orchestration.gate_file import load_gate
 
-    gate = defs()
+    gate = build_definitions(load_gate(_DEFINITION))
     with dg.DagsterInstance.get() as instance:
+        _require_own_instance(home, instance)
+        make_data(home / "demo", records, seed)
+        sign_with(home / "demo" / "keys")
         ground_truth_run = run_job(gate, f"{GATE}_ground_truth", instance)
         _require_verdict(ground_truth_run, ground_truth_run.success)
         for candidate in (HONEST, LEAKY):
@@ -61,6 +68,28 @@ def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
             gate_run = run_job(gate, f"{GATE}_gate", instance, candidate)
             _require_verdict(gate_run, _made_dossier(gate_run))
     return [verdict(home / "demo", candidate) for candidate in (HONEST, LEAKY)]
+
+
+def _require_own_folder(home: Path) -> None:
+    """DisclosurePipelineError where something lies in `home` that is not the demo's."""
+    if (home / _MARKER).is_file():
+        return
+    others = sorted(path.name for path in home.iterdir()) if home.is_dir() else []
+    if (home / "demo").exists() or (others and "dagster.yaml" not in others):
+        raise DisclosurePipelineError(
+            f"{home} holds {others[0]!r}, which the demo did not make: give a new folder with --home."
+        )
+
+
+def _require_own_instance(home: Path, instance: dg.DagsterInstance) -> None:
+    """DisclosurePipelineError where the instance knows a gate of the demo's name that is not the demo's."""
+    if (home / _MARKER).is_file():
+        return
+    if any(key.path[0] == GATE for key in instance.all_asset_keys()):
+        raise DisclosurePipelineError(
+            f"The Dagster instance in {home} has runs of another gate {GATE}: give a new folder with --home."
+        )
+    write_whole(home / _MARKER, b"This folder was made by the demo, which writes into it again.\n")
 
 
 def sign_with(folder: Path) -> None:
@@ -92,7 +121,7 @@ def _made_dossier(run: dg.ExecuteInProcessResult) -> bool:
 def _require_verdict(run: dg.ExecuteInProcessResult, reached: bool) -> None:
     if not reached:
         failed = ", ".join(sorted(run.get_failed_step_keys()))
-        raise DisclosurePipelineError(f"The run failed in {failed}, before the verdict: see it with make ui.")
+        raise DisclosurePipelineError(f"The run failed in {failed}, before the verdict.")
 
 
 def make_data(folder: Path, records: int, seed: int) -> None:

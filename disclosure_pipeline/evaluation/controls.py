@@ -1,23 +1,30 @@
 """Controls: what the engine must find, because it is known beforehand. They give the figures a scale.
 
-An exact copy of GT discloses everything that GT itself would; a synthesis whose target is permuted discloses
-what chance does. An engine that finds anything else can no longer see a leak.
+What is known is counted here once more, from the coded columns of samples, by none of the engines. An exact
+copy of GT discloses all that GT itself would. In a synthesis whose target is permuted the keys tell nothing.
+One half of GT is a fresh sample of the same people as the other: it tells what other people's records tell.
+An engine that finds anything else can no longer see a leak, or sees one where none is.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.opening import open_tables
-from disclosure_pipeline.evaluation.counts import Counts, ask, count
+from disclosure_pipeline.evaluation.counts import ask, count
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.figures import figures
-from disclosure_pipeline.measures.chance import disclosed_by_chance
+from disclosure_pipeline.evaluation.key_combinations import combine_columns
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.exact import percent
+from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
+from disclosure_pipeline.measures.permutation import permuted_DCAP, standard_errors
+from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import Grouping
 
 SAMPLE = 20_000
@@ -25,6 +32,8 @@ SAMPLE = 20_000
 
 # Thresholds of the checks, which the controls do not look at.
 _ANY = (0.0, 0.0)
+
+_FEWEST = 4  # records that can be halved so that each half has others
 
 
 def controls(
@@ -38,53 +47,136 @@ def controls(
     """The controls of a gate's run, of `frames`: some records of GT (first) and of each synthesis.
 
     Returns:
-        A frame with index synthesis: copy_UiO, copy_repU (percent of the GT records), of an exact copy of
-        GT; they must be equal. And one with index (target, synthesis): copy_Dorig, copy_DiSCO, which must
-        be equal; permuted_DiSCO, with the target of SD permuted, and permuted_chance, its DiSCO_chance;
-        permuted_deviation, how far they are apart in standard errors.
+        A frame with index synthesis: copy_UiO, copy_repU, percent of the GT records. And one with index
+        (target, synthesis): copy_Dorig, copy_DiSCO, percent of the GT records; copy_difference, the most that
+        a figure of the copy is off, in percentage points; permuted_DCAP, of SD with the target permuted, and
+        permuted_DCAP_expected; permuted_deviation, how far they are apart (`permutation.standard_errors`);
+        half_DiSCO_beyond, of one half of GT against the other, and half_deviation, the same in its standard
+        errors (0 where GT has fewer than four records).
 
-    The standard error of DiSCO under permutation is taken as the root of the sum of d² C(s_t, s_q) /
-    C(N_s, s_q), as if key combinations were permuted independently. Where DiSCO is rare its distribution
-    is far from normal: a difference of up to three times the largest d is no deviation.
+    copy_UiO, copy_Dorig and permuted_DCAP_expected are counted here, the others by the engine.
     """
     ground_truth, *syntheses = frames
     rng = np.random.default_rng(seed)
+    of_copy = _run_control([ground_truth, ground_truth.copy()], keys, targets, grouping, engine)
     permuted = _permuted(syntheses, targets, rng)
-    of_copy = _count(ground_truth, [ground_truth.copy()], keys, targets, grouping, engine)
-    copy = figures(of_copy, _ANY, _ANY, with_cap=False, with_chance=False)
-    counts = _count(ground_truth, permuted, keys, targets, grouping, engine)
-    shuffled = figures(counts, _ANY, _ANY, with_cap=False)
-
-    index = shuffled.identity.index
-    identity = pd.DataFrame(
-        {"copy_UiO": copy.identity["UiO"].iloc[0], "copy_repU": copy.identity["repU"].iloc[0]},
-        index=index,
+    of_permuted = _run_control([ground_truth, *permuted], keys, targets, grouping, engine)
+    of_halves = _compare_halves(ground_truth, keys, targets, grouping, engine, rng)
+    identity, rows = {}, {}
+    for synthesis in range(1, len(frames)):
+        for target in targets:
+            known = _copy_figures(of_copy.cells[target][0])
+            measured = of_copy.engine_figures(target)
+            identity[synthesis] = {"copy_UiO": known["UiO"], "copy_repU": measured["repU"]}
+            rows[target, synthesis] = {
+                "copy_Dorig": known["Dorig"],
+                "copy_DiSCO": measured["DiSCO"],
+                "copy_difference": max(abs(known[name] - measured[name]) for name in known),
+                **_compare_permuted(of_permuted, target, synthesis),
+                **of_halves[target],
+            }
+    index = pd.MultiIndex.from_tuples(sorted(rows, key=lambda row: list(targets).index(row[0])))
+    return (
+        pd.DataFrame.from_dict(identity, orient="index").rename_axis("synthesis"),
+        pd.DataFrame([rows[row] for row in index], index=index.set_names(["target", "synthesis"])),
     )
-    of_permuted = shuffled.attribute
-    of_copies = copy.attribute.loc[of_permuted.index.get_level_values("target")]
-    attribute = pd.DataFrame(
-        {
-            "copy_Dorig": of_copies["Dorig"].to_numpy(),
-            "copy_DiSCO": of_copies["DiSCO"].to_numpy(),
-            "permuted_DiSCO": of_permuted["DiSCO"],
-            "permuted_chance": of_permuted["DiSCO_chance"],
-            "permuted_deviation": _deviations(counts, of_permuted["DiSCO_excess"]),
-        },
-        index=of_permuted.index,
-    )
-    return identity, attribute
 
 
-def _count(
-    ground_truth: pd.DataFrame,
-    syntheses: Sequence[pd.DataFrame],
+@dataclass(frozen=True)
+class _Control:
+    """What the engine measures of some tables; and their cells, counted without it, by target."""
+
+    result: Disclosure
+    cells: Mapping[Any, list[FrequencyTable]]
+
+    def engine_figures(self, target: Any, synthesis: int = 1) -> dict[str, float]:
+        """The engine's figures."""
+        result = self.result
+        row = (target, synthesis)
+        return {
+            **result.identity.loc[synthesis].to_dict(),
+            **result.attribute.loc[row].to_dict(),
+            **result.cap.loc[row].to_dict(),
+        }
+
+
+def _run_control(
+    frames: Sequence[pd.DataFrame],
     keys: Sequence[Any],
     targets: Sequence[Any],
     grouping: Grouping,
     engine: str,
-) -> Counts:
+) -> _Control:
+    ground_truth, *syntheses = frames
+    tables = check_tables(ground_truth, syntheses, list(keys), list(targets), grouping)
+    q = combine_columns(tables.code(tables.keys))
+    cells = {
+        column.name: frequency_tables(q, column.codes, column.size) for column in tables.code(tables.targets)
+    }
+    return _Control(_measure(frames, keys, targets, grouping, engine), cells)
+
+
+def _measure(
+    frames: Sequence[pd.DataFrame],
+    keys: Sequence[Any],
+    targets: Sequence[Any],
+    grouping: Grouping,
+    engine: str,
+) -> Disclosure:
+    ground_truth, *syntheses = frames
     with open_tables(ground_truth, syntheses, engine) as opened:
-        return count(opened, ask(opened, keys, targets, grouping, Exclusions()))
+        counts = count(opened, ask(opened, keys, targets, grouping, Exclusions()))
+    return figures(counts, _ANY, _ANY, with_chance=False)
+
+
+def _copy_figures(f: FrequencyTable) -> dict[str, float]:
+    """What an exact copy of GT must show, from GT's cells."""
+    unique = percent(f.d[f.d_q == 1].sum(), f.N_d)
+    disclosed = percent(f.d[f.d == f.d_q].sum(), f.N_d)
+    names_of_unique, names_of_disclosed = ("UiO", "UiS", "UiOiS", "repU"), ("Dorig", "DiS", "DiSCO", "DiSDiO")
+    return {
+        "iS": 100.0,
+        **dict.fromkeys(names_of_unique, unique),
+        **dict.fromkeys(names_of_disclosed, disclosed),
+    }
+
+
+def _compare_permuted(control: _Control, target: Any, synthesis: int) -> dict[str, float]:
+    f = control.cells[target][synthesis - 1]
+    expected, measured = permuted_DCAP(f), control.engine_figures(target, synthesis)["DCAP"]
+    difference = measured * f.N_d / 100 - expected.mean
+    return {
+        "permuted_DCAP": measured,
+        "permuted_DCAP_expected": 100 * expected.mean / f.N_d,
+        "permuted_deviation": standard_errors(difference, expected.variance, expected.largest),
+    }
+
+
+def _compare_halves(
+    ground_truth: pd.DataFrame,
+    keys: Sequence[Any],
+    targets: Sequence[Any],
+    grouping: Grouping,
+    engine: str,
+    rng: np.random.Generator,
+) -> dict[Any, dict[str, float]]:
+    """One half of GT as the synthesis of the other, by target."""
+    if len(ground_truth) < _FEWEST:
+        return {target: {"half_DiSCO_beyond": 0.0, "half_deviation": 0.0} for target in targets}
+    order = rng.permutation(len(ground_truth))
+    halves = [
+        ground_truth.iloc[np.sort(some)] for some in (order[: len(order) // 2], order[len(order) // 2 :])
+    ]
+    attribute = _measure(halves, keys, targets, grouping, engine).attribute
+    rows = {}
+    for target in targets:
+        beyond, error = attribute.loc[(target, 1), ["DiSCO_beyond", "DiSCO_beyond_se"]]
+        largest = 100 / len(halves[0])  # one record, in percent
+        rows[target] = {
+            "half_DiSCO_beyond": float(beyond),
+            "half_deviation": standard_errors(float(beyond), float(error) ** 2, largest),
+        }
+    return rows
 
 
 def _permuted(
@@ -104,17 +196,3 @@ def _permute(values: Any, rng: np.random.Generator) -> Any:
     if isinstance(values, pd.Categorical):  # permuting small codes is faster than taking them
         return pd.Categorical.from_codes(rng.permutation(values.codes), dtype=values.dtype)
     return values.take(rng.permutation(len(values)))
-
-
-def _deviations(counts: Counts, excess: pd.Series[float]) -> list[float]:
-    """|DiSCO - DiSCO_chance| in standard errors, for each (target, synthesis) in their order."""
-    deviations = []
-    N_d, *N_s = counts.records
-    for target, counts_by_synthesis in zip(counts.targets, counts.counts.targets, strict=True):
-        for synthesis, target_counts in enumerate(counts_by_synthesis, start=1):
-            records = abs(excess.loc[(target.name, synthesis)]) * N_d / 100
-            beyond = max(0.0, records - 3 * target_counts.cells.largest_d)
-            squares, s_t = target_counts.cells.dd_by_s_q_t, target.counts[synthesis]
-            error = math.sqrt(disclosed_by_chance(squares, s_t, N_s[synthesis - 1]))
-            deviations.append(0.0 if beyond == 0 else beyond / error if error else math.inf)
-    return deviations

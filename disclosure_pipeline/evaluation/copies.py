@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 import pandas as pd
 
+from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.copies import CopyCounts
 from disclosure_pipeline.measures.copies import copies as copies_of
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.frames import as_frames
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -103,21 +102,17 @@ def partial_copies_of_columns(
     columns: Sequence[CodedColumn], targets: Sequence[Any] | None = None
 ) -> pd.DataFrame:
     """What `partial_copies` returns, of columns that are coded but not grouped. InputError as there."""
-    names = [column.name for column in columns]
-    sets = {
-        f"all but {left_out.name}": [column for column in columns if column is not left_out]
-        for left_out in columns
-    }
-    if not all(sets.values()):
+    if len(columns) == 1:
         raise InputError("Only one column is in all tables: there is none to leave out. Use copies().")
-    if targets is not None:
-        wanted = _check_targets(targets, names)
-        sets[TARGETS_ALONE] = [columns[names.index(name)] for name in wanted]
-    tasks = [partial(count_copies, some) for some in sets.values()]
-    counts = run_in_threads(tasks, threads_for(sum(len(table.stored) for table in columns[0].tables)))
+    names = [column.name for column in columns]
+    wanted = [] if targets is None else _check_targets(targets, names)
+    without = zip(names, count_records(columns).without, strict=True)
+    sets: dict[str, Sequence[CopyCounts]] = {f"all but {name}": counts for name, counts in without}
+    if wanted:
+        sets[TARGETS_ALONE] = count_copies([columns[names.index(name)] for name in wanted])
     rows = {
         (synthesis, label): figures
-        for label, set_counts in zip(sets, counts, strict=True)
+        for label, set_counts in sets.items()
         for synthesis, figures in enumerate(_copy_figures(columns, set_counts), start=1)
     }
     labels = sorted(rows, key=lambda label: label[0])  # by synthesis, and by set in their order

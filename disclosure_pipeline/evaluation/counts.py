@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
@@ -20,13 +21,17 @@ from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import table_names
 from disclosure_pipeline.tables.raw_columns import Change, rounding_changes
+from disclosure_pipeline.tables.stacking import stack_syntheses
+
+_PAIR = 2  # tables: GT and one synthesis
 
 
 @dataclass(frozen=True)
 class Question:
     """The keys and targets to be measured, how numbers are grouped, and what is left out.
 
-    DiSCO cells of more GT records than `list_cells_above` are listed one by one.
+    DiSCO cells of more GT records than `list_cells_above` are listed one by one. `certainties`: of an
+    intruder who acts on less than certainty.
     """
 
     keys: tuple[Any, ...]
@@ -34,6 +39,7 @@ class Question:
     grouping: Grouping
     exclusions: Exclusions
     list_cells_above: float = math.inf
+    certainties: tuple[Fraction, ...] = ()
 
     @property
     def columns(self) -> tuple[Any, ...]:
@@ -58,6 +64,7 @@ class Counts:
     identifier_warnings: Sequence[str]
     engine_description: str
     ledger: tuple[Change, ...]
+    certainties: tuple[Fraction, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -72,6 +79,7 @@ def ask(
     grouping: Grouping,
     exclusions: Exclusions,
     list_cells_above: float = math.inf,
+    certainties: Sequence[Fraction] = (),
 ) -> Question:
     """The question, once it fits the tables' columns. InputError as `disclosure()`.
 
@@ -79,7 +87,7 @@ def ask(
     """
     key_names, target_names = check_names(opened.columns, keys, targets, grouping)
     check_exclusions(exclusions, key_names, target_names)
-    return Question(key_names, target_names, grouping, exclusions, list_cells_above)
+    return Question(key_names, target_names, grouping, exclusions, list_cells_above, tuple(certainties))
 
 
 def count(opened: OpenedTables, question: Question, on_progress: OnProgress = ignore_progress) -> Counts:
@@ -88,6 +96,20 @@ def count(opened: OpenedTables, question: Question, on_progress: OnProgress = ig
     request = count_request(question, {column.name: column for column in columns})
     [counts] = opened.count([request], on_progress)
     return counts_for(opened, request, counts, columns)
+
+
+def count_with_stack(
+    opened: OpenedTables, question: Question, on_progress: OnProgress = ignore_progress
+) -> tuple[Counts, Counts | None]:
+    """As `count`; and the counts of all syntheses as one table, None where there is only one."""
+    columns = opened.code(question.columns, question.grouping, on_progress)
+    request = count_request(question, {column.name: column for column in columns})
+    [counts] = opened.count([request], on_progress)
+    of_each = counts_for(opened, request, counts, columns)
+    if len(opened.columns) <= _PAIR:
+        return of_each, None
+    [(stacked_request, stacked)] = opened.count_stacked([request], on_progress)
+    return of_each, counts_for(opened, stacked_request, stacked, stack_syntheses(columns))
 
 
 def count_request(question: Question, columns: Mapping[Any, CodedColumn]) -> CountRequest:
@@ -100,7 +122,12 @@ def count_request(question: Question, columns: Mapping[Any, CodedColumn]) -> Cou
     return CountRequest(
         keys,
         [
-            Target(target, code_exclusions(question.exclusions, target, keys), question.list_cells_above)
+            Target(
+                target,
+                code_exclusions(question.exclusions, target, keys),
+                question.list_cells_above,
+                question.certainties,
+            )
             for target in targets
         ],
     )
@@ -111,7 +138,7 @@ def counts_for(
 ) -> Counts:
     """The counts beside the columns that they are of; `columns` are those that were coded, not grouped."""
     measured = {column.name for column in request.columns}
-    names = table_names(len(opened.columns))
+    names = table_names(len(columns[0].tables))
     return Counts(
         keys=request.keys,
         targets=[target.column for target in request.targets],
@@ -123,6 +150,7 @@ def counts_for(
         identifier_warnings=identifier_warnings(opened, columns) if request.targets else [],
         engine_description=opened.engine_description,
         ledger=(*opened.ledger, *rounding_changes(columns, names)),
+        certainties=request.targets[0].certainties if request.targets else (),
     )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.errors import ComparabilityWarning, InputError
-from disclosure_pipeline.evaluation.counts import ask, count, require_targets
+from disclosure_pipeline.evaluation.counts import ask, count_with_stack, require_targets
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.figures import Thresholds, figures
 from disclosure_pipeline.evaluation.result import Disclosure
@@ -32,6 +34,7 @@ def disclosure(
     exclude: Exclusions | None = None,
     one_way: Thresholds = ONE_WAY,
     two_way: Thresholds = TWO_WAY,
+    certainty: Sequence[float | Fraction] = (),
     engine: str = "auto",
     progress: bool = False,
 ) -> Disclosure:
@@ -57,6 +60,8 @@ def disclosure(
         two_way: A pair of target and key level is flagged when it has DiSCO cells of more records than the
             first number, and more than the second in percent of the key level's GT records have the target
             level.
+        certainty: Shares above 0 and at most 1. `Disclosure.certainty` has DiS and DiSCO of an intruder who
+            acts where at least that share of the SD records of a key combination has one level of the target.
         engine: Who counts; every figure is the same. "memory"; "partitioned": files are read in batches, and
             what does not fit into memory is put aside, encrypted, in the folder for temporary files; the URL
             of a database for Ibis (extra `ibis`), such as "duckdb://": tables are then the names of its
@@ -87,9 +92,9 @@ def disclosure(
         Identity: UiO 50.00 %, repU 0.00 %
         Attribute: percent of GT records
         <BLANKLINE>
-                 Dorig  DiSCO  DiSCO_max one_way  two_way
+                 Dorig  DiSCO  DiSCO_others  DiSCO_beyond one_way  two_way
         target
-        illness  50.00  50.00      50.00                0
+        illness  50.00  50.00          0.00         43.75                0
         >>> result.attribute["DiSCO"].item()
         50.0
 
@@ -99,13 +104,17 @@ def disclosure(
     thresholds = (_check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way))
     exclusions = Exclusions() if exclude is None else exclude
     list_cells_above = thresholds[1][0]
+    certainties = certainties_of(certainty)
     require_targets(targets)
     with (
         show_progress() if progress else nullcontext(ignore_progress) as on_progress,
         open_tables(ground_truth, synthetic, engine, grouping.numeric) as opened,
     ):
-        question = ask(opened, keys, targets, grouping, exclusions, list_cells_above)
-        result = figures(count(opened, question, on_progress), *thresholds)
+        question = ask(opened, keys, targets, grouping, exclusions, list_cells_above, certainties)
+        counts, stacked = count_with_stack(opened, question, on_progress)
+        result = figures(counts, *thresholds)
+        if stacked:
+            result = replace(result, stacked=figures(stacked, *thresholds))
     for doubt in result.comparability_doubts:
         warnings.warn(doubt, ComparabilityWarning, stacklevel=2)
     return result
@@ -119,3 +128,17 @@ def _check_thresholds(name: str, thresholds: Thresholds) -> Thresholds:
     if len(pair) != 2 or not numbers:  # noqa: PLR2004 (a pair)
         raise InputError(f"{name} must be two numbers from 0 on (records, percent), not {thresholds!r}.")
     return (pair[0], pair[1])
+
+
+def certainties_of(shares: Sequence[float | Fraction]) -> tuple[Fraction, ...]:
+    """The shares as they are written: 0.9 is nine tenths. InputError where one is no share."""
+    if isinstance(shares, (str, bytes)) or not isinstance(shares, Iterable):
+        raise InputError(f"certainty must be a sequence of shares, such as (0.9, 1), not {shares!r}.")
+    fractions = []
+    for share in shares:
+        if isinstance(share, bool) or not isinstance(share, (int, float, Fraction)) or not 0 < share <= 1:
+            raise InputError(f"certainty must hold shares above 0 and at most 1, not {share!r}.")
+        fractions.append(share if isinstance(share, Fraction) else Fraction(repr(share)))
+    if len(set(fractions)) < len(fractions):
+        raise InputError("certainty names a share twice.")
+    return tuple(fractions)

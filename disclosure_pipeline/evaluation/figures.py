@@ -10,21 +10,29 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import TABLES, TargetCounts
+from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.counts import Counts
 from disclosure_pipeline.evaluation.frames import frame_of, names_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import attribute
+from disclosure_pipeline.measures.baselines import baselines
 from disclosure_pipeline.measures.cap import CAP, cap_measures
+from disclosure_pipeline.measures.certainty import Certainty, certainty
 from disclosure_pipeline.measures.chance import chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay, one_way, two_way
 from disclosure_pipeline.measures.exclusions import STEPS
 from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.hits import UniqueHits, unique_hits
 from disclosure_pipeline.measures.identity import Identity, Uniques, identity
 from disclosure_pipeline.measures.overlap import Overlap
+from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.levels import CodedColumn
 
 Thresholds = tuple[float, float]
+
+# The baselines of the CAP family; all others stand with the attribute measures.
+_OF_CAP = ("DCAP_others", "DCAP_beyond", "guessed", "guessed_others", "guessed_beyond")
 
 
 def figures(
@@ -40,7 +48,9 @@ def figures(
     _compare(rows, counts)
     N_d, *N_s = counts.records
     for synthesis, key_counts in enumerate(counts.counts.keys, start=1):
-        rows.identity[(synthesis,)] = asdict(identity(key_counts.uniques, N_d, N_s[synthesis - 1]))
+        sizes = Sizes(N_d, N_s[synthesis - 1])
+        rows.identity[(synthesis,)] = asdict(identity(key_counts.uniques, sizes.N_d, sizes.N_s))
+        rows.identity[(synthesis,)] |= asdict(unique_hits(key_counts.unique_hits, sizes))
     targets = zip(counts.targets, counts.counts.targets, counts.counts.pairs_of_key, strict=True)
     for target, counts_by_synthesis, pairs_of_key in targets:
         for synthesis, target_counts in enumerate(counts_by_synthesis, start=1):
@@ -53,9 +63,13 @@ def figures(
             if with_chance:
                 by_chance = chance(totals.records.DiSCO, cells.d_by_s_q_t, target.counts[synthesis], *N)
                 rows.attribute[index] |= asdict(by_chance)
+            _add_baselines(rows, index, target_counts, target, with_cap=with_cap)
             uniques = counts.counts.keys[synthesis - 1].uniques
             _add_exclusions(rows, index, target_counts, uniques, N)
             _add_flags(rows, index, target_counts, pairs_of_key, target, counts.keys, (one_way, two_way))
+            for share, claims in zip(counts.certainties, target_counts.certainty, strict=True):
+                place = (target.name, synthesis, float(share))
+                rows.certainty[place] = asdict(certainty(claims, N_d))
     return _result(rows, counts)
 
 
@@ -68,6 +82,7 @@ class _Rows:
     cap: dict[tuple[Any, ...], dict[str, Any]]
     identity_after_exclusions: dict[tuple[Any, ...], dict[str, Any]]
     excluded: dict[tuple[Any, ...], dict[str, Any]]
+    certainty: dict[tuple[Any, ...], dict[str, Any]]
     key_overlap: dict[tuple[Any, ...], dict[str, Any]]
     target_overlap: dict[tuple[Any, ...], dict[str, Any]]
     one_way: list[dict[str, Any]]
@@ -76,7 +91,7 @@ class _Rows:
 
     @classmethod
     def empty(cls) -> _Rows:
-        return cls({}, {}, {}, {}, {}, {}, {}, [], [], [])
+        return cls({}, {}, {}, {}, {}, {}, {}, {}, [], [], [])
 
 
 def _compare(rows: _Rows, counts: Counts) -> None:
@@ -94,6 +109,29 @@ def _compare(rows: _Rows, counts: Counts) -> None:
         shares, column_doubts = comparability.compare_column(target, counts.names)
         rows.target_overlap.update(shares)
         rows.doubts.extend(column_doubts)
+
+
+def _add_baselines(
+    rows: _Rows, index: tuple[Any, int], target_counts: TargetCounts, target: CodedColumn, *, with_cap: bool
+) -> None:
+    """What the figures would be anyway, added to the rows."""
+    GT_t, SD_t, excluded = target.counts[0], target.counts[index[1]], target_counts.excluded
+    figures_by_name = asdict(
+        baselines(
+            target_counts.baselines,
+            target_counts.totals,
+            Sizes(int(GT_t.sum()), int(SD_t.sum())),
+            GT_t,
+            SD_t,
+            excluded.original_t.by_position(target.size) if excluded else GT_t,
+            guess_is_impossible(target),
+        )
+    )
+    for name, figure in figures_by_name.items():
+        if name not in _OF_CAP:
+            rows.attribute[index][name] = figure
+        elif with_cap:
+            rows.cap[index][name] = figure
 
 
 def _add_exclusions(
@@ -144,12 +182,13 @@ def _result(rows: _Rows, counts: Counts) -> Disclosure:
         targets=tuple(target.name for target in counts.targets),
         N_d=counts.records[0],
         N_s=counts.records[1:],
-        identity=frame_of(rows.identity, ["synthesis"], names_of(Identity)),
+        identity=frame_of(rows.identity, ["synthesis"], [*names_of(Identity), *names_of(UniqueHits)]),
         attribute=frame_of(rows.attribute, per_target, list(next(iter(rows.attribute.values())))),
-        cap=frame_of(rows.cap, per_target, names_of(CAP)),
+        cap=frame_of(rows.cap, per_target, [*names_of(CAP), *_OF_CAP]),
         identity_after_exclusions=frame_of(rows.identity_after_exclusions, per_target, names_of(Identity)),
         one_way=pd.DataFrame(rows.one_way, columns=["target", "synthesis", *names_of(OneWay)]),
         two_way=pd.DataFrame(rows.two_way, columns=["target", "synthesis", *names_of(TwoWay)]),
+        certainty=frame_of(rows.certainty, [*per_target, "certainty"], names_of(Certainty)),
         excluded=frame_of(rows.excluded, [*per_target, "table"], [*STEPS, "remaining"]),
         key_overlap=frame_of(rows.key_overlap, ["key", "synthesis"], names_of(Overlap)),
         target_overlap=frame_of(rows.target_overlap, per_target, names_of(Overlap)),

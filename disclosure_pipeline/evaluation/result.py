@@ -15,14 +15,24 @@ if TYPE_CHECKING:
 
     from disclosure_pipeline.tables.raw_columns import Change
 
+_SUMMARISED = ("Dorig", "DiSCO", "DiSCO_others", "DiSCO_beyond")
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Disclosure:
     """Every measure of m syntheses of one ground truth. Percent of all GT records unless said otherwise.
 
-    `identity`: index synthesis (1…m); UiO, UiS (percent of SD records), UiOiS, repU; on all records.
+    `identity`: index synthesis (1…m); UiO, UiS (percent of SD records), UiOiS, repU; unique_hits (percent of
+    SD records); on all records.
     `attribute`: index (target, synthesis); Dorig, Dsyn (of SD records), iS, DiS, DiSCO, DiSDiO; max_denom
-    and mean_denom are numbers of records; DiSCO_chance, DiSCO_excess. `cap`: the CAP family.
+    and mean_denom are numbers of records; DiSCO_chance, DiSCO_excess. `cap`: the CAP family, and `guessed`:
+    the share whose target is guessed rightly from the most frequent level of their keys in SD.
+    Beside a figure stands what a fresh sample of other people would show, `…_others`, and what SD tells
+    beyond that, `…_beyond`, in percentage points, both brought to the same number of records; with its
+    standard error `DiSCO_beyond_se`. A `…_beyond` of a fresh sample is 0 on average. After exclusions these
+    are of what is left, as the figures are.
+    `certainty`: index (target, synthesis, certainty), for the certainties that were asked for; DiS and DiSCO
+    of an intruder who acts where one level has at least that share, and precision, DiSCO in percent of DiS.
     `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
     `excluded`: index (target, synthesis, table); records that each step took out, and what remains.
     `key_overlap`: index (key, synthesis); GT_in_SD, SD_in_GT: percent of GT (SD) records whose value of the
@@ -31,7 +41,7 @@ class Disclosure:
     doubtful; `comparability_doubts`: those of them that say that the tables may not be coded alike, so that
     risks read too low. `ledger`: what was changed to compare the tables, and of how many records. `further`:
     frames of other families of measures that a gate adds, with index (target, synthesis). `engine`: which
-    engine counted, and why that one.
+    engine counted, and why that one. `stacked`: for m > 1 the same of all syntheses as one table.
     """
 
     keys: tuple[Any, ...]
@@ -44,6 +54,7 @@ class Disclosure:
     identity_after_exclusions: pd.DataFrame
     one_way: pd.DataFrame
     two_way: pd.DataFrame
+    certainty: pd.DataFrame
     excluded: pd.DataFrame
     key_overlap: pd.DataFrame
     further: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -52,6 +63,7 @@ class Disclosure:
     comparability_doubts: tuple[str, ...] = ()
     ledger: tuple[Change, ...] = ()
     engine: str = "memory"
+    stacked: Disclosure | None = None
 
     @property
     def attribution(self) -> pd.DataFrame:
@@ -71,8 +83,9 @@ class Disclosure:
     def summary(self) -> pd.DataFrame:
         """One row per target, the largest DiSCO first.
 
-        Dorig; the mean and the largest DiSCO over the syntheses; the target levels that the one-way check
-        flags; the number of pairs that the two-way check flags.
+        Dorig; DiSCO, beside what other people's records would show, and what SD tells beyond that: means over
+        the syntheses, and for several of them the smallest and the largest DiSCO; the target levels that the
+        one-way check flags; how many pairs the two-way check flags, in the synthesis with most of them.
         """
         per_target = self.attribute.groupby(level="target", sort=False)
         flagged = self.one_way.groupby("target", sort=False)["level"].unique()
@@ -80,16 +93,16 @@ class Disclosure:
             target: ", ".join(sorted(map(_level_text, target_levels)))
             for target, target_levels in flagged.items()
         }
-        summary = pd.DataFrame(
-            {
-                "Dorig": per_target["Dorig"].mean(),
-                "DiSCO": per_target["DiSCO"].mean(),
-                "DiSCO_max": per_target["DiSCO"].max(),
-            }
-        )
+        measured = [name for name in _SUMMARISED if name in self.attribute.columns]
+        summary = per_target[measured].mean()
+        if len(self.identity) > 1:
+            place = measured.index("DiSCO") + 1
+            summary.insert(place, "DiSCO_min", per_target["DiSCO"].min())
+            summary.insert(place + 1, "DiSCO_max", per_target["DiSCO"].max())
         summary["one_way"] = [levels.get(target, "") for target in summary.index]
-        pairs = self.two_way["target"].value_counts()
-        summary["two_way"] = [int(pairs.get(target, 0)) for target in summary.index]
+        pairs = self.two_way.groupby(["target", "synthesis"], sort=False).size()
+        most_pairs = pairs.groupby(level="target", sort=False).max()
+        summary["two_way"] = [int(most_pairs.get(target, 0)) for target in summary.index]
         largest_first: pd.DataFrame = summary.sort_values("DiSCO", ascending=False, kind="stable")
         return largest_first
 
@@ -108,50 +121,39 @@ class Disclosure:
         return f"{warned}<p>{heading}</p>{self.summary().to_html(float_format='{:.2f}'.format)}"
 
     def _heading(self) -> str:
-        worst = self.identity.max()
         m = len(self.identity)
-        syntheses = "one synthesis" if m == 1 else f"{m} syntheses (identity: the worst of them)"
+        syntheses = "one synthesis" if m == 1 else f"{m} syntheses (identity: from the best to the worst)"
         keys = ", ".join(map(str, self.keys))
+        identity = ", ".join(f"{name} {_spread(self.identity[name])}" for name in ("UiO", "repU"))
+        bases = "", "percent of GT records"
+        if self.excludes_records:
+            bases = " (of all records)", "of what the exclusions leave, in percent of all GT records"
         return (
             f"Disclosure from the keys {keys}\n"
             f"{self.N_d:,} GT records, {syntheses}\n"
-            f"Identity: UiO {worst['UiO']:.2f} %, repU {worst['repU']:.2f} %\n"
-            "Attribute: percent of GT records"
+            f"Identity{bases[0]}: {identity}\n"
+            f"Attribute: {bases[1]}"
         )
+
+    @property
+    def excludes_records(self) -> bool:
+        """Whether the exclusions take any record out."""
+        return bool(self.excluded.drop(columns="remaining", errors="ignore").to_numpy().any())
 
     def plot(self) -> alt.LayerChart:
-        """Dorig (original) and DiSCO (synthetic) of each target, joined by a line, from 0 to 100 percent.
+        """Dorig (original), DiSCO (synthetic) and DiSCO_others of each target, from 0 to 100 percent.
 
-        Several syntheses are shown as so many points; the line ends at their mean.
+        The title is the finding; under it stand keys, repU and UiO, beside each target what the checks flag.
         """
-        import altair as alt  # only a plot needs it
+        from disclosure_pipeline.evaluation.plots.disclosure import plot_disclosure
 
-        order = [str(target) for target in self.summary().index]
-        axis = alt.X("percent:Q", title="% of GT records", scale=alt.Scale(domain=[0, 100]))
-        row = alt.Y("target:N", title=None, sort=order)
-        points = self.attribute.reset_index()[["target", "synthesis", "Dorig", "DiSCO"]]
-        points["target"] = points["target"].map(str)
-        long = points.melt(["target", "synthesis"], var_name="measure", value_name="percent")
-        means = long.groupby(["target", "measure"], as_index=False)["percent"].mean()
-        line = alt.Chart(means).mark_line(color="#999999").encode(x=axis, y=row, detail="target:N")
-        dots = (
-            alt.Chart(long)
-            .mark_point(filled=True, size=80, opacity=0.8)
-            .encode(
-                x=axis,
-                y=row,
-                color=alt.Color(
-                    "measure:N",
-                    title=None,
-                    scale=alt.Scale(domain=["Dorig", "DiSCO"], range=["#1f4e79", "#c8553d"]),
-                ),
-                tooltip=["target:N", "synthesis:Q", "measure:N", alt.Tooltip("percent:Q", format=".2f")],
-            )
-        )
-        chart: alt.LayerChart = (line + dots).properties(
-            title="Attribute disclosure: original (Dorig) and synthetic (DiSCO)", width=480
-        )
-        return chart
+        return plot_disclosure(self)
+
+
+def _spread(percentages: pd.Series[float]) -> str:
+    """Such as "12.50 %", or "12.50 to 14.00 %" for several that differ."""
+    low, high = f"{percentages.min():.2f}", f"{percentages.max():.2f}"
+    return f"{low} %" if low == high else f"{low} to {high} %"
 
 
 def _level_text(level: str | None) -> str:

@@ -121,7 +121,7 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         "Synthetic records that are exact copies of a GT record in all shared columns:",
         _to_table(content["exact_copies"]),
         *(f"- {warning}" for warning in content["warnings"]),
-        "## Controls (% of records; permuted_deviation: standard errors)",
+        "## Controls (% of records; deviations: standard errors)",
         "An exact copy of GT must show repU = UiO and DiSCO = Dorig. With its target permuted, the candidate "
         "must show the DiSCO that chance gives.",
         _to_table(figures["control_identity"]),

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from disclosure_pipeline.measures.draws import Hashes, draw
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.grouped import Grouped
@@ -97,17 +96,22 @@ class BaselineCounts:
 
 
 def baseline_counts(
-    f: FrequencyTable, no_guess: Mask, hashes: Hashes | None = None, left: IntArray | None = None
+    f: FrequencyTable,
+    sizes: Sizes,
+    no_guess: Mask,
+    drawn: IntArray | None = None,
+    left: IntArray | None = None,
 ) -> BaselineCounts:
     """From the cells of some or all q.
 
     Args:
-        f: The cells before any exclusion; N_d and N_s are those of all records.
+        f: The cells before any exclusion.
+        sizes: Those of the whole tables.
         no_guess: Marks the target levels that nobody guesses: missing and undeclared ones (shape: targets).
-        hashes: Of the key combinations (`draws.hash_keys`); None only where nothing is drawn.
+        drawn: The records of each cell, of the larger of both tables, that are drawn (`draws.draw`); None
+            only where nothing is drawn.
         left: The GT records that the exclusions leave in each cell; None where nothing is excluded.
     """
-    sizes = Sizes(f.N_d, f.N_s)
     d = f.d if left is None else left
     occupied = np.flatnonzero(d)
     in_SD = occupied[f.s_q[occupied] > 0]
@@ -122,39 +126,54 @@ def baseline_counts(
         DiSCO_squares=Squares.of(_added_by_keys(f, d, occupied, sizes)),
         guessed=guess_counts(f, d, f.s, no_guess),
         guessed_others=guess_counts_without_self(f, d, f.d, no_guess),
-        drawn_from_SD=_from_synthetic(f, d, no_guess, hashes) if sizes.synthetic_is_drawn else None,
-        drawn_from_GT=_from_ground_truth(f, d, no_guess, hashes) if sizes.others_are_drawn else None,
+        drawn_from_SD=_from_synthetic(f, d, no_guess, drawn) if sizes.synthetic_is_drawn else None,
+        drawn_from_GT=_from_ground_truth(f, d, no_guess, drawn) if sizes.others_are_drawn else None,
     )
 
 
+def lone_baseline_counts(GT: int) -> BaselineCounts:
+    """Of `GT` q with one record, of GT, and any number of q without one; nothing is excluded or drawn."""
+    by_d_q = Grouped.of(np.array([1]), np.array([GT]))
+    by_others = Grouped.of(np.array([0]), np.array([GT]))
+    nothing, nobody = Grouped.nothing(), GuessCounts(Grouped.nothing(), Grouped.nothing())
+    return BaselineCounts(
+        by_d_q, nothing, by_others, nothing, None, Squares(0, 0, 0), nobody, nobody, None, None
+    )
+
+
+def added_by_cells(d_q: IntArray, d: IntArray, s_q: IntArray, s: IntArray, sizes: Sizes) -> IntArray:
+    """What one GT record of each cell adds to DiSCO at n less DiSCO_others, in units of 1 / `ONE_CHANCE`."""
+    at_n = in_integers(sizes.q0(s_q - s)) - in_integers(sizes.q0(s_q))
+    return at_n - in_integers(sizes.p0(d_q - d)) + in_integers(sizes.p0(d_q - 1))
+
+
+def in_units_of_squares(added_by_q: IntArray) -> IntArray:
+    """Sums of `added_by_cells` rounded to the units of `Squares`."""
+    unit = ONE_CHANCE >> FRACTION_BITS
+    return (added_by_q + unit // 2) // unit
+
+
 def _added_by_keys(f: FrequencyTable, d: IntArray, occupied: IntArray, sizes: Sizes) -> IntArray:
-    """What the records of each q add to DiSCO at n less DiSCO_others, in units of 2**-16 records."""
+    """What the records of each q add to DiSCO at n less DiSCO_others, in the units of `Squares`."""
     if not len(occupied):
         return np.empty(0, dtype=np.int64)
-    d_q, d_tq, s_q, s_tq = f.d_q[occupied], f.d[occupied], f.s_q[occupied], f.s[occupied]
-    at_n = in_integers(sizes.q0(s_q - s_tq)) - in_integers(sizes.q0(s_q))
-    by_others = in_integers(sizes.p0(d_q - d_tq)) - in_integers(sizes.p0(d_q - 1))
-    by_q = np.add.reduceat(d[occupied] * (at_n - by_others), np.flatnonzero(first_of_run(f.q[occupied])))
-    unit = ONE_CHANCE >> FRACTION_BITS
-    return (by_q + unit // 2) // unit
+    added = added_by_cells(f.d_q[occupied], f.d[occupied], f.s_q[occupied], f.s[occupied], sizes)
+    new_q = np.flatnonzero(first_of_run(f.q[occupied]))
+    return in_units_of_squares(np.add.reduceat(d[occupied] * added, new_q))
 
 
-def _from_synthetic(f: FrequencyTable, d: IntArray, no_guess: Mask, hashes: Hashes | None) -> DrawnFromSD:
-    assert hashes is not None
-    sizes = Sizes(f.N_d, f.N_s)
-    r = draw(f, f.s, hashes, sizes.n, f.N_s)
-    return DrawnFromSD(guess_counts(f, d, r, no_guess), Grouped.of(f.t, r))
+def _from_synthetic(f: FrequencyTable, d: IntArray, no_guess: Mask, drawn: IntArray | None) -> DrawnFromSD:
+    assert drawn is not None
+    return DrawnFromSD(guess_counts(f, d, drawn, no_guess), Grouped.of(f.t, drawn))
 
 
-def _from_ground_truth(f: FrequencyTable, d: IntArray, no_guess: Mask, hashes: Hashes | None) -> DrawnFromGT:
-    assert hashes is not None
-    sizes = Sizes(f.N_d, f.N_s)
-    r = draw(f, f.d, hashes, sizes.n, f.N_d - 1)
-    inside, outside = np.where(d > 0, r, 0), np.where(d > 0, d - r, 0)
+def _from_ground_truth(f: FrequencyTable, d: IntArray, no_guess: Mask, drawn: IntArray | None) -> DrawnFromGT:
+    assert drawn is not None
+    inside, outside = np.where(d > 0, drawn, 0), np.where(d > 0, d - drawn, 0)
     return DrawnFromGT(
-        outside=guess_counts(f, outside, r, no_guess),
-        inside=guess_counts_without_self(f, inside, r, no_guess),
+        outside=guess_counts(f, outside, drawn, no_guess),
+        inside=guess_counts_without_self(f, inside, drawn, no_guess),
         outside_t=Grouped.of(f.t, outside),
         inside_t=Grouped.of(f.t, inside),
-        GT_t=Grouped.of(f.t, r),
+        GT_t=Grouped.of(f.t, drawn),
     )

@@ -87,11 +87,11 @@ def baselines(
     left_by_d_q = counts.by_d_q if counts.left_by_d_q is None else counts.left_by_d_q
     DCAP_others = share(_attributed_by_others(totals.CAPd, left_by_d_q, sizes))
     DCAP = share(_attributed_at_n(totals.DCAP, sizes))
-    of_SD = guessed(counts.guessed, s_t, no_guess)
+    of_SD = guessed(counts.guessed, left_t, s_t, no_guess)
     at_n = of_SD
     if counts.drawn_from_SD:
-        drawn_t = _by_level(counts.drawn_from_SD.SD_t, len(s_t))
-        at_n = guessed(counts.drawn_from_SD.guessed, drawn_t, no_guess)
+        drawn_t = counts.drawn_from_SD.SD_t.by_position(len(s_t))
+        at_n = guessed(counts.drawn_from_SD.guessed, left_t, drawn_t, no_guess)
     if counts.drawn_from_GT:
         others = _guessed_from_draw(counts.drawn_from_GT, len(d_t), no_guess)
     else:
@@ -151,25 +151,19 @@ def _attributed_by_others(dd_by_d_q: Grouped, by_d_q: Grouped, sizes: Sizes) -> 
 
 def guessed_from_others(counts: GuessCounts, d_t: IntArray, left_t: IntArray, no_guess: Mask) -> int:
     """The larger of two: guessing the mode of the others of one's q, or always the mode of all others."""
-    levels = np.flatnonzero(left_t)
-    everybody = Grouped(levels, left_t[levels])
     return max(
-        guessed_without_self(counts, d_t, no_guess),
-        guessed_by_overall_mode_without_self(everybody, d_t, no_guess),
+        guessed_without_self(counts, left_t, d_t, no_guess),
+        guessed_by_overall_mode_without_self(left_t, d_t, no_guess),
     )
 
 
 def _guessed_from_draw(drawn: DrawnFromGT, levels: int, no_guess: Mask) -> int:
     """The same where the others are a draw."""
-    r_t = _by_level(drawn.GT_t, levels)
+    r_t = drawn.GT_t.by_position(levels)
+    outside_t, inside_t = drawn.outside_t.by_position(levels), drawn.inside_t.by_position(levels)
     return max(
-        guessed(drawn.outside, r_t, no_guess) + guessed_without_self(drawn.inside, r_t, no_guess),
-        guessed_by_overall_mode(drawn.outside_t, r_t, no_guess)
-        + guessed_by_overall_mode_without_self(drawn.inside_t, r_t, no_guess),
+        guessed(drawn.outside, outside_t, r_t, no_guess)
+        + guessed_without_self(drawn.inside, inside_t, r_t, no_guess),
+        guessed_by_overall_mode(outside_t, r_t, no_guess)
+        + guessed_by_overall_mode_without_self(inside_t, r_t, no_guess),
     )
-
-
-def _by_level(grouped: Grouped, levels: int) -> IntArray:
-    sums = np.zeros(levels, dtype=np.int64)
-    sums[grouped.groups] = grouped.sums
-    return sums

@@ -35,8 +35,9 @@ class CAP:
     TCAP_taub: mean of pd over the SD records with ps = 1 (WEAP of 1) whose q is in GT. [T]
     DCAP_scaled, TCAP_scaled: (x - baseCAPd) / (1 - baseCAPd): 100 is certainty, 0 as good as no key;
         negative where guessing without the key is better. [R App. 2]
-    n_predicted_correctly, pct_predicted_correctly: GT records whose level is the one that a guess of the
-        most frequent level of their q in SD names; of all GT records. [B]
+    n_predicted_correctly, pct_predicted_correctly: GT records whose level is the most frequent one of their
+        q in SD; of k that are equally frequent each counts 1/k, what a guess among them gets on average. The
+        number of records, which need not be whole, and percent of all GT records. [B, without a word on ties]
     min_DCAP, min_CAP_matched: the least that any synthetic table with these levels could reach in DCAP and
         in CAP_matched. [theorems 2 and 3 of B]
 
@@ -55,7 +56,7 @@ class CAP:
     TCAP_taub: float
     DCAP_scaled: float
     TCAP_scaled: float
-    n_predicted_correctly: int
+    n_predicted_correctly: float
     pct_predicted_correctly: float
     min_DCAP: float
     min_CAP_matched: float
@@ -68,6 +69,7 @@ def cap_measures(totals: Totals, cells: CellTotals, d_t: IntArray, N_d: int, N_s
     """
     base, base_of = total(d_t * d_t), N_d * N_d
     right = _sum(totals.DCAP)  # expected number of right guesses
+    guessed = _sum(cells.guessed)
     records = totals.records
     return CAP(
         baseCAPd=percent(base, base_of),
@@ -80,8 +82,8 @@ def cap_measures(totals: Totals, cells: CellTotals, d_t: IntArray, N_d: int, N_s
         TCAP_taub=percent(_sum(totals.TCAP_taub), totals.certain * ONE),
         DCAP_scaled=_scaled(right, N_d * ONE, base, base_of),
         TCAP_scaled=_scaled(records.DiSCO, records.iS, base, base_of),
-        n_predicted_correctly=cells.guessed,
-        pct_predicted_correctly=percent(cells.guessed, N_d),
+        n_predicted_correctly=guessed / ONE,
+        pct_predicted_correctly=percent(guessed, N_d * ONE),
         min_DCAP=percent(cells.smallest_d, N_d),
         min_CAP_matched=percent(cells.smallest_share.numerator, cells.smallest_share.denominator),
     )

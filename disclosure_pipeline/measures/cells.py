@@ -8,9 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from disclosure_pipeline.measures.exact import IntArray, Mask, total
+from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.guesses import guess_counts
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class LargeCells:
 class CellTotals:
     """Integers that add up over keys, unless it is said otherwise.
 
-    guessed: GT records whose level is the one that a guess of the most frequent level of their q in SD names.
+    guessed: GT records whose level is among the most frequent ones of their q in SD, by the number of these.
     DiSCO_t: DiSCO records by target level.
     d_by_s_q_t, dd_by_s_q_t: GT records whose q is in SD, and the sum of d², by s_q * targets + t.
     largest_d: the largest d.
@@ -48,7 +49,7 @@ class CellTotals:
         and a t that occur in GT or in this SD are considered; those that no GT record has make it 0.
     """
 
-    guessed: int
+    guessed: Grouped
     DiSCO_t: Grouped
     d_by_s_q_t: Grouped
     dd_by_s_q_t: Grouped
@@ -72,7 +73,7 @@ def cell_totals(f: FrequencyTable, d: IntArray, DiSCO: Mask, levels: int) -> Cel
     occupied, disclosed = np.flatnonzero(d), np.flatnonzero(DiSCO)
     s_q_t = f.s_q[occupied] * f.targets + f.t[occupied]
     return CellTotals(
-        guessed=total(d, guessed_by_mode(f)) if len(d) else 0,
+        guessed=guess_counts(f, d, f.s, np.zeros(f.targets, dtype=bool)).named,
         DiSCO_t=Grouped.of(f.t[disclosed], d[disclosed]),
         d_by_s_q_t=Grouped.of(s_q_t, d[occupied]),
         dd_by_s_q_t=Grouped.of(s_q_t, d[occupied] ** 2),
@@ -80,16 +81,6 @@ def cell_totals(f: FrequencyTable, d: IntArray, DiSCO: Mask, levels: int) -> Cel
         smallest_d=smallest_d,
         smallest_share=smallest_share,
     )
-
-
-def guessed_by_mode(f: FrequencyTable) -> Mask:
-    """The cell of each q in SD that an intruder names who guesses the most frequent level (shape: cells).
-
-    Of levels that are equally frequent the first one in their order is named; missing is the last one.
-    """
-    rank = f.s * f.targets + (f.targets - 1 - f.t)
-    best: Mask = rank == np.repeat(np.maximum.reduceat(rank, f.first), f.cells_of_q)
-    return best & (f.s > 0)
 
 
 def _smallest_cell(f: FrequencyTable, levels: int) -> tuple[int, Fraction]:

@@ -99,47 +99,36 @@ def _weighted(records: IntArray, spoiling: IntArray, chances: Floats) -> float:
     return float(sums_by_number @ chances)
 
 
-def guess_counts_of_table(d: IntArray, r: IntArray, left_out: IntArray, no_guess: Mask) -> GuessCounts:
-    """As `guesses.guess_counts`, of tables (targets, q).
-
-    `left_out`: by level, further GT records in whose q there is nobody to guess from.
-    """
+def guess_counts_of_table(d: IntArray, r: IntArray, no_guess: Mask) -> GuessCounts:
+    """As `guesses.guess_counts`, of tables (targets, q)."""
     may_be = _levels(no_guess)
     d, r = d[may_be], r[may_be]
     largest = r.max(axis=0, initial=0)
     named = (r == largest) & (largest > 0)
     return GuessCounts(
         _grouped(named.sum(axis=0), np.multiply(d, named).sum(axis=0)),
-        _by_level(d[:, largest == 0].sum(axis=1), left_out, may_be),
+        _by_level(d[:, largest > 0].sum(axis=1), no_guess),
     )
 
 
-def guess_counts_of_table_without_self(r: IntArray, left_out: IntArray, no_guess: Mask) -> GuessCounts:
+def guess_counts_of_table_without_self(r: IntArray, no_guess: Mask) -> GuessCounts:
     """As `guesses.guess_counts_without_self`, of a table (targets, q) whose records are all guessed."""
-    may_be = _levels(no_guess)
-    r = r[may_be]
+    r = r[_levels(no_guess)]
     largest, others = r.max(axis=0, initial=0), r.sum(axis=0) - 1
     alone = (r == largest).sum(axis=0) == 1
     behind = (r == largest - 1).sum(axis=0)
     right = alone & (others > 0)
     return GuessCounts(
         _grouped(1 + behind[right], largest[right]),
-        _by_level(r[:, others == 0].sum(axis=1), left_out, may_be),
+        _by_level(r[:, others > 0].sum(axis=1), no_guess),
     )
-
-
-def with_unmatched(counts: GuessCounts, left_out: IntArray, no_guess: Mask) -> GuessCounts:
-    """The counts with further GT records (by level) in whose q there is nobody to guess from."""
-    further = np.where(no_guess, 0, left_out)
-    levels = np.flatnonzero(further)
-    return GuessCounts(counts.named, Grouped.joined([counts.unmatched, Grouped(levels, further[levels])]))
 
 
 def guessed_beyond(
     by_SD: GuessCounts, by_others: GuessCounts, d_t: IntArray, s_t: IntArray, no_guess: Mask
 ) -> float:
     """Percentage points; `d_t`, `s_t`: all the records to guess from, by level, of which GT's are guessed."""
-    difference = guessed(by_SD, s_t, no_guess) - guessed_from_others(by_others, d_t, d_t, no_guess)
+    difference = guessed(by_SD, d_t, s_t, no_guess) - guessed_from_others(by_others, d_t, d_t, no_guess)
     return percent(difference, int(d_t.sum()) * ONE)
 
 
@@ -156,8 +145,7 @@ def _grouped(groups: IntArray, sums: IntArray) -> Grouped:
     return Grouped(present, by_number[present])
 
 
-def _by_level(sums: IntArray, left_out: IntArray, may_be: slice | IntArray) -> Grouped:
-    by_level = np.zeros(len(left_out), dtype=np.int64)
-    by_level[may_be] = sums + left_out[may_be]
-    present = np.flatnonzero(by_level)
-    return Grouped(present, by_level[present])
+def _by_level(sums: IntArray, no_guess: Mask) -> Grouped:
+    """The sums of the levels that may be guessed."""
+    present = np.flatnonzero(sums)
+    return Grouped(np.flatnonzero(~no_guess)[present], sums[present])

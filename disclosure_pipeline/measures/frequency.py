@@ -144,6 +144,8 @@ def _count_cells(q: IntArray, t: IntArray, keys: int, levels: int) -> tuple[IntA
         counts = np.bincount(cells, minlength=size)
         occupied = np.flatnonzero(counts)
         return occupied, counts[occupied]
+    if not len(cells):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     cells.sort()
     first = np.flatnonzero(first_of_run(cells))
     return cells[first].astype(np.int64), np.diff(first, append=len(cells))

@@ -49,3 +49,9 @@ class Grouped:
         return cls.of(
             np.concatenate([part.groups for part in parts]), np.concatenate([part.sums for part in parts])
         )
+
+    def by_position(self, size: int) -> IntArray:
+        """The sum of each group from 0 to `size` - 1, where groups of no sum have 0."""
+        sums = np.zeros(size, dtype=np.int64)
+        sums[self.groups] = self.sums
+        return sums

@@ -21,12 +21,12 @@ class GuessCounts:
     """GT records, by what a table to guess from says of their q; integers that add up over keys.
 
     named: those whose level is among the most frequent ones of their q there, by the number of these levels.
-    unmatched: those in whose q there is no record to guess from, by their level t; without those whose own
-        level is no guess.
+    matched: those in whose q there is a record to guess from, by their level t. All others are guessed the
+        most frequent level of the whole table.
     """
 
     named: Grouped
-    unmatched: Grouped
+    matched: Grouped
 
 
 def guess_counts(f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask) -> GuessCounts:
@@ -36,16 +36,15 @@ def guess_counts(f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask) ->
     """
     if not len(f.q):
         return GuessCounts(Grouped.nothing(), Grouped.nothing())
-    may_be = ~no_guess[f.t]
-    r = r * may_be
+    r = r * ~no_guess[f.t]
     largest = np.maximum.reduceat(r, f.first)
     named = (r == np.repeat(largest, f.cells_of_q)) & (r > 0)
     levels = np.repeat(np.add.reduceat(named.astype(np.int64), f.first), f.cells_of_q)
     right = np.flatnonzero(named & (d > 0))
-    unmatched = np.flatnonzero((d > 0) & may_be & np.repeat(largest == 0, f.cells_of_q))
+    matched = np.flatnonzero((d > 0) & np.repeat(largest > 0, f.cells_of_q))
     return GuessCounts(
         Grouped.of(levels[right], d[right]),
-        Grouped.of(f.t[unmatched], d[unmatched]),
+        Grouped.of(f.t[matched], d[matched]),
     )
 
 
@@ -69,54 +68,56 @@ def guess_counts_without_self(
     others = np.repeat(np.add.reduceat(r, f.first), f.cells_of_q) - 1
     guessable = (inside > 0) & (r > 0)
     right = np.flatnonzero(guessable & (r == largest) & alone & (others > 0))
-    unmatched = np.flatnonzero(guessable & (others == 0))
+    matched = np.flatnonzero(guessable & (others > 0))
     return GuessCounts(
         Grouped.of(1 + behind[right], inside[right]),
-        Grouped.of(f.t[unmatched], inside[unmatched]),
+        Grouped.of(f.t[matched], inside[matched]),
     )
 
 
-def guessed(counts: GuessCounts, r_t: IntArray, no_guess: Mask) -> int:
+def guessed(counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
     """Expected number of right guesses, in units of 1 / `ONE`.
 
-    `r_t` are all the records to guess from by level (shape: targets). Where none of them has a level that
-    may be guessed, nobody is guessed.
+    `people_t` are the GT records that are guessed, by level (shape: targets), `r_t` all the records to guess
+    from. Where none of them has a level that may be guessed, nobody is guessed.
     """
+    return _count_right(counts.named) + guessed_by_overall_mode(_unmatched(counts, people_t), r_t, no_guess)
+
+
+def guessed_without_self(counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
+    """As `guessed`, where the persons are among the records to guess from, and left out of them."""
+    of_overall_mode = guessed_by_overall_mode_without_self(_unmatched(counts, people_t), r_t, no_guess)
+    return _count_right(counts.named) + of_overall_mode
+
+
+def guessed_by_overall_mode(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
+    """Right guesses of the most frequent level of all for the people, who are not among r_t."""
     overall = np.where(no_guess, 0, r_t)
     modes = np.flatnonzero((overall == overall.max(initial=0)) & (overall > 0))
-    by_mode = int(counts.unmatched.sums[np.isin(counts.unmatched.groups, modes)].sum())
-    return _count_right(counts.named) + (by_mode * ONE // len(modes) if len(modes) else 0)
+    return int(people_t[modes].sum()) * ONE // len(modes) if len(modes) else 0
 
 
-def guessed_without_self(counts: GuessCounts, r_t: IntArray, no_guess: Mask) -> int:
-    """As `guessed`, where the persons are among the records to guess from, and left out of them."""
-    chances = _overall_mode_without_self(r_t, no_guess)
-    return _count_right(counts.named) + _named_overall(counts.unmatched, *chances)
+def guessed_by_overall_mode_without_self(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
+    """The same for people that are among r_t, each left out when they are guessed.
 
-
-def guessed_by_overall_mode(records: Grouped, r_t: IntArray, no_guess: Mask) -> int:
-    """Right guesses of the most frequent level of all for `records` (by t), who are not among r_t."""
-    return guessed(GuessCounts(Grouped.nothing(), records), r_t, no_guess)
-
-
-def guessed_by_overall_mode_without_self(records: Grouped, r_t: IntArray, no_guess: Mask) -> int:
-    """The same for `records` (by t) that are among r_t, each left out when it is guessed."""
-    return _named_overall(records, *_overall_mode_without_self(r_t, no_guess))
-
-
-def _count_right(named: Grouped) -> int:
-    return sum_of_quotients(named.sums, named.groups)
-
-
-def _overall_mode_without_self(r_t: IntArray, no_guess: Mask) -> tuple[int, int]:
-    """The level that its own records are guessed by, and of how many equally frequent ones; -1 for none."""
+    Only the one most frequent level can be named rightly: without the person a level as frequent as another
+    is behind that one.
+    """
     overall = np.where(no_guess, 0, r_t)
     largest = int(overall.max(initial=0))
     modes = np.flatnonzero(overall == largest)
     if largest <= 1 or len(modes) > 1:
-        return -1, 1
-    return int(modes[0]), 1 + int(((overall == largest - 1) & (overall > 0)).sum())
+        return 0
+    levels = 1 + int(((overall == largest - 1) & (overall > 0)).sum())
+    return int(people_t[modes[0]]) * ONE // levels
 
 
-def _named_overall(records: Grouped, level: int, levels: int) -> int:
-    return int(records.sums[records.groups == level].sum()) * ONE // levels
+def _unmatched(counts: GuessCounts, people_t: IntArray) -> IntArray:
+    """The people, by level, in whose q there is no record to guess from."""
+    unmatched = people_t.astype(np.int64)
+    unmatched[counts.matched.groups] -= counts.matched.sums
+    return unmatched
+
+
+def _count_right(named: Grouped) -> int:
+    return sum_of_quotients(named.sums, named.groups)

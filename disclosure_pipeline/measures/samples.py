@@ -48,6 +48,11 @@ class Sizes:
         """Whether the guess is of a draw of SD: it has more records than GT."""
         return self.N_s > self.N_d
 
+    @property
+    def something_is_drawn(self) -> bool:
+        """Whether either of the two is."""
+        return self.others_are_drawn or self.synthetic_is_drawn
+
     def p0(self, records: IntArray) -> Floats:
         """P0(m) for each m of `records`: of n drawn from the other GT records, none is among m of them."""
         return none_drawn(records, self.N_d - 1, self.n)

@@ -80,7 +80,7 @@ def disclosed_of(f: FrequencyTable, d: IntArray, sizes: Sizes) -> tuple[float, f
 
 def guessed_beyond_of(f: FrequencyTable, d: IntArray, no_guess: Mask) -> float:
     """Percentage points; SD and the other GT records are as many. NaN where the group has no record."""
-    by_SD = guessed(guess_counts(f, d, f.s, no_guess), f.per_target(f.s), no_guess)
+    by_SD = guessed(guess_counts(f, d, f.s, no_guess), f.per_target(d), f.per_target(f.s), no_guess)
     without_self = guess_counts_without_self(f, d, f.d, no_guess)
     by_others = guessed_from_others(without_self, f.per_target(f.d), f.per_target(d), no_guess)
     return percent(by_SD - by_others, int(d.sum()) * ONE)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from disclosure_pipeline.candidates.asked import count_evaluations
 from disclosure_pipeline.candidates.filing import (
     file_dossier,
     find_void_waivers,
@@ -17,6 +18,7 @@ from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.orchestration.redaction import redact_errors
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release import releasing
+from disclosure_pipeline.release.standing import describe_standing, is_published
 
 
 def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
@@ -45,9 +47,16 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
         content = file_dossier(folders, context.partition_key)
         void = find_void_waivers(folders, content, clock.now())
         broken = list_broken_clauses(content)
+        standing = describe_standing(
+            content["decision"], is_published=is_published(folders, context.partition_key)
+        )
         return dg.MaterializeResult(
             metadata={
                 "decision": content["decision"],
+                "standing": standing,
+                "evaluations_of_ground_truth": count_evaluations(
+                    folders.store, content["measured"]["ground_truth"]
+                ),
                 "clauses": presentation.clauses_table(content["clauses"]),
                 "dossier": dg.MetadataValue.md(to_markdown(content)),
                 "evidence": dg.MetadataValue.path(str(path_of_evidence(folders, context.partition_key))),
@@ -58,7 +67,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
                     passed=content["decision"] == "approved",
                     asset_key=key,
                     check_name="within_policy",
-                    description=f"{content['decision']}: {', '.join(broken) or 'every clause is kept'}",
+                    description=f"{standing}: {', '.join(broken) or 'every clause is kept'}",
                     metadata={"value": len(broken), "bound": 0},
                 ),
                 presentation.waivers_result(content["waivers"], void, key),

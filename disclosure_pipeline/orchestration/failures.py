@@ -7,9 +7,12 @@ from typing import Any, get_args
 import dagster as dg
 
 from disclosure_pipeline.candidates.store import is_safe_name
+from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.orchestration.folders import folders_of
 from disclosure_pipeline.orchestration.notices import Notice, NoticeError, make_senders, send, write_to_logs
 from disclosure_pipeline.orchestration.redaction import RunOutcome, redact_errors
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.release.standing import is_published
 
 # What it means that a blocking check failed; of `within_policy` the dossier's decision says it.
 _MEANINGS: Mapping[tuple[str, str], RunOutcome] = {
@@ -182,7 +185,16 @@ def _build_notice(
         reasons=run_ending.reasons,
         run_id=run_id,
         link=None if server is None else f"{server.rstrip('/')}/runs/{run_id}",
+        is_published=candidate is not None and _is_published(gate, candidate),
     )
+
+
+def _is_published(gate: Gate, candidate: str) -> bool:
+    """Whether there is a release of that name; where the folders are not known here, none is known."""
+    try:
+        return is_published(folders_of(gate), candidate)
+    except DisclosurePipelineError:
+        return False
 
 
 def _read_ending(instance: dg.DagsterInstance, run_id: str, checks: Collection[dg.AssetCheckKey]) -> Ending:

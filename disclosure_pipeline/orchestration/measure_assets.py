@@ -28,7 +28,7 @@ def bins_asset(graph: GateGraph) -> dg.AssetsDefinition:
         groups = load_group_levels(graph.folders, context.partition_key)
         return dg.MaterializeResult(
             metadata={
-                "bins": presentation.table(groups),
+                "bins": presentation.show_table(groups),
                 "dagster/row_count": len(groups),
                 "dagster/column_schema": presentation.frame_schema(groups),
             }
@@ -84,28 +84,28 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
         identity: dg.MaterializeResult = dg.MaterializeResult(
             asset_key=identity_key,
             metadata={
-                "identity": presentation.table(result.identity),
+                "identity": presentation.show_table(result.identity),
                 "engine": result.engine,
                 "dagster/row_count": len(result.identity),
                 "dagster/column_schema": presentation.frame_schema(result.identity.reset_index()),
-                **presentation.worst(result, ["identity"]),
+                **presentation.show_worst_figures(result, ["identity"]),
             },
         )
         attribute: dg.MaterializeResult = dg.MaterializeResult(
             asset_key=attribute_key,
             metadata={
-                "attribute": presentation.table(result.attribute),
+                "attribute": presentation.show_table(result.attribute),
                 "engine": result.engine,
                 **{
-                    name: presentation.table(result.frame(name))
+                    name: presentation.show_table(result.frame(name))
                     for name in ("cap", "protection", "prediction", "control_attribute")
                     if len(result.frame(name))
                 },
-                "one_way": presentation.table(withhold_rare_levels(result, "one_way", smallest)),
-                "two_way": presentation.table(withhold_rare_levels(result, "two_way", smallest)),
+                "one_way": presentation.show_table(withhold_rare_levels(result, "one_way", smallest)),
+                "two_way": presentation.show_table(withhold_rare_levels(result, "two_way", smallest)),
                 "dagster/row_count": len(result.attribute),
                 "dagster/column_schema": presentation.frame_schema(result.attribute.reset_index()),
-                **presentation.worst(result, ["attribute", "cap", "protection", "prediction"]),
+                **presentation.show_worst_figures(result, ["attribute", "cap", "protection", "prediction"]),
             },
         )
         # Results beside their asset, not within it: Dagster would read the materialisation twice for each.

@@ -42,7 +42,10 @@ class NoticeError(DisclosurePipelineError):
 
 @dataclass(frozen=True)
 class Notice:
-    """What became of a failed run, without a GT value. `candidate` is None of a run of the ground truth."""
+    """What became of a failed run, without a GT value. `candidate` is None of a run of the ground truth.
+
+    `is_published`: the candidate was published before, and is refused (or cannot be judged) today.
+    """
 
     gate: str
     candidate: str | None
@@ -50,12 +53,14 @@ class Notice:
     reasons: tuple[str, ...]
     run_id: str
     link: str | None
+    is_published: bool = False
 
     @property
     def subject(self) -> str:
         """One line: whose run failed, and how."""
         table = "ground truth" if self.candidate is None else f"candidate {self.candidate}"
-        return f"{self.gate}, {table}: {_WORDS[self.outcome]}"
+        published = f"published, {_WORDS[self.outcome]} today"
+        return f"{self.gate}, {table}: {published if self.is_published else _WORDS[self.outcome]}"
 
     @property
     def text(self) -> str:

@@ -42,7 +42,7 @@ def check_result(judgement: Judgement, name: str, asset: dg.AssetKey) -> dg.Asse
         check_name=name,
         severity=dg.AssetCheckSeverity.WARN if warns(judgement) else dg.AssetCheckSeverity.ERROR,
         description=str(judgement),
-        metadata=numbers({"value": judgement.value, "bound": judgement.limit})
+        metadata=show_numbers({"value": judgement.value, "bound": judgement.limit})
         | {"outcome": judgement.outcome, "over": judgement.clause.over},
     )
 
@@ -72,7 +72,7 @@ def waivers_result(
     )
 
 
-def numbers(figures: Mapping[str, float | None]) -> dict[str, dg.FloatMetadataValue]:
+def show_numbers(figures: Mapping[str, float | None]) -> dict[str, dg.FloatMetadataValue]:
     """Numbers as metadata; what is missing or not finite is left out."""
     return {
         name: dg.MetadataValue.float(float(value))
@@ -81,7 +81,7 @@ def numbers(figures: Mapping[str, float | None]) -> dict[str, dg.FloatMetadataVa
     }
 
 
-def worst(result: Disclosure, frames: Iterable[str]) -> dict[str, dg.FloatMetadataValue]:
+def show_worst_figures(result: Disclosure, frames: Iterable[str]) -> dict[str, dg.FloatMetadataValue]:
     """The riskiest value over the syntheses of every measure (and target) in some frames of the result."""
     figures = {}
     for name, measure in MEASURES.items():
@@ -92,10 +92,10 @@ def worst(result: Disclosure, frames: Iterable[str]) -> dict[str, dg.FloatMetada
                 figures[label] = (min if measure.high_is_safe else max)(
                     figures_of_syntheses, default=math.nan
                 )
-    return numbers(figures)
+    return show_numbers(figures)
 
 
-def table(frame: pd.DataFrame) -> dg.TableMetadataValue:
+def show_table(frame: pd.DataFrame) -> dg.TableMetadataValue:
     """A frame as a table; its index becomes columns. Missing values are empty."""
     flat = frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index()
     records = [
@@ -144,10 +144,10 @@ def effective_clauses(clauses: Sequence[Clause]) -> dg.MarkdownMetadataValue:
 def clauses_table(clauses: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:
     """The clauses of a dossier: the value, the bound and the outcome of each."""
     names = ["name", "over", "value", "at_least", "limit", "outcome", "warns"]
-    return table(pd.DataFrame(clauses, columns=names))
+    return show_table(pd.DataFrame(clauses, columns=names))
 
 
 def violations_table(violations: Sequence[Violation]) -> dg.TableMetadataValue:
     """Violations of a contract: where, which rule, how many records; never a value."""
     names = ["table", "column", "rule", "records", "share"]
-    return table(pd.DataFrame([vars(violation) for violation in violations], columns=names))
+    return show_table(pd.DataFrame([vars(violation) for violation in violations], columns=names))

@@ -10,6 +10,7 @@ from disclosure_pipeline.candidates.ground_truth import record_ground_truth
 from disclosure_pipeline.orchestration import presentation
 from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.orchestration.redaction import redact_errors
+from disclosure_pipeline.release.publishing import remove_abandoned
 from disclosure_pipeline.tables.contract import Violation
 
 
@@ -34,6 +35,7 @@ def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:
     )
     @redact_errors
     def ground_truth() -> dg.MaterializeResult:
+        remove_abandoned(graph.folders.store, graph.folders.staging)
         recorded = record_ground_truth(graph.folders)
         return dg.MaterializeResult(
             metadata={
@@ -93,10 +95,10 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
                     check_name="key_overlap",
                     description="; ".join(map(str, arrival.overlaps))
                     or "Not measured: the contract is broken",
-                    metadata=presentation.numbers(
+                    metadata=presentation.show_numbers(
                         {"value": min(shares, default=None), "bound": gate.policy.key_overlap}
                     )
-                    | {"overlap": presentation.table(arrival.key_overlap)},
+                    | {"overlap": presentation.show_table(arrival.key_overlap)},
                 ),
             ],
         )
@@ -106,6 +108,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
         @dg.asset(**settings)
         @redact_errors
         def synthetic(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+            remove_abandoned(graph.folders.store, graph.folders.staging)
             return describe_arrival(receive(graph.folders, context.partition_key))
 
         return synthetic
@@ -116,6 +119,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
     @redact_errors
     def synthetic_of_asset(context: dg.AssetExecutionContext, syntheses: Any) -> dg.MaterializeResult:
         folders = graph.folders
+        remove_abandoned(folders.store, folders.staging)
         delivered = deliver(folders, context.partition_key, syntheses)
         return describe_arrival(receive(folders, context.partition_key, delivered))
 

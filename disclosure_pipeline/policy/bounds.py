@@ -105,6 +105,16 @@ class Policy(BaseModel):
         ),
     ] = 10
 
+    evaluations_per_ground_truth: Annotated[
+        int,
+        Field(
+            description="How many different contents may be measured against one ground truth: each is a "
+            "question to it",
+            ge=1,
+            strict=True,
+        ),
+    ] = 500
+
     @property
     def bounds(self) -> dict[str, Bound]:
         """Measure -> its bounds, plain numbers written out."""

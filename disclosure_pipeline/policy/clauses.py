@@ -10,7 +10,7 @@ from disclosure_pipeline.policy.bounds import Bound, Over, Policy
 from disclosure_pipeline.policy.families import Measures
 from disclosure_pipeline.policy.registry import MEASURES, ORIGINALS
 
-# How far the DiSCO of a permuted target may be from what chance gives, in standard errors.
+# How far a control may be from what is expected of it, in standard errors.
 STANDARD_ERRORS = 6.0
 
 
@@ -137,8 +137,10 @@ def _clauses_of_checks(policy: Policy, keys: Sequence[str], targets: Sequence[st
 
 
 def _controls(targets: Sequence[str]) -> Iterator[Clause]:
-    """Whether the engine can be trusted: it must see all of a copy, and no more than chance elsewhere."""
+    """Whether the engine can be trusted: it must see all of a copy, and what is known of other tables."""
     yield Clause("copy_repU", None, 1, share_of="copy_UiO", at_least=True, control=True)
     for target in targets:
         yield Clause("copy_DiSCO", target, 1, share_of="copy_Dorig", at_least=True, control=True)
-        yield Clause("permuted_deviation", target, STANDARD_ERRORS, control=True)
+        yield Clause("copy_difference", target, 0, control=True)
+        for deviation in ("permuted_deviation", "half_deviation"):
+            yield Clause(deviation, target, STANDARD_ERRORS, control=True)

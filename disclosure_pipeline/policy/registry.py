@@ -75,7 +75,7 @@ CONTROLS: dict[str, Measure] = {
     },
     **{
         name: Measure("controls", "control_attribute", name)
-        for name in ("copy_Dorig", "copy_DiSCO", "permuted_deviation")
+        for name in ("copy_Dorig", "copy_DiSCO", "copy_difference", "permuted_deviation", "half_deviation")
     },
     "warnings": Measure("comparability", "warnings", "warnings", per_target=False),
 }

@@ -52,6 +52,19 @@ Moment = Annotated[
 """A date and time with an offset, written as ISO 8601."""
 
 
+def parse_moment(text: str) -> datetime:
+    """A date and time with an offset. TrustError where the text is none.
+
+    >>> parse_moment("2026-01-31T12:00:00+01:00").isoformat()
+    '2026-01-31T12:00:00+01:00'
+    """
+    try:
+        return TypeAdapter[datetime](Moment).validate_python(text)
+    except ValidationError as error:
+        wrong = "; ".join(problem["msg"] for problem in error.errors())
+    raise TrustError(f"{text[:100]!r} is no time: {wrong}.")
+
+
 class TrustedKey(BaseModel):
     """A public key (PEM, Ed25519) and the period in which what it signed is believed, both ends included."""
 

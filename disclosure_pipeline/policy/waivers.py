@@ -83,6 +83,7 @@ def _read(path: Path, latest: datetime) -> Waiver:
     if path.suffix != ".yaml" or path.is_symlink() or not path.is_file():
         raise WaiverError(f"{path.name} among the waivers is no file NAME.yaml: remove it.")
     places: dict[tuple[str | int, ...], tuple[int, int]] = {}
+    wrong: list[tuple[tuple[str | int, ...], str]]
     try:
         documents = read_documents(read_file(path), path.name)
         content: Any = documents[0].content if len(documents) == 1 else None

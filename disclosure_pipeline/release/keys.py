@@ -30,6 +30,11 @@ _SALT_BYTES = 32
 # Fewer different bytes than this are typed in, not drawn; hexadecimal digits have more, too.
 _DISTINCT_BYTES = 8
 _MAXIMUM_BYTES = 1 << 16
+# Ed25519, RFC 8032: the field, and the y coordinates of its eight points of low order. A signature by such a
+# key can be made without a private key, for any content.
+_FIELD = 2**255 - 19
+_ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
+_LOW_ORDER = frozenset({0, 1, _FIELD - 1, _ORDER_8, _FIELD - _ORDER_8})
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _KEYGEN = "`disclosure-pipeline keygen FOLDER` makes one"
@@ -181,7 +186,7 @@ def _read_secret(path: Path, variable: str) -> bytes:
 
 
 def parse_public_key(pem: str) -> SSlibKey:
-    """A public key from its PEM text. KeysError where it is no Ed25519 public key."""
+    """A public key from its PEM text. KeysError where it is no Ed25519 public key, or a weak one."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -195,6 +200,12 @@ def parse_public_key(pem: str) -> SSlibKey:
         raise KeysError("What was given for a public key is none in PEM.") from None
     if not isinstance(key, Ed25519PublicKey):
         raise KeysError("The public key that was given is no Ed25519 key.")
+    y = int.from_bytes(key.public_bytes_raw(), "little") & (2**255 - 1)
+    if y >= _FIELD or y in _LOW_ORDER:
+        raise KeysError(
+            "The public key that was given is of low order: anybody can sign for it. Make another one; "
+            f"{_KEYGEN}."
+        )
     return SSlibKey.from_crypto(key)
 
 

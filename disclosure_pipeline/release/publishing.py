@@ -7,12 +7,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from disclosure_pipeline.candidates.files import StoreError, copy_hashed, sync_folder
-from disclosure_pipeline.candidates.store import Snapshot, Store
+from disclosure_pipeline.candidates.store import Snapshot, Store, is_safe_name
 
 # Not allowed in a candidate's id: it separates the id from what makes a staged folder's name unique.
 _SEPARATOR = "~"
@@ -27,46 +27,70 @@ class Stage:
 
 
 @contextmanager
-def stage_snapshot(snapshot: Snapshot, store: Store, releases: Path) -> Iterator[Stage]:
-    """A copy of a snapshot's bytes, in the store, and an empty folder next to where it will be published.
+def stage_snapshot(snapshot: Snapshot, store: Store, staging: Path) -> Iterator[Stage]:
+    """A copy of a snapshot's bytes and an empty folder for the release, in one folder of `staging`.
 
     What is measured and what is written anew for the release are the same tables, whatever happens to the
     store. One release of a candidate at a time; what a killed one left is removed. StoreError where the
     stored bytes are not those of the snapshot.
     """
-    staging = store.root / "staging"
-    with _hold_lock(store.candidate_folder(snapshot.candidate) / "release.lock"), ExitStack() as stack:
-        arrived, release = (
-            stack.enter_context(_make_folder(parent, snapshot.candidate)) for parent in (staging, releases)
+    staging.mkdir(parents=True, exist_ok=True)
+    with _hold_lock(_lock_path(store, snapshot.candidate)):
+        prefix = f".partial-{snapshot.candidate}{_SEPARATOR}"
+        for abandoned in staging.glob(f"{prefix}*"):
+            shutil.rmtree(abandoned)
+        folder = Path(tempfile.mkdtemp(dir=staging, prefix=prefix))
+        stage = Stage(folder / "arrived", folder / "release")
+        try:
+            stage.arrived.mkdir()
+            stage.release.mkdir()
+            for file in snapshot.files:
+                target = stage.arrived / file.name
+                with store.stored_path(file).open("rb") as original, target.open("xb") as copy:
+                    copied = copy_hashed(original, copy)
+                if copied.sha256 != file.sha256:
+                    raise StoreError(f"The stored bytes of {file.name!r} changed: run synthetic again.")
+            yield stage
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_abandoned(store: Store, staging: Path) -> None:
+    """Remove what killed releases of any candidate left in `staging`; what a running one has stays."""
+    for stage in sorted(staging.glob(f".partial-*{_SEPARATOR}*")) if staging.is_dir() else []:
+        candidate = stage.name.removeprefix(".partial-").partition(_SEPARATOR)[0]
+        if stage.is_symlink() or not is_safe_name(candidate):
+            continue
+        with suppress(BlockingIOError), _hold_lock(_lock_path(store, candidate), wait=False):
+            shutil.rmtree(stage, ignore_errors=True)
+
+
+def require_one_file_system(staging: Path, releases: Path) -> None:
+    """StoreError unless a staged folder can get its final name among the releases in one step."""
+    staging.mkdir(parents=True, exist_ok=True)
+    releases.mkdir(parents=True, exist_ok=True)
+    if staging.stat().st_dev != releases.stat().st_dev:
+        raise StoreError(
+            f"{staging} and {releases} lie on two file systems: nothing can be published in one step. Let "
+            "releases be a folder within what is mounted there."
         )
-        for file in snapshot.files:
-            with store.stored_path(file).open("rb") as original, (arrived / file.name).open("xb") as copy:
-                copied = copy_hashed(original, copy)
-            if copied.sha256 != file.sha256:
-                raise StoreError(f"The stored bytes of {file.name!r} changed: run synthetic again.")
-        yield Stage(arrived, release)
+
+
+def _lock_path(store: Store, candidate: str) -> Path:
+    folder = store.candidate_folder(candidate)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / "release.lock"
 
 
 @contextmanager
-def _make_folder(parent: Path, candidate: str) -> Iterator[Path]:
-    """An empty folder that is gone afterwards, unless it has another name by then."""
-    parent.mkdir(parents=True, exist_ok=True)
-    prefix = f".partial-{candidate}{_SEPARATOR}"
-    for abandoned in parent.glob(f"{prefix}*"):
-        shutil.rmtree(abandoned)
-    folder = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def _hold_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold a lock that the system takes back when the process ends, however it ends.
 
-
-@contextmanager
-def _hold_lock(path: Path) -> Iterator[None]:
-    """Hold a lock that the system takes back when the process ends, however it ends."""
+    BlockingIOError where another process has it and it is not to be waited for.
+    """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
         os.close(handle)

@@ -12,6 +12,7 @@ from disclosure_pipeline.candidates.evaluation import evaluate, list_refusal_rea
 from disclosure_pipeline.candidates.files import StoreError, read_json, to_json, write_whole
 from disclosure_pipeline.candidates.filing import list_broken_clauses
 from disclosure_pipeline.candidates.folders import GateFolders, RefusedError, UndeterminedError
+from disclosure_pipeline.candidates.moments import require_forward_clock
 from disclosure_pipeline.candidates.store import Snapshot, load_snapshot
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import TrustedKey
@@ -19,7 +20,7 @@ from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release.keys import hash_with_salt, load_signer
 from disclosure_pipeline.release.predicate import build_predicate
 from disclosure_pipeline.release.prerequisites import read_trusted_keys
-from disclosure_pipeline.release.publishing import publish, stage_snapshot
+from disclosure_pipeline.release.publishing import publish, require_one_file_system, stage_snapshot
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
 from disclosure_pipeline.release.tables import write_tables
 from disclosure_pipeline.release.verifying import verify
@@ -46,8 +47,10 @@ def release(
     if recorded.get("decision") in {"refused", "undetermined"}:
         # Believed, since it is against a release: nothing of such a candidate is laid next to the published.
         _refuse(candidate, recorded["decision"], list_broken_clauses(recorded))
-    with stage_snapshot(snapshot, folders.store, folders.releases) as stage:
+    require_one_file_system(folders.staging, folders.releases)
+    with stage_snapshot(snapshot, folders.store, folders.staging) as stage:
         measured_at = clock()
+        require_forward_clock(folders.store, measured_at)
         evaluation = evaluate(folders, candidate, measured_at, stage.arrived)
         content = evaluation.dossier
         if content["decision"] != "approved":
@@ -68,6 +71,8 @@ def release(
             _require_same(target, folders.gate, snapshot, trusted_keys)
             return target, False
         files = write_tables(folders.gate, snapshot, stage.arrived, stage.release)
+        published_at = clock()
+        require_forward_clock(folders.store, published_at)
         predicate = build_predicate(
             content,
             folders.gate.policy.model_dump(mode="json"),
@@ -76,7 +81,7 @@ def release(
             tables={file.name: file.records for file in files},
             run_id=run_id,
             measured_at=measured_at,
-            published_at=clock(),
+            published_at=published_at,
         )
         subjects = {file.name: file.sha256 for file in files}
         write_whole(stage.release / STATEMENT, sign(build_statement(subjects, predicate), signer))

@@ -21,7 +21,9 @@ from disclosure_pipeline.release.validation_errors import describe_errors, locat
 
 if TYPE_CHECKING:
     from securesystemslib.dsse import Envelope
-    from securesystemslib.signer import Signer
+    from securesystemslib.signer import Signer, SSlibKey
+
+    from disclosure_pipeline.policy.trust import TrustedKey
 
 STATEMENT = "statement.dsse.json"
 """The name of the statement's file in a published folder."""
@@ -122,9 +124,14 @@ def find_statement_problems(statement: Statement) -> list[str]:
 
 def sign(statement: Statement, signer: Signer) -> bytes:
     """The signed envelope as it is written to a file. KeysError where the signer does not sign."""
+    return sign_payload(encode_statement(statement), PAYLOAD_TYPE, signer)
+
+
+def sign_payload(content: bytes, payload_type: str, signer: Signer) -> bytes:
+    """The envelope of any content, signed, as one line. KeysError where the signer does not sign."""
     from securesystemslib.dsse import Envelope
 
-    envelope = Envelope(encode_statement(statement), PAYLOAD_TYPE, {})
+    envelope = Envelope(content, payload_type, {})
     try:
         signature = envelope.sign(signer)
         # By the key that a verifier will have, not by what the signer says of itself.
@@ -150,8 +157,8 @@ def to_canonical_json(content: Any) -> bytes:
     return text.encode()
 
 
-def read_envelope(raw: bytes) -> tuple[Envelope, list[str]]:
-    """The envelope of a file's bytes, and sentences that say what is wrong with its form.
+def read_envelope(raw: bytes, payload_type: str = PAYLOAD_TYPE) -> tuple[Envelope, list[str]]:
+    """The envelope of a file's bytes, and sentences that say what is wrong with its form or type.
 
     StatementError where the bytes are no signed envelope.
     """
@@ -167,9 +174,30 @@ def read_envelope(raw: bytes) -> tuple[Envelope, list[str]]:
     except (ValueError, RecursionError, FormatError):
         raise StatementError("it is no signed envelope") from None
     problems = [] if expected == raw else ["its file is not written as it was when it was signed"]
-    if envelope.payload_type != PAYLOAD_TYPE:
-        problems.append(f"it is of type {envelope.payload_type[:100]!r}, not {PAYLOAD_TYPE}")
+    if envelope.payload_type != payload_type:
+        problems.append(f"it is of type {envelope.payload_type[:100]!r}, not {payload_type}")
     return envelope, problems
+
+
+def check_signature(
+    envelope: Envelope, trusted_keys: Mapping[str, tuple[SSlibKey, TrustedKey]]
+) -> tuple[str, list[str]]:
+    """The id of the key that an envelope names, and sentences that say why its signature does not count."""
+    from securesystemslib.exceptions import VerificationError as NotVerified
+
+    (signature,) = envelope.signatures.values()
+    if signature.keyid not in trusted_keys:
+        return signature.keyid, [
+            f"it is signed with the key {signature.keyid[:100]!r}, which is none of those that were given "
+            f"({', '.join(trusted_keys)})"
+        ]
+    try:
+        envelope.verify([trusted_keys[signature.keyid][0]], 1)
+    except NotVerified:
+        return signature.keyid, [
+            f"its signature is wrong: what it says is not what was signed with the key {signature.keyid}"
+        ]
+    return signature.keyid, []
 
 
 def read_statement(content: bytes) -> Statement:

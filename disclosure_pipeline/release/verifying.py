@@ -6,25 +6,23 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from errno import EINVAL
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.release.keys import parse_keys_by_id
 from disclosure_pipeline.release.predicate import ClauseStated, Predicate, StatementError
+from disclosure_pipeline.release.revoking import read_revocations
 from disclosure_pipeline.release.statement import (
     STATEMENT,
+    check_signature,
     find_statement_problems,
     read_envelope,
     read_statement,
 )
 from disclosure_pipeline.runtime.hashing import hash_stream
-
-if TYPE_CHECKING:
-    from securesystemslib.dsse import Envelope
-    from securesystemslib.signer import SSlibKey
 
 # A statement is far smaller; what is larger is not even read.
 _MAXIMUM_BYTES = 1 << 24
@@ -42,23 +40,73 @@ class VerificationError(DisclosurePipelineError):
 
 @dataclass(frozen=True)
 class Approval:
-    """A release that was verified: what was approved, its files (name -> sha256), and whose key says so."""
+    """A release that was verified: what was approved, its files (name -> sha256), and whose key says so.
+
+    `not_asked`: what it could have been compared with and was not, a sentence each.
+    """
 
     predicate: Predicate
     files: Mapping[str, str]
     keyid: str
+    not_asked: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(map(_make_printable, _describe_approval(self)))
 
 
-def verify(folder: Path, keys: Sequence[TrustedKey]) -> Approval:
+@dataclass(frozen=True)
+class Expected:
+    """Which release it has to be. None: any; a release of another gate or policy is as good then."""
+
+    gate: str | None = None
+    candidate: str | None = None
+    policy_digest: str | None = None
+    not_before: datetime | None = None
+
+    def find_differences(self, predicate: Predicate) -> list[str]:
+        """Sentences that say where a release is another one than was asked for."""
+        problems = [
+            f"it is of {what} {is_there!r}, asked for was {asked!r}"
+            for what, is_there, asked in (
+                ("gate", predicate.gate, self.gate),
+                ("candidate", predicate.candidate, self.candidate),
+                ("policy", predicate.policy.digest, self.policy_digest),
+            )
+            if asked is not None and is_there != asked
+        ]
+        published = predicate.published_at
+        if self.not_before is not None and published < self.not_before:
+            problems.append(
+                f"it was published at {published.isoformat()}, before {self.not_before.isoformat()}"
+            )
+        return problems
+
+    def list_not_asked(self) -> list[str]:
+        """What was not asked for, a sentence each."""
+        unasked = {
+            "--gate": (self.gate, "a release of another gate would be taken too"),
+            "--candidate": (self.candidate, "a release of another candidate would be taken too"),
+            "--policy-digest": (self.policy_digest, "a release under another policy would be taken too"),
+            "--not-before": (self.not_before, "a release of any age would be taken too"),
+        }
+        return [f"{name}: {what}" for name, (asked, what) in unasked.items() if asked is None]
+
+
+def verify(
+    folder: Path,
+    keys: Sequence[TrustedKey],
+    expected: Expected | None = None,
+    revocations: Path | None = None,
+) -> Approval:
     """What was approved, if the folder holds exactly that, signed with one of the keys in its period.
 
-    Nothing outside the folder is read, and no link is followed. VerificationError with all that is wrong;
-    KeysError where the keys cannot be used.
+    It has to be the release that is `expected`, and none that a file of signed revocations revokes. Nothing
+    else outside the folder is read, and no link is followed. VerificationError with all that is wrong;
+    KeysError where the keys cannot be used, RevocationError where the revocations cannot be believed.
     """
+    expected = expected or Expected()
     trusted_keys = parse_keys_by_id(keys)
+    revoked = () if revocations is None else read_revocations(revocations, keys)
     files, problems = _read_folder(folder)
     statement_file = files.pop(STATEMENT, None)
     if statement_file is None:
@@ -70,7 +118,7 @@ def verify(folder: Path, keys: Sequence[TrustedKey]) -> Approval:
     except StatementError as error:
         raise VerificationError(folder, [f"its statement cannot be read: {error}", *problems]) from None
     problems += [f"the statement was changed: {problem}" for problem in envelope_problems]
-    keyid, signature_problems = _check_signature(envelope, trusted_keys)
+    keyid, signature_problems = check_signature(envelope, trusted_keys)
     problems += signature_problems
     try:
         statement = read_statement(envelope.payload)
@@ -85,9 +133,14 @@ def verify(folder: Path, keys: Sequence[TrustedKey]) -> Approval:
     problems += [
         f"the statement contradicts itself: {problem}" for problem in find_statement_problems(statement)
     ]
+    problems += expected.find_differences(statement.predicate)
+    problems += [str(revocation) for revocation in revoked if revocation.concerns(statement.predicate)]
     if problems:
         raise VerificationError(folder, problems)
-    return Approval(statement.predicate, statement.files, keyid)
+    not_asked = expected.list_not_asked()
+    if revocations is None:
+        not_asked.append("--revocations: a release that was revoked would be taken too")
+    return Approval(statement.predicate, statement.files, keyid, tuple(not_asked))
 
 
 @dataclass(frozen=True)
@@ -139,27 +192,6 @@ def _read_file(name: str, folder_handle: int) -> _ReadFile:
     return _ReadFile(hashed.sha256, bytes(beginning))
 
 
-def _check_signature(
-    envelope: Envelope, trusted_keys: Mapping[str, tuple[SSlibKey, TrustedKey]]
-) -> tuple[str, list[str]]:
-    """The id of the key that an envelope names, and sentences that say why its signature does not count."""
-    from securesystemslib.exceptions import VerificationError as NotVerified
-
-    (signature,) = envelope.signatures.values()
-    if signature.keyid not in trusted_keys:
-        return signature.keyid, [
-            f"it is signed with the key {_quote(signature.keyid)}, which is none of those that were given "
-            f"({', '.join(trusted_keys)})"
-        ]
-    try:
-        envelope.verify([trusted_keys[signature.keyid][0]], 1)
-    except NotVerified:
-        return signature.keyid, [
-            f"its signature is wrong: what it says is not what was signed with the key {signature.keyid}"
-        ]
-    return signature.keyid, []
-
-
 def _find_differences(approved: Mapping[str, str], present: Mapping[str, str]) -> Iterator[str]:
     for name in sorted(approved.keys() | present.keys()):
         if name not in present:
@@ -202,6 +234,9 @@ def _describe_approval(approval: Approval) -> Iterator[str]:
     yield f"Snapshot: {predicate.snapshot}. Dossier: {predicate.dossier}."
     yield f"Measured {predicate.measured_at.isoformat()} in run {predicate.run_id}, with:"
     yield f"  {', '.join(f'{name} {version}' for name, version in predicate.versions.items())}"
+    if approval.not_asked:
+        yield "Not asked for:"
+        yield from (f"  {sentence}" for sentence in approval.not_asked)
 
 
 def _describe_clause(clause: ClauseStated) -> str:

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.doubts import FEW_SHARED_VALUES
 from support.figures import assert_same
 from support.sampling import examples
 from support.services import require_engine
@@ -34,6 +35,8 @@ from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.partitioned.spill_file import open_spill_file
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.tables.files import FORMATS
+
+pytestmark = FEW_SHARED_VALUES
 
 WAYS = {
     "counted as they come": Limits(),

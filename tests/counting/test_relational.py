@@ -30,7 +30,9 @@ from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.relational import cells as cell_queries
 from disclosure_pipeline.counting.relational import coding
+from disclosure_pipeline.counting.relational import draws as draw_queries
 from disclosure_pipeline.counting.relational import exclusions as exclusion_queries
+from disclosure_pipeline.counting.relational import key_classes as class_queries
 from disclosure_pipeline.counting.relational import targets as target_queries
 from disclosure_pipeline.counting.relational.connections import connect
 from disclosure_pipeline.counting.relational.engine import (
@@ -40,7 +42,7 @@ from disclosure_pipeline.counting.relational.engine import (
     open_database_tables,
 )
 from disclosure_pipeline.counting.relational.transfer import open_table
-from disclosure_pipeline.counting.targets import Target
+from disclosure_pipeline.counting.targets import CountRequest, Target
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.exclusions import code_exclusions
 from disclosure_pipeline.measures.exclusions import CodedExclusions
@@ -91,7 +93,9 @@ class DatabaseCount:
     targets: list[Target]
 
     def count(self, on_progress: OnProgress = ignore_progress) -> DisclosureCounts:
-        return count_in_database(self.tables, self.distincts, self.keys, self.targets, on_progress)
+        return count_in_database(
+            self.tables, self.distincts, CountRequest(self.keys, self.targets), on_progress
+        )
 
 
 def there(backend: Any) -> set[str]:
@@ -316,7 +320,9 @@ def test_several_values_of_one_code(database: Any) -> None:
         distincts = {name: [fetch_distinct(table, name, MANY, "it") for table in tables] for name in "kt"}
         aliased = [Distinct(each.values.astype(object).map(meant), each.counts) for each in distincts["k"]]
         target = Target(code_distinct("t", distincts["t"], of.names), CodedExclusions(), 0)
-        found = count_in_database(tables, distincts, [code_distinct("k", aliased, of.names)], [target])
+        found = count_in_database(
+            tables, distincts, CountRequest([code_distinct("k", aliased, of.names)], [target])
+        )
     assert_same_counts(found, count_in_memory([of.coded("k")], [Target(of.coded("t"), CodedExclusions(), 0)]))
 
 
@@ -460,7 +466,7 @@ def test_types_of_postgresql() -> None:
         target = Target(columns["t"], CodedExclusions(), 0)
         assert sorted(distincts["m"][0].values) == ["ok", "sad"]
         for name, uniques in (("m", 2), ("c", 2), ("u", 4)):
-            found = count_in_database([table, table], distincts, [columns[name]], [target])
+            found = count_in_database([table, table], distincts, CountRequest([columns[name]], [target]))
             assert found.keys[0].uniques.in_both == uniques
         assert there(database) == {"people"}
 
@@ -477,7 +483,9 @@ def test_what_a_driver_says_of_a_record_is_not_told(duckdb: Any) -> None:
     before = there(duckdb)
     with pytest.raises(InputError, match=r"\(ConversionException\)") as refused:
         bad = table.mutate(t=table["a"])
-        count_in_database([good, bad], distincts, [keys], [Target(target, CodedExclusions(), 0)])
+        count_in_database(
+            [good, bad], distincts, CountRequest([keys], [Target(target, CodedExclusions(), 0)])
+        )
     assert_tells_nothing(refused.value, "Secret")
     assert there(duckdb) == before
     duckdb.drop_table("raw")
@@ -592,7 +600,7 @@ def coded_cells(tables: int = 2) -> Any:
     mapping = ibis.table({"value": "string", "code": "int64"}, name="mapping")
     keys = [coding.ColumnCodes("a", None, 7, 8)]
     targets = [coding.ColumnCodes("b", mapping, 3, 4)]
-    return cell_queries.count_cells(coding.code_records(raw, 0, keys, [0], targets), 0, tables)
+    return cell_queries.count_cells(coding.code_records(raw, 0, keys, [0], targets), 0, tables, {})
 
 
 def plain(table: Any, dialect: str) -> str:
@@ -604,11 +612,10 @@ def plain(table: Any, dialect: str) -> str:
 def test_queries_for_other_databases(dialect: str) -> None:
     """Counts are 64 bits wide before they are multiplied, and missing is a level before any GROUP BY."""
     packing = cell_queries.Packing(4, 100)
-    sql = plain(cell_queries.sum_by_key(coded_cells(), 1, packing), dialect)
-    for one, other in ("dd", "ss", "ds"):
-        wide = [rf"CAST\(t\d+\.{count} AS {INTEGER[dialect]}\)" for count in (one, other)]
-        product = rf"CAST\(SUM\({wide[0]} \* {wide[1]}\) AS {INTEGER[dialect]}\) AS {one}{other}"
-        assert re.search(product, sql)
+    digits = coding.lay_out_words([8])
+    classes = class_queries.classify_keys(coded_cells(), 1, packing, CodedExclusions(), digits)
+    sql = plain(classes, dialect)
+    assert re.search(rf"CAST\(t\d+\.n1 AS {INTEGER[dialect]}\) \* {1 << packing.bits}", sql)
     assert not re.search(r"(?<!CAST\()\bt\d+\.(d|s|n0|n1) \*", sql)
     missing = re.search(r"t\d+\.c1 IS NULL, 3, COALESCE\(t\d+\.m1, 4\)", sql)
     assert missing
@@ -630,10 +637,12 @@ def test_every_query_can_be_written_for_other_databases(dialect: str) -> None:
         "keys": cell_queries.count_keys_by_size(keys, 1),
         "lone": cell_queries.count_lone_keys(keys, 2),
         "several": cell_queries.records_with_shared_keys(records, keys, 2),
-        "drawn": cell_queries.sum_by_key_size(both),
+        "drawn": cell_queries.count_cells(
+            draw_queries.hash_records(records, 0, digits), 0, 2, {1: draw_queries.Draw(0, 5)}
+        ),
         "larger": cell_queries.list_large_cells(both, 4),
         "pairs": cell_queries.count_pairs(cell_queries.records_as_cells(records, 0), digits),
-        "classes": exclusion_queries.classify_keys(cells, 1, packing, wanted, digits),
+        "classes": class_queries.classify_keys(cells, 1, packing, wanted, digits),
     }
     sql = {name: plain(table, dialect) for name, table in queries.items()}
     assert all("GROUP BY" in text for name, text in sql.items() if name != "lone")

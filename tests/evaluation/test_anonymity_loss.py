@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import certainty as reference
 from reference.cap import Record
+from support.doubts import FEW_SHARED_VALUES
 from support.small_tables import KEYS, frame, measured, sd2011, tables
 
 import disclosure_pipeline as dp
@@ -16,6 +17,8 @@ from disclosure_pipeline.evaluation.anonymity_loss import CERTAINTIES
 from disclosure_pipeline.measures.anonymity_loss import precision_recall_coefficient
 from disclosure_pipeline.measures.certainty import certainty_counts, certainty_counts_of_others
 from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, frequency_tables
+
+pytestmark = FEW_SHARED_VALUES
 
 LEVELS = ("a", "b", "c", None)
 NO_GUESS = np.array([level is None for level in LEVELS])

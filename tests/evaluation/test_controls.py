@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
+from fractions import Fraction
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +21,26 @@ from support import gates
 from support.sampling import examples
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.samples import sample_positions
+from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.evaluation.controls import controls
-from disclosure_pipeline.measures.identity import Identity, Uniques, identity
-from disclosure_pipeline.measures.totals import KeySums, Totals, totals_of_keys
+from disclosure_pipeline.measures.baseline_counts import BaselineCounts
+from disclosure_pipeline.measures.cap import CAP, cap_measures
+from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
+from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.permutation import permuted_DCAP, standard_errors
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.totals import Totals
 from disclosure_pipeline.policy.clauses import STANDARD_ERRORS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, decide, hold, judge
+from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.levels import CodedColumn
 
 SHIPPED = Path(dp.__file__).parent / "defs" / "survey" / "defs.yaml"
 
@@ -78,7 +90,9 @@ def test_a_sound_engine_keeps_the_controls_on_any_table(
     )
     assert (of_identity["copy_repU"] == of_identity["copy_UiO"]).all()
     assert (of_attribute["copy_DiSCO"] == of_attribute["copy_Dorig"]).all()
-    assert (of_attribute["permuted_deviation"] <= STANDARD_ERRORS).all()
+    assert (of_attribute["copy_difference"] == 0).all()
+    for deviation in ("permuted_deviation", "half_deviation"):
+        assert (of_attribute[deviation] <= STANDARD_ERRORS).all()
 
 
 def test_the_copy_shows_the_figures_of_gt_itself(
@@ -92,8 +106,7 @@ def test_the_copy_shows_the_figures_of_gt_itself(
     health = found[(found["target"] == "health") & (found["synthesis"] == 2)].iloc[0]
     own = of_itself.attribute["DiSCO"].xs("health", level="target").iloc[0]
     assert health["copy_DiSCO"] == own > 0
-    chance = result.attribute["DiSCO_chance"].xs("health", level="target")
-    assert health["permuted_chance"] == chance.iloc[1]
+    assert health["permuted_DCAP"] == pytest.approx(health["permuted_DCAP_expected"], abs=3)
 
 
 def test_large_tables_are_sampled_with_a_seed(tables: tuple[pd.DataFrame, pd.DataFrame]) -> None:
@@ -113,44 +126,81 @@ def test_large_tables_are_sampled_with_a_seed(tables: tuple[pd.DataFrame, pd.Dat
     pd.testing.assert_frame_equal(first, in_parts)
 
 
-# Where the formulas are used in memory.
-TOTALS = ["counting.counts.totals_of_keys", "counting.memory.rare_keys.totals_of_keys"]
+# Engines that are broken
 
 
-def blind_to_uniques(counts: Uniques, N_d: int, N_s: int) -> Identity:
-    return replace(identity(counts, N_d, N_s), repU=0.0)
+class AnswersNothing(FramesInMemory):
+    """No record is unique, none is disclosed, none is found."""
+
+    def count(
+        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
+    ) -> list[DisclosureCounts]:
+        return [without_figures(counts) for counts in super().count(requests, on_progress)]
 
 
-def blind_to_disclosure(k: KeySums) -> Totals:
-    """Of a q with one level in SD, ds = s_q where one GT record has it."""
-    return totals_of_keys(replace(k, ds=np.where(k.ds == k.s_q, 0, k.ds)))
+def without_figures(counts: Any) -> Any:
+    """The same counts with 0 in place of every number of records, however deep it lies."""
+    if isinstance(counts, Grouped):
+        return Grouped(counts.groups, 0 * counts.sums)
+    if isinstance(counts, (tuple, list)):
+        return type(counts)(without_figures(part) for part in counts)
+    if is_dataclass(counts) and not isinstance(counts, type):
+        values = {field.name: without_figures(getattr(counts, field.name)) for field in fields(counts)}
+        return replace(counts, **values)
+    return 0 if isinstance(counts, int) else counts
 
 
-def credulous(k: KeySums) -> Totals:
-    found = totals_of_keys(k)
-    return replace(found, records=replace(found.records, DiSCO=found.records.iS))
+class DropsAKey(FramesInMemory):
+    """The last key is forgotten."""
+
+    def count(
+        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
+    ) -> list[DisclosureCounts]:
+        fewer = [replace(request, keys=request.keys[:-1]) for request in requests]
+        return super().count(fewer, on_progress)
+
+
+class ShiftsAColumn(FramesInMemory):
+    """One column of every table stands a row lower than it should: a key."""
+
+    position = 0
+
+    def code(
+        self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
+    ) -> list[CodedColumn]:
+        name = columns[self.position]
+        shifted = tuple(
+            frame.assign(**{name: frame[name].array.take(np.roll(np.arange(len(frame)), 1))})
+            for frame in self.frames
+        )
+        return FramesInMemory(shifted, "memory").code(columns, grouping, on_progress)
+
+
+class ShiftsATarget(ShiftsAColumn):
+    """One column of every table stands a row lower than it should: a target."""
+
+    position = -1
 
 
 @pytest.mark.parametrize(
-    ("modules", "broken", "missed"),
+    ("broken", "missed"),
     [
-        (["evaluation.figures.identity"], blind_to_uniques, {"copy_repU"}),
-        (TOTALS, blind_to_disclosure, {"copy_DiSCO"}),
-        (TOTALS, credulous, {"permuted_deviation"}),
+        (AnswersNothing, {"copy_repU", "copy_DiSCO", "copy_difference", "permuted_deviation"}),
+        (DropsAKey, {"copy_repU", "copy_DiSCO", "copy_difference"}),
+        (ShiftsAColumn, {"copy_difference"}),
+        (ShiftsATarget, {"copy_difference"}),
     ],
 )
 def test_an_engine_that_is_broken_determines_nothing(
     gate: Gate,
     tables: tuple[pd.DataFrame, pd.DataFrame],
     monkeypatch: pytest.MonkeyPatch,
-    modules: list[str],
-    broken: Callable[..., Any],
+    broken: type[FramesInMemory],
     missed: set[str],
 ) -> None:
     generous = gate.model_validate(gate.model_dump() | {"policy": {"repU": 100, "DiSCO": 100}})
     assert verdict(generous, tables) == ("approved", [])
-    for module in modules:
-        monkeypatch.setattr(f"disclosure_pipeline.{module}", broken)
+    monkeypatch.setattr("disclosure_pipeline.counting.opening.FramesInMemory", broken)
     decision, controls_missed = verdict(generous, tables)
     assert decision == "undetermined"
     assert missed <= {judgement.clause.measure for judgement in controls_missed}
@@ -159,20 +209,68 @@ def test_an_engine_that_is_broken_determines_nothing(
     assert verdict(strict, tables)[0] == "undetermined"
 
 
-def test_disclosure_where_chance_allows_none_is_infinitely_far_from_chance(
-    gate: Gate, monkeypatch: pytest.MonkeyPatch
+def test_baselines_that_are_wrong_are_missed_by_the_halves(
+    gate: Gate, tables: tuple[pd.DataFrame, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One key combination, ten target levels: no permutation of SD discloses anything, so the error is 0."""
-    records = pd.DataFrame({"k": ["a"] * 100, "t": [f"level {number % 10}" for number in range(100)]})
+    """Of a person's own record as if it were another's: everything would look as if others told it."""
 
-    def deviation() -> float:
-        _, of_attribute = controls([records, records], ["k"], ["t"], Grouping({}, {}, "pooled"))
-        assert of_attribute["permuted_chance"].tolist() == [0.0]
-        return float(of_attribute["permuted_deviation"].iloc[0])
+    def of_itself(counts: BaselineCounts, sizes: Sizes) -> float:
+        return float(counts.by_other_levels.sums[counts.by_other_levels.groups == 0].sum())
 
-    assert deviation() == 0
-    for module in TOTALS:
-        monkeypatch.setattr(f"disclosure_pipeline.{module}", credulous)
-    assert deviation() == math.inf
+    monkeypatch.setattr("disclosure_pipeline.measures.baselines._disclosed_by_others", of_itself)
+    _, controls_missed = verdict(gate, tables)
+    assert "half_deviation" in {judgement.clause.measure for judgement in controls_missed}
+
+
+def test_a_permuted_target_that_tells_too_much_or_too_little_is_missed(
+    tables: tuple[pd.DataFrame, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenth more than there is, or less, is far from what permutations give."""
+    for factor in (0.9, 1.1):
+
+        def measure(totals: Totals, *others: Any, factor: float = factor) -> CAP:
+            found = cap_measures(totals, *others)
+            return replace(found, DCAP=factor * found.DCAP)
+
+        monkeypatch.setattr("disclosure_pipeline.evaluation.figures.cap_measures", measure)
+        found = controls(tables, ["sex", "region"], ["health"], Grouping({}, {}, "pooled"))[1]
+        assert (found["permuted_deviation"] > STANDARD_ERRORS).all()
+
+
+# How far is far
+
+
+@examples(40)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=2, max_size=6), st.data())
+def test_mean_and_variance_are_those_of_all_permutations(
+    synthetic: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    original = data.draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=8))
+
+    def DCAP(levels: Sequence[int]) -> Fraction:  # noqa: N802 (a name of the field), in GT records
+        cells = Counter(zip((q for q, _ in synthetic), levels, strict=True))
+        keys = Counter(q for q, _ in synthetic)
+        return sum((Fraction(cells[q, t], keys[q]) for q, t in original if keys[q]), Fraction(0))
+
+    every = [DCAP(levels) for levels in permutations([t for _, t in synthetic])]
+    mean = sum(every) / len(every)
+    variance = sum((figure - mean) ** 2 for figure in every) / len(every)
+    q, t = ([np.array([record[i] for record in table]) for table in (original, synthetic)] for i in (0, 1))
+    keys = combine_keys([q], [3])
+    [f] = frequency_tables(keys, t, 3)
+    found = permuted_DCAP(f)
+    assert found.mean == pytest.approx(float(mean), abs=1e-9)
+    assert found.variance == pytest.approx(float(variance), abs=1e-9)
+
+
+def test_standard_errors() -> None:
+    assert standard_errors(0.0, 0.0, 1.0) == 0
+    assert standard_errors(2.0, 0.0, 1.0) == math.inf
+    assert standard_errors(-3.0, 4.0, 0.0) == 1.5
+    z = standard_errors(10.0, 4.0, 3.0)
+    assert 2 * z + z * z == pytest.approx(10)  # difference = z error + z² largest / 3
+
+
+def test_disclosure_where_no_permutation_changes_anything_is_infinitely_far(gate: Gate) -> None:
     clause = next(clause for clause in gate.clauses() if clause.measure == "permuted_deviation")
     assert hold(clause, [math.inf], 1).outcome == "undetermined"

@@ -11,7 +11,9 @@ from reference import copies as reference
 from support.small_tables import sd2011
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.memory import whole_records
+from disclosure_pipeline.counting.memory import partial_records, whole_records
+from disclosure_pipeline.counting.memory.engine import count_in_memory
+from disclosure_pipeline.evaluation.copies import shared_columns
 
 ROW = st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([1, 2, 30]), st.booleans())
 COLUMNS = ["text", "number", "flag"]
@@ -28,6 +30,7 @@ def test_copies_are_those_of_the_reference(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(whole_records, "_AT_A_TIME", at_a_time)
+        patch.setattr(partial_records, "_AT_A_TIME", at_a_time)
         found = dp.copies(frame(gt), [frame(sd), frame(gt)])
         parts = dp.partial_copies(frame(gt), frame(sd), targets=["flag", "text"])
     assert found["columns"].tolist() == [3, 3]
@@ -40,6 +43,51 @@ def test_copies_are_those_of_the_reference(
         of_set = [[tuple(row[i] for i in places) for row in table] for table in (gt, sd)]
         expected = reference.copies(*of_set)
         assert parts.xs(1).loc[label].to_dict() == pytest.approx(expected, rel=1e-13, abs=1e-13)
+
+
+@pytest.mark.parametrize("levels", [2, 4, 40])
+@pytest.mark.parametrize("at_a_time", [1, 50, 1 << 17])
+@pytest.mark.parametrize("cells", [0, 4, 1 << 20])
+def test_without_a_column_the_counts_are_those_of_the_others(
+    monkeypatch: pytest.MonkeyPatch, levels: int, at_a_time: int, cells: int
+) -> None:
+    """However the records are cut, and counted by tables or sorted; levels of very different frequency."""
+    monkeypatch.setattr(partial_records, "_AT_A_TIME", at_a_time)
+    monkeypatch.setattr(partial_records, "_CELLS", cells)
+    rng = np.random.default_rng(levels)
+    gt, *syntheses = (
+        pd.DataFrame(
+            {f"c{k}": rng.geometric(0.4, records) % (levels + k) for k in range(5)}
+            | {"gaps": rng.choice([1.5, 2, np.nan], records), "none": np.full(records, np.nan)}
+        )
+        for records in (300, 200, 400)
+    )
+    tables = shared_columns(gt, syntheses)
+    columns = tables.code(tables.keys)
+    counts = partial_records.count_records(columns)
+    for left_out, column_counts in zip(columns, counts.without, strict=True):
+        others = [column for column in columns if column is not left_out]
+        assert list(column_counts) == whole_records.count_copies(others)
+    assert counts.whole == count_in_memory(columns, ()).keys == whole_records.count_whole_records(columns)
+    # More combinations than a code has: those that occur are numbered.
+    monkeypatch.setattr(partial_records, "LARGEST", 1 << 12)
+    for most_lower in (1, 8, 1 << 6):
+        monkeypatch.setattr(partial_records, "_MOST_LOWER", most_lower)
+        assert partial_records.count_records(columns) == counts
+    monkeypatch.setattr(whole_records, "_TABLE", 0)
+    assert whole_records.count_copies(columns[1:]) == list(counts.without[0])
+
+
+def test_all_but_one_of_many_columns() -> None:
+    """More combinations than 64 binary digits tell apart."""
+    rng = np.random.default_rng(1)
+    gt = pd.DataFrame(rng.integers(0, 1000, (200, 12)))
+    found = dp.partial_copies(gt, gt.assign(**{"x": 1}).rename(columns={"x": "other"}).head(50))
+    assert found["unique_copies"].tolist() == [100] * 12
+    changed = gt.head(50).copy()
+    changed[3] += 1000
+    found = dp.partial_copies(gt, changed)
+    assert found["unique_copies"].tolist() == [0] * 3 + [100] + [0] * 8
 
 
 def test_many_columns_of_many_levels() -> None:

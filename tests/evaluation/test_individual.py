@@ -10,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import cap as reference
 from reference.cap import Record
+from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
 from support.small_tables import KEYS, frame, from_counts, measured, sd2011, tables
 from support.strategies import Case, cases
 
 import disclosure_pipeline as dp
+
+pytestmark = FEW_SHARED_VALUES
 
 KEYS_2011 = ["sex", "age", "region", "placesize"]
 DISCLOSED = ("DiSCO", "DiSDiO", "repU")

@@ -14,11 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
+from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import single_level
 from disclosure_pipeline.counting.memory.job import Limits
+
+pytestmark = FEW_SHARED_VALUES
 
 COLUMNS = ("a", "b", "c", "number")
 

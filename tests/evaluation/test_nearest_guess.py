@@ -124,5 +124,6 @@ def test_what_cannot_be_asked_is_refused(wrong: dict[str, object], words: str) -
 
 def test_one_record_has_no_others() -> None:
     gt = pd.DataFrame({"age": [30], "ill": ["y"]})
-    measures = dp.nearest_guess(gt, gt, ["age"], "ill").measures.iloc[0]
-    assert (measures["accuracy"], measures["accuracy_others"]) == (100, 0)
+    for sd in (gt, pd.concat([gt] * 3)):
+        measures = dp.nearest_guess(gt, sd, ["age"], "ill").measures.iloc[0]
+        assert (measures["accuracy"], measures["accuracy_others"]) == (100, 0)

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from reference.cap import Record
+from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
 from support.small_tables import KEYS, frame, from_counts, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.plots.disclosure import plot_disclosure
 from disclosure_pipeline.evaluation.plots.style import (
     BLUE,
     ORANGE,
@@ -25,6 +25,8 @@ from disclosure_pipeline.evaluation.plots.style import (
     TEXT_ON_DARK,
     TURQUOISE,
 )
+
+pytestmark = FEW_SHARED_VALUES
 
 MOST_PLACES = 23 * 23
 SMOKING = from_counts([[20, 5], [30, 45]])
@@ -135,7 +137,7 @@ def charts() -> dict[str, Any]:
         "individual, two": dp.plot_individual_cap(gt, [sd, gt], KEYS, "t"),
         "distribution": dp.plot_cap_distributions(gt, sd, KEYS, "t"),
         "distributions, many": dp.plot_cap_distributions(gt, [sd] * 12, KEYS, "t"),
-        "disclosure": plot_disclosure(dp.disclosure(gt, [sd, gt], KEYS, "t")),
+        "disclosure": dp.disclosure(gt, [sd, gt], KEYS, "t").plot(),
         "resemblance": dp.resemblance(gt, sd).plot(),
         "relative errors": risk.plot(),
     }
@@ -212,7 +214,7 @@ def test_a_key_that_is_not_in_sd_is_apart_from_one_that_names_another_level() ->
 def test_disclosure_shows_keys_repu_and_what_the_checks_flag() -> None:
     gt = frame([((str(i), ""), "a" if i < 90 else "b") for i in range(100)])
     sd = frame([((str(i), ""), "a") for i in range(95)])
-    chart = plot_disclosure(dp.disclosure(gt, sd, KEYS, "t", two_way=(0, 80))).to_dict()
+    chart = dp.disclosure(gt, sd, KEYS, "t", two_way=(0, 80)).plot().to_dict()
     assert chart["title"]["text"].startswith("t stands out") or "DiSCO 90.0 %" in chart["title"]["text"]
     assert chart["title"]["subtitle"] == [f"Keys: {', '.join(KEYS)}", "repU 95.0 %, UiO 100.0 %"]
     [labels] = with_columns(chart, "flags")
@@ -228,8 +230,8 @@ def test_measures_are_told_apart_by_shape_too(charts: dict[str, Any]) -> None:
 def test_after_exclusions_the_picture_says_what_each_figure_is_of() -> None:
     gt = frame(SMOKING)
     excluded = dp.Exclusions(target_levels={"t": ["T1"]})
-    chart = plot_disclosure(dp.disclosure(gt, gt, KEYS, "t", exclude=excluded)).to_dict()
-    assert chart["title"]["subtitle"][1].endswith("of all records, whatever is excluded")
+    chart = dp.disclosure(gt, gt, KEYS, "t", exclude=excluded).plot().to_dict()
+    assert chart["title"]["subtitle"][1].endswith("of all records; DiSCO of those not excluded")
 
 
 # Relative errors

@@ -20,8 +20,6 @@ BY_TARGET = ("attribute", "cap", "identity_after_exclusions", "excluded")
 FLAGS = ("one_way", "two_way")
 FRAMES = ("identity", *BY_TARGET, *FLAGS)
 ALL = 100.0
-# A guesser who has to choose between levels that are equally frequent depends on their order.
-OF_GUESSES = ["n_predicted_correctly", "pct_predicted_correctly"]
 
 
 def assert_equal_frame(left: pd.DataFrame, right: pd.DataFrame) -> None:
@@ -110,8 +108,9 @@ def test_bounds(case: Case) -> None:
     for identity in (found.identity, found.identity_after_exclusions):
         assert (identity["UiOiS"] <= identity["UiO"]).all()
         assert (identity["repU"] <= identity["UiOiS"]).all()
-        assert identity.ge(0).all(axis=None)
-        assert identity.le(ALL).all(axis=None)
+        percentages = identity.drop(columns="unique_hits_beyond", errors="ignore")  # a difference
+        assert percentages.ge(0).all(axis=None)
+        assert percentages.le(ALL).all(axis=None)
     shares = pd.concat(
         [
             attribute[["Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO"]],
@@ -239,10 +238,8 @@ def test_the_names_of_levels_do_not_matter(case: Case, data: DataObject) -> None
     after = measured(data.draw(converted(replace(other, exclusions=exclusions))))
     for name in ("identity", "attribute", "identity_after_exclusions", "excluded"):
         assert_equal_frame(getattr(after, name), getattr(before, name))
-    assert_equal_frame(
-        after.cap.drop(columns=OF_GUESSES, errors="ignore"),
-        before.cap.drop(columns=OF_GUESSES, errors="ignore"),
-    )
+    of_draws = ["guessed_others", "guessed_beyond"]  # which records are drawn depends on the levels' codes
+    assert_equal_frame(after.cap.drop(columns=of_draws), before.cap.drop(columns=of_draws))
     of_any_level = ["target", "synthesis", "level_records", "total_disclosive", "n_level_disclosive"]
     assert_equal_frame(after.one_way[of_any_level], before.one_way[of_any_level])
     numbers = [name for name in before.two_way.columns if name not in ("target_level", "key_level")]

@@ -99,3 +99,10 @@ def test_what_cannot_be_asked_is_refused(wrong: dict[str, object], words: str) -
     asked: dict[str, object] = {"by": "sex"} | wrong
     with pytest.raises(dp.InputError, match=words):
         dp.subgroups(gt, gt, ["sex"], "ill", **asked)  # type: ignore[arg-type]
+
+
+def test_one_record_has_no_others_to_guess_from() -> None:
+    gt = pd.DataFrame({"sex": ["f"], "ill": ["y"]})
+    sd = pd.DataFrame({"sex": ["f", "m", "m"], "ill": ["y", "n", "y"]})
+    [row] = dp.subgroups(gt, sd, ["sex"], "ill", by="sex").to_dict("records")
+    assert (row["records"], row["DiSCO"], row["DiSCO_others"]) == (1, 100, 0)

@@ -17,7 +17,7 @@ from support.small_tables import sd2011, tables
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.baseline_counts import BaselineCounts, baseline_counts
 from disclosure_pipeline.measures.baselines import Baselines, baselines
-from disclosure_pipeline.measures.draws import Hashes, hash_keys
+from disclosure_pipeline.measures.draws import SEED, draw, hash_keys
 from disclosure_pipeline.measures.exact import Mask
 from disclosure_pipeline.measures.exclusions import CodedExclusions, exclude
 from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, frequency_tables
@@ -54,11 +54,14 @@ def figures_of(
 
 def figures(f: FrequencyTable, no_guess: Mask = NO_GUESS) -> Baselines:
     """The figures of tables without exclusions."""
-    return figures_of(f, baseline_counts(f, no_guess, hashes(f)), no_guess)
+    return figures_of(f, count(f, no_guess), no_guess)
 
 
-def hashes(f: FrequencyTable) -> Hashes:
-    return hash_keys(np.arange(f.keys)[None, :])
+def count(f: FrequencyTable, no_guess: Mask = NO_GUESS, seed: int = SEED) -> BaselineCounts:
+    """The counts of tables without exclusions."""
+    sizes = Sizes(f.N_d, f.N_s)
+    hashes = hash_keys(np.arange(f.keys)[None, :], seed)
+    return baseline_counts(f, sizes, no_guess, draw(f, sizes, hashes) if sizes.something_is_drawn else None)
 
 
 def needs_draw(gt: Sequence[Record], sd: Sequence[Record]) -> bool:
@@ -84,7 +87,7 @@ def test_records_that_exclusions_leave(gt: list[Record], sd: list[Record], exclu
     f = cells(gt, sd)
     exclusions = CodedExclusions(target_levels=excluded)
     left, _ = exclude(f, disclosure_tables(f), np.zeros((1, f.keys), dtype=np.int64), exclusions)
-    counts = baseline_counts(f, NO_GUESS, left=left.original.values())
+    counts = baseline_counts(f, Sizes(f.N_d, f.N_s), NO_GUESS, left=left.original.values())
     found = asdict(figures_of(f, counts, NO_GUESS, exclusions))
     kept = [[LEVELS.index(t) not in excluded for _, t in table] for table in (gt, sd)]
     expected = reference.figures(gt, sd, (None,), *kept)
@@ -116,11 +119,11 @@ def test_the_counts_add_up_over_keys(gt: list[Record], sd: list[Record], parts: 
     """However the key combinations are parted; draws included."""
     f = cells(gt, sd)
     of_part = [
-        baseline_counts(f.only(np.flatnonzero(f.q % parts == part)), NO_GUESS, hashes(f))
+        count(f.only(np.flatnonzero(f.q % parts == part)))
         for part in range(parts)
         if (f.q % parts == part).any()
     ]
-    whole = baseline_counts(f, NO_GUESS, hashes(f))
+    whole = count(f)
     assert repr(add_up(of_part)) == repr(add_up([whole]))
     assert figures_of(f, add_up(of_part), NO_GUESS) == figures_of(f, whole, NO_GUESS)
 
@@ -217,10 +220,7 @@ def test_guesses_of_draws_are_near_those_of_draws_made_otherwise(size: int) -> N
     rng = np.random.default_rng(3)
     gt, sd = _population(rng, 400), _population(rng, size)
     f = cells(gt, sd)
-    found = [
-        figures_of(f, baseline_counts(f, NO_GUESS, hash_keys(np.arange(f.keys)[None, :], seed)), NO_GUESS)
-        for seed in range(30)
-    ]
+    found = [figures_of(f, count(f, NO_GUESS, seed), NO_GUESS) for seed in range(30)]
     n = reference.size(gt, sd)
     others, at_n = [], []
     for _ in range(30):

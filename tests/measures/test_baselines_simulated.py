@@ -54,7 +54,7 @@ def figures_of(gt: pd.DataFrame, sd: pd.DataFrame, target: str) -> dict[str, flo
     no_guess = np.arange(levels_of_t) == levels_of_t - 1
     d_t, s_t, sizes = f.per_target(f.d), f.per_target(f.s), Sizes(f.N_d, f.N_s)
     totals = totals_of_tables(f, disclosure_tables(f))
-    found = baselines(baseline_counts(f, no_guess), totals, sizes, d_t, s_t, d_t, no_guess)
+    found = baselines(baseline_counts(f, sizes, no_guess), totals, sizes, d_t, s_t, d_t, no_guess)
     return asdict(found) | asdict(unique_hits(hit_counts(f.d_q[f.first], f.s_q[f.first]), sizes))
 
 

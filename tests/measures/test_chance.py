@@ -10,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import cap as reference
 from reference.cap import Record
+from support.doubts import FEW_SHARED_VALUES
 from support.small_tables import frame, measured, sd2011, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.measures.chance import DCAP_by_chance, all_of_one_level
 from disclosure_pipeline.measures.grouped import Grouped
+
+pytestmark = FEW_SHARED_VALUES
 
 KEYS_2011 = ["sex", "age", "region", "placesize"]
 

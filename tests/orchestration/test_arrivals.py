@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import dagster as dg
 import pytest
 from support import gates
 from support.gates import COPY, GATE, HONEST, MARKER, Home, failures
+from support.sampling import some_of
 
 from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.store import is_safe_name
@@ -293,8 +295,10 @@ def test_folders_without_allowed_names_are_told_apart(tmp_path: Path) -> None:
     assert find_complete_candidates(tmp_path / "missing").complete == {}
 
 
-@pytest.mark.parametrize("candidate", ["../../evil", "a b"])
-@pytest.mark.parametrize("asset", ["synthetic", "bins", "identity_disclosure", "dossier", "release"])
+STEPS = ("synthetic", "bins", "identity_disclosure", "dossier", "release")
+
+
+@pytest.mark.parametrize(("asset", "candidate"), some_of(product(STEPS, ["../../evil", "a b"]), 3))
 def test_no_asset_takes_an_unsafe_partition(finished_home: Home, candidate: str, asset: str) -> None:
     """A partition can be added by hand; it must not lead out of the gate's folders."""
     outside = finished_home.path.parent / "evil"

@@ -94,7 +94,7 @@ FORGED: dict[str, tuple[Callable[[Home], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", some_of(FORGED, 3))
+@pytest.mark.parametrize("what", some_of(FORGED))
 def test_what_is_forged_stops_a_release_and_a_run_heals_it(finished_home: Home, what: str) -> None:
     forge, said = FORGED[what]
     shutil.rmtree(finished_home.path / "releases")

@@ -175,6 +175,7 @@ def test_the_webhook_gets_json(
             "reasons": list(NOTICE.reasons),
             "run_id": "5f3a",
             "link": "https://dagster.example.org/runs/5f3a",
+            "is_published": False,
             "text": NOTICE.text,
         }
     ]

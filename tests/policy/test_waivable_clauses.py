@@ -35,6 +35,8 @@ KINDS: dict[str, tuple[Clause, float, float | None, bool]] = {
     "control of attribute disclosure": (
         Clause("copy_DiSCO", "work", 1, share_of="copy_Dorig", at_least=True, control=True), 9, 10, False),
     "control of chance": (Clause("permuted_deviation", "work", 6, control=True), 7, None, False),
+    "control of halves": (Clause("half_deviation", "work", 6, control=True), 7, None, False),
+    "control of a copy's figures": (Clause("copy_difference", "work", 0, control=True), 1, None, False),
 }  # fmt: skip
 
 
@@ -86,7 +88,7 @@ def test_no_clause_of_a_gate_is_of_another_kind(consequence: str) -> None:
         "one_way_flags",
         "two_way_flags",
     }
-    bounded_controls = {"copy_repU", "copy_DiSCO", "permuted_deviation"}
+    bounded_controls = {"copy_repU", "copy_DiSCO", "copy_difference", "permuted_deviation", "half_deviation"}
     assert bounded_controls <= set(CONTROLS)
     assert {clause.measure for clause in clauses if not can_be_waived(clause)} == {
         "key_overlap",

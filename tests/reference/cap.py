@@ -39,15 +39,11 @@ def one_level(table: Sequence[Record], q: Key) -> bool:
     return len({t for _, t in with_key(table, q)}) == 1
 
 
-def in_order(levels: set[Level]) -> list[Level]:
-    """Levels in their order, missing last."""
-    return sorted(levels, key=lambda level: (level is None, level or ""))
-
-
-def most_frequent(table: Sequence[Record], q: Key) -> Level:
-    """The most frequent target level of a key; of several, the first in their order."""
-    found = [t for _, t in with_key(table, q)]
-    return max(in_order(set(found)), key=found.count)
+def chance_of_mode(table: Sequence[Record], q: Key, t: Level) -> Fraction:
+    """The chance that t is named by a guess of a key's most frequent target level, drawn among equals."""
+    levels = [level for _, level in with_key(table, q)]
+    modes = {level for level in levels if levels.count(level) == max(map(levels.count, levels))}
+    return Fraction(t in modes, len(modes)) if modes else Fraction(0)
 
 
 def scaled(x: Fraction | None, base: Fraction) -> float:
@@ -75,7 +71,7 @@ def cap_measures(
     in_disclosive = [(q, t) for q, t in gt_left if one_level(sd, q)]
     disco = [(q, t) for q, t in in_disclosive if (q, t) in sd]
     certain = [(q, t) for q, t in sd_left if one_level(sd, q) and with_key(gt, q)]
-    predicted = [(q, t) for q, t in in_sd if most_frequent(sd, q) == t]
+    predicted = sum((chance_of_mode(sd, q, t) for q, t in gt_left), Fraction(0))
 
     base = Fraction(sum(t == other for _, t in gt for _, other in gt), len(gt) ** 2)
     right = sum((cap(record, sd_left) for record in gt_left), Fraction(0))
@@ -91,8 +87,8 @@ def cap_measures(
         "TCAP_taub": percent(sum((cap(record, gt_left) for record in certain), Fraction(0)), len(certain)),
         "DCAP_scaled": scaled(right / len(gt), base),
         "TCAP_scaled": scaled(Fraction(len(disco), len(in_sd)) if in_sd else None, base),
-        "n_predicted_correctly": len(predicted),
-        "pct_predicted_correctly": percent(len(predicted), len(gt)),
+        "n_predicted_correctly": float(predicted),
+        "pct_predicted_correctly": percent(predicted, len(gt)),
         "min_DCAP": percent(smallest, 1),
         "min_CAP_matched": percent(smallest_matched, 1),
     }

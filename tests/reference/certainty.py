@@ -9,15 +9,19 @@ from reference.baselines import others
 from reference.cap import Level, Record
 
 
-def claims(person: Record, table: Sequence[Record], c: Fraction) -> list[Level]:
+def claims(
+    person: Record, table: Sequence[Record], c: Fraction, no_guess: Sequence[Level] = (None,)
+) -> list[Level]:
     """The levels that at least a share c of the records with the person's key have; missing is no level."""
-    levels = Counter(t for q, t in table if q == person[0] and t is not None)
+    levels = Counter(t for q, t in table if q == person[0] and t not in no_guess)
     return [t for t, number in levels.items() if Fraction(number, levels.total()) >= c]
 
 
-def counts(gt: Sequence[Record], sd: Sequence[Record], c: Fraction) -> tuple[int, int]:
+def counts(
+    gt: Sequence[Record], sd: Sequence[Record], c: Fraction, no_guess: Sequence[Level] = (None,)
+) -> tuple[int, int]:
     """Of how many GT records something is claimed from SD, and of how many rightly."""
-    found = [claims(person, sd, c) for person in gt]
+    found = [claims(person, sd, c, no_guess) for person in gt]
     return sum(map(bool, found)), sum(t in levels for (_, t), levels in zip(gt, found, strict=True))
 
 

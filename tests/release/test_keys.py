@@ -16,7 +16,8 @@ import pytest
 from click.testing import CliRunner
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from securesystemslib.signer import SIGNER_FOR_URI_SCHEME, CryptoSigner, Key, Signature, Signer
 
 from disclosure_pipeline.cli.main import main
@@ -450,3 +451,62 @@ def test_a_key_that_is_listed_twice_is_refused() -> None:
         keys.parse_keys_by_id([])
     with pytest.raises(KeysError, match="none in PEM"):
         keys.parse_keys_by_id([without_period("-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----")])
+
+
+# Keys for which anybody can sign: RFC 8032, 5.1, reckoned slowly
+
+P = 2**255 - 19
+D = -121665 * pow(121666, -1, P) % P
+
+
+def x_of(y: int) -> int | None:
+    """An x of the point with that y on the curve, if there is one."""
+    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
+    root = pow(square, (P + 3) // 8, P)
+    for x in (root, root * pow(2, (P - 1) // 4, P) % P):
+        if x * x % P == square:
+            return x
+    return None
+
+
+def plus(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    (x1, y1), (x2, y2) = one, other
+    product = D * x1 * x2 * y1 * y2 % P
+    return (
+        (x1 * y2 + x2 * y1) * pow(1 + product, -1, P) % P,
+        (y1 * y2 + x1 * x2) * pow(1 - product, -1, P) % P,
+    )
+
+
+def order_divides_8(y: int) -> bool:
+    x = x_of(y % P)
+    assert x is not None
+    point = (x, y % P)
+    for _ in range(3):
+        point = plus(point, point)
+    return point == (0, 1)
+
+
+def pem_of(y: int, sign: int) -> str:
+    raw = (y | sign << 255).to_bytes(32, "little")
+    key = Ed25519PublicKey.from_public_bytes(raw)
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
+LOW = [0, 1, P - 1, ORDER_8, P - ORDER_8]
+
+
+@pytest.mark.parametrize("sign", [0, 1])
+@pytest.mark.parametrize("y", [*LOW, P, P + 1])
+def test_a_key_of_low_order_is_refused(y: int, sign: int) -> None:
+    assert order_divides_8(y)
+    with pytest.raises(KeysError, match="low order"):
+        keys.parse_public_key(pem_of(y, sign))
+
+
+def test_those_are_all_points_of_low_order() -> None:
+    """There are eight of them: each y but 1 and -1 has two."""
+    points = {(x, y) for y in LOW for root in [x_of(y)] if root is not None for x in (root, -root % P)}
+    assert len(points) == 8
+    assert {plus(one, other) for one in points for other in points} == points

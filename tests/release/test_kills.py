@@ -149,7 +149,7 @@ def test_killed_again_and_again(undisturbed: Undisturbed) -> None:
     moments = undisturbed.moments[HONEST]
     numbers = [number for number in boundaries(moments) if number < the_publication(moments)]
     with copied(undisturbed.template) as path:
-        for number in numbers[:: 1 if CI else 2]:
+        for number in numbers[:: 1 if CI else 4]:
             assert fork(until, number, run, path, undisturbed.defs, HONEST).was_killed()
         run_again(undisturbed, HONEST, path, "at every boundary")
 
@@ -157,7 +157,7 @@ def test_killed_again_and_again(undisturbed: Undisturbed) -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_killed_at_a_boundary_of_its_steps(undisturbed: Undisturbed, part: int) -> None:
     numbers = boundaries(undisturbed.moments[HONEST])
-    for number in (numbers if CI else numbers[2::6])[part::PARTS]:
+    for number in (numbers if CI else numbers[2::9])[part::PARTS]:
         kill_and_run_again(undisturbed, HONEST, number)
 
 

@@ -14,6 +14,7 @@ import dagster as dg
 import pytest
 from support import gates
 from support.gates import COPY, GATE, HONEST, Home, checks, failures, read_json
+from support.sampling import some_of
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import measuring
@@ -221,9 +222,9 @@ TAMPERED: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED)
-def test_nothing_is_released_that_was_tampered_with(approved: Home, change: Change) -> None:
-    change(approved)
+@pytest.mark.parametrize("name", some_of(TAMPERED, 3))
+def test_nothing_is_released_that_was_tampered_with(approved: Home, name: str) -> None:
+    TAMPERED[name](approved)
     said = refused_to_release(approved, HONEST)
     assert "Unexpected" not in said
 
@@ -388,10 +389,11 @@ UNSIGNED: dict[str, tuple[Callable[[Home, pytest.MonkeyPatch], object], str]] = 
 }
 
 
-@pytest.mark.parametrize(("change", "said"), UNSIGNED.values(), ids=UNSIGNED)
+@pytest.mark.parametrize("name", some_of(UNSIGNED, 3))
 def test_nothing_is_published_without_a_signature_that_is_believed(
-    approved: Home, monkeypatch: pytest.MonkeyPatch, change: Any, said: str
+    approved: Home, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    change, said = UNSIGNED[name]
     change(approved, monkeypatch)
     assert said in refused_to_release(approved, HONEST)
 

@@ -6,7 +6,7 @@ import disclosure_pipeline as dp
 
 FRAMES = (
     *("identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way"),
-    *("excluded", "key_overlap", "target_overlap"),
+    *("certainty", "excluded", "key_overlap", "target_overlap"),
 )
 
 
@@ -15,3 +15,6 @@ def assert_same(found: dp.Disclosure, expected: dp.Disclosure) -> None:
     for name in FRAMES:
         pd.testing.assert_frame_equal(getattr(found, name), getattr(expected, name), check_exact=True)
     assert found.warnings == expected.warnings
+    assert (found.stacked is None) == (expected.stacked is None)
+    if found.stacked and expected.stacked:
+        assert_same(found.stacked, expected.stacked)

@@ -37,22 +37,22 @@ def folders(root: Path, definition: Mapping[str, Any], engine: str, ground_truth
 
 def steps(gate: GateFolders, candidate: str) -> dict[str, Any]:
     """All that the steps of a gate find of a candidate; or what they say against it."""
-    found: dict[str, Any] = {}
+    by_step: dict[str, Any] = {}
     try:
         recorded = ground_truth.record_ground_truth(gate)
-        found["ground truth"] = recorded
+        by_step["ground truth"] = recorded
         received = arrival.receive(gate, candidate)
-        found["arrival"] = (received.violations, received.records, list(map(str, received.overlaps)))
-        found["overlap"] = received.key_overlap.to_json()
+        by_step["arrival"] = (received.violations, received.records, list(map(str, received.overlaps)))
+        by_step["overlap"] = received.key_overlap.to_json()
         if not received.violations:
-            found["bins"] = evaluation.load_group_levels(gate, candidate).to_json()
+            by_step["bins"] = evaluation.load_group_levels(gate, candidate).to_json()
             evaluated = evaluation.evaluate(gate, candidate, NOW)
-            found["dossier"] = to_json(evaluated.dossier)
-            found["checks"] = list(map(str, evaluated.judgements))
-            found["frames"] = every_figure(evaluated)
+            by_step["dossier"] = to_json(evaluated.dossier)
+            by_step["checks"] = list(map(str, evaluated.judgements))
+            by_step["frames"] = every_figure(evaluated)
     except dp.DisclosurePipelineError as error:
-        found["refused"] = (type(error).__name__, str(error))
-    return found
+        by_step["refused"] = (type(error).__name__, str(error))
+    return by_step
 
 
 def every_figure(evaluation: Evaluation) -> dict[str, str]:

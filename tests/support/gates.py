@@ -187,8 +187,9 @@ class Home:
         return self.path / "releases" / GATE / candidate
 
     def nothing_published(self) -> bool:
-        """Whether there is no file under releases, not even a partial one."""
-        return not any(path.is_file() for path in (self.path / "releases").rglob("*"))
+        """Whether there is no file under releases or staged for them, not even a partial one."""
+        folders = [self.path / "releases", self.path / "releases-staging"]
+        return not any(path.is_file() for folder in folders for path in folder.rglob("*"))
 
     def deliver(
         self, candidate: str, tables: Mapping[str, pd.DataFrame | bytes], *, complete: bool = True
@@ -286,14 +287,14 @@ def everything_logged(instance: dg.DagsterInstance) -> str:
 
 def files_with(folder: Path, texts: Sequence[str], leaving_out: Sequence[str]) -> dict[str, list[str]]:
     """Which files under a folder contain one of the texts; `leaving_out` are first parts of their paths."""
-    found = {}
+    hits_by_file = {}
     for path in folder.rglob("*"):
         if path.is_file() and path.relative_to(folder).parts[0] not in leaving_out:
             content = path.read_bytes()
             hits = [text for text in texts if text.encode() in content]
             if hits:
-                found[str(path.relative_to(folder))] = hits
-    return found
+                hits_by_file[str(path.relative_to(folder))] = hits
+    return hits_by_file
 
 
 def take(folder: Path, root: Path) -> Snapshot:

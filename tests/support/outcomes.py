@@ -59,14 +59,14 @@ def refused(result: dg.ExecuteInProcessResult | dg.JobExecutionResult) -> str:
 
 
 # What is of one run: a rerun has its own. Everything else has to be the same.
-OF_A_RUN = {"run_id", "measured_at", "published_at", "signatures"}
+OF_A_RUN = {"run_id", "measured_at", "published_at", "signatures", "last_moment"}
 
 
 def state(home: Path) -> dict[str, Any]:
     """Every file of the store and the releases of a home, by its path: all of it that counts."""
     return {
         str(path.relative_to(home)): content(path)
-        for folder in ("store", "releases")
+        for folder in ("store", "releases", "releases-staging")
         for path in sorted((home / folder).rglob("*"))
         if path.is_file() and path.suffix != ".lock"
     }
@@ -144,5 +144,5 @@ def watch(home: Path, at: Callable[[Moment], None]) -> None:
 
 
 def counts(home: Path, path: str | bytes) -> bool:
-    """Whether a path lies in the store or in the releases."""
-    return os.fsdecode(path).startswith((f"{home}/store/", f"{home}/releases/"))
+    """Whether a path lies in the store, in the releases or where they are staged."""
+    return os.fsdecode(path).startswith((f"{home}/store/", f"{home}/releases/", f"{home}/releases-staging/"))

@@ -77,15 +77,15 @@ def _content(waived: bool) -> str:
 
 def content(*, waived: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
     """The dossier's content and the policy section."""
-    found, definition = json.loads(_content(waived))
-    return found, definition
+    dossier, definition = json.loads(_content(waived))
+    return dossier, definition
 
 
 def said(*, waived: bool = False, published: datetime = PUBLISHED) -> Predicate:
     """The predicate of an approved candidate."""
-    found, definition = content(waived=waived)
+    dossier, definition = content(waived=waived)
     return build_predicate(
-        found,
+        dossier,
         definition,
         dossier=hex_of(b"dossier"),
         ground_truth=hex_of(b"salted"),

@@ -69,16 +69,16 @@ def require_engine(engine: str) -> None:
 
 def chromium() -> str:
     """The program of a browser."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
         absent("Chromium")
-    return found
+    return program
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def postgres() -> Postgres:
@@ -137,8 +137,8 @@ def _wait_until_ready(status: Path, process: Process) -> None:
 
 def _programs() -> Path | None:
     """The folder of the server's programs: on the path, or where Debian keeps them."""
-    found = shutil.which("initdb")
-    folders = [Path(found).parent] if found else []
+    initdb = shutil.which("initdb")
+    folders = [Path(initdb).parent] if initdb else []
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return next((folder for folder in folders if (folder / "initdb").exists()), None)
 

@@ -44,10 +44,10 @@ def measured(
     gt: Sequence[Record], sd: Sequence[Record], exclude: dp.Exclusions | None = None
 ) -> dict[str, float]:
     """Every figure of the frames `identity`, `attribute` and `cap`."""
-    found = dp.disclosure(frame(gt), frame(sd), KEYS, "t", exclude=exclude)
+    result = dp.disclosure(frame(gt), frame(sd), KEYS, "t", exclude=exclude)
     return {
         str(name): figure
-        for part in (found.identity, found.attribute, found.cap)
+        for part in (result.identity, result.attribute, result.cap)
         for name, figure in part.iloc[0].to_dict().items()
     }
 

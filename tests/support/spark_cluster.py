@@ -30,9 +30,9 @@ def main(folder: Path) -> None:
     url = spark_url(MASTER, folder)
     expected = dp.disclosure(frames[0], frames[1], KEYS, TARGETS, exclude=EXCLUSIONS)
     for ground_truth, synthetic in (frames, paths):
-        found = dp.disclosure(ground_truth, synthetic, KEYS, TARGETS, exclude=EXCLUSIONS, engine=url)
-        assert found.engine == "pyspark, by Ibis"
-        assert_same(found, expected)
+        result = dp.disclosure(ground_truth, synthetic, KEYS, TARGETS, exclude=EXCLUSIONS, engine=url)
+        assert result.engine == "pyspark, by Ibis"
+        assert_same(result, expected)
     session = spark_session(connect("pyspark://"))
     context = session.sparkContext
     executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1  # the driver is among them

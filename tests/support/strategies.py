@@ -97,38 +97,38 @@ def exact(values: Iterable[Value], dtype: type[np.floating[Any]]) -> bool:
 def number_dtypes(values: Sequence[Value]) -> list[str]:
     """The types that hold exactly these numbers."""
     missing = any(value is None for value in values)
-    found = ["object"]
+    fitting = ["object"]
     if whole(values):
-        found += ["Int64", "arrow int64"]
+        fitting += ["Int64", "arrow int64"]
         if not missing:
-            found.append("int64")
+            fitting.append("int64")
         if fits(values, LARGEST_INT8):
-            found += ["Int8", "arrow int8"]
+            fitting += ["Int8", "arrow int8"]
     if exact(values, np.float64):
-        found += ["float64", "Float64", "arrow double", "arrow double with NaN"]
+        fitting += ["float64", "Float64", "arrow double", "arrow double with NaN"]
     if exact(values, np.float32):
-        found += ["float32", "Float32"]
-    return found
+        fitting += ["float32", "Float32"]
+    return fitting
 
 
 def dtypes(values: Sequence[Value], kind: str, *, grouped: bool) -> list[str]:
     """The names of the types that hold exactly these values, to be used with `series`."""
     missing = any(value is None for value in values)
     if kind == "text":
-        found = ["object", "string", "string[pyarrow]", "arrow string", "arrow large_string"]
-        found += ["category", "arrow dictionary"]
+        fitting = ["object", "string", "string[pyarrow]", "arrow string", "arrow large_string"]
+        fitting += ["category", "arrow dictionary"]
     elif kind == "boolean":
-        found = ["object", "boolean", "arrow bool", "category"]
+        fitting = ["object", "boolean", "arrow bool", "category"]
         if not missing:
-            found.append("bool")
+            fitting.append("bool")
     else:
-        found = number_dtypes(values)
+        fitting = number_dtypes(values)
         if not grouped:
-            found.append("category")
+            fitting.append("category")
     if all(value is None for value in values):
         # What a reader makes of an empty column, whatever the column is meant to hold.
-        found += ["float64", "arrow null"]
-    return found
+        fitting += ["float64", "arrow null"]
+    return fitting
 
 
 def series(

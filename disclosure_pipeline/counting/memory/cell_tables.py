@@ -71,8 +71,10 @@ def measure_targets(
     """Counts of each target in each synthesis; and its `pairs_of_key`, where cells are listed."""
     results: list[tuple[TargetCounts, ...]] = []
     pairs: list[tuple[Grouped, ...]] = []
-    for batch in _batches(job, keys, targets):
-        batch_counts, batch_pairs = measure_cells(job, keys, counts, batch, _cells(job, keys, batch))
+    for batch in _split_targets(job, keys, targets):
+        batch_counts, batch_pairs = measure_cells(
+            job, keys, counts, batch, _count_all_cells(job, keys, batch)
+        )
         results += batch_counts
         pairs += batch_pairs
     return results, pairs
@@ -95,7 +97,7 @@ def measure_cells(
     return results, job.run("Measuring", tasks)
 
 
-def _batches(job: Job, keys: Numbered, targets: Sequence[Target]) -> Iterator[list[Target]]:
+def _split_targets(job: Job, keys: Numbered, targets: Sequence[Target]) -> Iterator[list[Target]]:
     """Targets whose tables of cells are in memory together."""
     batch: list[Target] = []
     for target in targets:
@@ -108,7 +110,7 @@ def _batches(job: Job, keys: Numbered, targets: Sequence[Target]) -> Iterator[li
         yield batch
 
 
-def _cells(job: Job, keys: Numbered, targets: Sequence[Target]) -> list[list[IntArray]]:
+def _count_all_cells(job: Job, keys: Numbered, targets: Sequence[Target]) -> list[list[IntArray]]:
     """The number of records in every cell, for each target and table."""
     tables = range(len(job.records))
     tasks = [
@@ -128,7 +130,10 @@ def _measure_all(
     cells: Sequence[Sequence[IntArray]],
 ) -> list[tuple[TargetCounts, ...]]:
     places = [
-        (i, j, rows) for i, t in enumerate(targets) for j in job.syntheses for rows in _rows(keys, t, job)
+        (i, j, rows)
+        for i, t in enumerate(targets)
+        for j in job.syntheses
+        for rows in _split_combinations(keys, t, job)
     ]
     tasks = [partial(_measure, job, keys, counts, targets[i], cells[i], j, rows) for i, j, rows in places]
     parts: dict[tuple[int, int], list[TargetCounts]] = {}
@@ -161,7 +166,7 @@ def _count_cells(keys: Numbered, table: int, target: Target, reader: Reader) -> 
     return counts
 
 
-def _rows(keys: Numbered, target: Target, job: Job) -> list[slice]:
+def _split_combinations(keys: Numbered, target: Target, job: Job) -> list[slice]:
     step = max(1, job.limits.part // target.column.size)
     return [slice(start, min(start + step, keys.size)) for start in range(0, keys.size, step)]
 
@@ -199,9 +204,7 @@ def _measure(
         targets=size,
     )
     counted = CountedCells(f, lambda some: job.keys.levels_of(keys.combinations[number[some]]))
-    return count_target(
-        counted, target.occurring_levels(synthesis), target.list_cells_above, target.exclusions
-    )
+    return count_target(counted, target, synthesis)
 
 
 def _pairs_of_key(keys: Numbered, target: Target, d: IntArray | None) -> tuple[Grouped, ...]:

@@ -17,7 +17,6 @@ from disclosure_pipeline.measures.exposure import (
     guess_counts_of_table,
     guess_counts_of_table_without_self,
     guessed_beyond,
-    with_unmatched,
 )
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.guesses import guess_counts, guess_counts_without_self
@@ -161,10 +160,9 @@ def _measure_tables(
             d_guess = count(cells[key_set.pick(0, in_GT)])
             s_guess = count(cells_SD[key_set.pick(synthesis.table, in_SD)])
             d_t, s_t = _counts_of_drawn(target, synthesis)
-        left_out = d_t - d_guess.sum(axis=1)
         beyond = guessed_beyond(
-            guess_counts_of_table(d_guess, s_guess, left_out, target.no_guess),
-            guess_counts_of_table_without_self(d_guess, left_out, target.no_guess),
+            guess_counts_of_table(d_guess, s_guess, target.no_guess),
+            guess_counts_of_table_without_self(d_guess, target.no_guess),
             d_t,
             s_t,
             target.no_guess,
@@ -204,12 +202,9 @@ def _measure_cells(
         t_drawn = [levels[mask] for levels, mask in zip(t, masks, strict=True)]
         f = _cells(q_drawn, t_drawn, key_set.size, target.column.size)
         d_t, s_t = _counts_of_drawn(target, synthesis)
-    left_out = d_t - f.per_target(f.d)
-    by_SD_counts = guess_counts(f, f.d, f.s, target.no_guess)
-    by_others_counts = guess_counts_without_self(f, f.d, f.d, target.no_guess)
     beyond = guessed_beyond(
-        with_unmatched(by_SD_counts, left_out, target.no_guess),
-        with_unmatched(by_others_counts, left_out, target.no_guess),
+        guess_counts(f, f.d, f.s, target.no_guess),
+        guess_counts_without_self(f, f.d, f.d, target.no_guess),
         d_t,
         s_t,
         target.no_guess,

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any
 
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.engine import count_in_memory
+from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.counting.partitioned.batches import batches_in_memory
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.samples import sample_positions
-from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests
+from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests, stack_requests
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_values
@@ -65,7 +68,14 @@ class FramesInMemory:
         """Count the records by columns that were coded here, grouped or not."""
         if self.in_parts:
             return count_in_parts(requests, batches_in_memory(columns_of_requests(requests)), on_progress)
-        return [count_in_memory(request.keys, request.targets, on_progress) for request in requests]
+        return [_count(request, on_progress) for request in requests]
+
+    def count_stacked(
+        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
+    ) -> list[tuple[CountRequest, DisclosureCounts]]:
+        """As `count`, of GT and all syntheses as one table; with each request as it is of these two."""
+        stacked = stack_requests(requests)
+        return list(zip(stacked, self.count(stacked, on_progress), strict=True))
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """The (synthesis, column) of columns, coded or not, whose values tell which record it is."""
@@ -83,3 +93,10 @@ class FramesInMemory:
             frame if positions is None else frame.iloc[positions]
             for frame, positions in zip(self.frames, sample_positions(self.records, most, seed), strict=True)
         ]
+
+
+def _count(request: CountRequest, on_progress: OnProgress) -> DisclosureCounts:
+    """What is asked for; where it is no target, many combinations are sorted in one go."""
+    if request.targets or prod(column.size for column in request.keys) <= Limits().table:
+        return count_in_memory(request.keys, request.targets, on_progress)
+    return DisclosureCounts(count_whole_records(request.keys), (), ())

@@ -8,7 +8,7 @@ from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.tables.levels import CodedColumn
 
-_LARGEST = 1 << 20  # cells that are counted by their position
+_LARGEST = 1 << 22  # cells that are counted by their position
 _AT_A_TIME = 1 << 17  # records, so that they fit the cache
 
 

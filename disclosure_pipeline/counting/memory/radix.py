@@ -71,6 +71,11 @@ class Radix:
         """The value of a one at each digit."""
         return tuple(prod(column.size for column in self.columns[k + 1 :]) for k in range(len(self.columns)))
 
+    def records(self, table: int) -> int:
+        """The number of records of a table."""
+        column = self.columns[0]
+        return len(column.codes[table] if isinstance(column, Numbered) else column.tables[table].stored)
+
     def readers(self, table: int, unit: int, dtype: npt.DTypeLike) -> list[Reader]:
         """Functions from some records of a table to codes in units of `unit`; their sum is the code.
 

@@ -17,6 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import KeyCounts, TargetCounts, count_keys
+from disclosure_pipeline.counting.memory.rare_baselines import (
+    RareCells,
+    count_rare_baselines,
+    count_rare_guesses,
+)
+from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.measures.cells import CellTotals, LargeCells
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.grouped import Grouped
@@ -90,16 +96,17 @@ def can_be_compared(rare: RareKeys, size: int, levels: int) -> bool:
 def count_rare_keys(
     rare: RareKeys,
     t: Codes,
-    size: int,
-    list_cells_above: float,
+    target: Target,
+    synthesis: int,
     key_levels_of: Callable[[IntArray], IntArray],
     keys: int,
 ) -> TargetCounts:
-    """Counts of one target; nothing is excluded.
+    """Counts of one target for which sums over key combinations are enough (`counts.can_be_summed`).
 
     `t` (shape: n, q): the codes of the records. `key_levels_of` gives the level of each of the `keys` in some
     of the q.
     """
+    size = target.column.size
     d, s = _records_of_cells(rare, t)
     totals = totals_of_keys(_key_sums(rare, d, s))
     disclosed = (s == rare.s_q).view(np.uint8) & rare.is_found
@@ -114,8 +121,13 @@ def count_rare_keys(
     number = np.arange(1 << _BITS)
     in_both = GT_counts.sum(axis=0)
     in_both[:, 0] = 0
+    rare_cells = RareCells(
+        rare.is_original, rare.of_SD, rare.d_q, rare.s_q, t, d, s, GT_counts.sum(axis=(0, 1))
+    )
+    no_guess = target.occurring_no_guess(synthesis)
+    baselines = count_rare_baselines(rare_cells, disclosed, target.sizes(synthesis), no_guess)
     cells = CellTotals(
-        guessed=_count_guessed(rare, t, s, size),
+        guessed=baselines.guessed.named if no_guess is None else count_rare_guesses(rare_cells).named,
         DiSCO_t=_group_nonzero(GT_counts[1].sum(axis=(0, 1))),
         d_by_s_q_t=_group_nonzero(in_both.sum(axis=0).ravel()),
         dd_by_s_q_t=_group_nonzero((in_both * number[:, None, None]).sum(axis=0).ravel()),
@@ -123,8 +135,8 @@ def count_rare_keys(
         smallest_d=0,
         smallest_share=Fraction(1 if rare.keys_by_d_q[0] == len(rare.d_q) else 0),
     )
-    large = _large_cells(t, d, disclosed, list_cells_above, key_levels_of, keys)
-    return TargetCounts(totals, cells, large, None)
+    large = _large_cells(t, d, disclosed, target.list_cells_above, key_levels_of, keys)
+    return TargetCounts(totals, cells, large, None, baselines, ())
 
 
 def _records_of_cells(rare: RareKeys, t: Codes) -> tuple[Bytes, Bytes]:
@@ -167,18 +179,6 @@ def _key_sums(rare: RareKeys, d: Bytes, s: Bytes) -> KeySums:
         ds=of_ds,
         keys=counts[occurring],
     )
-
-
-def _count_guessed(rare: RareKeys, t: Codes, s: Bytes, size: int) -> int:
-    """GT records in the cells of `cells.guessed_by_mode`: of the most frequent level of SD, or the first."""
-    dtype = np.min_scalar_type((MOST_RECORDS + 1) * size)
-    rank = s.astype(dtype)
-    rank *= dtype.type(size)
-    rank += dtype.type(size - 1)
-    rank -= t
-    # A level that SD does not have at q ranks below all that it has: only q that are not in SD are left out.
-    best = rank.max(axis=0)
-    return int(np.count_nonzero((rank == best) & rare.is_found))
 
 
 def _large_cells(

@@ -16,6 +16,7 @@ from disclosure_pipeline.counting.counts import (
     CountedCells,
     KeyCounts,
     TargetCounts,
+    can_be_summed,
     count_keys,
     count_lone_records,
     count_target,
@@ -105,23 +106,16 @@ def _measure_part(
     records.sort()
     counts = _PartCounts(targets=[[] for _ in packed.targets])
     uncounted = [_UncountedRecords(records, range(len(packed.targets)), with_keys=True)]
-    if not any(target.exclusions for target in packed.targets):
+    if all(can_be_summed(target, synthesis) for target in packed.targets):
         uncounted = _measure_rare_keys(packed, synthesis, records, counts)
     for remaining in uncounted:
         keys = _RecordsOfKeys.of(packed, remaining.records)
         if remaining.with_keys:
             counts.keys.append(count_keys(keys.d_q, keys.s_q))
         for i in remaining.targets:
-            target = packed.targets[i]
-            table = _cells(job, packed, synthesis, keys, i)
-            counts.targets[i].append(
-                count_target(
-                    CountedCells(table, partial(_key_levels, packed, keys.codes)),
-                    target.occurring_levels(synthesis),
-                    target.list_cells_above,
-                    target.exclusions,
-                )
-            )
+            table = _tabulate_cells(job, packed, synthesis, keys, i)
+            cells = CountedCells(table, partial(_key_levels, packed, keys.codes))
+            counts.targets[i].append(count_target(cells, packed.targets[i], synthesis))
     counts.keys[:] = [add_up(counts.keys)]
     return counts
 
@@ -151,8 +145,7 @@ def _measure_rare_keys(
         GT, SD = lone - lone_of_SD, lone_of_SD
         counts.keys.append(count_keys(np.array([1, 0]), np.array([0, 1]), np.array([GT, SD])))
         for target, target_counts in zip(packed.targets, counts.targets, strict=True):
-            levels = target.occurring_levels(synthesis)
-            target_counts.append(count_lone_records(GT, SD, packed.keys.width, levels))
+            target_counts.append(count_lone_records(GT, SD, packed.keys.width, target, synthesis))
     uncounted, counted = [], 0
     for n, first in runs.by_length(MOST_RECORDS):
         counted += n * len(first)
@@ -186,7 +179,7 @@ def _measure_targets_of_rare_keys(
         if can_be_compared(rare, size, target.occurring_levels(synthesis)):
             t = packed.t(digits, i).astype(np.min_scalar_type(size), copy=False)
             target_counts.append(
-                count_rare_keys(rare, t, size, target.list_cells_above, key_levels_of, packed.keys.width)
+                count_rare_keys(rare, t, target, synthesis, key_levels_of, packed.keys.width)
             )
         else:
             others.append(i)
@@ -215,7 +208,7 @@ class _RecordsOfKeys:
         return cls(records, np.cumsum(new) - 1, of_SD, codes[first], number - s_q, s_q)
 
 
-def _cells(
+def _tabulate_cells(
     job: Job, packed: PackedRecords, synthesis: int, keys: _RecordsOfKeys, target: int
 ) -> FrequencyTable:
     """Count the cells of some q and a target: by a table of all of them where it is small, else sorted."""

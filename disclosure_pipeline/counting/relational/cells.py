@@ -6,13 +6,14 @@ Keys are rows (q0, …, k0, k1, …): the records of each table that have a key 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any
 
 from disclosure_pipeline.counting.relational.coding import Digits, as_int64, count_rows, int64, word_columns
+from disclosure_pipeline.counting.relational.draws import Draw
 from disclosure_pipeline.measures.exact import IntArray
 
 
@@ -75,9 +76,18 @@ def records_with_shared_keys(records: Any, keys: Any, tables: int) -> Any:
     return records.semi_join(keys.filter(_all_records(keys, tables) > 1), word_columns(keys))
 
 
-def count_cells(records: Any, target: int, tables: int) -> Any:
-    """The cells of a target: rows (q0, …, t, n0, n1, …)."""
+def count_cells(records: Any, target: int, tables: int, drawn: Mapping[int, Draw]) -> Any:
+    """The cells of a target: rows (q0, …, t, n0, n1, …), and r1, … of the syntheses with a draw.
+
+    Of synthesis i r{i} are the records of the cell that are drawn, of the table that `drawn[i]` names.
+    """
     counts = {f"n{i}": count_rows(records, records["i"] == i) for i in range(tables)}
+    counts |= {
+        f"r{i}": count_rows(
+            records, (records["i"] == draw.table) & (records[f"h{target}"] < int64(draw.below))
+        )
+        for i, draw in drawn.items()
+    }
     return records.group_by(*word_columns(records), t=records[f"t{target}"]).aggregate(**counts)
 
 
@@ -93,41 +103,6 @@ def pack(packing: Packing, d: Any, s: Any, t: Any) -> Any:
     return s * int64(1 << packing.bits) + (packing.targets - t) * int64(1 << packing.d_bits) + d
 
 
-def sum_by_key(cells: Any, synthesis: int, packing: Packing) -> Any:
-    """The sums of each key combination, those with equal ones together.
-
-    Rows (d_q, s_q, dd, ss, ds, keys, guessed, occupied, least, most): the five sums, how many combinations
-    have them, the GT records that a guess of the most frequent level in SD names, the fewest target levels
-    that GT has in one of them, and the fewest and most GT records in a cell that GT has (0 without any).
-    """
-    d, s, t = (as_int64(cells[name]) for name in ("n0", f"n{synthesis}", "t"))
-    # The largest number of a key combination is that of the cell that is guessed, GT records included.
-    guess = (s > 0).ifelse(pack(packing, d, s, t), int64(0))
-    rows = cells.select(*word_columns(cells), d=d, s=s, guess=guess)
-    rows = rows.filter((rows["d"] > 0) | (rows["s"] > 0))
-    # Cast before they are multiplied: whatever type a database counts in, products need 64 bits.
-    d, s = as_int64(rows["d"]), as_int64(rows["s"])
-    sums = rows.group_by(word_columns(rows)).aggregate(
-        d_q=_sum(d),
-        s_q=_sum(s),
-        dd=_sum(d * d),
-        ss=_sum(s * s),
-        ds=_sum(d * s),
-        guess=rows["guess"].max(),
-        occupied=count_rows(rows, rows["d"] > 0),
-        least=_fewest(rows["d"]),
-        most=rows["d"].max(),
-    )
-    by = ("d_q", "s_q", "dd", "ss", "ds")
-    return sums.group_by(by).aggregate(
-        keys=count_rows(sums),
-        guessed=_sum(sums["guess"] & int64((1 << packing.d_bits) - 1)),
-        occupied=sums["occupied"].min(),
-        least=_fewest(sums["least"]),
-        most=sums["most"].max(),
-    )
-
-
 def cells_in_both(cells: Any, keys: Any, synthesis: int) -> Any:
     """The cells that GT has whose key combination is in SD too: rows (q0, …, t, d, s, s_q)."""
     keys_in_SD = keys.select(*word_columns(keys), s_q=as_int64(keys[f"k{synthesis}"]))
@@ -137,14 +112,6 @@ def cells_in_both(cells: Any, keys: Any, synthesis: int) -> Any:
         keys_in_SD.filter(keys_in_SD["s_q"] > 0), word_columns(cells)
     )
     return rows.select(*word_columns(cells), "t", "d", "s", "s_q")
-
-
-def sum_by_key_size(cells: Any) -> Any:
-    """Of the `cells_in_both`: rows (s_q, t, d, squares, DiSCO), sums of d, of d², of d that is disclosed."""
-    d = as_int64(cells["d"])
-    return cells.group_by("s_q", "t").aggregate(
-        d=_sum(d), squares=_sum(d * d), DiSCO=_sum(_is_disclosed(cells).ifelse(d, int64(0)))
-    )
 
 
 def list_large_cells(cells: Any, than: int) -> Any:
@@ -183,9 +150,3 @@ def _is_disclosed(cells: Any) -> Any:
 def _sum(values: Any) -> Any:
     """A sum in 64 bits: databases make other types of it."""
     return as_int64(values.sum())
-
-
-def _fewest(counts: Any) -> Any:
-    import ibis
-
-    return ibis.coalesce(counts.min(where=counts > 0), int64(0))

@@ -38,7 +38,7 @@ def copy_rows(connection: Any, table_name: str, rows: Any) -> None:
 def copy_text(batch: Any) -> memoryview:
     """A record batch in the text format of COPY: a line for each row, its values between tabs."""
     nothing, tab, newline = (pa.scalar(text, pa.large_string()) for text in ("", "\t", "\n"))
-    texts = [_text(column) for column in batch.columns]
+    texts = [_write_as_text(column) for column in batch.columns]
     texts[-1] = pc.binary_join_element_wise(texts[-1], newline, nothing)
     lines = pc.binary_join_element_wise(*texts, tab)
     size = pc.sum(pc.binary_length(lines)).as_py() or 0
@@ -54,7 +54,7 @@ def _can_be_text(arrow_type: Any) -> bool:
     return any(is_kind(arrow_type) for is_kind in kinds)
 
 
-def _text(column: Any) -> Any:
+def _write_as_text(column: Any) -> Any:
     """The values of a column as COPY has them, NULL included."""
     if pa.types.is_timestamp(column.type):
         zone = None if column.type.tz is None else "UTC"

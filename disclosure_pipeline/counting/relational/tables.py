@@ -17,7 +17,7 @@ from disclosure_pipeline.counting.relational.engine import (
     fetch_distinct,
     open_database_tables,
 )
-from disclosure_pipeline.counting.targets import CountRequest
+from disclosure_pipeline.counting.targets import CountRequest, stack_requests
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
@@ -112,9 +112,15 @@ class DatabaseTables:
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
     ) -> list[DisclosureCounts]:
         """Count the records by coded columns, request by request."""
+        return [count_in_database(self.opened, self.raw, request, on_progress) for request in requests]
+
+    def count_stacked(
+        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
+    ) -> list[tuple[CountRequest, DisclosureCounts]]:
+        """As `count`, of GT and all syntheses as one table; with each request as it is of these two."""
         return [
-            count_in_database(self.opened, self.raw, request.keys, request.targets, on_progress)
-            for request in requests
+            (stacked, count_in_database(self.opened, self.raw, request, on_progress, stacked))
+            for request, stacked in zip(requests, stack_requests(requests), strict=True)
         ]
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:

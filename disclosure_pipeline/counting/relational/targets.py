@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields, replace
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from disclosure_pipeline.counting.counts import KeyCounts, TargetCounts, count_keys, count_lone_records
 from disclosure_pipeline.counting.relational import cells, exclusions
 from disclosure_pipeline.counting.relational.cells import Packing
 from disclosure_pipeline.counting.relational.coding import BITS, Digits, levels_of
+from disclosure_pipeline.counting.relational.draws import draws_of, hash_records
+from disclosure_pipeline.counting.relational.key_classes import count_by_classes
 from disclosure_pipeline.counting.relational.transfer import fetch_integers, store_temporarily
 from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.adding import add_up
-from disclosure_pipeline.measures.cells import CellTotals, LargeCells
-from disclosure_pipeline.measures.exact import IntArray, total
+from disclosure_pipeline.measures.cells import LargeCells
 from disclosure_pipeline.measures.grouped import Grouped
-from disclosure_pipeline.measures.totals import KeySums, totals_of_keys
 
 _LARGEST = 2**63 - 1
 
@@ -93,46 +90,42 @@ def count_target_levels(
             f"Target {target.column.name!r} has so many levels, and the tables so many records with one key "
             "combination, that they do not fit 64 bits together: name more keys, or group the target."
         )
-    counted = rows.records if target.exclusions else rows.shared
-    with store_temporarily(cells.count_cells(counted, k, len(rows.N))) as target_cells:
-        count = _count_with_exclusions if target.exclusions else _count_synthesis
-        target_counts = tuple(count(rows, target_cells, i, packing, target) for i in rows.syntheses)
+    drawn = draws_of(target, rows.syntheses)
+    all_records = rows.records
+    if drawn:
+        all_records = hash_records(rows.records, k, rows.digits)
+    counted = all_records if target.exclusions or drawn else rows.shared
+    with store_temporarily(cells.count_cells(counted, k, len(rows.N), drawn)) as target_cells:
+        lone = (0,) * len(rows.N) if counted is all_records else rows.lone
+        target_counts = tuple(
+            _count_synthesis(rows, target_cells, i, packing, target, lone) for i in rows.syntheses
+        )
         if not any(len(of_synthesis.large.t) for of_synthesis in target_counts):
             return target_counts, ()
-        all_cells = target_cells if counted is rows.records else cells.records_as_cells(rows.records, k)
+        all_cells = target_cells if counted is not rows.shared else cells.records_as_cells(rows.records, k)
         return target_counts, _fetch_pairs(all_cells, rows.digits, target.column.size)
 
 
 def _count_synthesis(
-    rows: CodedRecords, target_cells: Any, synthesis: int, packing: Packing, target: Target
+    rows: CodedRecords,
+    target_cells: Any,
+    synthesis: int,
+    packing: Packing,
+    target: Target,
+    lone: tuple[int, ...],
 ) -> TargetCounts:
-    parts, levels = [], target.occurring_levels(synthesis)
-    if rows.lone[0] or rows.lone[synthesis]:
-        parts.append(count_lone_records(rows.lone[0], rows.lone[synthesis], len(rows.digits), levels))
-    by_key = fetch_integers(cells.sum_by_key(target_cells, synthesis, packing))
-    if len(by_key["keys"]):
-        totals = totals_of_keys(KeySums(**{field.name: by_key[field.name] for field in fields(KeySums)}))
-        both = cells.cells_in_both(target_cells, rows.keys, synthesis)
-        cell_totals = _cell_totals(
-            by_key, fetch_integers(cells.sum_by_key_size(both)), packing.targets, levels
-        )
-        large = LargeCells.nothing(len(rows.digits))
-        if totals.largest > target.list_cells_above:
-            large = _fetch_large_cells(both, rows, target)
-        parts.append(TargetCounts(totals, cell_totals, large, None))
-    return add_up(parts)
-
-
-def _count_with_exclusions(
-    rows: CodedRecords, target_cells: Any, synthesis: int, packing: Packing, target: Target
-) -> TargetCounts:
-    N = (rows.N[0], rows.N[synthesis])
-    counts = exclusions.count_with_exclusions(target_cells, synthesis, packing, target, rows.digits, N)
-    if counts.totals.largest <= target.list_cells_above:
-        return counts
-    left = exclusions.cells_left(target_cells, target.exclusions, rows.digits)
-    both = cells.cells_in_both(left, rows.keys, synthesis)
-    return replace(counts, large=_fetch_large_cells(both, rows, target))
+    """The counts of the cells, and of so many `lone` records of each table, which are in no cell."""
+    parts = []
+    if lone[0] or lone[synthesis]:
+        parts.append(count_lone_records(lone[0], lone[synthesis], len(rows.digits), target, synthesis))
+    counts = count_by_classes(target_cells, synthesis, packing, target, rows.digits)
+    if counts and counts.totals.largest > target.list_cells_above:
+        left = target_cells
+        if target.exclusions:
+            left = exclusions.cells_left(target_cells, target.exclusions, rows.digits)
+        both = cells.cells_in_both(left, rows.keys, synthesis)
+        counts = replace(counts, large=_fetch_large_cells(both, rows, target))
+    return add_up([*parts, counts] if counts else parts)
 
 
 def _fetch_large_cells(both: Any, rows: CodedRecords, target: Target) -> LargeCells:
@@ -140,36 +133,6 @@ def _fetch_large_cells(both: Any, rows: CodedRecords, target: Target) -> LargeCe
     large = fetch_integers(cells.list_large_cells(both, math.floor(target.list_cells_above)))
     words = [large[name] for name in large if name.startswith("q")]
     return LargeCells(levels_of(words, rows.digits), large["t"], large["d"])
-
-
-def _cell_totals(
-    by_key: Mapping[str, IntArray], by_key_size: Mapping[str, IntArray], targets: int, levels: int
-) -> CellTotals:
-    groups = by_key_size["s_q"] * targets + by_key_size["t"]
-    smallest_d, smallest_share = _smallest_cell(by_key, levels)
-    return CellTotals(
-        guessed=total(by_key["guessed"]),
-        DiSCO_t=Grouped.of(by_key_size["t"], by_key_size["DiSCO"]),
-        d_by_s_q_t=Grouped.of(groups, by_key_size["d"]),
-        dd_by_s_q_t=Grouped.of(groups, by_key_size["squares"]),
-        largest_d=int(by_key["most"].max()),
-        smallest_d=smallest_d,
-        smallest_share=smallest_share,
-    )
-
-
-def _smallest_cell(by_key: Mapping[str, IntArray], levels: int) -> tuple[int, Fraction]:
-    """The smallest d and the smallest d / d_q, as `CellTotals` defines them."""
-    in_GT = by_key["d_q"] > 0
-    if not in_GT.any():
-        return 0, Fraction(1)
-    if (by_key["occupied"][in_GT] < levels).any():
-        return 0, Fraction(0)
-    d_q, of_size = np.unique(by_key["d_q"][in_GT], return_inverse=True)
-    least = d_q.copy()
-    np.minimum.at(least, of_size, by_key["least"][in_GT])
-    share = min(Fraction(int(d), int(size)) for d, size in zip(least, d_q, strict=True))
-    return int(least.min()) if in_GT.all() else 0, share
 
 
 def _fetch_pairs(target_cells: Any, digits: Sequence[Digits], targets: int) -> tuple[Grouped, ...]:

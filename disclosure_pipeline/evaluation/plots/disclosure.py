@@ -106,16 +106,11 @@ def _largest(figures: pd.Series[float]) -> tuple[Any, float]:
 
 def _explanation(result: Disclosure) -> list[str]:
     identity = result.identity
-    of_all = " of all records, whatever is excluded" if _is_reduced(result) else ""
+    of_all = " of all records; DiSCO of those not excluded" if result.excludes_records else ""
     return [
         f"Keys: {', '.join(map(str, result.keys))}",
         f"repU {percent_range(identity['repU'])}, UiO {percent_range(identity['UiO'])}{of_all}",
     ]
-
-
-def _is_reduced(result: Disclosure) -> bool:
-    """Whether the exclusions take out any record."""
-    return bool(result.excluded.drop(columns="remaining").to_numpy().any())
 
 
 def _flags(row: pd.Series[Any]) -> str:

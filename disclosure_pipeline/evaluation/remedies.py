@@ -1,0 +1,300 @@
+"""What can be done to a synthetic table that discloses too much: each remedy changes only what it says.
+
+A remedy that recodes a column recodes it in GT, too: whoever looks a person up in the changed table recodes
+what is known of the person likewise, and tables that are coded differently share no key and look safe. A
+remedy that takes out records or values takes them out of SD alone. Missing and special values stay as they
+are. Pass remedies to `dp.remedy()`.
+
+Example:
+    >>> import disclosure_pipeline as dp
+    >>> dp.remedies.TopCode("age", at=90)
+    TopCode(column='age', at=90)
+
+Sources: Raab, Nowok & Dibben 2024 (arXiv:2406.16826), section 6, and synthpop's `sdc` (removal of replicated
+uniques, top and bottom coding, smoothing); Hundepool et al. 2012, "Statistical disclosure control" (recoding,
+suppression, rounding).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.copies import shared_names
+from disclosure_pipeline.evaluation.key_combinations import combine_columns
+from disclosure_pipeline.measures.exact import Mask
+from disclosure_pipeline.measures.frequency import Keys
+from disclosure_pipeline.measures.individual import combine_cells
+from disclosure_pipeline.measures.uniques import unique_records
+from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.coding import code_column
+from disclosure_pipeline.tables.grouping import grouping_of
+from disclosure_pipeline.tables.kinds import Kind
+from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import describe_argument, suggest_names
+
+OTHER = "(other)"
+
+
+class Remedy(Protocol):
+    """A change of the tables; a frozen dataclass whose text is its name in a frame."""
+
+    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
+        """GT (first) and the syntheses, changed; what was given stays. InputError where it does not fit."""
+
+
+@dataclass(frozen=True)
+class RemoveReplicatedUniques:
+    """Take out the SD records whose key combination is unique in SD and in GT."""
+
+    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
+        """See `Remedy`."""
+        q = combine_columns(tables.code(tables.keys))
+        return _without(tables, [unique_records(q, i)[0] for i in range(1, len(tables.frames))])
+
+
+@dataclass(frozen=True)
+class RemoveUniqueCopies:
+    """Take out the SD records that equal, in all columns that the tables share, exactly one GT record."""
+
+    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
+        """See `Remedy`."""
+        whole = _whole_records(tables)
+        alone = whole.counts[0] == 1
+        return _without(tables, [alone[records] for records in whole.q[1:]])
+
+
+@dataclass(frozen=True)
+class BlankCopiedTargets:
+    """Make a target missing in the SD records that DiSCO rests on and that equal a GT record.
+
+    These are records whose key combination has one level of the target in SD, which a GT record with these
+    keys has, and that equal a GT record in all columns that the tables share.
+    """
+
+    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
+        """See `Remedy`."""
+        whole = _whole_records(tables)
+        q = combine_columns(tables.code(tables.keys))
+        changed = [frame.copy() for frame in tables.frames]
+        for target in tables.code(tables.targets):
+            cells = combine_cells(q, target.codes, target.size)
+            for i in range(1, len(changed)):
+                cell = cells.q[i]
+                alone = cells.counts[i][cell] == q.counts[i][q.q[i]]
+                discloses = alone & (cells.counts[0][cell] > 0)
+                copied = whole.counts[0][whole.q[i]] > 0
+                changed[i][target.name] = _blank(changed[i][target.name], discloses & copied)
+        return tuple(changed)
+
+
+@dataclass(frozen=True)
+class TopCode:
+    """Make every number above `at` this number."""
+
+    column: Any
+    at: float
+
+    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
+        """See `Remedy`."""
+        at = _number("at", self.at)
+        return _recode_numbers(tables, self.column, lambda numbers: np.minimum(numbers, at))
+
+
+@dataclass(frozen=True)
+class BottomCode:
+    """Make every number below `at` this number."""
+
+    column: Any
+    at: float
+
+    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
+        """See `Remedy`."""
+        at = _number("at", self.at)
+        return _recode_numbers(tables, self.column, lambda numbers: np.maximum(numbers, at))
+
+
+@dataclass(frozen=True)
+class Round:
+    """Round every number to a multiple of `to`; what lies in the middle to the even one."""
+
+    column: Any
+    to: float
+
+    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
+        """See `Remedy`."""
+        to = _number("to", self.to)
+        if to <= 0:
+            raise InputError(f"to must be a number above 0, not {self.to!r}.")
+        return _recode_numbers(tables, self.column, lambda numbers: np.round(numbers / to) * to)
+
+
+@dataclass(frozen=True)
+class GroupNumbers:
+    """Put numbers into groups, each told by its lower edge: numbers below the first edge by that one."""
+
+    column: Any
+    edges: tuple[float, ...]
+
+    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
+        """See `Remedy`."""
+        edges = np.array([_number("edges", edge) for edge in self.edges])
+        if not len(edges) or (np.diff(edges) <= 0).any():
+            raise InputError("edges must be ascending numbers, one at least.")
+
+        def lower_edge(numbers: Any) -> Any:
+            return edges[np.maximum(np.searchsorted(edges, numbers, side="right") - 1, 0)]
+
+        return _recode_numbers(tables, self.column, lower_edge)
+
+
+@dataclass(frozen=True)
+class MergeLevels:
+    """Make levels of a text column coarser ones: `into` maps a level to its group, others stay."""
+
+    column: Any
+    into: Mapping[str, str]
+
+    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
+        """See `Remedy`."""
+        _text_column(tables, self.column)
+        return _recode_texts(tables, self.column, dict(self.into))
+
+
+@dataclass(frozen=True)
+class MergeSmallLevels:
+    """Make the levels of a text column that fewer GT records have than `fewest` one level, "(other)"."""
+
+    column: Any
+    fewest: int
+
+    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
+        """See `Remedy`."""
+        coded = _text_column(tables, self.column)
+        small = coded.counts[0][: coded.missing] < self.fewest
+        return _recode_texts(tables, self.column, dict.fromkeys(coded.levels[small].tolist(), OTHER))
+
+
+def apply_remedy(remedy: Any, tables: Tables) -> tuple[Tables, list[int]]:
+    """The tables after a remedy, or after several of a tuple one after another.
+
+    And for each synthesis the number of values that were changed, not counting records that were taken out.
+    """
+    changed = [0] * (len(tables.frames) - 1)
+    for step in remedy if isinstance(remedy, tuple) else (remedy,):
+        after = replace(tables, frames=tuple(step.change(tables)))
+        for i, (old, new) in enumerate(zip(tables.frames[1:], after.frames[1:], strict=True)):
+            if not len(new):
+                raise InputError(f"{step!r} leaves no record of {tables.names[i + 1]}.")
+            changed[i] += _count_changed(old, new) if len(old) == len(new) else 0
+        tables = after
+    return tables, changed
+
+
+def _count_changed(old: pd.DataFrame, new: pd.DataFrame) -> int:
+    """The values that differ, record by record; missing values are equal."""
+    number = 0
+    for column in old.columns:
+        if new[column] is old[column]:
+            continue
+        was, now = (frame[column].astype(object) for frame in (old, new))
+        missing, missing_now = was.isna().to_numpy(), now.isna().to_numpy()
+        known = ~(missing | missing_now)
+        number += int((missing != missing_now).sum())
+        number += int((was.to_numpy()[known] != now.to_numpy()[known]).sum())
+    return number
+
+
+def _without(tables: Tables, masks: Sequence[Mask]) -> tuple[pd.DataFrame, ...]:
+    GT, *SD = tables.frames
+    return (GT, *(frame.loc[~mask] for frame, mask in zip(SD, masks, strict=True)))
+
+
+def _whole_records(tables: Tables) -> Keys:
+    names = shared_names(tables.frames)
+    shared = check_tables(tables.frames[0], tables.frames[1:], names, (), grouping_of())
+    return combine_columns(shared.code(shared.keys))
+
+
+def _blank(series: pd.Series[Any], mask: Mask) -> pd.Series[Any]:
+    """The column with missing values, in a type that has them."""
+    if not mask.any():
+        return series
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu":
+        series = series.astype("UInt64" if series.dtype.kind == "u" else "Int64")
+    elif series.dtype == bool:
+        series = series.astype("boolean")
+    return series.mask(mask)
+
+
+def _coded(tables: Tables, column: Any) -> CodedColumn:
+    for frame, name in zip(tables.frames, tables.names, strict=True):
+        if column not in frame.columns:
+            raise InputError(
+                f"Column {describe_argument(column)} of a remedy is not in {name}. "
+                f"{suggest_names(column, list(frame.columns))}"
+            )
+    return code_column(column, [frame[column] for frame in tables.frames], tables.names)
+
+
+def _text_column(tables: Tables, column: Any) -> CodedColumn:
+    coded = _coded(tables, column)
+    if coded.kind is not Kind.TEXT:
+        raise InputError(f"Column {column!r} holds {coded.kind.value}: only levels of text can be merged.")
+    return coded
+
+
+def _recode_texts(tables: Tables, column: Any, into: Mapping[str, str]) -> tuple[pd.DataFrame, ...]:
+    frames = []
+    for frame in tables.frames:
+        texts = frame[column]
+        new = texts.astype(object).map(lambda level: into.get(level, level), na_action="ignore")
+        is_category = isinstance(texts.dtype, pd.CategoricalDtype)
+        frames.append(_with_column(frame, column, new.astype("category" if is_category else texts.dtype)))
+    return tuple(frames)
+
+
+def _with_column(frame: pd.DataFrame, column: Any, values: pd.Series[Any]) -> pd.DataFrame:
+    changed = frame.copy(deep=False)
+    changed[column] = values
+    return changed
+
+
+def _recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) -> tuple[pd.DataFrame, ...]:
+    """Every number recoded but the special values; whole numbers stay whole where they can."""
+    coded = _coded(tables, column)
+    if coded.kind is not Kind.NUMBER:
+        raise InputError(f"Column {column!r} holds {coded.kind.value}: only numbers can be recoded so.")
+    special = [float(value) for value in tables.grouping.special_values.get(column, ())]
+    frames = []
+    for frame in tables.frames:
+        numbers = pd.to_numeric(frame[column].astype(object)).to_numpy(np.float64, na_value=np.nan)
+        ordinary = ~np.isnan(numbers) & ~np.isin(numbers, special)
+        new = numbers.copy()
+        new[ordinary] = recode(numbers[ordinary])
+        if (new[ordinary] == numbers[ordinary]).all():
+            frames.append(frame)
+            continue
+        recoded = pd.Series(new, index=frame.index)
+        whole = (new[~np.isnan(new)] % 1 == 0).all()
+        if whole and _holds_integers(frame[column]):
+            recoded = recoded.astype(frame[column].dtype)
+        frames.append(_with_column(frame, column, recoded))
+    return tuple(frames)
+
+
+def _holds_integers(series: pd.Series[Any]) -> bool:
+    return bool(pd.api.types.is_integer_dtype(series.dtype))
+
+
+def _number(argument: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise InputError(f"{argument} of a remedy must be a finite number, not {describe_argument(value)}.")
+    return float(value)

@@ -1,0 +1,206 @@
+"""`remedy()`: tables after remedies, measured again."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.errors import ComparabilityWarning, InputError
+from disclosure_pipeline.evaluation.copies import copies
+from disclosure_pipeline.evaluation.disclosure import disclosure
+from disclosure_pipeline.evaluation.key_combinations import combine_columns
+from disclosure_pipeline.evaluation.record_cells import RecordCells, draw_equal_sizes
+from disclosure_pipeline.evaluation.remedies import apply_remedy
+from disclosure_pipeline.evaluation.resemblance import resemblance
+from disclosure_pipeline.measures.hits import hit_counts, unique_hits
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.subgroups import subgroup
+from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.grouping import Edges, grouping_of
+from disclosure_pipeline.tables.messages import describe_argument
+
+BEFORE = "as it is"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RemediedTables:
+    """The tables after a remedy: GT as it was recoded to be compared, and the syntheses."""
+
+    remedy: str
+    ground_truth: pd.DataFrame
+    synthetic: tuple[pd.DataFrame, ...]
+
+    def __repr__(self) -> str:
+        return f"RemediedTables of {self.remedy}: {len(self.synthetic)} syntheses"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Remedies:
+    """What remedies change.
+
+    `tables`: after each remedy, in their order. `figures`: index (remedy, target, synthesis), first as it is.
+    records, records_lost: SD records; cells_changed: their values that were changed. Risk, against GT recoded
+    likewise: repU, DiSCO, DiSCO_others, percent of GT records; unique_copies, percent of SD records;
+    unique_hits_beyond, DiSCO_beyond, guessed_beyond, unique_copies_beyond, percentage points. Resemblance to
+    GT as it was: TVD_mean and TVD_largest, shares of 1, and S_pMSE_mean, over all pairs of columns (over the
+    columns where there is one).
+    """
+
+    tables: tuple[RemediedTables, ...]
+    figures: pd.DataFrame
+
+    def __str__(self) -> str:
+        return self.figures.to_string(float_format="{:.2f}".format)
+
+    __repr__ = __str__
+
+
+def remedy(
+    ground_truth: Any,
+    synthetic: Any,
+    keys: Sequence[Any],
+    targets: Any,
+    remedies: Sequence[Any],
+    *,
+    groups: Mapping[Any, int] | None = None,
+    special_values: Mapping[Any, Sequence[float]] | None = None,
+    edges: Edges = "pooled",
+    seed: int = 0,
+) -> Remedies:
+    """Apply remedies to a synthetic table, and measure what each does to risk and to resemblance.
+
+    Each remedy is applied to the tables as they are; a tuple of remedies is applied one after another.
+
+    Args:
+        ground_truth: The confidential records, one a row: a table in memory.
+        synthetic: The synthetic table, or a sequence of them.
+        keys: The columns that an intruder knows.
+        targets: The column or columns that an intruder wants to learn.
+        remedies: Remedies of `dp.remedies`, or tuples of them.
+        groups: As in `disclosure()`.
+        special_values: As there; no remedy recodes them.
+        edges: As there.
+        seed: Where the tables differ in size by more than a record, guessed_beyond is of a draw of the
+            larger one.
+
+    Returns:
+        The tables after each remedy, and all figures in one frame: see `Remedies`.
+
+    Warns:
+        ComparabilityWarning: As `disclosure()`, of the tables as they are.
+
+    Raises:
+        InputError: As `disclosure()`; a remedy does not fit the tables, or leaves no record.
+
+    Example:
+        >>> import pandas as pd
+        >>> import disclosure_pipeline as dp
+        >>> gt = pd.DataFrame({"age": [30, 40, 91, 95], "ill": ["y", "n", "n", "y"]})
+        >>> sd = pd.DataFrame({"age": [30, 41, 91, 94], "ill": ["y", "n", "n", "y"]})
+        >>> coded = dp.remedy(gt, sd, ["age"], "ill", [dp.remedies.TopCode("age", at=90)])
+        >>> coded.tables[0].synthetic[0]["age"].tolist()
+        [30, 41, 90, 90]
+        >>> figures = coded.figures.droplevel(["target", "synthesis"])
+        >>> figures[["records_lost", "cells_changed", "repU", "DiSCO"]]
+                                      records_lost  cells_changed  repU  DiSCO
+        remedy
+        as it is                                 0              0  50.0   50.0
+        TopCode(column='age', at=90)             0              2  25.0   25.0
+
+    Sources: see `dp.remedies`.
+    """
+    grouping = grouping_of(groups, special_values, edges)
+    tables = check_tables(ground_truth, synthetic, keys, targets, grouping)
+    labels = _labels(remedies)
+    options: dict[str, Any] = {"groups": groups, "special_values": special_values, "edges": edges}
+    unchanged = [0] * (len(tables.frames) - 1)
+    rows = _figures(BEFORE, tables, tables, unchanged, options, seed)
+    outcomes = []
+    for label, single in zip(labels, remedies, strict=True):
+        after, changed = apply_remedy(single, tables)
+        outcomes.append(RemediedTables(label, after.frames[0], after.frames[1:]))
+        rows |= _figures(label, tables, after, changed, options, seed)
+    index = pd.MultiIndex.from_tuples(list(rows), names=["remedy", "target", "synthesis"])
+    return Remedies(tuple(outcomes), pd.DataFrame(list(rows.values()), index=index))
+
+
+def _labels(remedies: Any) -> list[str]:
+    if isinstance(remedies, str) or not isinstance(remedies, Sequence) or not remedies:
+        raise InputError("remedies must be a list of remedies of dp.remedies, one at least.")
+    labels = []
+    for single in remedies:
+        steps = single if isinstance(single, tuple) else (single,)
+        for step in steps:
+            if not hasattr(step, "change") or isinstance(step, type):
+                raise InputError(
+                    "remedies must hold remedies of dp.remedies, such as "
+                    f"dp.remedies.Round('income', to=100), not {describe_argument(step)}."
+                )
+        labels.append(", then ".join(map(repr, steps)))
+    repeated = [label for i, label in enumerate(labels) if label in labels[:i]]
+    if repeated:
+        raise InputError(f"remedies holds {repeated[0]} more than once.")
+    return labels
+
+
+def _figures(
+    label: str, before: Tables, after: Tables, changed: Sequence[int], options: dict[str, Any], seed: int
+) -> dict[tuple[str, Any, int], dict[str, float]]:
+    """The rows of a remedy."""
+    GT, *SD = after.frames
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComparabilityWarning)
+        risk = disclosure(GT, SD, list(after.keys), list(after.targets), **options)
+    if label == BEFORE:  # what is doubtful is so before and after
+        for doubt in risk.comparability_doubts:
+            warnings.warn(doubt, ComparabilityWarning, stacklevel=3)
+    copied = copies(GT, SD)
+    alike = resemblance(before.frames[0], SD)
+    distances = alike.columns if alike.pairs.empty else alike.pairs
+    beyond = _beyond(after, seed)
+    rows: dict[tuple[str, Any, int], dict[str, float]] = {}
+    for target in after.targets:
+        for synthesis, frame in enumerate(SD, start=1):
+            original = before.frames[synthesis]
+            distance = distances.xs(synthesis, level="synthesis")
+            rows[label, target, synthesis] = {
+                "records": len(frame),
+                "records_lost": len(original) - len(frame),
+                "cells_changed": changed[synthesis - 1],
+                "repU": risk.identity["repU"].to_dict()[synthesis],
+                "DiSCO": risk.attribute["DiSCO"].to_dict()[target, synthesis],
+                **beyond[target, synthesis],
+                "unique_copies": copied["unique_copies"].to_dict()[synthesis],
+                "unique_copies_beyond": copied["unique_copies_beyond"].to_dict()[synthesis],
+                "TVD_mean": distance["TVD"].mean(),
+                "TVD_largest": distance["TVD"].max(),
+                "S_pMSE_mean": distance["S_pMSE"].mean(),
+            }
+    return rows
+
+
+def _beyond(tables: Tables, seed: int) -> dict[tuple[Any, int], dict[str, float]]:
+    """What SD tells beyond other people's records, by target and synthesis."""
+    q = combine_columns(tables.code(tables.keys))
+    rows = {}
+    for target in tables.code(tables.targets):
+        no_guess = np.arange(target.size) == target.missing
+        for synthesis in range(1, len(tables.frames)):
+            sizes = Sizes(len(tables.frames[0]), len(tables.frames[synthesis]))
+            drawn = draw_equal_sizes(sizes, [seed, synthesis])
+            f = RecordCells.of(q, target.codes, target.size, synthesis, None).f
+            for_guess = RecordCells.of(q, target.codes, target.size, synthesis, drawn).f
+            everybody = subgroup(f, f.d, for_guess, for_guess.d, no_guess)
+            hits = unique_hits(hit_counts(q.counts[0], q.counts[synthesis]), sizes)
+            rows[target.name, synthesis] = {
+                "DiSCO_others": everybody.DiSCO_others,
+                "DiSCO_beyond": everybody.DiSCO_beyond,
+                "guessed_beyond": everybody.guessed_beyond,
+                "unique_hits_beyond": hits.unique_hits_beyond,
+            }
+    return rows

@@ -1,0 +1,160 @@
+"""Revoking a release: a signed sentence that it is no longer stood by, for everyone who verifies it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from disclosure_pipeline.candidates.files import write_whole
+from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.policy.trust import Moment, TrustedKey
+from disclosure_pipeline.policy.waivers import Digest, Text
+from disclosure_pipeline.release.keys import parse_keys_by_id
+from disclosure_pipeline.release.predicate import Predicate, StatementError
+from disclosure_pipeline.release.statement import (
+    STATEMENT,
+    check_signature,
+    read_envelope,
+    read_statement,
+    sign_payload,
+    to_canonical_json,
+)
+from disclosure_pipeline.release.validation_errors import describe_errors
+
+if TYPE_CHECKING:
+    from securesystemslib.signer import Signer
+
+PAYLOAD_TYPE = "application/vnd.disclosure-pipeline.revocation+json"
+
+# Far more than any list of revocations; what is larger is not read.
+_MAXIMUM_BYTES = 1 << 24
+
+
+class RevocationError(DisclosurePipelineError):
+    """A revocation cannot be made, or a file of them cannot be believed."""
+
+
+class Revocation(BaseModel):
+    """A release that is no longer stood by: whose it was, with which content, since when, and why."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: Literal["urn:disclosure-pipeline:revocation:v1"] = "urn:disclosure-pipeline:revocation:v1"
+    gate: Annotated[str, Field(min_length=1)]
+    candidate: Annotated[str, Field(min_length=1)]
+    snapshot: Digest
+    reason: Text
+    revoked_at: Moment
+
+    def concerns(self, released: Predicate) -> bool:
+        """Whether it is about a release of that gate: of that candidate, or of the same tables."""
+        return self.gate == released.gate and (
+            self.candidate == released.candidate or self.snapshot == released.snapshot
+        )
+
+    def __str__(self) -> str:
+        """Which release was revoked, when, and why."""
+        return (
+            f"candidate {self.candidate} of gate {self.gate} was revoked at {self.revoked_at.isoformat()}: "
+            f"{self.reason}"
+        )
+
+
+def revoke(
+    folder: Path, file: Path, reason: str, keys: Sequence[TrustedKey], signer: Signer, now: datetime
+) -> Revocation:
+    """Add a signed revocation of the release in a folder to a file of revocations, which is made if needed.
+
+    Only the release's signed statement is read: its tables may be damaged or gone. RevocationError where the
+    statement is not signed with one of the keys, `now` lies before the release, or what the file holds
+    already cannot be believed: then nothing is written.
+    """
+    released = _read_released(folder, keys)
+    if now < released.published_at:
+        raise RevocationError(
+            f"The clock shows {now.isoformat()}, but {folder} was published at "
+            f"{released.published_at.isoformat()}: set the clock right."
+        )
+    try:
+        revocation = Revocation(
+            gate=released.gate,
+            candidate=released.candidate,
+            snapshot=released.snapshot,
+            reason=reason,
+            revoked_at=now,
+        )
+    except ValidationError as error:
+        raise RevocationError(f"No revocation can be made: {'; '.join(describe_errors(error))}.") from None
+    earlier = _read_lines(file) if file.exists() else []
+    payload = to_canonical_json(revocation.model_dump(mode="json"))
+    content = b"".join(line + b"\n" for line in earlier) + sign_payload(payload, PAYLOAD_TYPE, signer)
+    # As everyone will read it: what could not be believed then is not written now.
+    _parse(content.splitlines(), file, keys)
+    write_whole(file, content)
+    return revocation
+
+
+def _read_released(folder: Path, keys: Sequence[TrustedKey]) -> Predicate:
+    """What a folder's statement says, if its signature is right."""
+    try:
+        envelope, problems = read_envelope((folder / STATEMENT).read_bytes())
+        _, signature_problems = check_signature(envelope, parse_keys_by_id(keys))
+        predicate = read_statement(envelope.payload).predicate
+    except (OSError, StatementError) as error:
+        wrong = (error.strerror or "it cannot be read") if isinstance(error, OSError) else str(error)
+        raise RevocationError(f"The statement of {folder} cannot be read: {wrong}.") from None
+    if problems or signature_problems:
+        raise RevocationError(f"{folder} is no release: {'; '.join([*problems, *signature_problems])}.")
+    return predicate
+
+
+def read_revocations(file: Path, keys: Sequence[TrustedKey]) -> tuple[Revocation, ...]:
+    """The revocations in a file, one signed envelope a line.
+
+    RevocationError where it cannot be read, or one of them is not signed with one of the keys in its
+    period: one that is passed over would not be missed.
+    """
+    return _parse(_read_lines(file), file, keys)
+
+
+def _read_lines(file: Path) -> list[bytes]:
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(_MAXIMUM_BYTES + 1)
+    except OSError as error:
+        raise RevocationError(f"The revocations in {file} cannot be read: {error.strerror}.") from None
+    if len(content) > _MAXIMUM_BYTES:
+        raise RevocationError(f"{file} is far too large for a list of revocations.")
+    if content and not content.endswith(b"\n"):
+        raise RevocationError(f"{file} ends within a revocation: get a whole copy of it.")
+    return content.splitlines()
+
+
+def _parse(lines: Sequence[bytes], file: Path, keys: Sequence[TrustedKey]) -> tuple[Revocation, ...]:
+    trusted_keys = parse_keys_by_id(keys)
+    revocations = []
+    for number, line in enumerate(lines, start=1):
+        place = f"{file}:{number}"
+        try:
+            envelope, problems = read_envelope(line + b"\n", PAYLOAD_TYPE)
+            keyid, signature_problems = check_signature(envelope, trusted_keys)
+            problems += signature_problems
+            revocation = None if problems else Revocation.model_validate(json.loads(envelope.payload))
+        except ValidationError as error:
+            raise RevocationError(
+                f"{place}: it is no revocation: {'; '.join(describe_errors(error))}."
+            ) from None
+        except (StatementError, ValueError, RecursionError) as error:
+            wrong = str(error) if isinstance(error, StatementError) else "it is no JSON"
+            raise RevocationError(f"{place}: {wrong}.") from None
+        if revocation is None:
+            raise RevocationError(f"{place}: {'; '.join(problems)}.")
+        if not trusted_keys[keyid][1].covers(revocation.revoked_at):
+            raise RevocationError(f"{place}: it was revoked outside the period of the key {keyid}.")
+        revocations.append(revocation)
+    return tuple(revocations)

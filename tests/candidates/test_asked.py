@@ -1,0 +1,60 @@
+"""How often a ground truth may be asked: each new content is a question, the same one asked again is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import gate_steps, gates
+
+from disclosure_pipeline.candidates.asked import count_evaluations, count_recorded, record_evaluation
+from disclosure_pipeline.candidates.evaluation import evaluate
+from disclosure_pipeline.candidates.folders import GateFolders, RefusedError
+from disclosure_pipeline.candidates.store import Snapshot, StoredFile
+from disclosure_pipeline.policy.gate import Gate
+
+GT = "a" * 64
+
+
+def snapshot(name: str, *contents: str) -> Snapshot:
+    files = [StoredFile(f"{number}.csv", each * 64, 1) for number, each in enumerate(contents)]
+    return Snapshot(name, tuple(files))
+
+
+def folders(root: Path, limit: int) -> GateFolders:
+    policy = gates.definition()["policy"] | {"evaluations_per_ground_truth": limit}
+    return gate_steps.folders(root, gates.definition(policy=policy), "memory", "ground_truth.csv")
+
+
+def test_only_new_contents_count(tmp_path: Path) -> None:
+    gate = folders(tmp_path, 2)
+    record_evaluation(gate, snapshot("one", "1", "2"), GT)
+    record_evaluation(gate, snapshot("one", "1", "2"), GT)
+    record_evaluation(gate, snapshot("renamed", "2", "1"), GT)
+    assert count_evaluations(gate.store, GT) == 1
+    record_evaluation(gate, snapshot("two", "1"), GT)
+    for _ in range(2):
+        with pytest.raises(RefusedError, match="2 contents were measured"):
+            record_evaluation(gate, snapshot("three", "3"), GT)
+    assert count_evaluations(gate.store, GT) == 2
+    record_evaluation(gate, snapshot("one", "1", "2"), GT)  # what was measured is measured again
+    record_evaluation(gate, snapshot("three", "3"), "b" * 64)  # another ground truth
+    assert count_evaluations(gate.store, "c" * 64) == 0
+
+
+def test_a_candidate_beyond_the_limit_is_not_measured(tmp_path: Path) -> None:
+    """And says no figure; those before it can still be released."""
+    gate = folders(tmp_path, 1)
+    gates.ground_truth().to_csv(tmp_path / "ground_truth.csv", index=False)
+    for name, seed in (("first", 1), ("second", 2)):
+        gate_steps.deliver(tmp_path, name, gates.honest(seed))
+    first, second = (gate_steps.steps(gate, name) for name in ("first", "second"))
+    assert "refused" not in first
+    assert second["refused"][0] == "RefusedError"
+    assert set(second) == {"ground truth", "refused"}
+    assert count_recorded(gate.store) == 1
+    assert evaluate(gate, "first", gate_steps.NOW).judgements
+
+
+def test_the_limit_has_a_default() -> None:
+    assert Gate.model_validate(gates.definition()).policy.evaluations_per_ground_truth == 500

@@ -1,0 +1,108 @@
+"""The demo from an installed wheel, in somebody else's project: it touches nothing but its own folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import site
+import sys
+import venv
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support import gates
+from support.paths import ROOT
+from support.processes import Finished, run_program
+
+from disclosure_pipeline.demo.run import HONEST, LEAKY
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as it is distributed, built once."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    shutil.copytree(
+        ROOT / "disclosure_pipeline",
+        source / "disclosure_pipeline",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    built = run_program(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=source
+    )
+    assert built.returncode == 0, built.stderr
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+@pytest.fixture
+def project(wheel: Path) -> Iterator[Path]:
+    """A Dagster project with a gate `survey` of its own, whose environment has the wheel installed."""
+    with gates.quick_folder() as folder:
+        (folder / "pyproject.toml").write_text(
+            '[project]\nname = "custodian"\nversion = "0"\n'
+            '[tool.dg]\ndirectory_type = "project"\n[tool.dg.project]\nroot_module = "custodian"\n'
+        )
+        package = folder / "custodian"
+        (package / "defs" / "survey").mkdir(parents=True)
+        (package / "__init__.py").touch()
+        shutil.copy(ROOT / "disclosure_pipeline" / "definitions.py", package)
+        defs = (ROOT / "disclosure_pipeline" / "defs" / "survey" / "defs.yaml").read_text()
+        (package / "defs" / "survey" / "defs.yaml").write_text(defs.replace("at_most: 8", "at_most: 0.01"))
+        home = folder / "home"
+        (home / "demo" / "store" / "survey").mkdir(parents=True)
+        (home / "demo" / "store" / "survey" / "ground_truth.json").write_text('{"sha256": "real"}')
+        (home / "demo" / "ground_truth.csv").write_text("real,records\n")
+        (home / "dagster.yaml").touch()
+        venv.create(folder / ".venv", symlinks=True)
+        (packages,) = (folder / ".venv" / "lib").glob("python*/site-packages")
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(packages)
+        # The dependencies, but not what is installed of this project: no file of that folder runs.
+        (packages / "dependencies.pth").write_text("\n".join(site.getsitepackages()))
+        yield folder
+
+
+def run(project: Path, *arguments: str) -> Finished:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"DAGSTER_HOME": str(project / "home"), "PYTHONDONTWRITEBYTECODE": "1"}
+    program = (
+        "import disclosure_pipeline, sys; print(disclosure_pipeline.__file__, file=sys.stderr); "
+        "from disclosure_pipeline.cli.main import main; main()"
+    )
+    return run_program(
+        [project / ".venv" / "bin" / "python", "-c", program, *arguments], cwd=project, env=environment
+    )
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Every path of a project but those in its environment: the bytes of files, None for folders."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+        if path.relative_to(folder).parts[0] != ".venv"
+    }
+
+
+def test_it_loads_its_own_gate_and_touches_nothing_else(project: Path) -> None:
+    before = contents(project)
+    ran = run(project, "demo", "--records", "5000")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.splitlines()[0].startswith(str(project / ".venv"))
+    lines = {line.split()[0]: line.split()[1] for line in ran.stdout.splitlines() if line[:1].isalpha()}
+    # By the bounds of the package's own gate: that of the project approves nothing.
+    assert (lines[HONEST], lines[LEAKY]) == ("approved", "refused")
+    after = contents(project)
+    assert {name: after.get(name) for name in before} == before
+    new = {Path(name).parts[0] for name in after.keys() - before.keys()}
+    assert new == {"disclosure-pipeline-demo"}
+    # Nor does it write where something lies that it did not make.
+    for folder in ("home", "custodian"):
+        refused = run(project, "demo", "--home", folder)
+        assert refused.returncode == 1
+        assert "which the demo did not make" in refused.stderr
+    assert contents(project) == after

@@ -1,0 +1,114 @@
+"""The baselines in the frames of a result are those of the slow reference; certainty and bad shares too."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from reference import baselines as reference
+from reference import certainty as reference_of_certainty
+from reference.disclosure import Exclusions, all_leveled, key_of
+from support.sampling import examples
+from support.small_tables import sd2011
+from support.strategies import Case, cases, measured
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.measures.samples import Sizes
+
+DRAWN = {"guessed_others", "guessed_beyond"}
+
+
+@examples(40)
+@given(cases())
+def test_the_frames_hold_the_baselines_of_the_reference(case: Case) -> None:
+    if case.exclusions != Exclusions():
+        case = Case(**{**vars(case), "exclusions": Exclusions()})
+    found = measured(case)
+    columns = [*case.keys, *case.targets]
+    gt, syntheses = all_leveled(
+        case.ground_truth, case.synthetics, columns, case.groups, case.special_values, case.edges
+    )
+    for synthesis, sd in enumerate(syntheses, start=1):
+        sizes = Sizes(len(gt), len(sd))
+        hits = reference.unique_hits(
+            [key_of(record, case.keys) for record in gt], [key_of(record, case.keys) for record in sd]
+        )
+        row = found.identity.loc[synthesis]
+        assert (row["unique_hits"], row["unique_hits_others"]) == pytest.approx(hits, rel=1e-12)
+        for target in case.targets:
+            tables = [[(key_of(record, case.keys), record[target]) for record in table] for table in (gt, sd)]
+            known = {level for _, level in tables[0]} - {None}
+            no_guess = ({level for table in tables for _, level in table} | {None}) - known
+            expected = reference.figures(*tables, tuple(no_guess))
+            figures = {
+                **found.attribute.loc[(target, synthesis)].to_dict(),
+                **found.cap.loc[(target, synthesis)].to_dict(),
+            }
+            for name in set(expected) - (DRAWN if sizes.something_is_drawn else set()):
+                tolerance = 2e-3 if name == "DiSCO_beyond_se" else 1e-9
+                assert figures[name] == pytest.approx(expected[name], abs=tolerance), (name, target)
+            assert all(math.isfinite(figures[name]) for name in expected)
+
+
+KEYS = ["sex", "age", "region", "placesize"]
+
+
+def test_the_example_data() -> None:
+    """Check values: the five targets of the paper, from the definitions."""
+    found = dp.disclosure(sd2011("ground_truth"), sd2011("synthetic"), KEYS, ["depress"])
+    assert found.cap.loc[("depress", 1), ["guessed", "guessed_others"]].round(1).tolist() == [24.4, 21.9]
+    assert found.identity.loc[1, ["unique_hits", "unique_hits_others"]].round(1).tolist() == [33.9, 27.7]
+    assert found.attribute.loc[("depress", 1), "iS_others"].round(1) == 51.6
+
+
+def people(*records: tuple[str, str | None]) -> pd.DataFrame:
+    return pd.DataFrame(records, columns=["place", "illness"])
+
+
+def test_a_decoy_hides_nobody_from_an_intruder_who_acts_on_less_than_certainty() -> None:
+    gt = people(*[("north", "flu")] * 4, ("south", "cold"))
+    sd = people(*[("north", "flu")] * 9, ("north", "cold"), ("south", None))
+    found = dp.disclosure(gt, sd, ["place"], "illness", certainty=(0.9, 1, Fraction(1, 20)))
+    assert found.attribute["DiSCO"].tolist() == [0]
+    assert list(found.certainty.index) == [("illness", 1, c) for c in (0.9, 1.0, 0.05)]
+    assert found.certainty["DiSCO"].tolist() == [80, 0, 80]
+    assert found.certainty["DiS"].tolist() == [80, 0, 80]
+    precision = found.certainty["precision"].tolist()
+    assert precision[::2] == [100, 100]
+    assert math.isnan(precision[1])
+    assert dp.disclosure(gt, sd, ["place"], "illness").certainty.empty
+
+
+@examples(25)
+@given(cases())
+def test_certainty_is_that_of_the_reference(case: Case) -> None:
+    shares = (0.5, Fraction(2, 3), 0.9, 1)
+    found = dp.disclosure(
+        case.ground_truth_frame, case.synthetic_frames, case.keys, case.targets, certainty=shares
+    )
+    gt, syntheses = all_leveled(
+        case.ground_truth, case.synthetics, [*case.keys, *case.targets], {}, {}, "pooled"
+    )
+    for synthesis, sd in enumerate(syntheses, start=1):
+        for target in case.targets:
+            tables = [[(key_of(record, case.keys), record[target]) for record in table] for table in (gt, sd)]
+            known = {level for _, level in tables[0]} - {None}
+            no_guess = tuple(({level for table in tables for _, level in table} | {None}) - known)
+            for share in shares:
+                claimed = reference_of_certainty.counts(*tables, Fraction(str(share)), no_guess)
+                row = found.certainty.loc[(target, synthesis, float(share))]
+                expected = [100 * number / len(gt) for number in claimed]
+                assert row[["DiS", "DiSCO"]].tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "shares", [(0,), (1.1,), (-0.5,), (True,), ("0.9",), 0.9, "0.9", (0.5, 0.5), (math.nan,)]
+)
+def test_what_is_no_share_is_refused(shares: object) -> None:
+    gt = people(("north", "flu"))
+    with pytest.raises(InputError, match="certainty"):
+        dp.disclosure(gt, gt, ["place"], "illness", certainty=shares)  # type: ignore[arg-type]

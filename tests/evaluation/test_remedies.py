@@ -1,0 +1,214 @@
+"""Remedies change only what they say, and are measured again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.sampling import examples
+from support.small_tables import sd2011
+
+import disclosure_pipeline as dp
+from disclosure_pipeline import remedies
+from disclosure_pipeline.evaluation.remedy import BEFORE
+
+LEVEL = st.sampled_from(["x", "y", "z", "w", None])
+NUMBER = st.sampled_from([-8, 0, 1, 2, 5, 7, 12, None])
+TABLE = st.lists(st.tuples(LEVEL, NUMBER, LEVEL, st.booleans()), min_size=1, max_size=12)
+Rows = list[tuple[str | None, int | None, str | None, bool]]
+SPECIAL = {"number": [-8]}
+
+RECODED: dict[str, Any] = {
+    "TopCode": remedies.TopCode("number", at=5),
+    "BottomCode": remedies.BottomCode("number", at=2),
+    "Round": remedies.Round("number", to=5),
+    "GroupNumbers": remedies.GroupNumbers("number", edges=(0, 5, 10)),
+}
+# What each makes of the numbers; missing and special values stay.
+EXPECTED = {
+    "TopCode": {7: 5, 12: 5},
+    "BottomCode": {0: 2, 1: 2},
+    "Round": {1: 0, 2: 0, 7: 5, 12: 10},
+    "GroupNumbers": {1: 0, 2: 0, 7: 5, 12: 10},
+}
+TAKEN_OUT: dict[str, Any] = {
+    "RemoveReplicatedUniques": remedies.RemoveReplicatedUniques(),
+    "RemoveUniqueCopies": remedies.RemoveUniqueCopies(),
+}
+
+
+def frame(rows: Rows) -> pd.DataFrame:
+    table = pd.DataFrame(rows, columns=["k", "number", "t", "flag"], dtype=object)
+    return table.astype({"k": "category", "number": "Int64", "flag": bool})
+
+
+def listed(table: pd.DataFrame) -> list[tuple[Any, ...]]:
+    return [tuple(None if pd.isna(v) else v for v in row) for row in table.itertuples(index=False, name=None)]
+
+
+def remedied(gt: pd.DataFrame, sd: list[pd.DataFrame], remedy: Any) -> dp.Remedies:
+    return dp.remedy(gt, sd, ["k", "number"], "t", [remedy], special_values=SPECIAL)
+
+
+@examples(25)
+@given(TABLE, TABLE, st.sampled_from(list(RECODED)))
+def test_numbers_are_recoded_and_nothing_else(gt: Rows, sd: Rows, name: str) -> None:
+    found = remedied(frame(gt), [frame(sd)], RECODED[name])
+    [after] = found.tables
+    expected = EXPECTED[name]
+    for rows, table in ((gt, after.ground_truth), (sd, after.synthetic[0])):
+        assert listed(table) == [
+            (k, expected.get(number, number) if number is not None else None, t, flag)
+            for k, number, t, flag in rows
+        ]
+    row = found.figures.loc[repr(RECODED[name])].iloc[0]
+    assert row["cells_changed"] == sum(number in expected for _, number, _, _ in sd)
+    assert (row["records"], row["records_lost"]) == (len(sd), 0)
+
+
+@examples(25)
+@given(TABLE, TABLE, st.integers(1, 4))
+def test_small_levels_are_merged_and_nothing_else(gt: Rows, sd: Rows, fewest: int) -> None:
+    gt, sd = [("x", 1, "y", True), *gt], [("x", 1, "y", True), *sd]  # there is a level
+    found = remedied(frame(gt), [frame(sd)], remedies.MergeSmallLevels("k", fewest))
+    [after] = found.tables
+    levels = [row[0] for row in gt]
+    for rows, table in ((gt, after.ground_truth), (sd, after.synthetic[0])):
+        assert listed(table) == [
+            (k if k is None or levels.count(k) >= fewest else "(other)", *rest) for k, *rest in rows
+        ]
+    assert after.synthetic[0]["k"].dtype == "category"
+
+
+@examples(25)
+@given(TABLE, TABLE, st.sampled_from(list(TAKEN_OUT)))
+def test_records_are_taken_out_and_nothing_else(gt: Rows, sd: Rows, name: str) -> None:
+    def goes(row: tuple[Any, ...]) -> bool:
+        if name == "RemoveUniqueCopies":
+            return gt.count(row) == 1
+        keys = [[(k, number) for k, number, _, _ in table] for table in (gt, sd)]
+        return all(table.count(row[:2]) == 1 for table in keys)
+
+    left = [row for row in sd if not goes(row)]
+    if not left:
+        with pytest.raises(dp.InputError, match="leaves no record"):
+            remedied(frame(gt), [frame(sd)], TAKEN_OUT[name])
+        return
+    found = remedied(frame(gt), [frame(sd), frame(sd)], TAKEN_OUT[name])
+    [after] = found.tables
+    assert listed(after.ground_truth) == gt
+    assert [listed(table) for table in after.synthetic] == [left, left]
+    row = found.figures.loc[repr(TAKEN_OUT[name])].iloc[0]
+    assert (row["records"], row["records_lost"], row["cells_changed"]) == (len(left), len(sd) - len(left), 0)
+    assert row["unique_copies" if name == "RemoveUniqueCopies" else "repU"] == 0
+
+
+@examples(25)
+@given(TABLE, TABLE)
+def test_targets_of_disclosing_copies_are_blanked_and_nothing_else(gt: Rows, sd: Rows) -> None:
+    found = remedied(frame(gt), [frame(sd)], remedies.BlankCopiedTargets())
+    [after] = found.tables
+    expected = []
+    for k, number, t, flag in sd:
+        levels = {other[2] for other in sd if other[:2] == (k, number)}
+        copied = (k, number, t, flag) in gt
+        expected.append((k, number, None if copied and levels == {t} else t, flag))
+    assert listed(after.synthetic[0]) == expected
+    assert listed(after.ground_truth) == gt
+
+
+ALL = [
+    *RECODED.values(),
+    *TAKEN_OUT.values(),
+    remedies.BlankCopiedTargets(),
+    remedies.MergeLevels("k", {"x": "v", "y": "v"}),
+    remedies.MergeSmallLevels("k", 3),
+    (remedies.TopCode("number", at=5), remedies.MergeLevels("k", {"x": "v", "y": "v"})),
+]
+
+
+@examples(20)
+@given(TABLE, TABLE, st.sampled_from(ALL), st.booleans())
+def test_risk_is_that_of_disclosure_on_the_changed_tables(gt: Rows, sd: Rows, one: Any, twice: bool) -> None:
+    sd = [*sd, ("w", 3, "y", True), ("w", 3, "z", False)]  # never all taken out
+    gt = [*gt, ("x", 1, "y", True)]
+    tables = [frame(sd)] * (2 if twice else 1)
+    given_GT, given_SD = frame(gt), frame(sd)
+    found = remedied(frame(gt), tables, one)
+    assert len(found.figures) == 2 * len(tables)
+    [after] = found.tables
+    assert tables[0].equals(given_SD)
+    assert frame(gt).equals(given_GT)
+    risk = dp.disclosure(
+        after.ground_truth, list(after.synthetic), ["k", "number"], "t", special_values=SPECIAL
+    )
+    label = found.figures.index.get_level_values("remedy").drop_duplicates()[1]
+    rows: Any = found.figures.loc[label]
+    assert rows["repU"].tolist() == risk.identity["repU"].tolist()
+    assert rows["DiSCO"].tolist() == risk.attribute["DiSCO"].tolist()
+    copied = dp.copies(after.ground_truth, list(after.synthetic))
+    assert rows["unique_copies"].tolist() == copied["unique_copies"].tolist()
+
+
+def test_the_example_data_before_and_after() -> None:
+    gt = sd2011("ground_truth")
+    sd = [sd2011("synthetic"), pd.concat([sd2011("synthetic").iloc[500:], gt.head(500)])]
+    keys = ["sex", "age", "region", "placesize"]
+    regions = {level: level[:1] for level in gt["region"].dropna().unique()}
+    each = [
+        remedies.RemoveReplicatedUniques(),
+        remedies.RemoveUniqueCopies(),
+        remedies.TopCode("age", at=75),
+        remedies.Round("age", to=10),
+        remedies.MergeLevels("region", regions),
+        remedies.BlankCopiedTargets(),
+    ]
+    found = dp.remedy(gt, sd, keys, ["depress", "workab"], each)
+    figures: Any = found.figures
+    assert len(figures) == 7 * 2 * 2
+    before = figures.loc[BEFORE]
+    for one in each:
+        after = figures.loc[repr(one)]
+        if isinstance(one, (type(each[0]), type(each[1]), type(each[5]))):  # a coarser key can disclose more
+            assert (after["DiSCO"] <= before["DiSCO"]).all()
+        assert np.isfinite(after.to_numpy(dtype=float)).all()
+    assert (figures.loc[repr(each[0]), "repU"] == 0).all()
+    assert (figures.loc[repr(each[1]), "unique_copies"] == 0).all()
+    coarse = figures.loc[repr(each[3])]
+    assert (coarse["repU"] < before["repU"] / 2).all()
+    assert (coarse["TVD_mean"] > before["TVD_mean"]).all()
+    exposed = dp.exposure(gt, sd, keys, ["depress"], up_to=4).figures
+    row: Any = exposed.loc[", ".join(keys)]
+    for name in ("DiSCO_others", "DiSCO_beyond", "guessed_beyond", "unique_hits_beyond"):
+        for synthesis in (1, 2):
+            expected = row[name].to_dict()["depress", synthesis]
+            assert before[name].to_dict()["depress", synthesis] == pytest.approx(expected, abs=1e-9)
+    assert "records_lost" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ([], "one at least"),
+        ("TopCode", "must be a list"),
+        ([remedies.TopCode], "must hold remedies"),
+        (["TopCode"], "must hold remedies"),
+        ([remedies.TopCode("k", at=3)], "only numbers"),
+        ([remedies.TopCode("number", at=float("nan"))], "finite number"),
+        ([remedies.TopCode("x", at=3)], "of a remedy is not in"),
+        ([remedies.Round("number", to=0)], "above 0"),
+        ([remedies.GroupNumbers("number", edges=(3, 3))], "ascending"),
+        ([remedies.GroupNumbers("number", edges=())], "ascending"),
+        ([remedies.MergeLevels("number", {"x": "y"})], "only levels of text"),
+        ([remedies.MergeSmallLevels("number", 3)], "only levels of text"),
+        ([remedies.Round("number", to=1)] * 2, "more than once"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(wrong: Any, words: str) -> None:
+    gt = frame([("x", 1, "y", True), ("y", 2, "x", False)])
+    with pytest.raises(dp.InputError, match=words):
+        dp.remedy(gt, gt, ["k", "number"], "t", wrong)

@@ -1,0 +1,60 @@
+"""All syntheses as one table: what they tell together is what their records in one frame tell."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from support.sampling import examples
+from support.small_tables import sd2011
+from support.strategies import Case, cases, measured
+
+import disclosure_pipeline as dp
+
+FIGURES = ("identity", "attribute", "cap", "one_way", "two_way", "excluded", "key_overlap", "target_overlap")
+
+
+def survey(*records: tuple[str, str]) -> pd.DataFrame:
+    return pd.DataFrame(records, columns=["place", "illness"])
+
+
+def test_one_synthesis_has_no_stack() -> None:
+    gt = survey(("north", "flu"), ("south", "cold"))
+    assert dp.disclosure(gt, gt, ["place"]).stacked is None
+    assert dp.disclosure(gt, [gt], ["place"]).stacked is None
+
+
+def test_halves_that_say_little_say_all_together() -> None:
+    gt = survey(*[("north", "flu")] * 3, *[("south", "cold")] * 3)
+    result = dp.disclosure(gt, [gt[:3], gt[3:]], ["place"], "illness")
+    assert result.attribute["DiSCO"].tolist() == [50, 50]
+    assert result.stacked is not None
+    assert result.stacked.attribute["DiSCO"].tolist() == [100]
+    assert result.stacked.N_s == (6,)
+
+
+@examples(25)
+@given(cases())
+def test_the_stack_is_one_table_of_all_records(case: Case) -> None:
+    if len(case.synthetic_frames) < 2 or case.groups:
+        return
+    try:
+        together = pd.concat([frame.astype(object) for frame in case.synthetic_frames], ignore_index=True)
+        expected = measured(case, [case.ground_truth_frame.astype(object), together])
+    except dp.InputError:
+        return
+    found = measured(
+        case, [case.ground_truth_frame.astype(object), *(f.astype(object) for f in case.synthetic_frames)]
+    )
+    assert found.stacked is not None
+    for name in FIGURES:
+        pd.testing.assert_frame_equal(found.stacked.frame(name), expected.frame(name), check_exact=True)
+
+
+def test_the_example_data() -> None:
+    """Check value: five syntheses, four keys, depress: stacked 5.0."""
+    syntheses = [sd2011(f"synthetic_m5_{i}") for i in range(1, 6)]
+    keys = ["sex", "age", "region", "placesize"]
+    result = dp.disclosure(sd2011("ground_truth"), syntheses, keys, "depress")
+    assert result.stacked is not None
+    assert result.stacked.attribute["DiSCO"].item() == pytest.approx(5.0, abs=0.05)

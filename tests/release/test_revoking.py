@@ -1,0 +1,165 @@
+"""A release that is taken back: signed, believed only if it is signed, and honoured by whoever verifies."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from securesystemslib.signer import CryptoSigner
+from support import releases
+
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.policy.trust import TrustedKey
+from disclosure_pipeline.release.keys import SIGNING_KEY, KeyFiles, keygen, to_pem
+from disclosure_pipeline.release.predicate import Predicate
+from disclosure_pipeline.release.revoking import RevocationError, read_revocations, revoke
+from disclosure_pipeline.release.verifying import VerificationError, verify
+
+NOW = releases.PUBLISHED + timedelta(days=3)
+REASON = "The income of a hospital was withdrawn"
+
+
+@pytest.fixture(scope="module")
+def signer() -> CryptoSigner:
+    return CryptoSigner.generate_ed25519()
+
+
+@pytest.fixture
+def release(tmp_path: Path, signer: CryptoSigner) -> Path:
+    return releases.publish(tmp_path / "release", signer)
+
+
+def other(candidate: str, published: datetime = releases.PUBLISHED) -> Predicate:
+    return releases.said(published=published).model_copy(update={"candidate": candidate})
+
+
+def test_a_revoked_release_is_not_verified(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
+    keys, file = [releases.trust(signer)], tmp_path / "revocations"
+    assert verify(release, keys).predicate.candidate == releases.CANDIDATE
+    made = revoke(release, file, REASON, keys, signer, NOW)
+    assert read_revocations(file, keys) == (made,)
+    assert verify(release, keys)
+    with pytest.raises(VerificationError) as refused:
+        verify(release, keys, revocations=file)
+    assert refused.value.problems == (
+        f"candidate {releases.CANDIDATE} of gate small was revoked at {NOW.isoformat()}: {REASON}",
+    )
+
+
+def test_the_same_tables_under_another_name_are_revoked_too(
+    release: Path, signer: CryptoSigner, tmp_path: Path
+) -> None:
+    keys, file = [releases.trust(signer)], tmp_path / "revocations"
+    revoke(release, file, REASON, keys, signer, NOW)
+    again = releases.publish(tmp_path / "again", signer, other("again"))
+    with pytest.raises(VerificationError, match="was revoked"):
+        verify(again, keys, revocations=file)
+    (revocation,) = read_revocations(file, keys)
+    said = releases.said()
+    assert revocation.concerns(said.model_copy(update={"snapshot": "0" * 64}))
+    assert not revocation.concerns(said.model_copy(update={"gate": "other"}))
+    assert not revocation.concerns(said.model_copy(update={"candidate": "x", "snapshot": "0" * 64}))
+
+
+def test_revocations_are_added(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
+    keys, file = [releases.trust(signer)], tmp_path / "revocations"
+    first = revoke(release, file, "first", keys, signer, NOW)
+    second = revoke(release, file, "second", keys, signer, NOW + timedelta(days=1))
+    assert read_revocations(file, keys) == (first, second)
+
+
+def test_damaged_tables_can_be_revoked(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
+    keys = [releases.trust(signer)]
+    (release / "first.csv").write_text("changed")
+    (release / "second.csv").unlink()
+    assert revoke(release, tmp_path / "revocations", REASON, keys, signer, NOW)
+
+
+def test_what_is_no_release_is_not_revoked(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
+    stranger, file = CryptoSigner.generate_ed25519(), tmp_path / "revocations"
+    with pytest.raises(RevocationError, match="none of those"):
+        revoke(release, file, REASON, [releases.trust(stranger)], stranger, NOW)
+    with pytest.raises(RevocationError, match="cannot be read"):
+        revoke(tmp_path / "nothing", file, REASON, [releases.trust(signer)], signer, NOW)
+    with pytest.raises(RevocationError, match="set the clock right"):
+        early = releases.PUBLISHED - timedelta(seconds=1)
+        revoke(release, file, REASON, [releases.trust(signer)], signer, early)
+    with pytest.raises(RevocationError, match="reason"):
+        revoke(release, file, "  ", [releases.trust(signer)], signer, NOW)
+    with pytest.raises(RevocationError, match="none of those"):  # by a key that nobody will believe
+        revoke(release, file, REASON, [releases.trust(signer)], stranger, NOW)
+    assert not file.exists()
+
+
+def test_a_revocation_outside_the_period_of_its_key_is_not_believed(
+    release: Path, signer: CryptoSigner, tmp_path: Path
+) -> None:
+    file = tmp_path / "revocations"
+    revoke(release, file, REASON, [releases.trust(signer)], signer, NOW)
+    pem = to_pem(signer.public_key)
+    ended = TrustedKey(
+        public_key=pem, valid_from=releases.PUBLISHED - timedelta(days=9), valid_until=NOW - timedelta(days=1)
+    )
+    with pytest.raises(RevocationError, match="outside the period"):
+        read_revocations(file, [ended])
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda content: content[:-1], "ends within"),
+        (lambda content: content[:-30] + b"\n", "no signed envelope"),
+        (lambda content: content + b"\n", "no signed envelope"),
+        (lambda content: content.replace(b'"sig":"', b'"sig":"00', 1), ""),
+        (lambda content: content.replace(b"revocation+json", b"release+json"), "of type"),
+        (lambda content: content + b"{}\n", "revocations:2: "),
+        (lambda _: b"x" * ((1 << 24) + 1), "far too large"),
+    ],
+)
+def test_a_damaged_file_stops_the_verification(
+    damage: object, told: str, release: Path, signer: CryptoSigner, tmp_path: Path
+) -> None:
+    """A revocation that is passed over would not be missed."""
+    keys, file = [releases.trust(signer)], tmp_path / "revocations"
+    revoke(release, file, REASON, keys, signer, NOW)
+    assert callable(damage)
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(RevocationError, match=told):
+        verify(release, keys, revocations=file)
+    before = file.read_bytes()
+    with pytest.raises(RevocationError, match=told):
+        revoke(release, file, REASON, keys, signer, NOW)
+    assert file.read_bytes() == before
+
+
+def test_a_file_that_is_not_there_stops_the_verification(release: Path, signer: CryptoSigner) -> None:
+    with pytest.raises(RevocationError, match="cannot be read"):
+        verify(release, [releases.trust(signer)], revocations=release / "nothing")
+
+
+def test_a_statement_is_no_revocation(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
+    file = tmp_path / "revocations"
+    file.write_bytes((release / "statement.dsse.json").read_bytes())
+    with pytest.raises(RevocationError, match="of type"):
+        read_revocations(file, [releases.trust(signer)])
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keygen(tmp_path / "keys")
+    files = KeyFiles.in_folder(tmp_path / "keys")
+    monkeypatch.setenv(SIGNING_KEY, str(files.signing_key))
+    from disclosure_pipeline.release.keys import load_signer
+
+    published = datetime.now(timezone.utc) - timedelta(days=1)
+    folder = releases.publish(tmp_path / "r", load_signer(), releases.said(published=published))  # type: ignore[arg-type]
+    file = tmp_path / "revocations"
+    key = ["--key", str(files.public_key), "--revocations", str(file)]
+    shown = CliRunner().invoke(main, ["revoke", str(folder), *key, "--reason", REASON])
+    assert shown.exit_code == 0, shown.output
+    assert REASON in shown.output and str(file) in shown.output
+    verified = CliRunner().invoke(main, ["verify", str(folder), *key])
+    assert verified.exit_code == 1
+    assert f"was revoked at {datetime.now(timezone.utc).year}" in verified.output
+    assert CliRunner().invoke(main, ["verify", str(folder), *key[:2]]).exit_code == 0

@@ -1,0 +1,203 @@
+"""What stands after a release: asked for or not, refused today, staged elsewhere, and the clock."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from securesystemslib.signer import CryptoSigner
+from support import gates, releases
+from support.gates import COPY, HONEST, Home
+
+from disclosure_pipeline.candidates.files import StoreError
+from disclosure_pipeline.candidates.folders import UndeterminedError
+from disclosure_pipeline.candidates.moments import require_forward_clock
+from disclosure_pipeline.candidates.store import Store
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.orchestration import clock
+from disclosure_pipeline.orchestration.failures import _build_notice
+from disclosure_pipeline.release.publishing import remove_abandoned
+from disclosure_pipeline.release.standing import Standing, describe_standing
+from disclosure_pipeline.release.verifying import Expected, VerificationError, verify
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
+ELSEWHERE = "under another ground truth or policy, not judged today"
+
+# Which release it is
+
+
+@pytest.fixture(scope="module")
+def signer() -> CryptoSigner:
+    return CryptoSigner.generate_ed25519()
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"gate": "other"}, "it is of gate 'small', asked for was 'other'"),
+        ({"candidate": "other"}, "it is of candidate 'honest-2026', asked for was 'other'"),
+        ({"policy_digest": "0" * 64}, "it is of policy "),
+        ({"not_before": releases.PUBLISHED + timedelta(seconds=1)}, "it was published at "),
+    ],
+)
+def test_another_release_does_not_stand_in(
+    asked: Mapping[str, Any], told: str, signer: CryptoSigner, tmp_path: Path
+) -> None:
+    folder = releases.publish(tmp_path / "release", signer)
+    with pytest.raises(VerificationError) as refused:
+        verify(folder, [releases.trust(signer)], Expected(**asked))
+    (problem,) = refused.value.problems
+    assert problem.startswith(told)
+
+
+def test_what_is_not_asked_for_is_told(signer: CryptoSigner, tmp_path: Path) -> None:
+    folder, keys = releases.publish(tmp_path / "release", signer), [releases.trust(signer)]
+    names = ["--gate", "--candidate", "--policy-digest", "--not-before", "--revocations"]
+    approval = verify(folder, keys)
+    assert [sentence.partition(":")[0] for sentence in approval.not_asked] == names
+    assert all(f"\n  {name}: " in str(approval) for name in names)
+    said = releases.said()
+    expected = Expected("small", releases.CANDIDATE, said.policy.digest, releases.PUBLISHED)
+    (tmp_path / "none").touch()
+    asked = verify(folder, keys, expected, tmp_path / "none")
+    assert asked.not_asked == ()
+    assert "Not asked" not in str(asked)
+
+
+# Published, and refused today
+
+
+@pytest.mark.parametrize(
+    ("decision", "published", "current", "words"),
+    [
+        ("approved", True, True, "published"),
+        ("refused", True, True, "published, refused today"),
+        ("undetermined", True, True, "published, could not be determined today"),
+        (
+            "approved",
+            True,
+            False,
+            "published, approved under another ground truth or policy, not judged today",
+        ),
+        (None, True, False, "published, not judged"),
+        ("refused", False, True, "refused"),
+        ("approved", False, True, "approved"),
+        (None, False, False, "not judged"),
+    ],
+)
+def test_a_standing_in_words(decision: str | None, published: bool, current: bool, words: str) -> None:
+    assert describe_standing(decision, is_published=published, is_current=current) == words
+    assert str(Standing("x", decision, published, current)) == words
+
+
+def test_a_published_candidate_that_would_be_refused_today_is_told(finished_home: Home) -> None:
+    """By its check, by a notice, and by `status`; the release itself stays as it was."""
+    home = finished_home
+    file = home.path / "defs.yaml"
+    file.write_text(
+        yaml.safe_dump({"type": "disclosure_pipeline.DisclosureGate", "attributes": gates.definition()})
+    )
+    before = {path.name: path.read_bytes() for path in home.published(HONEST).iterdir()}
+    assert status(file) == {HONEST: "published", COPY: "refused"}
+    home.write_ground_truth(gates.honest())  # what was published turns out to be a copy
+    assert home.run_ground_truth().success
+    assert status(file)[HONEST].startswith("published, approved under another ground truth")
+    run = home.run_gate(HONEST)
+    assert not run.success
+    assert status(file)[HONEST] == "published, refused today"
+    told = gates.checks(run)["dossier:within_policy"].description
+    assert told is not None and told.startswith("published, refused today: ")
+
+    class Context:
+        dagster_run, partition_key, instance = run.dagster_run, HONEST, home.instance
+
+    gate = gates.resolve(gates.definition()).gate
+    keys = [check.asset_check_key for check in run.get_asset_check_evaluations()]
+    notice = _build_notice(gate, keys, Context())  # type: ignore[arg-type]
+    assert notice.subject == f"small, candidate {HONEST}: published, refused today"
+    assert {path.name: path.read_bytes() for path in home.published(HONEST).iterdir()} == before
+
+
+def status(file: Path) -> dict[str, str]:
+    shown = CliRunner().invoke(main, ["status", str(file)])
+    assert shown.exit_code == 0, shown.output
+    lines = [line.strip().split(": ", 1) for line in shown.output.splitlines()[1:]]
+    return {line[0]: line[1] for line in lines}
+
+
+# Staging
+
+
+def test_nothing_is_staged_among_the_releases_and_the_next_run_removes_what_is_left(
+    finished_home: Home,
+) -> None:
+    home = finished_home
+    staging = home.path / "releases-staging" / gates.GATE
+    assert staging.is_dir() and not list(staging.iterdir())
+    left = staging / f".partial-{COPY}~x"
+    left.mkdir()
+    (left / "synthetic.csv").write_text("a,b")
+    home.run_gate(HONEST)  # a run of any candidate
+    assert not left.exists()
+
+
+def test_what_a_running_release_has_staged_stays(tmp_path: Path) -> None:
+    store, staging = Store(tmp_path / "store"), tmp_path / "staging"
+    stages = {name: staging / f".partial-{name}~1" for name in ("running", "killed")}
+    for name, stage in stages.items():
+        stage.mkdir(parents=True)
+        store.candidate_folder(name).mkdir(parents=True)
+    strange = staging / "kept"
+    strange.mkdir()
+    handle = os.open(store.candidate_folder("running") / "release.lock", os.O_CREAT | os.O_RDWR)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        remove_abandoned(store, staging)
+        assert stages["running"].is_dir() and strange.is_dir()
+        assert not stages["killed"].exists()
+    finally:
+        os.close(handle)
+    remove_abandoned(store, staging)
+    assert not stages["running"].exists()
+
+
+# The clock
+
+
+def test_a_clock_that_has_gone_back_is_noticed(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for moment in (NOW, NOW + timedelta(hours=1), NOW + timedelta(minutes=56)):
+        require_forward_clock(store, moment)
+    for _ in range(2):  # the refused moment is not recorded
+        with pytest.raises(UndeterminedError, match="Set the clock right"):
+            require_forward_clock(store, NOW + timedelta(minutes=54))
+    require_forward_clock(store, NOW + timedelta(hours=2))
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", '{"last_moment": "2026-01-01T00:00:00"}', '{"last_moment": 1}']
+)
+def test_a_damaged_record_of_the_clock_stops(content: str, tmp_path: Path) -> None:
+    (tmp_path / "last_moment.json").write_text(content)
+    with pytest.raises(StoreError, match="damaged"):
+        require_forward_clock(Store(tmp_path), NOW)
+
+
+def test_nothing_is_signed_while_the_clock_is_back(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    assert home.run_ground_truth().success
+    now = clock.now()
+    require_forward_clock(Store(home.store), now)
+    monkeypatch.setattr(clock, "now", lambda: now - timedelta(hours=1))
+    run = home.run_gate(HONEST)
+    assert not run.success
+    assert "was recorded before" in gates.failures(run)[f"{gates.GATE}__release"]
+    assert home.nothing_published()
