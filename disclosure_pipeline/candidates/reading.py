@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,12 @@ from disclosure_pipeline.counting.opening import (
 )
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.tables.additions import A_SYNTHETIC_TABLE, find_additions, list_new_texts
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable
 from disclosure_pipeline.tables.contract import ContractError, Violation
+from disclosure_pipeline.tables.dictionary import CATEGORIES
 from disclosure_pipeline.tables.fingerprint import content_sha256, values_sha256
-from disclosure_pipeline.tables.identifiers import shared_identifiers
+from disclosure_pipeline.tables.identifiers import GT_IDENTIFIER, IDENTIFIER, holds_identifiers
 from disclosure_pipeline.tables.locations import fill_in_variables, redact_location
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 from disclosure_pipeline.tables.sources import Location
@@ -68,7 +71,7 @@ def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) ->
         raise StoreError("The ground truth is not where the gate's definition says.")
     before = source.sha256()
     table = read_canonical_table(
-        source, engine.name, gate.columns, GROUND_TRUTH, gate.measured, only_known=False, stack=stack
+        source, engine.name, gate.columns, GROUND_TRUTH, gate.published, only_known=False, stack=stack
     )
     if source.sha256() != before:
         raise StoreError(CHANGED)
@@ -90,12 +93,20 @@ def read_recorded_ground_truth(folders: GateFolders) -> str:
 def read_synthesis(
     folders: GateFolders, engine: Engine, file: StoredFile, stack: ExitStack, stage: Path | None = None
 ) -> Any:
-    """One table of a snapshot in canonical form, read from the stored bytes or their copy in `stage`."""
+    """One table of a snapshot in canonical form, read from the stored bytes or their copy in `stage`.
+
+    It has the columns that are published and no other. ContractError where it breaks its contract, or has a
+    column of identifiers.
+    """
     stored = folders.store.stored_path(file) if stage is None else stage / file.name
     gate = folders.gate
-    return read_canonical_table(
-        stored, engine.name, gate.columns, name_table(file), gate.measured, only_known=True, stack=stack
+    table = read_canonical_table(
+        stored, engine.name, gate.columns, name_table(file), gate.published, only_known=True, stack=stack
     )
+    identifiers = [name for name in table.columns if gate.columns[name].type == "text identifier"]
+    if identifiers:
+        raise ContractError([Violation(name_table(file), name, IDENTIFIER) for name in identifiers])
+    return table.keep_columns(gate.published)
 
 
 def name_table(file: StoredFile) -> str:
@@ -125,7 +136,7 @@ def open_candidate(
         record_evaluation(folders, snapshot, digest)
         if syntheses is None:
             syntheses = [read_synthesis(folders, engine, file, stack, stage) for file in snapshot.files]
-        violations = _find_shared_identifiers(folders, snapshot, ground_truth, syntheses)
+        violations = _find_additions(folders, snapshot, ground_truth, syntheses)
         if violations:
             raise ContractError(violations)
         tables = [ground_truth, *syntheses]
@@ -135,16 +146,24 @@ def open_candidate(
             raise StoreError(CHANGED)
 
 
-def _find_shared_identifiers(
+def _find_additions(
     folders: GateFolders, snapshot: Snapshot, ground_truth: Any, syntheses: Sequence[Any]
 ) -> list[Violation]:
-    """Where a candidate holds identifiers of GT. A gate with identifiers reads all tables into memory."""
-    if not isinstance(ground_truth, CanonicalTable):
-        return []
-    return [
-        violation
-        for file, table in zip(snapshot.files, syntheses, strict=True)
-        for violation in shared_identifiers(
-            ground_truth.frame, table.frame, folders.gate.columns, name_table(file)
-        )
-    ]
+    """What a candidate holds beyond GT: levels, decimals, longer text, formulas; or identifiers of GT."""
+    gate = folders.gate
+    in_GT = ground_truth.values
+    in_SD = {name_table(file): table.values for file, table in zip(snapshot.files, syntheses, strict=True)}
+    violations = find_additions(in_GT, in_SD, gate.columns, refuse_formulas=gate.formulas == "refuse")
+    identifiers = [name for name in in_GT if gate.columns[name].type == "text identifier"]
+    if identifiers and holds_identifiers(
+        chain.from_iterable(in_GT[name].to_pylist() for name in identifiers),
+        [
+            text
+            for columns in in_SD.values()
+            for name, values in columns.items()
+            if gate.columns[name].type in CATEGORIES
+            for text in list_new_texts(in_GT[name], values)
+        ],
+    ):
+        violations.append(Violation(A_SYNTHETIC_TABLE, "(any)", GT_IDENTIFIER))
+    return violations

@@ -72,11 +72,6 @@ class OpenedTables(Protocol):
     def count(self, requests: Sequence[CountRequest], on_progress: OnProgress) -> list[DisclosureCounts]:
         """Count the records by columns that were coded here, grouped or not."""
 
-    def count_stacked(
-        self, requests: Sequence[CountRequest], on_progress: OnProgress
-    ) -> list[tuple[CountRequest, DisclosureCounts]]:
-        """As `count`, of GT and all syntheses as one table; with each request as it is of these two."""
-
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """The (synthesis, column) whose values tell which record it is; `columns` are coded, not grouped."""
 

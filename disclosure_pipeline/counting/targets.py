@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +12,6 @@ from disclosure_pipeline.measures.exact import Mask, total
 from disclosure_pipeline.measures.exclusions import CodedExclusions
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.stacking import stack_syntheses
 
 
 @dataclass(frozen=True)
@@ -64,19 +63,6 @@ class CountRequest:
     def columns(self) -> list[CodedColumn]:
         """The keys, then the columns of the targets."""
         return [*self.keys, *(target.column for target in self.targets)]
-
-
-def stack_requests(requests: Sequence[CountRequest]) -> list[CountRequest]:
-    """The requests of GT and all syntheses as one table; a column of several requests is stacked once."""
-    columns = columns_of_requests(requests)
-    stacked = dict(zip(map(id, columns), stack_syntheses(columns), strict=True))
-    return [
-        CountRequest(
-            [stacked[id(key)] for key in request.keys],
-            [replace(target, column=stacked[id(target.column)]) for target in request.targets],
-        )
-        for request in requests
-    ]
 
 
 def columns_of_requests(requests: Sequence[CountRequest]) -> list[CodedColumn]:

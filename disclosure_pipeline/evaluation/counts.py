@@ -21,9 +21,6 @@ from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import table_names
 from disclosure_pipeline.tables.raw_columns import Change, rounding_changes
-from disclosure_pipeline.tables.stacking import stack_syntheses
-
-_PAIR = 2  # tables: GT and one synthesis
 
 
 @dataclass(frozen=True)
@@ -96,20 +93,6 @@ def count(opened: OpenedTables, question: Question, on_progress: OnProgress = ig
     request = count_request(question, {column.name: column for column in columns})
     [counts] = opened.count([request], on_progress)
     return counts_for(opened, request, counts, columns)
-
-
-def count_with_stack(
-    opened: OpenedTables, question: Question, on_progress: OnProgress = ignore_progress
-) -> tuple[Counts, Counts | None]:
-    """As `count`; and the counts of all syntheses as one table, None where there is only one."""
-    columns = opened.code(question.columns, question.grouping, on_progress)
-    request = count_request(question, {column.name: column for column in columns})
-    [counts] = opened.count([request], on_progress)
-    of_each = counts_for(opened, request, counts, columns)
-    if len(opened.columns) <= _PAIR:
-        return of_each, None
-    [(stacked_request, stacked)] = opened.count_stacked([request], on_progress)
-    return of_each, counts_for(opened, stacked_request, stacked, stack_syntheses(columns))
 
 
 def count_request(question: Question, columns: Mapping[Any, CodedColumn]) -> CountRequest:

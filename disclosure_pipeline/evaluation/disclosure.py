@@ -11,7 +11,7 @@ from typing import Any
 
 from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.errors import ComparabilityWarning, InputError
-from disclosure_pipeline.evaluation.counts import ask, count_with_stack, require_targets
+from disclosure_pipeline.evaluation.counts import ask, count, require_targets
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.figures import Thresholds, figures
 from disclosure_pipeline.evaluation.result import Disclosure
@@ -111,9 +111,9 @@ def disclosure(
         open_tables(ground_truth, synthetic, engine, grouping.numeric) as opened,
     ):
         question = ask(opened, keys, targets, grouping, exclusions, list_cells_above, certainties)
-        counts, stacked = count_with_stack(opened, question, on_progress)
-        result = figures(counts, *thresholds)
-        if stacked:
+        result = figures(count(opened, question, on_progress), *thresholds)
+        if len(result.N_s) > 1:
+            stacked = count(opened.stacked(), question, on_progress)
             result = replace(result, stacked=figures(stacked, *thresholds))
     for doubt in result.comparability_doubts:
         warnings.warn(doubt, ComparabilityWarning, stacklevel=2)

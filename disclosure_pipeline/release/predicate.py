@@ -100,7 +100,7 @@ class GroundTruthStated(_Part):
 
 
 class SyntheticStated(_Part):
-    """One of the synthetic tables: a file of the release."""
+    """A file of the release: a synthetic table, or the same table in another format."""
 
     name: Named
     records: Count
@@ -113,7 +113,11 @@ class Predicate(_Part):
     candidate: Named
     decision: Literal["approved"]
     snapshot: Annotated[
-        Digest, Field(description="sha256 of a line `sha256  name` for each synthetic table, in their order")
+        Digest,
+        Field(
+            description="sha256 of a line `sha256  name` for each file that arrived: by it the custodian "
+            "finds what the release was written from"
+        ),
     ]
     policy: PolicyStated
     clauses: Annotated[tuple[ClauseStated, ...], Field(min_length=1)]
@@ -139,7 +143,7 @@ def build_predicate(
     *,
     dossier: str,
     ground_truth: str,
-    tables: Sequence[str],
+    tables: Mapping[str, int],
     run_id: str,
     measured_at: datetime,
     published_at: datetime,
@@ -147,13 +151,14 @@ def build_predicate(
     """The predicate of an approved candidate, from its dossier's content.
 
     `definition` is the policy section as plain data, `dossier` the sha256 of the dossier's file,
-    `ground_truth` the salted hash of GT, `tables` the names of the snapshot's files in their order.
+    `ground_truth` the salted hash of GT, `tables` the numbers of records of the released files by name.
     StatementError where the dossier says anything but approved, or lacks a figure.
     """
     from disclosure_pipeline.evidence.dossier import read_versions
 
     try:
         figures, rows = content["figures"], content["clauses"]
+        _require_measured(tables, figures["N_s"])
         used_names = {row["waiver"] for row in rows if row.get("waiver")}
         waivers = {row["name"]: row for row in content.get("waivers", ()) if row["name"] in used_names}
         clauses = [(row["control"], _state_clause(row, waivers)) for row in rows]
@@ -175,10 +180,7 @@ def build_predicate(
                 for row in waivers.values()
             ),
             ground_truth=GroundTruthStated(salted_hash=ground_truth, records=figures["N_d"]),
-            synthetic=tuple(
-                SyntheticStated(name=name, records=records)
-                for name, records in zip(tables, figures["N_s"], strict=True)
-            ),
+            synthetic=tuple(SyntheticStated(name=name, records=records) for name, records in tables.items()),
             dossier=dossier,
             versions=read_versions(),
             run_id=run_id,
@@ -190,6 +192,16 @@ def build_predicate(
     except (KeyError, TypeError, ValueError) as error:
         problem = f"a {type(error).__name__} came up"
     raise StatementError(f"No statement can be made of this dossier: {problem}. Run dossier again.")
+
+
+def _require_measured(tables: Mapping[str, int], measured: Sequence[int]) -> None:
+    """ValueError unless the files hold as many tables, of as many records, as were measured.
+
+    A table that is there in two formats counts once.
+    """
+    repeated = [name for name in tables if f"{name.removesuffix('.csv')}.parquet" in tables.keys() - {name}]
+    if sorted(records for name, records in tables.items() if name not in repeated) != sorted(measured):
+        raise ValueError("the files are not the tables that were measured")
 
 
 def _state_clause(row: Mapping[str, Any], waivers: Mapping[str, Mapping[str, Any]]) -> ClauseStated:

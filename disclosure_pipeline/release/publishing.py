@@ -1,4 +1,4 @@
-"""Publishing: the very bytes that were measured, everything at once, once."""
+"""Publishing: what was measured, everything at once, once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from disclosure_pipeline.candidates.files import StoreError, copy_hashed, sync_folder
@@ -17,29 +18,41 @@ from disclosure_pipeline.candidates.store import Snapshot, Store, is_safe_name
 _SEPARATOR = "~"
 
 
-@contextmanager
-def stage_snapshot(snapshot: Snapshot, store: Store, staging: Path) -> Iterator[Path]:
-    """A copy of a snapshot's bytes that nobody else writes to, in a folder of its own in `staging`.
+@dataclass(frozen=True)
+class Stage:
+    """Two folders that nobody else writes to: the copy of what arrived, and what becomes the release."""
 
-    What is measured there and what is published are the same bytes, whatever happens to the store. One
-    release of a candidate at a time; what a killed one left is removed. StoreError where the stored bytes
-    are not those of the snapshot.
+    arrived: Path
+    release: Path
+
+
+@contextmanager
+def stage_snapshot(snapshot: Snapshot, store: Store, staging: Path) -> Iterator[Stage]:
+    """A copy of a snapshot's bytes and an empty folder for the release, in one folder of `staging`.
+
+    What is measured and what is written anew for the release are the same tables, whatever happens to the
+    store. One release of a candidate at a time; what a killed one left is removed. StoreError where the
+    stored bytes are not those of the snapshot.
     """
     staging.mkdir(parents=True, exist_ok=True)
     with _hold_lock(_lock_path(store, snapshot.candidate)):
         prefix = f".partial-{snapshot.candidate}{_SEPARATOR}"
         for abandoned in staging.glob(f"{prefix}*"):
             shutil.rmtree(abandoned)
-        stage = Path(tempfile.mkdtemp(dir=staging, prefix=prefix))
+        folder = Path(tempfile.mkdtemp(dir=staging, prefix=prefix))
+        stage = Stage(folder / "arrived", folder / "release")
         try:
+            stage.arrived.mkdir()
+            stage.release.mkdir()
             for file in snapshot.files:
-                with store.stored_path(file).open("rb") as original, (stage / file.name).open("xb") as copy:
+                target = stage.arrived / file.name
+                with store.stored_path(file).open("rb") as original, target.open("xb") as copy:
                     copied = copy_hashed(original, copy)
                 if copied.sha256 != file.sha256:
                     raise StoreError(f"The stored bytes of {file.name!r} changed: run synthetic again.")
             yield stage
         finally:
-            shutil.rmtree(stage, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_abandoned(store: Store, staging: Path) -> None:

@@ -22,6 +22,7 @@ from disclosure_pipeline.release.predicate import build_predicate
 from disclosure_pipeline.release.prerequisites import read_trusted_keys
 from disclosure_pipeline.release.publishing import publish, require_one_file_system, stage_snapshot
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
+from disclosure_pipeline.release.tables import write_tables
 from disclosure_pipeline.release.verifying import verify
 
 
@@ -50,7 +51,7 @@ def release(
     with stage_snapshot(snapshot, folders.store, folders.staging) as stage:
         measured_at = clock()
         require_forward_clock(folders.store, measured_at)
-        evaluation = evaluate(folders, candidate, measured_at, stage)
+        evaluation = evaluate(folders, candidate, measured_at, stage.arrived)
         content = evaluation.dossier
         if content["decision"] != "approved":
             _refuse(candidate, content["decision"], list_refusal_reasons(evaluation))
@@ -69,6 +70,7 @@ def release(
         if target.exists():
             _require_same(target, folders.gate, snapshot, trusted_keys)
             return target, False
+        files = write_tables(folders.gate, snapshot, stage.arrived, stage.release)
         published_at = clock()
         require_forward_clock(folders.store, published_at)
         predicate = build_predicate(
@@ -76,16 +78,16 @@ def release(
             folders.gate.policy.model_dump(mode="json"),
             dossier=hashlib.sha256(to_json(content)).hexdigest(),
             ground_truth=hash_with_salt(content["measured"]["ground_truth"]),
-            tables=[file.name for file in snapshot.files],
+            tables={file.name: file.records for file in files},
             run_id=run_id,
             measured_at=measured_at,
             published_at=published_at,
         )
-        subjects = {file.name: file.sha256 for file in snapshot.files}
-        write_whole(stage / STATEMENT, sign(build_statement(subjects, predicate), signer))
+        subjects = {file.name: file.sha256 for file in files}
+        write_whole(stage.release / STATEMENT, sign(build_statement(subjects, predicate), signer))
         # As anyone will who gets the folder: what could not be verified then is not published now.
-        verify(stage, trusted_keys)
-        publish(stage, target)
+        verify(stage.release, trusted_keys)
+        publish(stage.release, target)
         return target, True
 
 

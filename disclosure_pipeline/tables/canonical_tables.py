@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,8 @@ from disclosure_pipeline.tables.canonical import read_levels
 from disclosure_pipeline.tables.contract import ContractError, find_violations_of_columns
 from disclosure_pipeline.tables.dictionary import Dictionary
 from disclosure_pipeline.tables.distinct import Distinct
-from disclosure_pipeline.tables.encoding import Encoded, arrow_array
+from disclosure_pipeline.tables.encoding import Encoded, arrow_array, encode
+from disclosure_pipeline.tables.levels import IntArray
 from disclosure_pipeline.tables.raw_columns import (
     Change,
     RawColumn,
@@ -36,6 +38,29 @@ class CanonicalTable:
     def records(self) -> int:
         """How many records it has."""
         return len(self.frame)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(self.frame)
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The distinct values of each column, as Arrow arrays."""
+        return {name: encode(self.frame[name]).levels for name in self.columns}
+
+    def keep_columns(self, names: Collection[str]) -> CanonicalTable:
+        """The table without its other columns."""
+        kept = [name for name in self.columns if name in names]
+        if len(kept) == len(self.columns):
+            return self
+        return CanonicalTable(
+            self.frame[kept], tuple(change for change in self.ledger if change.column in kept)
+        )
+
+    def some_records(self, positions: IntArray) -> pd.DataFrame:
+        """Some records, by their positions."""
+        return self.frame.iloc[positions]
 
 
 def canonical_table(

@@ -34,15 +34,20 @@ _SET_BY_PANDERA = ("PYARROW_IGNORE_TIMEZONE", "SPARK_LOCAL_IP")
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule that a table breaks: by how many of its records, and what share of them (0 to 1)."""
+    """A rule that a table breaks: by how many of its records, and what share of them (0 to 1).
+
+    None where the number is not told, since it would answer a question about GT.
+    """
 
     table: str
     column: str
     rule: str
-    records: int
-    share: float
+    records: int | None = None
+    share: float | None = None
 
     def __str__(self) -> str:
+        if self.records is None:
+            return f"{self.table}, column {self.column!r}: {self.rule}"
         return f"{self.table}, column {self.column!r}: {self.rule} ({self.records} records, {self.share:.2%})"
 
 

@@ -2,44 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from disclosure_pipeline.tables.canonical import to_mask
-from disclosure_pipeline.tables.contract import Violation, violation_of_records
-from disclosure_pipeline.tables.dictionary import Dictionary
 from disclosure_pipeline.tables.distinct import Distinct, code_distinct
-from disclosure_pipeline.tables.encoding import encode
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import table_names
 
 GT_IDENTIFIER = "holds identifiers of the ground truth"
+IDENTIFIER = "is a text identifier, which no synthetic table may have: leave the column out"
+
+# An identifier within a longer text counts from so many letters and digits on.
+_LEAST_WITHIN = 6
 
 # An identifier is looked for only in tables in which values that are all different mean something.
 _FEWEST_RECORDS = 100
 _PROBED_RECORDS = 10_000
 
 
-def shared_identifiers(
-    ground_truth: pd.DataFrame, synthetic: pd.DataFrame, dictionary: Dictionary, table: str
-) -> list[Violation]:
-    """The text identifiers of GT that are in a synthetic table too, both in canonical form."""
-    violations = []
-    for name, column in dictionary.items():
-        if column.type == "text identifier" and name in ground_truth and name in synthetic:
-            in_SD, in_GT = (encode(frame[name]) for frame in (synthetic, ground_truth))
-            known = pc.is_in(
-                in_SD.levels.cast(pa.string()), value_set=in_GT.levels.cast(pa.string()).drop_null()
-            )
-            records = in_SD.records(to_mask(known))
-            if records:
-                violations.append(violation_of_records(table, name, GT_IDENTIFIER, records, len(synthetic)))
-    return violations
+def holds_identifiers(identifiers: Iterable[str | None], texts: Sequence[str]) -> bool:
+    """Whether a text is, or holds, one of the identifiers, however it is written.
+
+    Case, blanks, signs, zero-width and Unicode forms do not matter. Within a longer text an identifier counts
+    from 6 letters or digits on: shorter ones are there by chance.
+
+    >>> holds_identifiers(["PL-0042-X"], ["person pl0042x"]), holds_identifiers(["17"], ["1789"])
+    (True, False)
+    """
+    folded_texts = {folded for text in texts if (folded := fold(text))}
+    if not folded_texts:
+        return False
+    folded = {fold(identifier) for identifier in identifiers if identifier is not None} - {""}
+    if folded & folded_texts:
+        return True
+    lengths = sorted({len(identifier) for identifier in folded if len(identifier) >= _LEAST_WITHIN})
+    return any(
+        text[start : start + length] in folded
+        for text in folded_texts
+        for length in lengths
+        for start in range(len(text) - length + 1)
+    )
+
+
+def fold(text: str) -> str:
+    r"""The letters and digits of a text in one case and one Unicode form.
+
+    >>> fold(" Pl\u200b-00\uff14\uff12 ")
+    'pl0042'
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return "".join(letter for letter in folded if letter.isalnum())
 
 
 def column_identifies(column: CodedColumn, synthesis: int) -> bool:

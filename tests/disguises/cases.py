@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
+from support.paths import SD2011
+
 from disguises.tables import (
     Case,
     Tables,
@@ -23,7 +25,6 @@ from disguises.tables import (
     survey,
     synthesise,
 )
-from support.paths import SD2011
 
 KEYS = ("sex", "age", "region", "household")
 

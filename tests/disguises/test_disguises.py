@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from disguises.cases import DISGUISES, HONEST
-from disguises.tables import Case, definition, ground_truth
 from support import gates
 from support.sampling import some_of
 
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.guards import DEFAULTS
 from disclosure_pipeline.policy.verdict import Judgement, decide, judge
+from disguises.cases import DISGUISES, HONEST
+from disguises.tables import Case, definition, ground_truth
 
 
 def judged(case: Case) -> tuple[Judgement, ...]:

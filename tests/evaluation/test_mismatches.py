@@ -128,8 +128,7 @@ def test_what_was_changed_is_in_the_dossier(bench: Bench) -> None:
     assert of_SD["age", "number in another form, read by its value"] == COPY["age"].notna().sum()
 
 
-def test_figures_say_which_column_is_not_shared(bench: Bench) -> None:
-    found = bench.evaluate("which", csv(each("region", str.upper)))
-    [warning] = [text for text in found.dossier["warnings"] if "'region'" in text]
-    assert "differ only by upper and lower case" in warning
-    assert "Kraków" not in "".join(found.dossier["warnings"])
+def test_a_level_that_gt_lacks_is_refused_by_its_column_alone(bench: Bench) -> None:
+    with pytest.raises(InputError, match="column 'region': holds a level") as refused:
+        bench.evaluate("which", csv(each("region", str.upper)))
+    assert "krak" not in str(refused.value).casefold()

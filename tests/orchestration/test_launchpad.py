@@ -148,7 +148,7 @@ def only_the_honest_one(home: Home) -> None:
     assert [path.name for path in (home.path / "releases" / GATE).iterdir()] == [HONEST]
     said = gates.stated(home.published(HONEST))
     assert said.candidate == HONEST
-    assert (home.published(HONEST) / "synthetic.csv").read_text() == gates.honest().to_csv(index=False)
+    assert gates.published_records(home.published(HONEST)) == gates.sorted_records(gates.honest())
     assert not list((home.path / "elsewhere").iterdir())
 
 
@@ -198,8 +198,8 @@ def test_no_configuration_changes_what_is_approved(home: Home) -> None:
         ran = launch(home, gate_job, config, {"dagster/partition": candidate})
         assert ran.success
         assert gates.stated(home.published(candidate)).candidate == candidate
-        published = (home.published(candidate) / "synthetic.csv").read_bytes()
-        assert published == (home.published(HONEST) / "synthetic.csv").read_bytes()
+        published = (home.published(candidate) / "synthetic.parquet").read_bytes()
+        assert published == (home.published(HONEST) / "synthetic.parquet").read_bytes()
     assert not list((home.path / "elsewhere").iterdir())
 
 

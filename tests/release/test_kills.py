@@ -121,7 +121,7 @@ def test_an_undisturbed_run_has_moments_of_every_kind(undisturbed: Undisturbed) 
     assert at_release >= {"open", "os.rename", "os.mkdir", "ASSET_MATERIALIZATION", "STEP_OUTPUT"}
     published = [name for name in undisturbed.state[HONEST] if name.startswith("releases")]
     assert {Path(name).parent for name in published} == {Path("releases", GATE, HONEST)}
-    assert {Path(name).name for name in published} >= {"1.csv", "2.csv"}
+    assert {Path(name).name for name in published} >= {"synthetic_1.parquet", "synthetic_2.parquet"}
     assert not [name for name in undisturbed.state[COPY] if name.startswith("releases")]
     assert not [name for name in undisturbed.state[HONEST] if ".partial-" in name]
     with copied(undisturbed.template) as path:

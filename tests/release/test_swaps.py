@@ -174,9 +174,9 @@ def test_a_folder_that_is_staged_cannot_be_changed_unseen(
     """Also not by somebody who gets at it after it was measured."""
     evaluate = evaluation.evaluate
 
-    def evaluate_and_change(folders: Any, candidate: str, now: Any, stage: Path) -> Any:
-        found = evaluate(folders, candidate, now, stage)
-        (stage / "synthetic.csv").write_bytes(gates.ground_truth().to_csv(index=False).encode())
+    def evaluate_and_change(folders: Any, candidate: str, now: Any, arrived: Path) -> Any:
+        found = evaluate(folders, candidate, now, arrived)
+        (arrived / "synthetic.csv").write_bytes(gates.ground_truth().to_csv(index=False).encode())
         return found
 
     monkeypatch.setattr(releasing, "evaluate", evaluate_and_change)

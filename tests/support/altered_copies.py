@@ -199,10 +199,16 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
     "another Unicode form": (csv(each("region", lambda text: unicodedata.normalize("NFD", text))), None),
     "compatibility characters": (
         csv(each("region", lambda text: "".join(chr(ord(c) + 0xFEE0) if c.isascii() else c for c in text))),
-        "key_overlap[region]",
+        "column 'region': holds a level that the ground truth does not have",
     ),
-    "invisible characters": (csv(each("region", "{}\u200b".format)), "key_overlap[region]"),
-    "lower case": (csv(each("region", str.lower)), "key_overlap[region]"),
+    "invisible characters": (
+        csv(each("region", "{}\u200b".format)),
+        "column 'region': holds a level that the ground truth does not have",
+    ),
+    "lower case": (
+        csv(each("region", str.lower)),
+        "column 'region': holds a level that the ground truth does not have",
+    ),
     "upper case of declared levels": (
         csv(each("sex", str.upper)),
         "column 'sex': is none of the declared levels",
@@ -212,9 +218,18 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
         csv(each("sex", lambda sex: str(["female", "male"].index(sex)))),
         "column 'sex': is none of the declared levels",
     ),
-    "a target in upper case": (csv(each("work", str.upper)), "target_overlap[work]"),
-    "quotation marks as part of the text": (csv(each("region", '"{}"'.format)), "key_overlap[region]"),
-    "two halves, each with another key altered": (csv(half_and_half()), "key_overlap[region]"),
+    "a target in upper case": (
+        csv(each("work", str.upper)),
+        "column 'work': holds a level that the ground truth does not have",
+    ),
+    "quotation marks as part of the text": (
+        csv(each("region", '"{}"'.format)),
+        "column 'region': holds a level that the ground truth does not have",
+    ),
+    "two halves, each with another key altered": (
+        csv(half_and_half()),
+        "column 'region': holds a level that the ground truth does not have",
+    ),
     # Dates and times
     "days as midnights": (parquet(each("born", pd.Timestamp), born=pa.timestamp("ns")), None),
     "days as days": (parquet(each("born", lambda day: pd.Timestamp(day).date())), None),
@@ -268,7 +283,7 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
     ),
     "a column twice": (content(as_bytes(pd.concat([COPY, COPY[["sex"]]], axis=1))), "have the same name"),
     "the row numbers of pandas": (csv(COPY, index=True), "the column is not in the data dictionary"),
-    "the identifiers of GT": (csv(GROUND_TRUTH), "column 'person': holds identifiers of the ground truth"),
+    "the identifiers of GT": (csv(GROUND_TRUTH), "column 'person': is a text identifier"),
     # Files
     "Parquet": (parquet(COPY), None),
     "Arrow": (content(feather(), "synthetic.arrow"), None),

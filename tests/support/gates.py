@@ -133,6 +133,17 @@ def stated(folder: Path, public_key: Path | None = None) -> Predicate:
     return verify(folder, read_trusted(key)).predicate
 
 
+def published_records(folder: Path) -> list[tuple[str, ...]]:
+    """The records of the one table in a published folder, as text and sorted: their order tells nothing."""
+    return sorted_records(pd.read_parquet(folder / "synthetic.parquet"))
+
+
+def sorted_records(table: pd.DataFrame) -> list[tuple[str, ...]]:
+    """The records of a table as text, sorted, whatever the order of its columns."""
+    filled = table[sorted(table)].astype(object).where(table[sorted(table)].notna(), "")
+    return sorted(tuple(map(str, record)) for record in filled.itertuples(index=False))
+
+
 @contextmanager
 def instance_on_disk(home: Path) -> Iterator[dg.DagsterInstance]:
     """The instance of a home, with its databases there."""

@@ -16,7 +16,7 @@ from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
 from disclosure_pipeline.tables.canonical_tables import canonical_table
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.fingerprint import content_sha256
-from disclosure_pipeline.tables.identifiers import shared_identifiers
+from disclosure_pipeline.tables.identifiers import holds_identifiers
 
 SECRET = "Xylophonist-4711"
 
@@ -194,12 +194,31 @@ def test_values_of_two_kinds_are_never_compared(altered: pd.DataFrame) -> None:
     st.lists(st.sampled_from(["p1", "p2", "p3", None]), min_size=1),
     st.lists(st.sampled_from(["p3", "p4", None]), min_size=1),
 )
-def test_identifiers_that_come_back_are_counted(gt: list[str | None], sd: list[str | None]) -> None:
-    dictionary = {"person": Column(type="text identifier")}
-    frames = [pd.DataFrame({"person": pd.Series(values, dtype=object)}) for values in (gt, sd)]
-    found = shared_identifiers(frames[0], frames[1], dictionary, "SD")
-    shared = sum(value is not None and value in gt for value in sd)
-    assert [violation.records for violation in found] == ([shared] if shared else [])
+def test_identifiers_that_come_back_are_found(gt: list[str | None], sd: list[str | None]) -> None:
+    texts = [value for value in sd if value is not None]
+    assert holds_identifiers(gt, texts) == any(text in gt for text in texts)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "pl-0042-x",
+        " PL-0042-X ",
+        "PL 0042 X",
+        "P\u200bL-0042-X",
+        "\ufeffPL-0042-X",
+        "\uff30\uff2c-0042-X",
+        "see PL-0042-X",
+        "PL-0042-X/2",
+    ],
+)
+def test_an_identifier_is_found_however_it_is_written(written: str) -> None:
+    assert holds_identifiers(["PL-0042-X", None], ["other", written])
+    assert not holds_identifiers(["PL-0043-X", None], ["other", written])
+
+
+def test_a_short_identifier_within_a_longer_text_is_chance() -> None:
+    assert not holds_identifiers(["17", "--"], ["1789", "--", ""])
 
 
 # The hash of a content

@@ -17,7 +17,7 @@ from disclosure_pipeline.counting.memory.whole_records import count_whole_record
 from disclosure_pipeline.counting.partitioned.batches import batches_in_memory
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.samples import sample_positions
-from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests, stack_requests
+from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_values
@@ -70,13 +70,6 @@ class FramesInMemory:
         if self.in_parts:
             return count_in_parts(requests, batches_in_memory(columns_of_requests(requests)), on_progress)
         return [_count(request, on_progress) for request in requests]
-
-    def count_stacked(
-        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
-    ) -> list[tuple[CountRequest, DisclosureCounts]]:
-        """As `count`, of GT and all syntheses as one table; with each request as it is of these two."""
-        stacked = stack_requests(requests)
-        return list(zip(stacked, self.count(stacked, on_progress), strict=True))
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """The (synthesis, column) of columns, coded or not, whose values tell which record it is."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,13 @@ from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.partitioned.stacked_stream import StackedStream
 from disclosure_pipeline.counting.partitioned.streams import Stream, read_stream
 from disclosure_pipeline.counting.samples import sample_positions
-from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests, stack_requests
+from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.canonical_tables import canonical_values
 from disclosure_pipeline.tables.dictionary import Dictionary
 from disclosure_pipeline.tables.distinct import Distinct, code_distinct_columns, stack_distinct
+from disclosure_pipeline.tables.encoding import encode
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.identifiers import identifying_columns
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -46,6 +47,20 @@ class StreamedTable:
     def records(self) -> int:
         """How many records it has."""
         return self.stream.records
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The distinct values of each column, as Arrow arrays."""
+        return {name: encode(distinct.values).levels for name, distinct in self.distinct.items()}
+
+    def keep_columns(self, names: Collection[str]) -> StreamedTable:
+        """The table without its other columns."""
+        return replace(
+            self,
+            columns=tuple(name for name in self.columns if name in names),
+            distinct={name: self.distinct[name] for name in self.distinct if name in names},
+            ledger=tuple(change for change in self.ledger if change.column in names),
+        )
 
     def some_records(self, positions: IntArray) -> pd.DataFrame:
         """Some records; `positions` ascend."""
@@ -136,27 +151,6 @@ class StreamedTables:
             lambda table, batch, column: streams[table].codes(column.name, batch, column.codes[table]),
         )
         return count_in_parts(requests, batches, on_progress)
-
-    def count_stacked(
-        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
-    ) -> list[tuple[CountRequest, DisclosureCounts]]:
-        """As `count`, of GT and all syntheses as one table; with each request as it is of these two."""
-        stacked = stack_requests(requests)
-        columns = zip(columns_of_requests(stacked), columns_of_requests(requests), strict=True)
-        as_read = {id(column): read for column, read in columns}
-        ground_truth, *syntheses = streams = [table.stream for table in self.tables]
-
-        def read_batches(table: int) -> Iterator[tuple[int, Any]]:
-            for number in range(1, len(streams)) if table else (0,):
-                yield from ((number, batch) for batch in streams[number].batches)
-
-        def code(_: int, batch: tuple[int, Any], column: CodedColumn) -> IntArray:
-            number, records = batch
-            return streams[number].codes(column.name, records, as_read[id(column)].codes[number])
-
-        records = (ground_truth.records, sum(stream.records for stream in syntheses))
-        counts = count_in_parts(stacked, Batches(records, read_batches, code), on_progress)
-        return list(zip(stacked, counts, strict=True))
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """The (synthesis, column) of GT's columns whose values tell which record it is."""

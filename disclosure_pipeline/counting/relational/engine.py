@@ -117,20 +117,18 @@ def count_in_database(
     distinct: Mapping[Any, Sequence[Distinct]],
     request: CountRequest,
     on_progress: OnProgress = ignore_progress,
-    stacked: CountRequest | None = None,
 ) -> DisclosureCounts:
     """The counts of GT (the first table) and all syntheses, tables of Ibis in one database.
 
     The columns are coded over their `distinct` values: for each table, code i of a column is that of value i;
-    its `counts` are the numbers of records. `stacked` is the request of all syntheses as one table, where
-    they are counted so.
+    its `counts` are the numbers of records.
 
     Raises InputError where the tables do not hold what `distinct` says (they changed, or the database does
     not compare values by value), where a number would not fit 64 bits, and where the database fails. Nothing
     is left in the database in any case.
     """
     action = "The database did not do what counting needs"
-    return run_query(action, partial(_count, tables, distinct, request, on_progress, stacked))
+    return run_query(action, partial(_count, tables, distinct, request, on_progress))
 
 
 def _count(
@@ -138,20 +136,16 @@ def _count(
     distinct: Mapping[Any, Sequence[Distinct]],
     request: CountRequest,
     on_progress: OnProgress,
-    stacked: CountRequest | None,
 ) -> DisclosureCounts:
-    counted = stacked or request
-    keys, targets = counted.keys, counted.targets
+    keys, targets, columns = request.keys, request.targets, request.columns
     digits = lay_out_words([key.size for key in keys])
     target_counts: list[tuple[TargetCounts, ...]] = []
     pairs: list[tuple[Grouped, ...]] = []
     steps = 2 + len(targets)
     with ExitStack() as stack:
-        coded = [
-            _code_table(table, i, distinct, request.columns, digits, stack) for i, table in enumerate(tables)
-        ]
-        records = stack.enter_context(store_temporarily(_stack_tables(coded, as_one=stacked is not None)))
-        _check_unchanged(records, counted.columns, digits)
+        coded = [_code_table(table, i, distinct, columns, digits, stack) for i, table in enumerate(tables)]
+        records = stack.enter_context(store_temporarily(_stack_tables(coded)))
+        _check_unchanged(records, columns, digits)
         on_progress(_STEP, 1, steps)
         N = [total(counts) for counts in keys[0].counts]
         rows, key_counts = count_key_combinations(records, digits, N, stack)
@@ -164,12 +158,9 @@ def _count(
     return DisclosureCounts(key_counts, tuple(target_counts), tuple(pairs))
 
 
-def _stack_tables(tables: Sequence[Any], *, as_one: bool) -> Any:
-    """The coded records of all tables; all syntheses have number 1 where they are to be `as_one` table."""
+def _stack_tables(tables: Sequence[Any]) -> Any:
     import ibis
 
-    if as_one:
-        tables = [*tables[:1], *(table.mutate(i=ibis.literal(1, "int16")) for table in tables[1:])]
     return ibis.union(*tables)
 
 

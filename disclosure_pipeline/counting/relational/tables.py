@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,14 @@ from disclosure_pipeline.counting.relational.engine import (
     fetch_distinct,
     open_database_tables,
 )
-from disclosure_pipeline.counting.targets import CountRequest, stack_requests
+from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.canonical_tables import canonical_values
 from disclosure_pipeline.tables.dictionary import Dictionary
 from disclosure_pipeline.tables.distinct import Distinct, code_distinct_columns, stack_distinct
+from disclosure_pipeline.tables.encoding import encode
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.identifiers import identifying_columns
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -49,6 +50,25 @@ class DatabaseTable:
     raw: Mapping[str, Distinct]
     distinct: Mapping[str, Distinct]
     ledger: tuple[Change, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its described columns."""
+        return tuple(self.distinct)
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The distinct values of each column, as Arrow arrays."""
+        return {name: encode(distinct.values).levels for name, distinct in self.distinct.items()}
+
+    def keep_columns(self, names: Collection[str]) -> DatabaseTable:
+        """The table without its other columns."""
+        return replace(
+            self,
+            raw={name: self.raw[name] for name in self.raw if name in names},
+            distinct={name: self.distinct[name] for name in self.distinct if name in names},
+            ledger=tuple(change for change in self.ledger if change.column in names),
+        )
 
 
 @dataclass
@@ -94,15 +114,6 @@ class DatabaseTables:
     ) -> list[DisclosureCounts]:
         """Count the records by coded columns, request by request."""
         return [count_in_database(self.opened, self.raw, request, on_progress) for request in requests]
-
-    def count_stacked(
-        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
-    ) -> list[tuple[CountRequest, DisclosureCounts]]:
-        """As `count`, of GT and all syntheses as one table; with each request as it is of these two."""
-        return [
-            (stacked, count_in_database(self.opened, self.raw, request, on_progress, stacked))
-            for request, stacked in zip(requests, stack_requests(requests), strict=True)
-        ]
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """The (synthesis, column) of GT's columns whose values tell which record it is."""

@@ -1,0 +1,210 @@
+"""The tables of a release: written anew from canonical values, in an order that their content decides.
+
+No byte of what arrived is copied: neither metadata nor unused levels, neither names of files nor the order
+of files and records.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from disclosure_pipeline.candidates.files import StoreError, hash_file
+from disclosure_pipeline.candidates.reading import name_table
+from disclosure_pipeline.candidates.store import Snapshot
+from disclosure_pipeline.counting.opening import choose_engine, read_canonical_table
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.runtime.hashing import hash_stream
+from disclosure_pipeline.tables.additions import starts_formula
+from disclosure_pipeline.tables.dictionary import CATEGORIES, Column
+from disclosure_pipeline.tables.encoding import encode
+
+NAME = "synthetic"
+
+# So many records are written at once: a row group of Parquet, whichever way the table was read.
+_RECORDS = 1 << 20
+_MISSING = np.uint64(0x9E3779B97F4A7C15)
+
+Hashes = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """A file of a release that holds a synthetic table: its name, number of records, and sha256."""
+
+    name: str
+    records: int
+    sha256: str
+
+
+def write_tables(gate: Gate, snapshot: Snapshot, arrived: Path, folder: Path) -> tuple[PublishedFile, ...]:
+    """Write the published columns of the tables of a snapshot, which lie in `arrived`, into `folder`.
+
+    Parquet, and CSV beside it if the gate asks for it; the same tables give the same bytes in whatever order,
+    format and spelling they arrived. StoreError where what lies in `arrived` is not the snapshot.
+    """
+    with ExitStack() as stack:
+        tables = []
+        for file in snapshot.files:
+            path = arrived / file.name
+            engine, _ = choose_engine("auto", [path])
+            read = read_canonical_table(
+                path, engine, gate.columns, name_table(file), gate.published, only_known=True, stack=stack
+            )
+            tables.append(_order_records(_describe_columns(gate), read.records, read.some_records))
+            # After it was read: what was read is what was measured.
+            if hash_file(path) != file.sha256:
+                raise StoreError(f"The staged copy of {file.name!r} was changed: run release again.")
+        tables.sort(key=lambda table: table.digest)
+        names = [NAME] if len(tables) == 1 else [f"{NAME}_{number}" for number in range(1, len(tables) + 1)]
+        return tuple(
+            file
+            for name, table in zip(names, tables, strict=True)
+            for file in _write(table, folder / name, with_csv=gate.csv)
+        )
+
+
+@dataclass(frozen=True)
+class _ColumnWriter:
+    """How the canonical values of a column are written: its Arrow type, and whether formulas are quoted."""
+
+    type: Any
+    quotes: bool
+
+    def write_levels(self, levels: Any) -> Any:
+        """The levels as they are published, an Arrow array."""
+        written = levels.cast(self.type)
+        if not self.quotes:
+            return written
+        quoted = pc.binary_join_element_wise("'", written, "")
+        return pc.if_else(pa.array(starts_formula(written)), quoted, written)
+
+
+@dataclass(frozen=True)
+class _OrderedTable:
+    """A table whose records are published in the order of these positions; `digest` is of its content."""
+
+    columns: Mapping[str, _ColumnWriter]
+    some_records: Callable[[Any], pd.DataFrame]
+    positions: npt.NDArray[np.int64]
+    digest: bytes
+
+    @property
+    def schema(self) -> Any:
+        return pa.schema([pa.field(name, column.type) for name, column in self.columns.items()])
+
+    def batches(self) -> Iterator[Any]:
+        """The records in their order, as Arrow tables."""
+        for start in range(0, len(self.positions), _RECORDS):
+            positions = self.positions[start : start + _RECORDS]
+            ascending = np.sort(positions)
+            records = self.some_records(ascending)
+            arrays = [_write_column(records[name], column) for name, column in self.columns.items()]
+            in_order = pa.array(np.searchsorted(ascending, positions))
+            yield pa.Table.from_arrays(arrays, schema=self.schema).take(in_order)
+
+
+def _describe_columns(gate: Gate) -> dict[str, _ColumnWriter]:
+    return {
+        name: _ColumnWriter(
+            _arrow_type(gate.columns[name]),
+            gate.formulas == "quote" and gate.columns[name].type in CATEGORIES,
+        )
+        for name in gate.published
+    }
+
+
+def _arrow_type(column: Column) -> Any:
+    """The plain type that a column is published in."""
+    if column.type == "datetime":
+        return pa.timestamp("us", None if column.time_zone is None else "UTC")
+    return {
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "boolean": pa.bool_(),
+        "date": pa.date32(),
+    }.get(column.type, pa.string())
+
+
+def _order_records(
+    columns: Mapping[str, _ColumnWriter], records: int, some_records: Callable[[Any], pd.DataFrame]
+) -> _OrderedTable:
+    """The records in an order that follows from the content alone, wherever each of them stood."""
+    hashes = np.zeros(records, dtype=np.uint64)
+    for start in range(0, records, _RECORDS):
+        positions = np.arange(start, min(start + _RECORDS, records))
+        part = some_records(positions)
+        for name, column in columns.items():
+            hashes[positions] = _mix(hashes[positions] + _hash_values(part[name], column))
+    content = hashlib.sha256(repr(list(columns)).encode())
+    content.update(np.sort(hashes).astype("<u8").tobytes())
+    seed = np.uint64(int.from_bytes(content.digest()[:8], "little"))
+    return _OrderedTable(
+        columns, some_records, np.argsort(_mix(hashes ^ seed), kind="stable"), content.digest()
+    )
+
+
+def _write_column(values: pd.Series[Any], column: _ColumnWriter) -> Any:
+    encoded = encode(values)
+    codes = pa.array(encoded.codes, mask=encoded.codes < 0)
+    return column.write_levels(encoded.levels).take(codes)
+
+
+def _hash_values(values: pd.Series[Any], column: _ColumnWriter) -> Hashes:
+    """A hash of each record's value, which depends on nothing but the value."""
+    encoded = encode(values)
+    levels = column.write_levels(encoded.levels)
+    if pa.types.is_string(levels.type):
+        of_levels = pd.util.hash_array(np.array(levels.to_pylist(), dtype=object), categorize=False)
+    elif pa.types.is_floating(levels.type):
+        of_levels = _mix(levels.to_numpy(zero_copy_only=False).view(np.uint64))
+    else:
+        whole = levels.cast(pa.int32()) if pa.types.is_date32(levels.type) else levels
+        numbers = whole.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        of_levels = _mix(numbers.astype(np.int64).view(np.uint64))
+    return np.append(of_levels.astype(np.uint64), _MISSING)[encoded.codes]
+
+
+def _mix(numbers: Hashes) -> Hashes:
+    """Every bit depends on every bit: the finalizer of SplitMix64 (Steele, Lea and Flood 2014)."""
+    mixed = numbers + _MISSING
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _write(table: _OrderedTable, path: Path, *, with_csv: bool) -> list[PublishedFile]:
+    """Write a table as Parquet without any metadata, and as CSV."""
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
+    parquet, text = path.with_suffix(".parquet"), path.with_suffix(".csv")
+    with ExitStack() as stack:
+        writers = [stack.enter_context(pq.ParquetWriter(parquet, table.schema, store_schema=False))]
+        if with_csv:
+            options = pyarrow.csv.WriteOptions(quoting_style="needed")
+            writers.append(
+                stack.enter_context(pyarrow.csv.CSVWriter(text, table.schema, write_options=options))
+            )
+        for batch in table.batches():
+            for writer in writers:
+                writer.write_table(batch)
+    written = [parquet, text] if with_csv else [parquet]
+    return [PublishedFile(file.name, len(table.positions), _sync_and_hash(file)) for file in written]
+
+
+def _sync_and_hash(path: Path) -> str:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        return hash_stream(file).sha256
