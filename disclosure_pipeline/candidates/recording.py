@@ -93,12 +93,13 @@ def _record_result(result: Disclosure) -> dict[str, Any]:
 
 def _read_result(content: Mapping[str, Any]) -> Disclosure:
     stacked = content["stacked"]
+    frames: dict[str, Any] = {name: _from_record(content["frames"][name]) for name in _FRAMES}
     return Disclosure(
         keys=tuple(content["keys"]),
         targets=tuple(content["targets"]),
         N_d=content["N_d"],
         N_s=tuple(content["N_s"]),
-        **{name: _from_record(content["frames"][name]) for name in _FRAMES},
+        **frames,
         further={name: _from_record(frame) for name, frame in content["further"].items()},
         warnings=tuple(content["warnings"]),
         comparability_doubts=tuple(content["comparability_doubts"]),

@@ -42,7 +42,7 @@ class CanonicalTable:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of its columns."""
-        return tuple(self.frame)
+        return tuple(map(str, self.frame.columns))
 
     @property
     def values(self) -> Mapping[str, Any]:

@@ -125,7 +125,9 @@ def stack_columns(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
     """All values of several columns as one column; categories stay what they are."""
     types = [column.dtype for column in columns]
     if not all(isinstance(dtype, pd.CategoricalDtype) for dtype in types):
-        if any(dtype != types[0] for dtype in types):  # no type that both fit loses digits, or what is missing
+        if any(
+            dtype != types[0] for dtype in types
+        ):  # no type that both fit loses digits, or what is missing
             columns = [column.astype(object) for column in columns]
         return pd.concat(columns, ignore_index=True)
     categories = columns[0].cat.categories

@@ -36,12 +36,14 @@ def holds_identifiers(identifiers: Iterable[str | None], texts: Sequence[str]) -
     folded_texts = {folded for text in texts if (folded := fold(text))}
     if not folded_texts:
         return False
-    folded = {fold(identifier) for identifier in identifiers if identifier is not None} - {""}
-    if folded & folded_texts:
+    folded_identifiers = {fold(identifier) for identifier in identifiers if identifier is not None} - {""}
+    if folded_identifiers & folded_texts:
         return True
-    lengths = sorted({len(identifier) for identifier in folded if len(identifier) >= _LEAST_WITHIN})
+    lengths = sorted(
+        {len(identifier) for identifier in folded_identifiers if len(identifier) >= _LEAST_WITHIN}
+    )
     return any(
-        text[start : start + length] in folded
+        text[start : start + length] in folded_identifiers
         for text in folded_texts
         for length in lengths
         for start in range(len(text) - length + 1)

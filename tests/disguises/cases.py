@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -34,7 +35,7 @@ COARSE = {"keys": ["sex"]}
 
 def cut(files: int) -> Callable[[], Tables]:
     """GT in so many files."""
-    return lambda: [part.reset_index(drop=True) for part in np.array_split(shuffled(survey()), files)]
+    return lambda: [shuffled(survey())[part::files].reset_index(drop=True) for part in range(files)]
 
 
 def leaky(share: float, times: int = 1, files: int = 1) -> Callable[[], Tables]:
@@ -95,22 +96,28 @@ DISGUISES = [
     *(Case(f"GT cut into {files} files", cut(files)) for files in (2, 5, 30)),
     Case("GT under coarse keys", one(survey), changes=COARSE),
     Case("GT cut into 30 files under coarse keys", cut(30), changes=COARSE),
-    *(Case(f"GT {n} times with one decoy", one(lambda n=n: decoyed(survey(), n))) for n in (1, 2, 5, 9)),
+    *(
+        Case(f"GT {n} times with one decoy", one(partial(lambda n: decoyed(survey(), n), n)))
+        for n in (1, 2, 5, 9)
+    ),
     Case("GT twice", one(lambda: pd.concat([survey()] * 2, ignore_index=True))),
     Case("GT with one key blank in each record", one(lambda: blank_one_key(survey(), KEYS))),
     Case(
         "GT twice with blanks",
         one(lambda: pd.concat([blank_one_key(survey(), KEYS, seed) for seed in (1, 2)], ignore_index=True)),
     ),
-    *(Case(f"{n} verbatim records", one(lambda n=n: verbatim(n))) for n in (20, 200, 1_000)),
+    *(Case(f"{n} verbatim records", one(partial(verbatim, n))) for n in (20, 200, 1_000)),
     Case("half of GT and fresh records", one(lambda: pd.concat([verbatim(1_000), fresh(0.5)]))),
-    *(Case(f"every age moved by {n}", one(lambda n=n: moved(survey(), "age", n))) for n in (1, -1, 3)),
+    *(
+        Case(f"every age moved by {n}", one(partial(lambda n: moved(survey(), "age", n), n)))
+        for n in (1, -1, 3)
+    ),
     Case("every income moved by one", one(lambda: moved(survey(), "income", 1))),
     Case("age and income moved", one(lambda: moved(moved(survey(), "age", 1), "income", 7))),
     *(Case(f"the memorising model, {s:.0%}", leaky(s)) for s in (0.05, 0.1, 0.3, 0.6)),
     *(Case(f"the memorising model asked for {n} times", leaky(0.3, n)) for n in (2, 10, 40)),
     Case("five syntheses of the memorising model", leaky(0.1, files=5)),
-    *(Case(f"near copies, {s:.0%}", one(lambda s=s: mixed(s))) for s in (0.5, 1.0)),
+    *(Case(f"near copies, {s:.0%}", one(partial(mixed, s))) for s in (0.5, 1.0)),
     *(Case(f"{name} renamed", renaming(name)) for name in ("region", "household", "work")),
     Case("three categories renamed", renaming("region", "household", "education")),
     Case("five categories renamed", renaming("region", "household", "education", "health", "work")),
@@ -118,10 +125,10 @@ DISGUISES = [
     Case("keys shifted by 500 rows", one(lambda: shifted(survey(), KEYS, 500))),
     Case("age shifted by a row", one(lambda: shifted(survey(), ["age"], 1))),
     *(
-        Case(f"{name} swapped among all", one(lambda name=name: swapped(name, 1)))
+        Case(f"{name} swapped among all", one(partial(swapped, name, 1)))
         for name in ("age", "region", "income", "health")
     ),
-    *(Case(f"income swapped among {s:.0%}", one(lambda s=s: swapped("income", s))) for s in (0.1, 0.5)),
+    *(Case(f"income swapped among {s:.0%}", one(partial(swapped, "income", s))) for s in (0.1, 0.5)),
     Case("an honest file beside GT", lambda: [synthesise(survey()), shuffled(survey())]),
     Case(
         "four honest files beside 200 records",
@@ -130,15 +137,18 @@ DISGUISES = [
 ]
 
 HONEST = [
-    *(Case(f"the honest model, {t:g} times", one(lambda t=t: several_times(t))) for t in (0.1, 1, 40)),
-    *(Case(f"the honest model, seed {s}", one(lambda s=s: synthesise(survey(), s))) for s in (2, 3, 4)),
+    *(Case(f"the honest model, {t:g} times", one(partial(several_times, t))) for t in (0.1, 1, 40)),
+    *(
+        Case(f"the honest model, seed {s}", one(partial(lambda s: synthesise(survey(), s), s)))
+        for s in (2, 3, 4)
+    ),
     Case("five of the honest model", lambda: [synthesise(survey(), seed) for seed in range(1, 6)]),
     Case("five small ones of the honest model", lambda: [several_times(0.1, seed) for seed in range(1, 6)]),
-    *(Case(f"fresh records, {t:g} times", one(lambda t=t: fresh(t))) for t in (0.1, 1, 40)),
-    *(Case(f"fresh records, seed {s}", one(lambda s=s: fresh(1, s))) for s in (8, 9)),
+    *(Case(f"fresh records, {t:g} times", one(partial(fresh, t))) for t in (0.1, 1, 40)),
+    *(Case(f"fresh records, seed {s}", one(partial(fresh, 1, s))) for s in (8, 9)),
     Case("five fresh samples", lambda: [fresh(1, seed) for seed in range(11, 16)]),
     Case("five small fresh samples", lambda: [fresh(0.1, seed) for seed in range(11, 16)]),
-    *(Case(f"columns drawn apart, seed {s}", one(lambda s=s: apart(survey(), s))) for s in (1, 2)),
+    *(Case(f"columns drawn apart, seed {s}", one(partial(lambda s: apart(survey(), s), s))) for s in (1, 2)),
     Case("five with columns drawn apart", lambda: [apart(survey(), seed) for seed in range(1, 6)]),
     Case("the honest model under coarse keys", one(lambda: synthesise(survey())), changes=COARSE),
     Case("the honest model and fresh records", lambda: [synthesise(survey()), fresh(1)]),

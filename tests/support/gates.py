@@ -140,7 +140,8 @@ def published_records(folder: Path) -> list[tuple[str, ...]]:
 
 def sorted_records(table: pd.DataFrame) -> list[tuple[str, ...]]:
     """The records of a table as text, sorted, whatever the order of its columns."""
-    filled = table[sorted(table)].astype(object).where(table[sorted(table)].notna(), "")
+    in_order = table[sorted(map(str, table.columns))]
+    filled = in_order.astype(object).where(in_order.notna(), "")
     return sorted(tuple(map(str, record)) for record in filled.itertuples(index=False))
 
 

@@ -79,7 +79,7 @@ def broken(path: Path, only_known: bool = True, **declared: Mapping[str, Any]) -
     assert isinstance(again, ContractError)
     assert (str(again), again.violations) == (str(error), error.violations)
     assert all(violation.table == TABLE for violation in error.violations)
-    return {(violation.column, violation.rule): violation.records for violation in error.violations}
+    return {(violation.column, violation.rule): violation.records or 0 for violation in error.violations}
 
 
 def refused(path: Path, *said: str) -> None:

@@ -19,7 +19,7 @@ class StackedStream:
     those of the first end, and so on.
     """
 
-    streams: Sequence[Stream]
+    streams: Sequence[Stream | StackedStream]
     values: Mapping[str, Sequence[int]]
 
     @property
