@@ -117,18 +117,21 @@ def count_in_database(
     distinct: Mapping[Any, Sequence[Distinct]],
     request: CountRequest,
     on_progress: OnProgress = ignore_progress,
+    *,
+    stacked: bool = False,
 ) -> DisclosureCounts:
     """The counts of GT (the first table) and all syntheses, tables of Ibis in one database.
 
     The columns are coded over their `distinct` values: for each table, code i of a column is that of value i;
-    its `counts` are the numbers of records.
+    its `counts` are the numbers of records. `stacked`: the columns are of GT and of all syntheses as one
+    table, whose values are those of one synthesis after the other.
 
     Raises InputError where the tables do not hold what `distinct` says (they changed, or the database does
     not compare values by value), where a number would not fit 64 bits, and where the database fails. Nothing
     is left in the database in any case.
     """
     action = "The database did not do what counting needs"
-    return run_query(action, partial(_count, tables, distinct, request, on_progress))
+    return run_query(action, partial(_count, tables, distinct, request, on_progress, stacked))
 
 
 def _count(
@@ -136,6 +139,7 @@ def _count(
     distinct: Mapping[Any, Sequence[Distinct]],
     request: CountRequest,
     on_progress: OnProgress,
+    stacked: bool,
 ) -> DisclosureCounts:
     keys, targets, columns = request.keys, request.targets, request.columns
     digits = lay_out_words([key.size for key in keys])
@@ -143,7 +147,15 @@ def _count(
     pairs: list[tuple[Grouped, ...]] = []
     steps = 2 + len(targets)
     with ExitStack() as stack:
-        coded = [_code_table(table, i, distinct, columns, digits, stack) for i, table in enumerate(tables)]
+        coded = []
+        for i, table in enumerate(tables):
+            values = [distinct[column.name][i] for column in columns]
+            if stacked:
+                codes = [_codes_within_stack(column, distinct[column.name], i) for column in columns]
+            else:
+                codes = [column.codes[i] for column in columns]
+            number = min(i, 1) if stacked else i
+            coded.append(_code_table(table, number, columns, codes, values, digits, stack))
         records = stack.enter_context(store_temporarily(_stack_tables(coded)))
         _check_unchanged(records, columns, digits)
         on_progress(_STEP, 1, steps)
@@ -164,22 +176,34 @@ def _stack_tables(tables: Sequence[Any]) -> Any:
     return ibis.union(*tables)
 
 
+def _codes_within_stack(column: CodedColumn, tables: Sequence[Distinct], table: int) -> IntArray:
+    """The codes of the values of one table, of a column whose second table are all the syntheses."""
+    if not table:
+        return column.codes[0]
+    ends = np.cumsum([len(distinct.values) for distinct in tables[1 : table + 1]])
+    return column.codes[1][ends[-1] - len(tables[table].values) : ends[-1]]
+
+
 def _code_table(
     table: Any,
     number: int,
-    distinct: Mapping[Any, Sequence[Distinct]],
     columns: Sequence[CodedColumn],
+    codes: Sequence[IntArray],
+    values: Sequence[Distinct],
     digits: Sequence[Digits],
     stack: ExitStack,
 ) -> Any:
-    """The coded records of a table; what is uploaded for them is there as long as the stack."""
+    """The coded records of a table; what is uploaded for them is there as long as the stack.
+
+    `codes` and `values` are those of the table, by column.
+    """
     shifts = [key_digits.shift for key_digits in digits] + [0] * (len(columns) - len(digits))
-    codes = [
-        _upload_codes(table, column, column.codes[number], distinct[column.name][number], shift, stack)
-        for column, shift in zip(columns, shifts, strict=True)
+    uploaded = [
+        _upload_codes(table, *of_column, stack)
+        for of_column in zip(columns, codes, values, shifts, strict=True)
     ]
     words = [key_digits.word for key_digits in digits]
-    return code_records(table, number, codes[: len(words)], words, codes[len(words) :])
+    return code_records(table, number, uploaded[: len(words)], words, uploaded[len(words) :])
 
 
 def _upload_codes(

@@ -12,19 +12,19 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
-from disclosure_pipeline.counting.relational.connections import run_query
 from disclosure_pipeline.counting.relational.engine import (
     count_in_database,
     fetch_distinct,
     open_database_tables,
 )
+from disclosure_pipeline.counting.relational.stacked_tables import StackedDatabaseTables
 from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.canonical_tables import canonical_values
 from disclosure_pipeline.tables.dictionary import Dictionary
-from disclosure_pipeline.tables.distinct import Distinct, code_distinct_columns, stack_distinct
+from disclosure_pipeline.tables.distinct import Distinct, code_distinct_columns
 from disclosure_pipeline.tables.encoding import encode
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.identifiers import identifying_columns
@@ -106,7 +106,7 @@ class DatabaseTables:
         self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
     ) -> list[CodedColumn]:
         """Columns as codes over the levels of all tables, not grouped yet: a code for each value."""
-        known = self.distinct(columns, on_progress) if self.canonical is None else self.canonical
+        known = self._known(columns, on_progress)
         return code_distinct_columns({name: known[name] for name in columns}, grouping)
 
     def count(
@@ -122,24 +122,22 @@ class DatabaseTables:
         ]
         return identifying_columns(columns, known)
 
-    def stacked(self) -> DatabaseTables:
+    def stacked(self) -> StackedDatabaseTables:
         """GT, and all the syntheses as one table, of the columns that all of them have."""
         shared = tuple(name for name in self.columns[1] if all(name in names for names in self.columns[1:]))
-        counted = [name for name in self.columns[0] if name in shared]
-        self.distinct(counted)
-        known = self.raw if self.canonical is None else self.canonical
-        raw, canonical = {}, {}
-        for name in counted:
-            raw[name], canonical[name] = _stack_values(self.raw[name], known[name])
-        union = run_query("The synthetic tables cannot be stacked", lambda: _union(self.opened[1:], shared))
-        return DatabaseTables(
-            [self.opened[0], union],
-            table_names(2),
+        return StackedDatabaseTables(
+            self.opened,
             (self.columns[0], shared),
             self.engine_description,
-            raw,
-            canonical,
+            self.ledger,
+            self.raw,
+            self._known,
+            self.sample,
         )
+
+    def _known(self, columns: Sequence[str], on_progress: OnProgress) -> Mapping[str, Sequence[Distinct]]:
+        """The values of some columns in each table, as they are compared."""
+        return self.distinct(columns, on_progress) if self.canonical is None else self.canonical
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """Invented tables, as no record leaves the database: each column drawn by itself from its values.
@@ -159,32 +157,6 @@ class DatabaseTables:
 def _draw(column: Distinct, records: int, rng: np.random.Generator) -> Any:
     numbers: IntArray = rng.choice(len(column.counts), records, p=column.counts / column.counts.sum())
     return column.take(np.where(numbers == len(column.counts) - 1, -1, numbers))
-
-
-def _union(tables: Sequence[Any], columns: Sequence[str]) -> Any:
-    import ibis
-
-    return ibis.union(*(table.select(*columns) for table in tables))
-
-
-def _stack_values(
-    raw: Sequence[Distinct], known: Sequence[Distinct]
-) -> tuple[Sequence[Distinct], Sequence[Distinct]]:
-    """The values of a column of GT and of all syntheses as one table: as the database has them, and known.
-
-    A value that several syntheses have comes once.
-    """
-    stacked, stacked_known = stack_distinct(raw[1:]), stack_distinct(known[1:])
-    number, _ = pd.factorize(stacked.values)
-    positions = np.flatnonzero(~stacked.values.duplicated().to_numpy())
-    counts = np.zeros(len(positions) + 1, dtype=np.int64)
-    np.add.at(counts, number, stacked.counts[:-1])
-    counts[-1] += stacked.counts[-1]
-
-    def at_first(distinct: Distinct) -> Distinct:
-        return Distinct(distinct.values.iloc[positions].reset_index(drop=True), counts)
-
-    return [raw[0], at_first(stacked)], [known[0], at_first(stacked_known)]
 
 
 @contextmanager
