@@ -90,7 +90,7 @@ def clauses(
     _require_bounds(bounded, targets)
     return (
         *bounded,
-        *_clauses_of_guards(policy.guards, records_stay),
+        *_clauses_of_guards(policy.guards, targets, records_stay),
         *_clauses_of_checks(policy, keys, targets),
         *(Clause("excluded", target, most_excluded) for target in targets if most_excluded is not None),
         *_controls(targets),
@@ -146,12 +146,14 @@ def _require_bounds(bounded: Sequence[Clause], targets: Sequence[str]) -> None:
         )
 
 
-def _clauses_of_guards(guards: Guards, records_stay: bool) -> Iterator[Clause]:
-    """Of what every gate looks at, over all columns."""
+def _clauses_of_guards(guards: Guards, targets: Sequence[str], records_stay: bool) -> Iterator[Clause]:
+    """Of what every gate looks at: over all columns, and of each target what the keys let guess."""
     yield Clause("unique_copies_beyond", None, guards.unique_copies_beyond)
     if not records_stay:
         yield Clause("partial_copies_beyond", None, guards.partial_copies_beyond)
         yield Clause("nearer", None, guards.nearer)
+    for target in targets:
+        yield Clause("guessed_beyond", target, guards.guessed_beyond)
     yield Clause("relabelled", None, guards.relabelled)
     yield Clause("equal_content", None, 0)
 

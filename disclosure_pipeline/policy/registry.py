@@ -110,12 +110,13 @@ DOUBTS: dict[str, Measure] = {
     "equal_content": Measure("guards", "guards", "equal_content", per_target=False, largest=1),
 }
 
-# What every gate bounds, whatever its keys are: over all columns that the tables share.
+# What every gate bounds: copies over all columns that the tables share, and what the keys let guess.
 GUARDS: dict[str, Measure] = {
     **{
         name: Measure("guards", "guards", name, per_target=False)
         for name in ("unique_copies_beyond", "partial_copies_beyond", "nearer")
     },
+    "guessed_beyond": Measure("guards", "guessed", "guessed_beyond"),
 }
 
 # What a relative bound compares a measure with: the same risk without any synthesis.

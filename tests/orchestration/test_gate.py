@@ -276,6 +276,8 @@ def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> N
         "attribute_disclosure:DiSCO__income",
         "identity_disclosure:unique_copies_beyond",
         "identity_disclosure:partial_copies_beyond",
+        "attribute_disclosure:guessed_beyond__work",
+        "attribute_disclosure:guessed_beyond__income",
         "identity_disclosure:nearer",
         "identity_disclosure:equal_content",
         "dossier:within_policy",
