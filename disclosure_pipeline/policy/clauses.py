@@ -9,7 +9,13 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.bounds import Bound, Over, Policy
 from disclosure_pipeline.policy.families import Measures
 from disclosure_pipeline.policy.guards import Guards, loosened_from
-from disclosure_pipeline.policy.registry import MEASURES, ORIGINALS
+from disclosure_pipeline.policy.registry import (
+    BEYOND_BOTH,
+    MEASURES,
+    OF_IDENTITY,
+    ORIGINALS,
+    SMALLER_OF,
+)
 
 # How far a control may be from what is expected of it, in standard errors.
 STANDARD_ERRORS = 6.0
@@ -74,9 +80,9 @@ def clauses(
 
     `tasks` says whether a target is predicted by classification or regression; `most_excluded` is the largest
     percentage of GT that the exclusions may take, None where nothing is excluded; `records_stay` whether
-    a database keeps the records, so that nobody can look for near copies. PolicyError where repU, or
-    DiSCO of a target, has no bound (no value is safe by itself), or where a bound is on a column that is
-    no target, or on what is not measured.
+    a database keeps the records, so that nobody can look for near copies. PolicyError where identity
+    disclosure, or DiSCO of a target, has no bound (no value is safe by itself), or where a bound is on
+    a column that is no target, or on what is not measured.
     """
     measures = measures or Measures()
     bounded: list[Clause] = []
@@ -87,6 +93,7 @@ def clauses(
                 f"{MEASURES[measure].family} on under measures."
             )
         bounded += _clauses_of_bound(measure, bound, targets, tasks or {})
+    _require_measured(bounded, measures)
     _require_bounds(bounded, targets)
     return (
         *bounded,
@@ -121,6 +128,8 @@ def _clauses_of_bound(
             yield Clause(measure, column, limits.at_most, bound.over)
         if limits.at_most_share is not None:
             yield Clause(measure, column, limits.at_most_share, bound.over, ORIGINALS[measure])
+        if limits.beyond is not None:
+            yield Clause(BEYOND_BOTH[measure], column, limits.beyond)
         if limits.worst is not None:
             yield Clause(measure, column, limits.worst, at_least=MEASURES[measure].high_is_safe)
 
@@ -135,11 +144,26 @@ def _columns_with(
     return [name for name in targets if registered.task is None or tasks.get(name) == registered.task]
 
 
+def _require_measured(bounded: Sequence[Clause], measures: Measures) -> None:
+    """PolicyError where `beyond` is bounded, but a figure that it is about is not measured."""
+    for clause in bounded:
+        for part in SMALLER_OF.get(clause.measure, ()):
+            if not measures.has(MEASURES[part]):
+                raise PolicyError(
+                    f"policy bounds what goes beyond, for which {part} is not measured: switch the family "
+                    f"{MEASURES[part].family} on under measures."
+                )
+
+
 def _require_bounds(bounded: Sequence[Clause], targets: Sequence[str]) -> None:
-    """PolicyError unless repU, and DiSCO of every target, has a bound."""
+    """PolicyError unless identity disclosure, and DiSCO of every target, has a bound."""
     names = {(clause.measure, clause.column) for clause in bounded}
-    unbounded = [] if ("repU", None) in names else ["repU"]
-    unbounded += [f"DiSCO of {target}" for target in targets if ("DiSCO", target) not in names]
+    unbounded = [] if any((measure, None) in names for measure in OF_IDENTITY) else [" or ".join(OF_IDENTITY)]
+    unbounded += [
+        f"DiSCO of {target}"
+        for target in targets
+        if not {("DiSCO", target), (BEYOND_BOTH["DiSCO"], target)} & names
+    ]
     if unbounded:
         raise PolicyError(
             f"The policy has no bound on {', '.join(unbounded)}. No value is safe by itself: set one."
