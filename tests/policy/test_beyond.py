@@ -96,9 +96,6 @@ def test_a_copy_is_beyond_both(result: Disclosure) -> None:
     alone = gates.measured(BEYOND, gates.ground_truth(), [gates.honest(1)])
     honest = judged(BEYOND, alone)
     assert honest["DiSCO_beyond_both[income]"].outcome == "kept"
-    hits, hits_of_honest = judgements["unique_hits_beyond"].value, honest["unique_hits_beyond"].value
-    assert hits is not None and hits_of_honest is not None
-    assert hits > hits_of_honest
 
 
 def test_beside_at_most_both_have_to_be_kept(result: Disclosure) -> None:
