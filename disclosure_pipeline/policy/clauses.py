@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from disclosure_pipeline.errors import DisclosurePipelineError
@@ -155,15 +155,28 @@ def _require_measured(bounded: Sequence[Clause], measures: Measures) -> None:
                 )
 
 
+def find_unbounded(bounded: Collection[tuple[str, str | None]], targets: Sequence[str]) -> list[str]:
+    """What has to have a bound and has none, of the measures (and targets) that are bounded.
+
+    Example:
+        >>> find_unbounded({("repU", None), ("DiSCO_beyond_both", "work")}, ["work", "income"])
+        ['DiSCO of income']
+    """
+    has_identity = any((measure, None) in bounded for measure in OF_IDENTITY)
+    of_attribute = ("DiSCO", BEYOND_BOTH["DiSCO"])
+    return [
+        *([] if has_identity else [" or ".join(OF_IDENTITY)]),
+        *(
+            f"DiSCO of {target}"
+            for target in targets
+            if not any((measure, target) in bounded for measure in of_attribute)
+        ),
+    ]
+
+
 def _require_bounds(bounded: Sequence[Clause], targets: Sequence[str]) -> None:
     """PolicyError unless identity disclosure, and DiSCO of every target, has a bound."""
-    names = {(clause.measure, clause.column) for clause in bounded}
-    unbounded = [] if any((measure, None) in names for measure in OF_IDENTITY) else [" or ".join(OF_IDENTITY)]
-    unbounded += [
-        f"DiSCO of {target}"
-        for target in targets
-        if not {("DiSCO", target), (BEYOND_BOTH["DiSCO"], target)} & names
-    ]
+    unbounded = find_unbounded({(clause.measure, clause.column) for clause in bounded}, targets)
     if unbounded:
         raise PolicyError(
             f"The policy has no bound on {', '.join(unbounded)}. No value is safe by itself: set one."

@@ -115,7 +115,7 @@ def test_the_refused_candidate_has_failing_checks(demo_instance: dg.DagsterInsta
     found = logged_checks(demo_instance, DEMO_LEAKY)
     failed = {name for name, check in found.items() if not check.passed}
     assert {"identity_disclosure:repU", "dossier:within_policy"} <= failed
-    assert any(name.startswith("attribute_disclosure:DiSCO__") for name in failed)
+    assert any(name.startswith("attribute_disclosure:DiSCO_beyond_both__") for name in failed)
     for name in failed:
         check = found[name]
         value, bound = check.metadata["value"].value, check.metadata["bound"].value
