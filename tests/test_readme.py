@@ -27,7 +27,9 @@ def test_the_gate_is_one() -> None:
     written = yaml.safe_load(block("yaml"))
     assert written["type"] == f"disclosure_pipeline.{dp.DisclosureGate.__name__}"
     gate = Gate.model_validate(written["attributes"])
-    assert {"repU", "DiSCO[health]", "cap__score[income]"} <= {clause.name for clause in gate.clauses()}
+    assert {"repU", "DiSCO_beyond_both[health]", "DiSCO[income]", "cap__score[income]"} <= {
+        clause.name for clause in gate.clauses()
+    }
 
 
 def test_the_library_in_ten_lines_runs(

@@ -25,6 +25,9 @@ from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.raw_columns import Change
 
+# Of a guard, so it is there in every gate, whether the family that it stands with is on or not.
+_GUESSED = ["guessed", "guessed_others", "guessed_beyond"]
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -83,9 +86,15 @@ def _measure(gate: Gate, opened: OpenedTables) -> Measured:
     guards = measure_guards(
         opened, list(columns.values()), rows.keys, gate.targets, records_stay=gate.in_database
     )
-    frames = {"doubts": _find_doubts(result), "warnings": _count_warnings(result), **guards.frames}
+    frames = {
+        "doubts": _find_doubts(result),
+        "warnings": _count_warnings(result),
+        "guessed": result.cap[_GUESSED],
+        **guards.frames,
+    }
+    cap = result.cap if gate.measures.attribution else result.cap.head(0)
     return Measured(
-        replace(result, further=frames),
+        replace(result, cap=cap, further=frames),
         copies_frame(len(shared), [keys.shared.SD_in_GT for keys in rows.keys], counts.records[1:]),
         bins_of([column for column in _list_measured_columns(request) if grouping.grouped(column.name)]),
         counts.ledger,

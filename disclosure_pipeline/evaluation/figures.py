@@ -17,7 +17,7 @@ from disclosure_pipeline.evaluation.frames import frame_of, names_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import attribute
 from disclosure_pipeline.measures.baselines import baselines
-from disclosure_pipeline.measures.cap import CAP, cap_measures
+from disclosure_pipeline.measures.cap import cap_measures
 from disclosure_pipeline.measures.certainty import Certainty, certainty
 from disclosure_pipeline.measures.chance import chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay, one_way, two_way
@@ -43,7 +43,7 @@ def figures(
     with_cap: bool = True,
     with_chance: bool = True,
 ) -> Disclosure:
-    """The frames of all measures, without those of a family that is switched off."""
+    """The frames of all measures, without those of a family that is off; the baselines are always there."""
     rows = _Rows.empty()
     _compare(rows, counts)
     N_d, *N_s = counts.records
@@ -58,12 +58,12 @@ def figures(
             N = (N_d, N_s[synthesis - 1])
             totals, cells = target_counts.totals, target_counts.cells
             rows.attribute[index] = asdict(attribute(totals, *N))
-            if with_cap:
-                rows.cap[index] = asdict(cap_measures(totals, cells, target.counts[0], *N))
+            by_guess = cap_measures(totals, cells, target.counts[0], *N) if with_cap else None
+            rows.cap[index] = asdict(by_guess) if by_guess else {}
             if with_chance:
                 by_chance = chance(totals.records.DiSCO, cells.d_by_s_q_t, target.counts[synthesis], *N)
                 rows.attribute[index] |= asdict(by_chance)
-            _add_baselines(rows, index, target_counts, target, with_cap=with_cap)
+            _add_baselines(rows, index, target_counts, target)
             uniques = counts.counts.keys[synthesis - 1].uniques
             _add_exclusions(rows, index, target_counts, uniques, N)
             _add_flags(rows, index, target_counts, pairs_of_key, target, counts.keys, (one_way, two_way))
@@ -112,7 +112,7 @@ def _compare(rows: _Rows, counts: Counts) -> None:
 
 
 def _add_baselines(
-    rows: _Rows, index: tuple[Any, int], target_counts: TargetCounts, target: CodedColumn, *, with_cap: bool
+    rows: _Rows, index: tuple[Any, int], target_counts: TargetCounts, target: CodedColumn
 ) -> None:
     """What the figures would be anyway, added to the rows."""
     GT_t, SD_t, excluded = target.counts[0], target.counts[index[1]], target_counts.excluded
@@ -128,10 +128,8 @@ def _add_baselines(
         )
     )
     for name, figure in figures_by_name.items():
-        if name not in _OF_CAP:
-            rows.attribute[index][name] = figure
-        elif with_cap:
-            rows.cap[index][name] = figure
+        frame = rows.cap if name in _OF_CAP else rows.attribute
+        frame[index][name] = figure
 
 
 def _add_exclusions(
@@ -184,7 +182,7 @@ def _result(rows: _Rows, counts: Counts) -> Disclosure:
         N_s=counts.records[1:],
         identity=frame_of(rows.identity, ["synthesis"], [*names_of(Identity), *names_of(UniqueHits)]),
         attribute=frame_of(rows.attribute, per_target, list(next(iter(rows.attribute.values())))),
-        cap=frame_of(rows.cap, per_target, [*names_of(CAP), *_OF_CAP]),
+        cap=frame_of(rows.cap, per_target, list(next(iter(rows.cap.values())))),
         identity_after_exclusions=frame_of(rows.identity_after_exclusions, per_target, names_of(Identity)),
         one_way=pd.DataFrame(rows.one_way, columns=["target", "synthesis", *names_of(OneWay)]),
         two_way=pd.DataFrame(rows.two_way, columns=["target", "synthesis", *names_of(TwoWay)]),

@@ -128,6 +128,8 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         _to_table(figures["guards"]),
         _to_table(figures["partial_copies"]),
         _to_table(figures["columns_apart"]),
+        "Guessed from the keys (% of GT records), beside what other people's records let guess:",
+        _to_table(figures["guessed"]),
         *_format_stack(figures),
         "## Key overlap (% of records)",
         _to_table(figures["key_overlap"]),
@@ -179,7 +181,7 @@ def _format_stack(figures: Mapping[str, Any]) -> list[str]:
     """The figures of all files as one table, where there are several."""
     if "stacked" not in figures:
         return []
-    frames = [figures["stacked"][name] for name in ("identity", "attribute", "cap", "guards")]
+    frames = [figures["stacked"][name] for name in ("identity", "attribute", "cap", "guards", "guessed")]
     return ["## All files together", *(_to_table(rows) for rows in frames if rows)]
 
 

@@ -26,6 +26,7 @@ FRAMES = (
     "control_attribute",
     "doubts",
     "guards",
+    "guessed",
     "partial_copies",
     "columns_apart",
     "warnings",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES, Measure
+from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES, SMALLER_OF, Measure
 
 Row = Mapping[str, Any]
 
@@ -70,6 +70,7 @@ def _select_attribute(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:
     for measures in (MEASURES, GUARDS, DOUBTS):
         for frame in dict.fromkeys(measure.frame for measure in measures.values() if measure.per_target):
             yield _select_measures(figures, frame, measures)
+    yield _select_smaller(figures)
     for check in _CHECKS:
         yield _count_flags(figures, check)
 
@@ -101,6 +102,20 @@ def _select_measures(
         yield {name: row.get(name) for name in _LABELS} | measured
 
 
+def _select_smaller(figures: Mapping[str, Any]) -> Iterable[Row]:
+    """The smaller of two figures under the name that a policy bounds; none where one of them is missing."""
+    for row in figures.get("attribute", []):
+        smaller = {name: _smallest([row.get(part) for part in parts]) for name, parts in SMALLER_OF.items()}
+        yield {name: row.get(name) for name in _LABELS} | smaller
+
+
+def _smallest(figures: Sequence[Any]) -> float | None:
+    """The smallest; None unless all are numbers."""
+    if any(isinstance(figure, bool) or not isinstance(figure, (int, float)) for figure in figures):
+        return None
+    return min(figures)
+
+
 def _count_flags(figures: Mapping[str, Any], check: str) -> Iterable[Row]:
     """How many flags a check raises; the levels that it names are left out."""
     if check not in figures:
@@ -115,7 +130,5 @@ def _select_shares(figures: Mapping[str, Any], frame: str) -> Iterable[Row]:
     """Both shares of a key or target, and the smaller one under the name that a policy bounds."""
     for row in figures.get(frame, []):
         shares = {name: row.get(name) for name in ("GT_in_SD", "SD_in_GT")}
-        present = [share for share in shares.values() if share is not None]
-        smaller = min(present) if len(present) == len(shares) else None
         labels = {name: row.get(name) for name in _LABELS}
-        yield {**labels, **shares, frame: smaller}
+        yield {**labels, **shares, frame: _smallest(list(shares.values()))}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from disclosure_pipeline.policy.guards import Guards
-from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, MEASURES, ORIGINALS
+from disclosure_pipeline.policy.registry import BEYOND_BOTH, DOUBTS, GUARDS, MEASURES, ORIGINALS
 
 Over = Literal["worst", "mean"]
 # Strict, so that `repU: yes` is no bound of 1.
@@ -29,6 +29,13 @@ class TargetBound(BaseModel):
     at_most_share: Annotated[
         Share | None, Field(description="Largest share of GT's own risk (UiO for repU, Dorig for DiSCO)")
     ] = None
+    beyond: Annotated[
+        Finite | None,
+        Field(
+            description="Of DiSCO: percentage points beyond what other people's records show and beyond what "
+            "chance gives; broken where both are exceeded. Of the worst synthesis, and of all files together"
+        ),
+    ] = None
     worst: Annotated[
         Finite | None,
         Field(description="With over: mean: the bound of every single synthesis, and of all files together"),
@@ -37,7 +44,8 @@ class TargetBound(BaseModel):
     @property
     def limits(self) -> list[float]:
         """The numbers that are bounds in the measure's own unit."""
-        return [limit for limit in (self.at_most, self.at_least, self.worst) if limit is not None]
+        limits = (self.at_most, self.at_least, self.beyond, self.worst)
+        return [limit for limit in limits if limit is not None]
 
 
 class Bound(TargetBound):
@@ -156,6 +164,8 @@ class Policy(BaseModel):
             limits = [bound, *(bound.of(target) for target in bound.targets)]
             if any(limit.at_most_share is not None for limit in limits) and name not in ORIGINALS:
                 raise ValueError(f"at_most_share is for {' and '.join(ORIGINALS)}: not for {name}")
+            if any(limit.beyond is not None for limit in limits) and name not in BEYOND_BOTH:
+                raise ValueError(f"beyond is for {' and '.join(BEYOND_BOTH)}: not for {name}")
             for limit in limits:
                 _check_limits(name, limit, bound.over, may_be_empty=limit is bound and bool(bound.targets))
         return self
@@ -168,14 +178,18 @@ def _check_limits(name: str, limit: TargetBound, over: Over, *, may_be_empty: bo
     if getattr(limit, wrong) is not None:
         raise ValueError(f"{name} is bounded by {right}, not by {wrong}")
     is_empty = [limit.at_most, limit.at_least, limit.at_most_share] == [None, None, None]
-    if is_empty and not may_be_empty:
+    if is_empty and limit.beyond is None and not may_be_empty:
         raise ValueError(f"a bound of {name} sets nothing: give {right}")
     if measure.largest is not None and any(number > measure.largest for number in limit.limits):
         raise ValueError(f"{name} is never above {measure.largest:g}: a bound beyond that says nothing")
+    if limit.beyond is not None and limit.beyond == measure.largest:
+        raise ValueError(f"beyond of {name} is {limit.beyond:g} points, which every table keeps: lower it")
     if limit.at_most_share == 1 and limit.at_most is None:
         raise ValueError(
             f"at_most_share of {name} is 1, which every table keeps: lower it, or give at_most beside it"
         )
+    if over == "mean" and is_empty and limit.beyond is not None:
+        raise ValueError(f"{name} with over: mean needs {right}: beyond is always of the worst")
     if over == "mean" and limit.worst is None and not is_empty:
         raise ValueError(
             f"{name} is bounded over the mean alone, behind which a bad synthesis can hide: give worst, the "

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.bounds import Bound, Over, Policy
 from disclosure_pipeline.policy.families import Measures
 from disclosure_pipeline.policy.guards import Guards, loosened_from
-from disclosure_pipeline.policy.registry import MEASURES, ORIGINALS
+from disclosure_pipeline.policy.registry import (
+    BEYOND_BOTH,
+    MEASURES,
+    OF_IDENTITY,
+    ORIGINALS,
+    SMALLER_OF,
+)
 
 # How far a control may be from what is expected of it, in standard errors.
 STANDARD_ERRORS = 6.0
@@ -74,9 +80,9 @@ def clauses(
 
     `tasks` says whether a target is predicted by classification or regression; `most_excluded` is the largest
     percentage of GT that the exclusions may take, None where nothing is excluded; `records_stay` whether
-    a database keeps the records, so that nobody can look for near copies. PolicyError where repU, or
-    DiSCO of a target, has no bound (no value is safe by itself), or where a bound is on a column that is
-    no target, or on what is not measured.
+    a database keeps the records, so that nobody can look for near copies. PolicyError where identity
+    disclosure, or DiSCO of a target, has no bound (no value is safe by itself), or where a bound is on
+    a column that is no target, or on what is not measured.
     """
     measures = measures or Measures()
     bounded: list[Clause] = []
@@ -87,10 +93,11 @@ def clauses(
                 f"{MEASURES[measure].family} on under measures."
             )
         bounded += _clauses_of_bound(measure, bound, targets, tasks or {})
+    _require_measured(bounded, measures)
     _require_bounds(bounded, targets)
     return (
         *bounded,
-        *_clauses_of_guards(policy.guards, records_stay),
+        *_clauses_of_guards(policy.guards, targets, records_stay),
         *_clauses_of_checks(policy, keys, targets),
         *(Clause("excluded", target, most_excluded) for target in targets if most_excluded is not None),
         *_controls(targets),
@@ -121,6 +128,8 @@ def _clauses_of_bound(
             yield Clause(measure, column, limits.at_most, bound.over)
         if limits.at_most_share is not None:
             yield Clause(measure, column, limits.at_most_share, bound.over, ORIGINALS[measure])
+        if limits.beyond is not None:
+            yield Clause(BEYOND_BOTH[measure], column, limits.beyond)
         if limits.worst is not None:
             yield Clause(measure, column, limits.worst, at_least=MEASURES[measure].high_is_safe)
 
@@ -135,23 +144,53 @@ def _columns_with(
     return [name for name in targets if registered.task is None or tasks.get(name) == registered.task]
 
 
+def _require_measured(bounded: Sequence[Clause], measures: Measures) -> None:
+    """PolicyError where `beyond` is bounded, but a figure that it is about is not measured."""
+    for clause in bounded:
+        for part in SMALLER_OF.get(clause.measure, ()):
+            if not measures.has(MEASURES[part]):
+                raise PolicyError(
+                    f"policy bounds what goes beyond, for which {part} is not measured: switch the family "
+                    f"{MEASURES[part].family} on under measures."
+                )
+
+
+def find_unbounded(bounded: Collection[tuple[str, str | None]], targets: Sequence[str]) -> list[str]:
+    """What has to have a bound and has none, of the measures (and targets) that are bounded.
+
+    Example:
+        >>> find_unbounded({("repU", None), ("DiSCO_beyond_both", "work")}, ["work", "income"])
+        ['DiSCO of income']
+    """
+    has_identity = any((measure, None) in bounded for measure in OF_IDENTITY)
+    of_attribute = ("DiSCO", BEYOND_BOTH["DiSCO"])
+    return [
+        *([] if has_identity else [" or ".join(OF_IDENTITY)]),
+        *(
+            f"DiSCO of {target}"
+            for target in targets
+            if not any((measure, target) in bounded for measure in of_attribute)
+        ),
+    ]
+
+
 def _require_bounds(bounded: Sequence[Clause], targets: Sequence[str]) -> None:
-    """PolicyError unless repU, and DiSCO of every target, has a bound."""
-    names = {(clause.measure, clause.column) for clause in bounded}
-    unbounded = [] if ("repU", None) in names else ["repU"]
-    unbounded += [f"DiSCO of {target}" for target in targets if ("DiSCO", target) not in names]
+    """PolicyError unless identity disclosure, and DiSCO of every target, has a bound."""
+    unbounded = find_unbounded({(clause.measure, clause.column) for clause in bounded}, targets)
     if unbounded:
         raise PolicyError(
             f"The policy has no bound on {', '.join(unbounded)}. No value is safe by itself: set one."
         )
 
 
-def _clauses_of_guards(guards: Guards, records_stay: bool) -> Iterator[Clause]:
-    """Of what every gate looks at, over all columns."""
+def _clauses_of_guards(guards: Guards, targets: Sequence[str], records_stay: bool) -> Iterator[Clause]:
+    """Of what every gate looks at: over all columns, and of each target what the keys let guess."""
     yield Clause("unique_copies_beyond", None, guards.unique_copies_beyond)
     if not records_stay:
         yield Clause("partial_copies_beyond", None, guards.partial_copies_beyond)
         yield Clause("nearer", None, guards.nearer)
+    for target in targets:
+        yield Clause("guessed_beyond", target, guards.guessed_beyond)
     yield Clause("relabelled", None, guards.relabelled)
     yield Clause("equal_content", None, 0)
 

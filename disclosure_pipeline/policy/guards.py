@@ -12,7 +12,7 @@ Points = Annotated[float, Field(ge=0, lt=100, allow_inf_nan=False, strict=True)]
 
 
 class Guards(BaseModel):
-    """Clauses of every gate, over all columns that the tables share; none can be left out or waived."""
+    """Clauses of every gate, whatever else its policy bounds; none can be left out or waived."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -27,6 +27,13 @@ class Guards(BaseModel):
         Points,
         Field(description="The same in all columns but one, or in the targets alone: the largest of these"),
     ] = 7
+    guessed_beyond: Annotated[
+        Points,
+        Field(
+            description="Percentage points of the GT records whose target is guessed from their keys in SD, "
+            "over what is guessed from other people's records; of each target"
+        ),
+    ] = 6
     nearer: Annotated[
         float,
         Field(
@@ -54,6 +61,7 @@ class Guards(BaseModel):
 DEFAULTS: Mapping[str, float] = {
     "unique_copies_beyond": 2.5,
     "partial_copies_beyond": 7,
+    "guessed_beyond": 6,
     "nearer": 70,
     "relabelled": 0.15,
     "equal_content": 0,

@@ -13,6 +13,7 @@ from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
 from disclosure_pipeline.evaluation.protection import FRAME_FIGURES
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import Attribute
+from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.cap import CAP
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.hits import UniqueHits
@@ -64,12 +65,22 @@ def _measures_of_target(family: str, frame: str, measures: type) -> dict[str, Me
     }
 
 
+def _baselines() -> Iterable[tuple[str, Measure]]:
+    """What the figures would be anyway, and what they are beyond that; one of these is a guard."""
+    for name in _names(Baselines):
+        of_cap = name.startswith(("DCAP", "guessed"))
+        family, frame = ("attribution", "cap") if of_cap else ("attribute", "attribute")
+        if name != "guessed_beyond":
+            yield name, Measure(family, frame, name)
+
+
 MEASURES: dict[str, Measure] = {
     **{
         name: Measure("identity", "identity", name, per_target=False)
         for name in (*_names(Identity), *_names(UniqueHits))
     },
     **_measures_of_target("attribute", "attribute", Attribute),
+    **dict(_baselines()),
     **_measures_of_target("chance", "attribute", Chance),
     **_measures_of_target("attribution", "cap", CAP),
     **{
@@ -110,13 +121,22 @@ DOUBTS: dict[str, Measure] = {
     "equal_content": Measure("guards", "guards", "equal_content", per_target=False, largest=1),
 }
 
-# What every gate bounds, whatever its keys are: over all columns that the tables share.
+# What every gate bounds: copies over all columns that the tables share, and what the keys let guess.
 GUARDS: dict[str, Measure] = {
     **{
         name: Measure("guards", "guards", name, per_target=False)
         for name in ("unique_copies_beyond", "partial_copies_beyond", "nearer")
     },
+    "guessed_beyond": Measure("guards", "guessed", "guessed_beyond"),
 }
+
+# What the bound `beyond` of a measure is about: the smaller of two figures, so that it is broken where both
+# exceed it. Neither what other people's records show nor what chance gives is a disclosure by SD.
+BEYOND_BOTH = {"DiSCO": "DiSCO_beyond_both"}
+SMALLER_OF: dict[str, tuple[str, ...]] = {"DiSCO_beyond_both": ("DiSCO_beyond", "DiSCO_excess")}
+
+# The bounds that keep the duty to bound identity disclosure.
+OF_IDENTITY = ("repU", "unique_hits_beyond")
 
 # What a relative bound compares a measure with: the same risk without any synthesis.
 ORIGINALS = {"repU": "UiO", "DiSCO": "Dorig"}
@@ -131,6 +151,8 @@ def find_measure(name: str) -> Measure | None:
 
 def is_of_stack(measure: str) -> bool:
     """Whether a measure has to keep its bound for all files of a candidate as one table, too."""
+    if measure in SMALLER_OF:
+        return all(is_of_stack(part) for part in SMALLER_OF[measure])
     registered = find_measure(measure)
     return registered is not None and registered.family in _STACKED_FAMILIES
 
@@ -143,7 +165,8 @@ def values(result: Disclosure, measure: str, column: str | None) -> Sequence[flo
 
     What `result.stacked` says of all syntheses as one table is asked of that.
 
-    For key_overlap and target_overlap, the smaller of the two shares of that column.
+    For key_overlap and target_overlap, the smaller of the two shares of that column; for those of SMALLER_OF
+    the smaller of two figures.
     """
     if measure in _FLAGS:
         return _flags(result, _FLAGS[measure], column)
@@ -151,6 +174,8 @@ def values(result: Disclosure, measure: str, column: str | None) -> Sequence[flo
         return smallest_overlap(result.key_overlap, column)
     if measure == "target_overlap":
         return _smallest(result.target_overlap, "target", column)
+    if measure in SMALLER_OF:
+        return _smallest(result.attribute, "target", column, SMALLER_OF[measure])
     registered = find_measure(measure) or CONTROLS[measure]
     frame = result.frame(registered.frame)
     if registered.column not in frame.columns:
@@ -169,11 +194,14 @@ def smallest_overlap(key_overlap: pd.DataFrame, key: str | None) -> Sequence[flo
     return _smallest(key_overlap, "key", WHOLE_KEY if key is None else key)
 
 
-def _smallest(overlap: pd.DataFrame, level: str, column: str | None) -> Sequence[float]:
-    if level not in overlap.index.names:
+def _smallest(
+    frame: pd.DataFrame, level: str, column: str | None, names: Sequence[str] = ("GT_in_SD", "SD_in_GT")
+) -> Sequence[float]:
+    """The smallest of these figures of a column for each synthesis; NaN where one is missing."""
+    if level not in frame.index.names:
         return []
-    rows = overlap[overlap.index.get_level_values(level) == column]
-    shares = rows.reindex(columns=["GT_in_SD", "SD_in_GT"])
+    rows = frame[frame.index.get_level_values(level) == column]
+    shares = rows.reindex(columns=list(names))
     return _figure_per_synthesis(shares.min(axis=1, skipna=False).where(np.isfinite(shares).all(axis=1)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.clauses import Clause, find_unbounded
 from disclosure_pipeline.policy.verdict import can_be_waived, hold
 from disclosure_pipeline.release.predicate import ClauseStated, Predicate
 
@@ -40,9 +40,8 @@ def _find_in_clauses(predicate: Predicate) -> Iterator[str]:
     if repeated:
         yield f"it has more than one clause {', '.join(repeated)}"
     bounded = {(clause.measure, clause.column) for clause in predicate.clauses if not clause.warns}
-    for measure, target in [("repU", None), *(("DiSCO", target) for target in predicate.policy.targets)]:
-        if (measure, target) not in bounded:
-            yield f"it has no bound on {measure}{f' of {target}' if target else ''}"
+    for unbounded in find_unbounded(bounded, predicate.policy.targets):
+        yield f"it has no bound on {unbounded}"
     for stated in all_clauses:
         clause = _to_clause(stated, control=stated in predicate.controls)
         if stated.name != clause.name:

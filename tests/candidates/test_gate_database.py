@@ -40,7 +40,10 @@ def compared(found: dict[str, Any]) -> dict[str, Any]:
     dossier = json.loads(found.pop("dossier"))
     found["frames"] = {name: text for name, text in found["frames"].items() if "control" not in name}
     found["ground truth"] = replace(found["ground truth"], sha256="")
-    found["checks"] = [text for text in found["checks"] if "copy_" not in text and "permuted" not in text]
+    of_controls = ("copy_", "permuted", "half_deviation")
+    found["checks"] = [
+        text for text in found["checks"] if not any(control in text for control in of_controls)
+    ]
     dossier.pop("measured")
     dossier["figures"] = {name: of for name, of in dossier["figures"].items() if "control" not in name}
     controls = [clause for clause in dossier["clauses"] if clause["control"]]

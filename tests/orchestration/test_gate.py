@@ -115,7 +115,7 @@ def test_the_refused_candidate_has_failing_checks(demo_instance: dg.DagsterInsta
     found = logged_checks(demo_instance, DEMO_LEAKY)
     failed = {name for name, check in found.items() if not check.passed}
     assert {"identity_disclosure:repU", "dossier:within_policy"} <= failed
-    assert any(name.startswith("attribute_disclosure:DiSCO__") for name in failed)
+    assert any(name.startswith("attribute_disclosure:DiSCO_beyond_both__") for name in failed)
     for name in failed:
         check = found[name]
         value, bound = check.metadata["value"].value, check.metadata["bound"].value
@@ -276,6 +276,8 @@ def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> N
         "attribute_disclosure:DiSCO__income",
         "identity_disclosure:unique_copies_beyond",
         "identity_disclosure:partial_copies_beyond",
+        "attribute_disclosure:guessed_beyond__work",
+        "attribute_disclosure:guessed_beyond__income",
         "identity_disclosure:nearer",
         "identity_disclosure:equal_content",
         "dossier:within_policy",

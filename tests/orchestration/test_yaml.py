@@ -101,8 +101,8 @@ def test_check_defs_tells_what_is_not_there(project: Path, furnished: Path) -> N
     ("old", "new", "place", "told"),
     [
         ("repU:\n", "repU: 99\n    repU:\n", "repU:\n", "'repU' is written twice"),
-        ("at_most: 10", "at_most: 0100", "at_most: 0100", "0100 is a number in another notation"),
-        ("income: 5", "income: 1:30", "income: 1:30", "1:30 is a number in another notation"),
+        ("at_most: 8", "at_most: 0100", "at_most: 0100", "0100 is a number in another notation"),
+        ("beyond: 3", "beyond: 1:30", "beyond: 1:30", "1:30 is a number in another notation"),
         ("special_values: [-8]", "special_values: [on]", "special_values:", "on is a boolean"),
         ("region: {type: category}", "region: {<<: {type: category}}", "region: {<<", "merge keys"),
     ],
@@ -159,7 +159,7 @@ def test_check_lists_the_clauses_in_force(furnished: Path, monkeypatch: pytest.M
         gate = gates.resolve(yaml.safe_load(SHIPPED.read_text())["attributes"]).gate
         assert shown.stdout.splitlines()[0].endswith(gate.policy_digest())
         assert len(shown.stdout.splitlines()) == 1 + len(gate.clauses())
-        assert "  DiSCO of income is at most 5 (worst synthesis): refuses\n" in shown.stdout
+        assert "  DiSCO_beyond_both of income is at most 3 (worst synthesis): refuses\n" in shown.stdout
 
 
 def sign_with(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +232,8 @@ def test_check_defs_refuses_a_policy_with_an_open_end(project: Path) -> None:
     """It is valid as a file; what it means is not."""
     file = project / "custodian" / "defs" / "survey" / "defs.yaml"
     content = yaml.safe_load(file.read_text())
-    del content["attributes"]["policy"]["repU"]
+    for measure in ("repU", "unique_hits_beyond"):
+        del content["attributes"]["policy"][measure]
     file.write_text(yaml.safe_dump(content))
     checked = dg("check", "defs", folder=project)
     assert checked.returncode != 0
@@ -248,7 +249,7 @@ def test_the_shipped_gate_is_the_one_of_the_demo() -> None:
     gate = gates.resolve(yaml.safe_load(SHIPPED.read_text())["attributes"]).gate
     assert gate.name == "survey"
     bounded = {(clause.measure, clause.column) for clause in gate.clauses()}
-    assert {("repU", None), *(("DiSCO", target) for target in gate.targets)} <= bounded
+    assert {("repU", None), *(("DiSCO_beyond_both", target) for target in gate.targets)} <= bounded
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,8 @@ def test_every_gate_has_them() -> None:
         {"unique_copies_beyond": 100},
         {"unique_copies_beyond": math.inf},
         {"partial_copies_beyond": None},
+        {"guessed_beyond": 100},
+        {"guessed_beyond": {"at_most": 100}},
         {"nearer": 100},
         {"nearer": False},
         {"nearer": 49},
@@ -79,6 +81,30 @@ def test_a_loosened_one_says_so() -> None:
     assert "Guard nearer is loosened: 80 instead of 70." in to_markdown(dossier)
 
 
+@pytest.mark.parametrize("measures", [{}, {"attribution": False, "chance": False}])
+def test_what_is_guessed_is_bounded_whatever_is_measured(measures: dict[str, Any]) -> None:
+    """Of each target, in each file and in all of them together."""
+    of = Gate.model_validate(definition(policy=LOOSE, measures=measures))
+    truth = gates.ground_truth()
+    halves = [truth.iloc[start::2].reset_index(drop=True) for start in range(2)]
+    result = gates.measured(of, truth, halves)
+    judgements = {each.clause.name: each for each in judge(of.clauses(), result)}
+    assert result.stacked is not None
+    for target in of.targets:
+        judgement = judgements[f"guessed_beyond[{target}]"]
+        together = result.stacked.frame("guessed").loc[(target, 1), "guessed_beyond"]
+        each = result.frame("guessed")["guessed_beyond"].xs(target, level="target")
+        assert judgement.value == max(together, *each)
+        assert judgement.limit == 6
+        assert judgement.outcome == "exceeded"
+    assert result.cap.empty == bool(measures)
+
+
+def test_an_honest_table_is_guessed_no_better_than_others() -> None:
+    judgements = judged(gate(), gates.honest())
+    assert {judgements[f"guessed_beyond[{target}]"].outcome for target in gate().targets} == {"kept"}
+
+
 def test_the_digest_tells_another_bound() -> None:
     assert gate(nearer=80).policy_digest() != gate().policy_digest()
 
@@ -105,16 +131,16 @@ def test_renamed_values_leave_a_candidate_undetermined() -> None:
     assert decide(tuple(judgements.values())) == "undetermined"
 
 
-@pytest.mark.parametrize("frame", ["guards"])
+@pytest.mark.parametrize(("frame", "name"), [("guards", "nearer"), ("guessed", "guessed_beyond")])
 @pytest.mark.parametrize("damage", ["missing", "column", "infinite"])
-def test_a_guard_without_a_figure_is_not_kept(frame: str, damage: str) -> None:
+def test_a_guard_without_a_figure_is_not_kept(frame: str, name: str, damage: str) -> None:
     of = gate()
     result = gates.measured(of, gates.ground_truth(), [gates.honest()])
     figures = result.frame(frame)
     changed = {
         "missing": pd.DataFrame(),
-        "column": figures.drop(columns="nearer"),
-        "infinite": figures.assign(nearer=math.nan),
+        "column": figures.drop(columns=name),
+        "infinite": figures.assign(**{name: math.nan}),
     }[damage]
     judgements = judge(of.clauses(), replace(result, further={**result.further, frame: changed}))
     assert decide(judgements) == "undetermined"

@@ -72,11 +72,11 @@ def refusal(**changes: Any) -> str:
 @pytest.mark.parametrize(
     ("policy", "missing"),
     [
-        ({}, "no bound on repU, DiSCO of work, DiSCO of income"),
+        ({}, "no bound on repU or unique_hits_beyond, DiSCO of work, DiSCO of income"),
         ({"DiSCO": 5}, "no bound on repU"),
         ({"repU": 5}, "no bound on DiSCO of work, DiSCO of income"),
         ({"repU": 5, "DiSCO": {"targets": {"work": 5}}}, "no bound on DiSCO of income"),
-        ({"UiOiS": 5, "DiSDiO": 5}, "no bound on repU, DiSCO of work, DiSCO of income"),
+        ({"UiOiS": 5, "DiSDiO": 5}, "no bound on repU or unique_hits_beyond, DiSCO of work, DiSCO of income"),
         ({"repU_after_exclusions": 5, "DiSCO": 5}, "no bound on repU"),
     ],
 )

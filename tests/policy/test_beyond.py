@@ -1,0 +1,151 @@
+"""Bounds of what goes beyond other people's records and beyond chance: one policy for every target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+from support import gates
+from support.gates import definition
+
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.baselines import Baselines
+from disclosure_pipeline.measures.hits import UniqueHits
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.registry import GUARDS, MEASURES
+from disclosure_pipeline.policy.verdict import Judgement, judge
+
+NAN = math.nan
+
+
+def gate(policy: Mapping[str, Any], **changes: Any) -> Gate:
+    """The small gate with another policy."""
+    return Gate.model_validate(definition(policy=dict(policy), **changes))
+
+
+BEYOND = gate({"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}})
+
+
+@pytest.fixture(scope="module")
+def result() -> Disclosure:
+    """The figures of two files, of which one is honest."""
+    return gates.measured(BEYOND, gates.ground_truth(), [gates.honest(1), gates.ground_truth()])
+
+
+def judged(of: Gate, result: Disclosure) -> dict[str, Judgement]:
+    return {judgement.clause.name: judgement for judgement in judge(of.clauses(), result)}
+
+
+def with_figures(result: Disclosure, figures: list[tuple[Any, Any]]) -> Disclosure:
+    """DiSCO_beyond and DiSCO_excess of both files and of all together, the same of every target."""
+
+    def changed(of: Disclosure, rows: list[tuple[Any, Any]]) -> Disclosure:
+        repeated = rows * len(of.targets)
+        beyond, excess = ([row[place] for row in repeated] for place in (0, 1))
+        return replace(of, attribute=of.attribute.assign(DiSCO_beyond=beyond, DiSCO_excess=excess))
+
+    assert result.stacked is not None
+    return replace(changed(result, figures[:2]), stacked=changed(result.stacked, figures[2:]))
+
+
+@pytest.mark.parametrize(
+    ("figures", "value", "outcome"),
+    [
+        ([(3, 50), (50, 3), (-1, 0)], 3, "kept"),
+        ([(3, 50), (50, math.nextafter(3, 4)), (0, 0)], math.nextafter(3, 4), "exceeded"),
+        ([(0, 0), (0, 0), (4, 5)], 4, "exceeded"),
+        ([(-2, 7), (-3, 7), (7, -1)], -1, "kept"),
+        ([(0, NAN), (0, 0), (0, 0)], None, "undetermined"),
+        ([(NAN, 0), (0, 0), (0, 0)], None, "undetermined"),
+        ([(0, 0), (0, 0), (0, math.inf)], None, "undetermined"),
+        ([(0, 0), (-math.inf, 0), (0, 0)], None, "undetermined"),
+    ],
+)
+def test_it_is_broken_where_both_are_exceeded(
+    result: Disclosure, figures: list[tuple[Any, Any]], value: float | None, outcome: str
+) -> None:
+    judgements = judged(BEYOND, with_figures(result, figures))
+    for target in BEYOND.targets:
+        judgement = judgements[f"DiSCO_beyond_both[{target}]"]
+        assert (judgement.value, judgement.outcome) == (value, outcome)
+
+
+@pytest.mark.parametrize("name", ["DiSCO_beyond", "DiSCO_excess"])
+def test_without_one_of_both_it_is_undetermined(result: Disclosure, name: str) -> None:
+    assert result.stacked is not None
+    for damaged in (
+        replace(result, attribute=result.attribute.drop(columns=name)),
+        replace(result, attribute=pd.DataFrame()),
+        replace(
+            result, stacked=replace(result.stacked, attribute=result.stacked.attribute.drop(columns=name))
+        ),
+        replace(result, stacked=None),
+    ):
+        assert judged(BEYOND, damaged)["DiSCO_beyond_both[work]"].outcome == "undetermined"
+
+
+def test_a_copy_is_beyond_both(result: Disclosure) -> None:
+    judgements = judged(BEYOND, result)
+    assert judgements["DiSCO_beyond_both[income]"].outcome == "exceeded"
+    alone = gates.measured(BEYOND, gates.ground_truth(), [gates.honest(1)])
+    honest = judged(BEYOND, alone)
+    assert honest["DiSCO_beyond_both[income]"].outcome == "kept"
+
+
+def test_beside_at_most_both_have_to_be_kept(result: Disclosure) -> None:
+    both = gate({"repU": 100, "DiSCO": {"at_most": 5, "beyond": 3, "targets": {"work": {"beyond": 1}}}})
+    bounds = {clause.name: clause.bound for clause in both.clauses() if clause.measure.startswith("DiSCO")}
+    assert bounds == {"DiSCO[income]": 5, "DiSCO_beyond_both[income]": 3, "DiSCO_beyond_both[work]": 1}
+    judgements = judged(both, with_figures(result, [(9, 0)] * 3))
+    assert judgements["DiSCO[income]"].outcome == "exceeded"
+    assert judgements["DiSCO_beyond_both[income]"].outcome == "kept"
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ({"repU": {"beyond": 3}, "DiSCO": 5}, "beyond is for DiSCO: not for repU"),
+        ({"repU": 5, "DiSCO": {"beyond": 100}}, "every table keeps"),
+        ({"repU": 5, "DiSCO": {"beyond": 101}}, "never above 100"),
+        ({"repU": 5, "DiSCO": {"beyond": -1}}, "greater than or equal to 0"),
+        ({"repU": 5, "DiSCO": {"beyond": math.inf}}, "finite"),
+        ({"repU": 5, "DiSCO": {"beyond": True}}, "valid number"),
+        ({"repU": 5, "DiSCO": {}}, "sets nothing"),
+        ({"repU": 5, "DiSCO": {"beyond": 3, "over": "mean", "worst": 50}}, "over: mean"),
+        ({"DiSCO": {"beyond": 3}, "unique_hits": 5}, "no bound on repU or unique_hits_beyond"),
+        (
+            {"unique_hits_beyond": 5, "DiSCO": {"targets": {"work": {"beyond": 3}}}},
+            "no bound on DiSCO of inc",
+        ),
+        ({"repU": 5, "DiSCO": 5, "DiSCO_beyond_both": 3}, "is no measure"),
+        ({"repU": 5, "DiSCO": 5, "guessed_beyond": 3}, "write another bound of it under guards"),
+        ({"repU": 5, "DiSCO": 5, "DCAP_beyond": 101}, "never above 100"),
+    ],
+)
+def test_what_cannot_be_bounded_so(policy: Mapping[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        gate(policy)
+
+
+def test_what_is_not_measured_cannot_be_bounded() -> None:
+    with pytest.raises(ValidationError, match="DiSCO_excess is not measured: switch the family chance on"):
+        gate({"repU": 5, "DiSCO": {"beyond": 3}}, measures={"chance": False})
+    with pytest.raises(ValidationError, match="switch the family attribution on"):
+        gate({"repU": 5, "DiSCO": 5, "DCAP_beyond": 5}, measures={"attribution": False})
+
+
+def test_every_figure_beside_a_baseline_can_be_bounded(result: Disclosure) -> None:
+    names = {*Baselines.__dataclass_fields__, *UniqueHits.__dataclass_fields__}
+    assert names <= {*MEASURES, *GUARDS}
+    bounded = gate({"repU": 100, "DiSCO": 100} | dict.fromkeys(names - set(GUARDS), 100))
+    judgements = judged(bounded, result)
+    for name in names:
+        found = [judgement for judgement in judgements.values() if judgement.clause.measure == name]
+        assert found
+        assert all(judgement.value is not None and np.isfinite(judgement.value) for judgement in found)
