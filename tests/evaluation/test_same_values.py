@@ -346,8 +346,8 @@ def test_keys_whose_combinations_do_not_fit_64_bits() -> None:
     assert many.identity["repU"][1] > 0 and many.attribute["DiSCO"].iloc[0] > 0
     for frame in ("identity", "attribute", "cap"):
         # Which records are drawn depends on the codes of the keys.
-        compared = [of.frame(frame).drop(columns=OF_DRAWS, errors="ignore") for of in (many, single)]
-        pd.testing.assert_frame_equal(*compared, check_exact=True)
+        found, expected = (of.frame(frame).drop(columns=OF_DRAWS, errors="ignore") for of in (many, single))
+        pd.testing.assert_frame_equal(found, expected, check_exact=True)
 
 
 def test_a_hundred_thousand_levels() -> None:
