@@ -46,6 +46,8 @@ def _find_in_clauses(predicate: Predicate) -> Iterator[str]:
         clause = _to_clause(stated, control=stated in predicate.controls)
         if stated.name != clause.name:
             yield f"clause {stated.name} is named for another measure than {clause.name}"
+        if stated.loosened_from != clause.loosened_from:
+            yield f"clause {stated.name} does not say right from which default it is loosened"
         if stated.value is None or stated.limit is None:
             yield f"clause {stated.name} could not be determined"
             continue

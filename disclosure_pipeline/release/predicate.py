@@ -71,6 +71,10 @@ class ClauseStated(_Part):
     ]
     value: Figure | None
     bound: Annotated[Figure, Field(description="The bound as the policy writes it")]
+    loosened_from: Annotated[
+        Figure | None,
+        Field(description="The default of a guard that the policy bounds more loosely; null: it does not"),
+    ]
     limit: Annotated[Figure | None, Field(description="The bound in the measure's own unit")]
     outcome: Outcome
     words: Annotated[str, Field(description="The same for a reader")]

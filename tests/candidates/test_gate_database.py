@@ -40,14 +40,14 @@ def compared(found: dict[str, Any]) -> dict[str, Any]:
     dossier = json.loads(found.pop("dossier"))
     found["frames"] = {name: text for name, text in found["frames"].items() if "control" not in name}
     found["ground truth"] = replace(found["ground truth"], sha256="")
-    of_controls = ("copy_", "permuted", "half_deviation")
-    found["checks"] = [
-        text for text in found["checks"] if not any(control in text for control in of_controls)
-    ]
     dossier.pop("measured")
     dossier["figures"] = {name: of for name, of in dossier["figures"].items() if "control" not in name}
     controls = [clause for clause in dossier["clauses"] if clause["control"]]
     assert controls and all(clause["outcome"] == "kept" for clause in controls)
+    # Nothing is left out of the checks but the controls, each by its own name.
+    of_controls = {clause["name"] for clause in controls}
+    assert of_controls <= {text.partition(":")[0] for text in found["checks"]}
+    found["checks"] = [text for text in found["checks"] if text.partition(":")[0] not in of_controls]
     dossier["clauses"] = [
         clause for clause in dossier["clauses"] if not clause["control"] and clause["measure"] not in GUARDS
     ]

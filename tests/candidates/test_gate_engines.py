@@ -92,7 +92,9 @@ def numbered(table: pd.DataFrame, start: int = 0) -> pd.DataFrame:
     return table.assign(number=np.arange(start, start + len(table)))
 
 
-WITH_NUMBER = gates.definition(columns=gates.definition()["columns"] | {"number": {"type": "integer"}})
+WITH_NUMBER = gates.definition(
+    columns=gates.definition()["columns"] | {"number": {"type": "integer", "published": True}}
+)
 ORDERED = gates.definition(
     columns=gates.definition()["columns"]
     | {
@@ -107,22 +109,35 @@ ORDERED = gates.definition(
 
 
 def test_columns_that_number_the_records(tmp_path: Path) -> None:
-    """Neither key nor target, in some of the syntheses only: warned of all the same."""
+    """Neither key nor target, with the numbers of GT in some of the syntheses only: refused all the same."""
     write(tmp_path / "gt.csv", numbered(gates.ground_truth()))
     deliver(
-        tmp_path, "c", numbered(gates.honest(1)), gates.honest(2), numbered(gates.honest(3), start=10_000)
+        tmp_path,
+        "c",
+        numbered(gates.honest(1)),
+        numbered(gates.honest(2), start=20_000),
+        numbered(gates.honest(3), start=10_000),
     )
     found = json.loads(same_with_both(tmp_path, WITH_NUMBER)["dossier"])
     told = [text for text in found["warnings"] if "identifier" in text]
     assert len(told) == 1 and "'number'" in told[0] and "synthetic table 1" in told[0]
+    assert found["decision"] == "refused"
 
 
 def test_a_column_that_the_ground_truth_lacks(tmp_path: Path) -> None:
+    """Where it would be published nothing is compared; where it has no role nobody reads it."""
     write(tmp_path / "gt.csv", gates.ground_truth())
     deliver(tmp_path, "c", numbered(gates.honest(1)))
-    found = json.loads(same_with_both(tmp_path, WITH_NUMBER)["dossier"])
-    assert [text for text in found["warnings"] if "GT lacks columns" in text]
-    assert found["exact_copies"][0]["columns"] == 4
+    found = same_with_both(tmp_path, WITH_NUMBER)
+    (violation,) = found["ground truth"].violations
+    assert (violation.column, violation.rule) == ("number", "the column is not in the table")
+    assert "dossier" not in found and "run ground_truth first" in found["refused"][1]
+    without_role = gates.definition()["columns"] | {"number": {"type": "integer"}}
+    found = same_with_both(tmp_path, gates.definition(columns=without_role))
+    dossier = json.loads(found["dossier"])
+    assert dossier["decision"] == "approved" and dossier["warnings"] == []
+    assert dossier["exact_copies"][0]["columns"] == 4
+    assert "number" not in dossier["figures"]["keys"] + dossier["figures"]["targets"]
 
 
 def test_ordered_categories_aliases_and_unknown_levels(tmp_path: Path) -> None:

@@ -60,6 +60,8 @@ def forge(content: Any) -> None:
         row["repU"] = 0.0
     for row in content["figures"]["attribute"]:
         row["DiSCO"] = 0.0
+    for row in content["figures"]["guards"]:
+        row.update({name: 0.0 for name in row if name != "synthesis"})
 
 
 def stored(home: Home, candidate: str) -> Path:
@@ -271,9 +273,17 @@ def test_nothing_is_released_under_another_policy(approved: Home, candidate: str
 
 
 def test_a_changed_policy_decides_once_everything_ran_again(approved: Home) -> None:
-    laxer = replace(approved, defs=gates.load(gates.definition(policy={"repU": 100, "DiSCO": 100})))
-    assert laxer.run_gate(COPY).success
-    assert laxer.published(COPY).is_dir()
+    """But for a copy of the ground truth: no policy lets one pass."""
+    strict = replace(approved, defs=gates.load(gates.definition(policy={"repU": 0.01, "DiSCO": 0.01})))
+    strict.deliver("third", {"synthetic.csv": gates.honest(3)})
+    assert not strict.run_gate("third").success
+    assert read_json(strict.record("third", "dossier.json"))["decision"] == "refused"
+    laxer = replace(approved, defs=gates.load(gates.definition(policy={"repU": 99, "DiSCO": 99})))
+    refused_to_release(laxer, "third")
+    assert laxer.run_gate("third").success
+    assert laxer.published("third").is_dir()
+    assert not laxer.run_gate(COPY).success
+    assert not laxer.published(COPY).exists()
 
 
 # Once

@@ -75,8 +75,11 @@ def test_it_says_what_the_dossier_says(waived: bool) -> None:
             {name: value for name, value in clause.model_dump().items() if name != "words"}
             for clause in clauses
         ] == [
-            {name: value for name, value in row.items() if name not in {"control", "waiver"}} for row in rows
+            {name: value for name, value in row.items() if name not in {"control", "waiver", "note"}}
+            for row in rows
         ]
+        # A note is on a clause that is not kept, and such a guard is not approved.
+        assert not any(row["note"] for row in rows)
     assert said.ground_truth.records == content["figures"]["N_d"] == 300
     assert [(table.name, table.records) for table in said.synthetic] == [
         ("first.csv", 298),

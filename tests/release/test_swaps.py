@@ -20,14 +20,21 @@ from disclosure_pipeline.release.publishing import stage_snapshot
 
 STEPS = ("synthetic", "bins", "identity_disclosure", "dossier", "release")
 LAX = {"repU": 100, "DiSCO": 100}
+STRICT = {"repU": 0.01, "DiSCO": 0.01}
 
 Swap = Callable[[Home, pytest.MonkeyPatch], Home]
 
 
 @pytest.fixture(scope="module")
 def lax() -> dg.Definitions:
-    """The small gate with a policy that lets everything pass."""
+    """The small gate with a policy that lets everything pass but what its guards refuse."""
     return gates.load(gates.definition(policy=LAX))
+
+
+@pytest.fixture(scope="module")
+def strict() -> dg.Definitions:
+    """The small gate with a policy that refuses an honest synthesis too."""
+    return gates.load(gates.definition(policy=STRICT))
 
 
 @pytest.fixture
@@ -122,19 +129,28 @@ def test_nothing_is_published_with_another_dossier(
     assert ready.nothing_published()
 
 
-@pytest.mark.parametrize(("first_lax", "after"), some_of(product([True, False], STEPS[:-1])))
-def test_no_copy_is_published_where_the_policy_was_swapped(
-    ready: Home, lax: dg.Definitions, monkeypatch: pytest.MonkeyPatch, first_lax: bool, after: str
+@pytest.mark.parametrize(
+    ("candidate", "first_lax", "after"), some_of(product([HONEST, COPY], [True, False], STEPS[:-1]))
+)
+def test_what_a_policy_refuses_is_not_published_where_it_was_swapped(
+    ready: Home,
+    lax: dg.Definitions,
+    strict: dg.Definitions,
+    monkeypatch: pytest.MonkeyPatch,
+    candidate: str,
+    first_lax: bool,
+    after: str,
 ) -> None:
-    strict = ready.defs
     before, then = (lax, strict) if first_lax else (strict, lax)
     ran = in_steps(
-        replace(ready, defs=before), COPY, lambda home, _: replace(home, defs=then), after, monkeypatch
+        replace(ready, defs=before), candidate, lambda home, _: replace(home, defs=then), after, monkeypatch
     )
     measured_under_lax = not first_lax and after in {"synthetic", "bins"}
-    # Where all that measures ran under the lax policy it is the policy, as whoever changed the code wanted.
-    assert ran.success == measured_under_lax
-    assert ready.published(COPY).is_dir() == measured_under_lax
+    # Where all that measures ran under the lax policy it is the policy, as whoever changed the code wanted;
+    # but a copy of the ground truth is published under none.
+    is_published = measured_under_lax and candidate == HONEST
+    assert ran.success == is_published
+    assert ready.published(candidate).is_dir() == is_published
 
 
 def test_what_is_measured_is_what_is_published_whatever_becomes_of_the_store(

@@ -508,6 +508,14 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
         "could not be determined",
     ),
     "no limit": (with_clause(DISCO, limit=None), "could not be determined"),
+    "a guard that is loosened in silence": (
+        with_clause("nearer", value=75.0, bound=80.0, limit=80.0),
+        "clause nearer does not say right from which default it is loosened",
+    ),
+    "a guard that is said to be loosened and is not": (
+        with_clause("nearer", loosened_from=70.0),
+        "clause nearer does not say right from which default it is loosened",
+    ),
     "a limit that is not the bound": (with_clause(DISCO, limit=99.0), "another limit than its bound"),
     "below what it must be at least": (with_clause("key_overlap[sex]", value=79.9), "it is exceeded"),
     "a minimum said to be a maximum": (with_clause("key_overlap[sex]", at_least=False), "it is exceeded"),
