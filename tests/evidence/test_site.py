@@ -58,9 +58,14 @@ def waiver(gate: Gate, clause: str, reason: str) -> Waiver:
     )
 
 
-def candidate(name: str, folder: Path, **waived: str) -> Candidate:
+# Bounds that the honest candidate breaks: it keeps the guards, which no waiver lets pass.
+STRICT = {"repU": {"at_most": 2, "at_most_share": 0.3}, "DiSCO": {"at_most": 9, "targets": {"income": 1}}}
+
+
+def candidate(name: str, folder: Path, policy: Mapping[str, Any] | None = None, **waived: str) -> Candidate:
     """A candidate of the small gate; `waived` are the clauses that a waiver lets pass, and its reason."""
-    gate = Gate.model_validate(gates.definition(one_way=[0, 0]))
+    changes = {} if policy is None else {"policy": policy}
+    gate = Gate.model_validate(gates.definition(one_way=[0, 0], **changes))
     synthetic = gates.ground_truth() if name == gates.COPY else gates.honest()
     result = gates.measured(gate, gates.ground_truth(), [synthetic])
     waivers = [waiver(gate, clause, reason) for clause, reason in waived.items()]
@@ -314,7 +319,7 @@ def test_a_waiver_is_told_with_its_reason(tmp_path: Path) -> None:
         "DiSCO[work]": "Work is known anyway",
         "DiSCO[income]": "Rounded & top coded",
     }
-    found = candidate(gates.COPY, tmp_path / "site", **reasons)
+    found = candidate(gates.HONEST, tmp_path / "site", STRICT, **reasons)
     assert found.dossier["decision"] == "approved"
     index = opened(found.page("index"), tmp_path)
     assert "Verdict: approved" in index.text
@@ -323,6 +328,19 @@ def test_a_waiver_is_told_with_its_reason(tmp_path: Path) -> None:
         assert told[name] == f"waived until 2100-01-01T00:00:00Z by Board <board@example.org>: {reason}"
     suites = table(index, "Status", "Metric table", "Expectations", "Not met")
     assert [row[0] for row in suites] == [NOT_MET, NOT_MET, MET, MET]
+
+
+def test_a_copy_is_refused_whatever_is_waived(tmp_path: Path) -> None:
+    """No waiver lets a guard pass: neither one for each clause of the policy, nor one for itself."""
+    clauses = ("repU", "repU / UiO", "DiSCO[work]", "DiSCO[income]")
+    found = candidate(gates.COPY, tmp_path, **dict.fromkeys(clauses, "Known anyway"))
+    outcomes = {clause["name"]: clause["outcome"] for clause in found.dossier["clauses"]}
+    assert {outcomes[name] for name in clauses} == {"waived"}
+    assert found.dossier["decision"] == "refused"
+    found = candidate(gates.COPY, tmp_path, nearer="Known anyway")
+    assert found.dossier["decision"] == "refused"
+    text = found.page("index").read_text(encoding="utf-8")
+    assert "the policy has no clause nearer that can be waived" in text
 
 
 def test_a_refused_waiver_is_told(tmp_path: Path) -> None:

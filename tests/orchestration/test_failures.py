@@ -23,6 +23,7 @@ import yaml
 from support import gates, receivers
 from support.gates import CANARIES, COPY, GATE, HONEST, Home
 from support.paths import ROOT
+from support.processes import no_child_left
 from support.receivers import Posted
 from support.sampling import some_of
 
@@ -351,6 +352,10 @@ def test_a_refusal_is_one_for_what_its_events_say(
     assert [reason.partition(":")[0] for reason in found.reasons] == [
         "repU of identity_disclosure",
         "repU__share_of_UiO of identity_disclosure",
+        "unique_copies_beyond of identity_disclosure",
+        "partial_copies_beyond of identity_disclosure",
+        "nearer of identity_disclosure",
+        "equal_content of identity_disclosure",
         "DiSCO__work of attribute_disclosure",
         "DiSCO__income of attribute_disclosure",
         "within_policy of dossier",
@@ -471,6 +476,7 @@ def test_the_daemon_tells_of_each_failed_run_and_says_where_it_could_not(
         stack.enter_context(gates.quiet())
         instance = stack.enter_context(dg.DagsterInstance.from_config(str(path)))
         target = PythonFileTarget(str(location), attribute=None, working_directory=None, location_name=None)
+        stack.enter_context(no_child_left())
         workspace = stack.enter_context(
             WorkspaceProcessContext(instance, target, code_server_log_level="WARNING")
         )

@@ -295,9 +295,10 @@ def test_several_syntheses_are_released_together(home: Home) -> None:
     assert dossier["figures"]["N_s"] == [300 - 2] * 3
     assert [row["synthesis"] for row in dossier["figures"]["identity"]] == [1, 2, 3]
     said = gates.stated(home.published("three"))
-    assert [table.name for table in said.synthetic] == list(tables)
-    for name, table in tables.items():
-        assert (home.published("three") / name).read_text() == table.to_csv(index=False)
+    names = [f"synthetic_{i}.parquet" for i in (1, 2, 3)]
+    assert [table.name for table in said.synthetic] == names
+    published = [gates.sorted_records(pd.read_parquet(home.published("three") / name)) for name in names]
+    assert sorted(published) == sorted(map(gates.sorted_records, tables.values()))
 
 
 def test_one_leaky_synthesis_among_several_refuses_them_all(home: Home) -> None:
@@ -417,12 +418,12 @@ PLACES = [
     (arrival, "take_snapshot", "synthetic"),
     (arrival, "read_synthesis", "synthetic"),
     (measuring, "figures", "synthetic"),
-    (presentation, "numbers", "synthetic"),
+    (presentation, "show_numbers", "synthetic"),
     (evaluation, "read_measured", "bins"),
     (presentation, "frame_schema", "bins"),
     (evaluation, "judge", "identity_disclosure"),
     (evaluation, "build_dossier", "identity_disclosure"),
-    (presentation, "worst", "identity_disclosure"),
+    (presentation, "show_worst_figures", "identity_disclosure"),
     (measure_assets, "withhold_rare_levels", "identity_disclosure"),
     (filing, "to_markdown", "dossier"),
     (presentation, "clauses_table", "dossier"),

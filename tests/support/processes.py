@@ -131,6 +131,23 @@ def kill(processes: Sequence[psutil.Process]) -> None:
             process.kill()
 
 
+@contextmanager
+def no_child_left() -> Iterator[None]:
+    """End what another package started meanwhile and left running, such as Dagster's code servers.
+
+    They are told to shut down and outlive the test that told them; who waits for them waits for ever. A child
+    in a session of its own is found as well, one whose parent has ended is not.
+    """
+    before = {process.pid for process in _tree(os.getpid())}
+    try:
+        yield
+    finally:
+        left = [process for process in _tree(os.getpid()) if process.pid not in before]
+        _, alive = psutil.wait_procs(left, timeout=5)
+        kill(alive)
+        psutil.wait_procs(alive, timeout=10)
+
+
 # Forked children
 
 
