@@ -333,7 +333,7 @@ def test_a_waiver_is_told_with_its_reason(tmp_path: Path) -> None:
 def test_a_copy_is_refused_whatever_is_waived(tmp_path: Path) -> None:
     """No waiver lets a guard pass: neither one for each clause of the policy, nor one for itself."""
     clauses = ("repU", "repU / UiO", "DiSCO[work]", "DiSCO[income]")
-    found = candidate(gates.COPY, tmp_path, **dict.fromkeys(clauses, "Known anyway"))
+    found = candidate(gates.COPY, tmp_path, None, **dict.fromkeys(clauses, "Known anyway"))
     outcomes = {clause["name"]: clause["outcome"] for clause in found.dossier["clauses"]}
     assert {outcomes[name] for name in clauses} == {"waived"}
     assert found.dossier["decision"] == "refused"
