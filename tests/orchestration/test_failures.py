@@ -178,7 +178,11 @@ ENDS: dict[Callable[[Home, pytest.MonkeyPatch], None], tuple[str | None, str, Se
     a_broken_contract: ("broken", "refused", ["contract of synthetic: ", "age"]),
     a_release_alone: (COPY, "refused", [f"Candidate '{COPY}' is refused: "]),
     tables_that_share_no_key: ("strange", "undetermined", ["key_overlap of synthetic: ", "breaks the bound"]),
-    a_control_that_fails: (HONEST, "undetermined", ["within_policy of dossier: undetermined: ", "copy"]),
+    a_control_that_fails: (
+        HONEST,
+        "undetermined",
+        ["within_policy of dossier: published, could not be determined today: ", "copy"],
+    ),
     no_ground_truth: (HONEST, "undetermined", ["The ground truth is not where"]),
     another_ground_truth: (HONEST, "undetermined", ["The ground truth is not the recorded one"]),
     a_ground_truth_that_breaks_its_contract: (None, "undetermined", ["contract of ground_truth: ", "age"]),

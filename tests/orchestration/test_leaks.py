@@ -315,7 +315,7 @@ def test_no_crash_tells_a_value(part: int, ready: Any, capfd: pytest.CaptureFixt
             assert succeeded or home.nothing_published(), function.__qualname__
     # What may fail without stopping a run is what a run does not need: sizes, which choose the engine, and
     # reading the record of figures: figures that cannot be read are measured again.
-    assert set(survived) <= {"StoragePath.files", "_entry", "_from_record", "_decode"}
+    assert set(survived) <= {"StoragePath.files", "_entry", "_read_result", "_from_record", "_decode"}
 
 
 # Tables that are read in batches, and what is put aside of them.
