@@ -84,7 +84,7 @@ class ClauseExpectation(BatchExpectation, ABC):
         result: ExpectationValidationResult | None = None,
         runtime_configuration: dict[str, Any] | None = None,
     ) -> list[RenderedStringTemplateContent]:
-        return [_render_text("" if configuration is None else _describe(configuration))]
+        return [_render_text("" if configuration is None else _describe_safely(configuration))]
 
     @classmethod
     @renderer(renderer_type=LegacyDiagnosticRendererType.OBSERVED_VALUE)
@@ -102,6 +102,15 @@ class ClauseExpectation(BatchExpectation, ABC):
 
 def _fail(reason: str) -> dict[str, Any]:
     return {"success": False, "result": {"observed_value": None, "reason": reason}}
+
+
+def _describe_safely(configuration: ExpectationConfiguration) -> str:
+    """The clause in words. Great Expectations prints an error with its message, so that is withheld."""
+    try:
+        return _describe(configuration)
+    except Exception as error:
+        kind = type(error).__name__
+    raise NoFigureError(f"a clause cannot be described ({kind}, its message withheld)")
 
 
 def _describe(configuration: ExpectationConfiguration) -> str:

@@ -221,13 +221,18 @@ def modules() -> list[Any]:
 
 
 def functions() -> dict[CodeType, FunctionType]:
-    """Every function and method of the project, by its code."""
+    """Every function and method of the project, by its code.
+
+    But what `dataclass` makes for a class without fields: the code is the same for every such class.
+    """
     found = {}
     for module in modules():
         for _, value in inspect.getmembers(module):
             members = [value] if inspect.isfunction(value) else []
             if inspect.isclass(value) and value.__module__ == module.__name__:
                 members = [inspect.unwrap(m) for m in vars(value).values() if inspect.isfunction(m)]
+                if vars(value).get("__dataclass_fields__") == {}:
+                    members = [m for m in members if m.__code__.co_filename != "<string>"]
             for function in members:
                 if function.__module__ == module.__name__ and not function.__code__.co_freevars:
                     found[function.__code__] = function
