@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.definition_reader import DefinitionError, read_definition, read_file
@@ -37,7 +39,9 @@ def require_time_and_offset(value: Any) -> Any:
     # A bare number would be taken for seconds, a date alone for its midnight.
     if isinstance(value, datetime) or (isinstance(value, str) and ":" in value):
         return value
-    raise ValueError("expected a date and time with an offset, such as 2026-01-31T12:00:00+01:00")
+    raise PydanticCustomError(
+        "moment", "expected a date and time with an offset, such as 2026-01-31T12:00:00+01:00"
+    )
 
 
 def _iso(moment: datetime) -> str:
@@ -79,7 +83,7 @@ class TrustedKey(BaseModel):
     @model_validator(mode="after")
     def _has_a_period(self) -> TrustedKey:
         if self.valid_until is not None and self.valid_until < self.valid_from:
-            raise ValueError("valid_until lies before valid_from")
+            raise PydanticCustomError("period", "valid_until lies before valid_from")
         return self
 
     def covers(self, published: datetime) -> bool:
@@ -106,7 +110,7 @@ def read_trusted(path: Path) -> tuple[TrustedKey, ...]:
         wrong = str(error).removesuffix(".")
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(map(str, problem['loc'])) or 'the file'}: {problem['msg']}"
+            f"{'.'.join(map(str, problem['loc'])) or 'the file'}: {_words_of(problem)}"
             for problem in error.errors()
         )
         wrong = f"{path}: {problems}"
@@ -114,6 +118,11 @@ def read_trusted(path: Path) -> tuple[TrustedKey, ...]:
         f"{wrong}. Expected a public key as PEM, or a YAML list of public_key, valid_from and, if it "
         "ended, valid_until."
     )
+
+
+def _words_of(problem: Mapping[str, Any]) -> str:
+    """What pydantic or a check of ours says; what some other error says is withheld."""
+    return "is not valid" if problem["type"] == "value_error" else str(problem["msg"])
 
 
 _LIST = TypeAdapter(Annotated[list[TrustedKey], Field(min_length=1)])

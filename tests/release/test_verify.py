@@ -641,7 +641,7 @@ PAYLOADS: dict[str, tuple[bytes, str]] = {
     ),
     "a time as a number": (
         _content(lambda content: content["predicate"].update(published_at=1772366400)),
-        "published_at: Value error, expected a date and time with an offset",
+        "published_at: expected a date and time with an offset",
     ),
     "a time written otherwise": (
         _content(lambda content: content["predicate"].update(published_at="2026-03-01T12:00:00Z")),
