@@ -362,6 +362,8 @@ def test_a_refusal_is_one_for_what_its_events_say(
         "equal_content of identity_disclosure",
         "DiSCO__work of attribute_disclosure",
         "DiSCO__income of attribute_disclosure",
+        "guessed_beyond__work of attribute_disclosure",
+        "guessed_beyond__income of attribute_disclosure",
         "within_policy of dossier",
     ]
 

@@ -62,6 +62,8 @@ def forge(content: Any) -> None:
         row["DiSCO"] = 0.0
     for row in content["figures"]["guards"]:
         row.update({name: 0.0 for name in row if name != "synthesis"})
+    for row in content["figures"]["guessed"]:
+        row["guessed_beyond"] = 0.0
 
 
 def stored(home: Home, candidate: str) -> Path:
