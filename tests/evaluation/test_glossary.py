@@ -42,8 +42,8 @@ def frames(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, Callable[[], dict[st
 
     def of_disclosure() -> dict[str, Any]:
         result = dp.disclosure(gt, [sd, sd], KEYS, TARGETS, certainty=(0.9,))
-        names = ("identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way")
-        names += ("certainty", "excluded", "key_overlap", "target_overlap")
+        names = ["identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way"]
+        names += ["certainty", "excluded", "key_overlap", "target_overlap"]
         return {name: result.frame(name) for name in names} | {"summary": result.summary()}
 
     def of_exposure() -> dict[str, Any]:
