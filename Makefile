@@ -42,7 +42,7 @@ $(READY): requirements.lock pyproject.toml
 	touch $@
 
 # Same versions for every supported Python; only names, versions and hashes are written.
-EXTRAS := --extra duckdb --extra ibis --extra plots --extra prediction --extra s3 --extra slack --extra spark --extra sql --extra ui
+EXTRAS := --extra duckdb --extra ibis --extra prediction --extra s3 --extra slack --extra spark --extra sql --extra ui
 lock: $(READY)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-strip-extras \
 		--no-header --no-annotate $(EXTRAS) --group dev pyproject.toml --output-file requirements.lock

@@ -1,0 +1,100 @@
+"""The whole page: one file, one style sheet that its own policy allows by its hash; it loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from disclosure_pipeline.evidence.page import sections, subgroups_section
+from disclosure_pipeline.evidence.page.editions import Edition, make_publishable
+from disclosure_pipeline.evidence.page.parts import tabulate
+from disclosure_pipeline.evidence.page.verdict import (
+    count_outcomes,
+    group_clauses,
+    list_broken,
+    write_headline,
+)
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+PAGE = "dossier.html"
+
+
+def render_page(
+    content: Mapping[str, Any], edition: Edition = "internal", others: Sequence[Mapping[str, Any]] = ()
+) -> str:
+    """The page of a dossier; the same for the same arguments.
+
+    `content` is what `build_dossier()` or `build_measurement()` gives; `others` are the dossiers of the
+    gate's other candidates, oldest first, which only the internal edition shows. The edition for publication
+    is rounded to the gate's `smallest_count` and names no value of a column.
+    """
+    is_public = edition == "publication"
+    shown = make_publishable(content) if is_public else content
+    others = [] if is_public else list(others)
+    style = _read("style.css")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    page: str = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            style=style,
+            digest=digest,
+            content=shown,
+            is_public=is_public,
+            headline=write_headline(shown),
+            kind=shown["decision"] or "measured",
+            broken=list_broken(shown),
+            outcomes=count_outcomes(shown["clauses"]),
+            clause_groups=group_clauses(shown),
+            intruder=sections.tell_intruder(shown),
+            disclosure=sections.show_disclosure(shown),
+            subgroups=subgroups_section.show_subgroups(shown),
+            flags=subgroups_section.list_flagged_levels(shown),
+            copies=sections.show_copies(shown),
+            copies_told=sections.tell_copies(shown),
+            utility=sections.show_utility(shown),
+            risk_utility=None if is_public else sections.show_map(shown, others),
+            change=sections.compare_with_last(shown, others[-1] if others else None),
+            has_last=bool(others),
+            ledger=tabulate(
+                "What was changed, and in how many records",
+                shown["ledger"],
+                ["table", "column", "rule", "records"],
+                "ledger",
+                headings={
+                    "table": "Table",
+                    "column": "Column",
+                    "rule": "What was done",
+                    "records": "Records",
+                },
+            ),
+            definitions=sections.define(shown),
+            withheld_warnings=shown.get("number_of_warnings", 0),
+        )
+    )
+    return page
+
+
+@cache
+def _environment() -> Environment:
+    """Templates with all that is filled in escaped; a name that is not there is an error."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+
+
+def _read(name: str) -> str:
+    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
