@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 _WIDTH, _ROW = 470, 34
 _SVG = "{http://www.w3.org/2000/svg}"
+_KEPT = 64  # charts of candidates that are filed again
 _DROPPED = ("role", "class", "pointer-events")
 
 # Name -> colour, fill and shape, in the order of the palette; nothing is told by its colour alone.
@@ -35,8 +37,19 @@ def draw_rows(
     largest: float | None = None,
 ) -> str:
     """A row for each name, with a mark for each figure: (name of the row, name of the mark, figure)."""
+    return _draw_rows(tuple(rows), tuple(marks.items()), axis, largest)
+
+
+@lru_cache(maxsize=_KEPT)
+def _draw_rows(
+    rows: tuple[tuple[str, str, float], ...],
+    named_marks: tuple[tuple[str, Mark], ...],
+    axis: str,
+    largest: float | None,
+) -> str:
     import altair as alt  # only a chart needs it
 
+    marks = dict(named_marks)
     data = pd.DataFrame(rows, columns=["row", "mark", "figure"])
     order = list(dict.fromkeys(data["row"]))
     names = [name for name in marks if name in set(data["mark"])]
@@ -71,14 +84,20 @@ def draw_rows(
 
 def draw_map(points: Sequence[tuple[str, float, float, str]], x_title: str, y_title: str) -> str:
     """Candidates by their utility (x) and risk (y), named; (name, x, y, what it is, by its shape)."""
+    return _draw_map(tuple(points), x_title, y_title)
+
+
+@lru_cache(maxsize=_KEPT)
+def _draw_map(points: tuple[tuple[str, float, float, str], ...], x_title: str, y_title: str) -> str:
     import altair as alt  # only a chart needs it
 
     data = pd.DataFrame(points, columns=["name", "x", "y", "kind"])
     kinds = {"this candidate": (PLUM, "diamond"), "another candidate": (BLUE, "circle")}
     names = [kind for kind in kinds if kind in set(data["kind"])]
+    axis = alt.Axis(tickCount=5, format="~g")
     base = alt.Chart(data).encode(
-        x=alt.X("x:Q", title=x_title, scale=alt.Scale(zero=True, nice=True)),
-        y=alt.Y("y:Q", title=y_title, scale=alt.Scale(zero=True, nice=True)),
+        x=alt.X("x:Q", title=x_title, scale=alt.Scale(zero=True, nice=True), axis=axis),
+        y=alt.Y("y:Q", title=y_title, scale=alt.Scale(zero=True, nice=True), axis=axis),
     )
     marks = base.mark_point(size=110, strokeWidth=2.5, filled=True, opacity=1).encode(
         color=alt.Color(
@@ -101,7 +120,7 @@ def to_svg(chart: alt.LayerChart) -> str:
     styled = legible(chart).configure_legend(
         orient="bottom", labelColor=TEXT, labelFontSize=12, labelLimit=300, symbolSize=90
     )
-    specification: dict[str, Any] = styled.to_dict()
+    specification: dict[str, Any] = styled.to_dict(validate=False)
     specification["config"]["font"] = FONT
     root = ET.fromstring(vl_convert.vegalite_to_svg(specification))
     for element in root.iter():

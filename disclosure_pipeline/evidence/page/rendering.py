@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from disclosure_pipeline.evidence.dossier import build_measurement
 from disclosure_pipeline.evidence.page import sections, subgroups_section
 from disclosure_pipeline.evidence.page.editions import Edition, make_publishable
 from disclosure_pipeline.evidence.page.parts import tabulate
@@ -22,7 +23,10 @@ from disclosure_pipeline.evidence.page.verdict import (
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from disclosure_pipeline.evaluation.result import Disclosure
+
 PAGE = "dossier.html"
+SMALLEST_COUNT = 10
 
 
 def render_page(
@@ -79,6 +83,19 @@ def render_page(
         )
     )
     return page
+
+
+def render_result(result: Disclosure, smallest_count: int = SMALLEST_COUNT) -> str:
+    """The page of two tables that were measured without any gate; levels of fewer people are not named."""
+    return render_page(build_measurement(result, smallest_count))
+
+
+def is_dossier(content: Mapping[str, Any]) -> bool:
+    """Whether a file of the store, which an earlier version may have written, can stand on a page."""
+    figures = content.get("figures")
+    if not isinstance(figures, dict) or not isinstance(content.get("clauses"), list):
+        return False
+    return {"candidate", "decision"} <= content.keys() and {"guards", "attribute"} <= figures.keys()
 
 
 @cache
