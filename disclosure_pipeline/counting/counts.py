@@ -26,6 +26,7 @@ from disclosure_pipeline.measures.hits import HitCounts, hit_counts
 from disclosure_pipeline.measures.identity import Uniques, uniques
 from disclosure_pipeline.measures.overlap import Shared, shared
 from disclosure_pipeline.measures.tables import Cells, DisclosureTables, disclosure_tables
+from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.measures.totals import KeySums, Totals, totals_of_keys, totals_of_tables
 
 TABLES = tuple(field.name for field in fields(DisclosureTables))
@@ -78,11 +79,13 @@ class DisclosureCounts:
 
     `targets[i][j]` belongs to target i in synthesis j + 1. `pairs_of_key[i][k]` are all GT records by
     level of key k * size of target i + its level; `pairs_of_key[i]` is empty where no DiSCO cell is listed.
+    `together` is None unless the request asks for it.
     """
 
     keys: tuple[KeyCounts, ...]
     targets: tuple[tuple[TargetCounts, ...], ...]
     pairs_of_key: tuple[tuple[Grouped, ...], ...]
+    together: TogetherCounts | None = None
 
 
 @dataclass(frozen=True)

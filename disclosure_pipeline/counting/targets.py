@@ -54,10 +54,14 @@ class Target:
 
 @dataclass(frozen=True)
 class CountRequest:
-    """The columns whose combinations are counted, and the targets whose levels are counted within each."""
+    """The columns whose combinations are counted, and the targets whose levels are counted within each.
+
+    `together`: whether to count what all syntheses disclose as one release, too.
+    """
 
     keys: Sequence[CodedColumn]
     targets: Sequence[Target] = ()
+    together: bool = False
 
     @property
     def columns(self) -> list[CodedColumn]:

@@ -21,6 +21,8 @@ from disclosure_pipeline.tables.grouping import Edges, grouping_of
 ONE_WAY: Thresholds = (50, 90)
 TWO_WAY: Thresholds = (4, 80)
 
+_GT_AND_ONE = 2  # tables
+
 
 def disclosure(
     ground_truth: Any,
@@ -111,8 +113,9 @@ def disclosure(
         open_tables(ground_truth, synthetic, engine, grouping.numeric) as opened,
     ):
         question = ask(opened, keys, targets, grouping, exclusions, list_cells_above, certainties)
-        result = figures(count(opened, question, on_progress), *thresholds)
-        if len(result.N_s) > 1:
+        several = len(opened.columns) > _GT_AND_ONE
+        result = figures(count(opened, replace(question, together=several), on_progress), *thresholds)
+        if several:
             stacked = count(opened.stacked(), question, on_progress)
             result = replace(result, stacked=figures(stacked, *thresholds))
     for doubt in result.comparability_doubts:

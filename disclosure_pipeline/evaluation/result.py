@@ -31,6 +31,10 @@ class Disclosure:
     beyond that, `…_beyond`, in percentage points, both brought to the same number of records; with its
     standard error `DiSCO_beyond_se`. A `…_beyond` of a fresh sample is 0 on average. After exclusions these
     are of what is left, as the figures are.
+    `together`, for m > 1: index target; percent of the GT records that DiSCO counts in at least one synthesis
+    (`any`), and of whom at least two disclose a level, all of them their own (`agreed`). `together_identity`:
+    one row, index syntheses (their number); `repU_any`: replicated uniques in at least one. What m tables
+    that are published together give away is in no mean over them.
     `certainty`: index (target, synthesis, certainty), for the certainties that were asked for; DiS and DiSCO
     of an intruder who acts where one level has at least that share, and precision, DiSCO in percent of DiS.
     `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
@@ -64,6 +68,8 @@ class Disclosure:
     ledger: tuple[Change, ...] = ()
     engine: str = "memory"
     stacked: Disclosure | None = None
+    together: pd.DataFrame = field(default_factory=pd.DataFrame)
+    together_identity: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def attribution(self) -> pd.DataFrame:
@@ -84,8 +90,9 @@ class Disclosure:
         """One row per target, the largest DiSCO first.
 
         Dorig; DiSCO, beside what other people's records would show, and what SD tells beyond that: means over
-        the syntheses, and for several of them the smallest and the largest DiSCO; the target levels that the
-        one-way check flags; how many pairs the two-way check flags, in the synthesis with most of them.
+        the syntheses, and for several of them the smallest and the largest DiSCO, and `any` (`together`); the
+        target levels that the one-way check flags; how many pairs the two-way check flags, in the synthesis
+        with most of them.
         """
         per_target = self.attribute.groupby(level="target", sort=False)
         flagged = self.one_way.groupby("target", sort=False)["level"].unique()
@@ -99,6 +106,8 @@ class Disclosure:
             place = measured.index("DiSCO") + 1
             summary.insert(place, "DiSCO_min", per_target["DiSCO"].min())
             summary.insert(place + 1, "DiSCO_max", per_target["DiSCO"].max())
+        if len(self.together):
+            summary.insert(summary.columns.get_loc("DiSCO_max") + 1, "any", self.together["any"])
         summary["one_way"] = [levels.get(target, "") for target in summary.index]
         pairs = self.two_way.groupby(["target", "synthesis"], sort=False).size()
         most_pairs = pairs.groupby(level="target", sort=False).max()
@@ -125,6 +134,8 @@ class Disclosure:
         syntheses = "one synthesis" if m == 1 else f"{m} syntheses (identity: from the best to the worst)"
         keys = ", ".join(map(str, self.keys))
         identity = ", ".join(f"{name} {_spread(self.identity[name])}" for name in ("UiO", "repU"))
+        if len(self.together_identity):
+            identity += f", repU in any of them {self.together_identity['repU_any'].item():.2f} %"
         bases = "", "percent of GT records"
         if self.excludes_records:
             bases = " (of all records)", "of what the exclusions leave, in percent of all GT records"

@@ -97,5 +97,5 @@ class FramesInMemory:
 def _count(request: CountRequest, on_progress: OnProgress) -> DisclosureCounts:
     """What is asked for; where it is no target, many combinations are sorted in one go."""
     if request.targets or prod(column.size for column in request.keys) <= Limits().table:
-        return count_in_memory(request.keys, request.targets, on_progress)
+        return count_in_memory(request.keys, request.targets, on_progress, together=request.together)
     return DisclosureCounts(count_whole_records(request.keys), (), ())

@@ -29,6 +29,7 @@ from disclosure_pipeline.counting.relational.coding import (
 )
 from disclosure_pipeline.counting.relational.connections import open_connection, run_query
 from disclosure_pipeline.counting.relational.targets import count_key_combinations, count_target_levels
+from disclosure_pipeline.counting.relational.together import fetch_unique_in_any
 from disclosure_pipeline.counting.relational.transfer import (
     borrow_table,
     fetch_integers,
@@ -40,6 +41,7 @@ from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray, total
 from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.distinct import Distinct
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -145,6 +147,7 @@ def _count(
     digits = lay_out_words([key.size for key in keys])
     target_counts: list[tuple[TargetCounts, ...]] = []
     pairs: list[tuple[Grouped, ...]] = []
+    together: list[tuple[int, int]] = []
     steps = 2 + len(targets)
     with ExitStack() as stack:
         coded = []
@@ -161,13 +164,22 @@ def _count(
         on_progress(_STEP, 1, steps)
         N = [total(counts) for counts in keys[0].counts]
         rows, key_counts = count_key_combinations(records, digits, N, stack)
+        unique_in_any = fetch_unique_in_any(rows.keys, len(N)) if request.together else 0
         on_progress(_STEP, 2, steps)
         for k, target in enumerate(targets):
-            counts_of_target, pairs_of_target = count_target_levels(rows, k, target)
+            counts_of_target, pairs_of_target, by_all = count_target_levels(
+                rows, k, target, together=request.together
+            )
             target_counts.append(counts_of_target)
             pairs.append(pairs_of_target)
+            together.append(by_all)
             on_progress(_STEP, 3 + k, steps)
-    return DisclosureCounts(key_counts, tuple(target_counts), tuple(pairs))
+    return DisclosureCounts(
+        key_counts,
+        tuple(target_counts),
+        tuple(pairs),
+        TogetherCounts.of(unique_in_any, together) if request.together else None,
+    )
 
 
 def _stack_tables(tables: Sequence[Any]) -> Any:
