@@ -106,8 +106,8 @@ class Disclosure:
             place = measured.index("DiSCO") + 1
             summary.insert(place, "DiSCO_min", per_target["DiSCO"].min())
             summary.insert(place + 1, "DiSCO_max", per_target["DiSCO"].max())
-        if len(self.together):
-            summary.insert(summary.columns.get_loc("DiSCO_max") + 1, "any", self.together["any"])
+            if len(self.together):
+                summary.insert(place + 2, "any", self.together["any"])
         summary["one_way"] = [levels.get(target, "") for target in summary.index]
         pairs = self.two_way.groupby(["target", "synthesis"], sort=False).size()
         most_pairs = pairs.groupby(level="target", sort=False).max()

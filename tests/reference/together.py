@@ -27,7 +27,7 @@ def together(
         cell = (key_of(person, keys), person[target])
         if step_that_excludes(cell, d[cell], keys, target, exclusions):
             continue
-        told = []
+        told: list[Level] = []
         for sd in syntheses:
             levels: set[Level] = {record[target] for record in sd if key_of(record, keys) == cell[0]}
             told += levels if len(levels) == 1 else []
