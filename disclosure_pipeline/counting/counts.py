@@ -23,6 +23,7 @@ from disclosure_pipeline.measures.exclusions import STEPS, exclude
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.hits import HitCounts, hit_counts
+from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys
 from disclosure_pipeline.measures.identity import Uniques, uniques
 from disclosure_pipeline.measures.overlap import Shared, shared
 from disclosure_pipeline.measures.tables import Cells, DisclosureTables, disclosure_tables
@@ -43,6 +44,7 @@ class KeyCounts:
     uniques: Uniques
     shared: Shared
     unique_hits: HitCounts
+    matched: MatchedKeys
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCou
         uniques(d_q, s_q, s_q > 0, keys),
         shared(d_q * keys, s_q * keys),
         hit_counts(d_q, s_q, keys),
+        matched_keys(d_q, s_q, keys),
     )
 
 
