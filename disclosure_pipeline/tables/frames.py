@@ -67,13 +67,6 @@ def as_frame(table: Any, name: str) -> pd.DataFrame:
     return frame
 
 
-def one_frame(table: Any, function: str) -> pd.DataFrame:
-    """The one synthetic table that a function takes. InputError where it is a sequence, or as `as_frame`."""
-    if isinstance(table, Sequence) and not is_frame(table):
-        raise InputError(f"{function} takes one synthetic table: call it for each synthesis.")
-    return as_frame(table, table_names(2)[1])
-
-
 def check_not_empty(records: Sequence[int], names: Sequence[str]) -> None:
     """InputError where a table has no records; `names` are the tables'."""
     for number, name in zip(records, names, strict=True):
