@@ -19,7 +19,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from reference import baselines
 from reference import disclosure as reference
-from reference.disclosure import Leveled
+from reference.disclosure import Leveled, Record
 from support.doubts import FEW_SHARED_VALUES
 from support.figures import assert_same
 from support.sampling import examples
@@ -38,9 +38,7 @@ CERTAINTIES = (0.5, 1)
 
 
 @st.composite
-def with_holdout(
-    draw: st.DrawFn, *, with_groups: bool = True
-) -> tuple[Case, list[dict[str, Any]], pd.DataFrame]:
+def with_holdout(draw: st.DrawFn, *, with_groups: bool = True) -> tuple[Case, list[Record], pd.DataFrame]:
     """A case, and a holdout as records and as a frame; some of its records may be GT's."""
     case = draw(cases(with_groups=with_groups, most_syntheses=3))
     names = [column.name for column in case.columns]
@@ -71,13 +69,13 @@ def measured(case: Case, holdout: Any, tables: Sequence[Any] = (), engine: str =
         )
 
 
-def levelled(records: Sequence[dict[str, Any]]) -> list[Leveled]:
+def levelled(records: Sequence[Record]) -> list[Leveled]:
     return [{name: reference.label(value) for name, value in record.items()} for record in records]
 
 
 def expected_figures(
     case: Case, people: Sequence[Leveled], gt: Sequence[Leveled], sd: Sequence[Leveled], target: str
-) -> dict[str, float]:
+) -> dict[str, object]:
     """What SD tells of some people, who are not GT's perhaps; GT says which levels are declared."""
     untouched = reference.tables(
         reference.count_cells(people, case.keys, target), reference.count_cells(sd, case.keys, target)
@@ -110,7 +108,7 @@ def expected_figures(
 @examples(40)
 @given(with_holdout(with_groups=False))
 def test_figures_are_those_of_the_records(
-    of: tuple[Case, list[dict[str, Any]], pd.DataFrame],
+    of: tuple[Case, list[Record], pd.DataFrame],
 ) -> None:
     case, records, holdout = of
     found = measured(case, holdout)
@@ -130,7 +128,7 @@ def test_figures_are_those_of_the_records(
 @examples(10, 60)
 @given(of=with_holdout(), table=st.sampled_from([0, 1 << 22]))
 def test_nothing_else_changes_and_every_engine_agrees(
-    of: tuple[Case, list[dict[str, Any]], pd.DataFrame], table: int
+    of: tuple[Case, list[Record], pd.DataFrame], table: int
 ) -> None:
     """Groups end where they end without the holdout."""
     case, _, holdout = of
@@ -180,7 +178,8 @@ def test_by_hand() -> None:
     gt = pd.DataFrame({"age": [30, 40, 50, 60], "ill": list("yyny")})
     sd = pd.DataFrame({"age": [30, 40, 70, 70], "ill": list("yynn")})
     holdout = pd.DataFrame({"age": [31, 41, 51, 70], "ill": list("yyny")})
-    row = dp.disclosure(gt, sd, ["age"], "ill", holdout=holdout).holdout.loc[("ill", 1, "DiSCO")]
+    frame = dp.disclosure(gt, sd, ["age"], "ill", holdout=holdout).holdout
+    row = frame.xs("DiSCO", level="measure").iloc[0]
     assert row[["ground_truth", "holdout", "difference"]].tolist() == [50, 0, 50]
     assert row["difference_low"] == pytest.approx(-10.2, abs=0.01)
     assert row["difference_high"] == pytest.approx(85.0, abs=0.01)
