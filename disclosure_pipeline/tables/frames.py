@@ -66,13 +66,6 @@ def as_frame(table: Any, name: str) -> pd.DataFrame:
     return frame
 
 
-def one_frame(table: Any, function: str) -> pd.DataFrame:
-    """The one synthetic table that a function takes. InputError where it is a sequence, or as `as_frame`."""
-    if isinstance(table, Sequence) and not is_frame(table):
-        raise InputError(f"{function} takes one synthetic table: call it for each synthesis.")
-    return as_frame(table, table_names(2)[1])
-
-
 def check_not_empty(records: Sequence[int]) -> None:
     """InputError where a table (GT first) has no records."""
     for number, name in zip(records, table_names(len(records)), strict=True):
