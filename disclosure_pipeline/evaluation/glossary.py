@@ -19,6 +19,7 @@ from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay
 from disclosure_pipeline.measures.copies import Copies
 from disclosure_pipeline.measures.hits import UniqueHits
+from disclosure_pipeline.measures.holdout import BesideHoldout
 from disclosure_pipeline.measures.identity import Identity
 from disclosure_pipeline.measures.individual import Individual
 from disclosure_pipeline.measures.nearest_guess import NearestGuesses
@@ -29,6 +30,7 @@ from disclosure_pipeline.measures.protection import METHODS
 from disclosure_pipeline.measures.relabelling import Relabelling
 from disclosure_pipeline.measures.resemblance import Resemblance
 from disclosure_pipeline.measures.subgroups import Subgroup
+from disclosure_pipeline.measures.together import Together, TogetherIdentity
 from disclosure_pipeline.measures.words import Words, words_of_fields
 from disclosure_pipeline.tables.messages import listed
 
@@ -41,6 +43,8 @@ LABELS: Mapping[str, str] = {
     "certainty": "The share of records with the same keys that have to agree.",
     "column": "The column that the row is about.",
     "column_1": "The first column of the pair.",
+    "measure": "The figure that the row is about.",
+    "syntheses": "The number of synthetic tables.",
     "column_2": "The second column of the pair.",
     "columns": "The columns that are compared.",
     "group": "The group of people that the row is about.",
@@ -54,6 +58,24 @@ def _sample(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
     return {name: words[name] for name in names}
 
 
+def _beside_chance(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
+    """Of guards: how far chance takes a figure (`…_by_chance`), and what is bounded (`…_beyond_chance`)."""
+    added: dict[str, Words] = {}
+    for name in names:
+        base, bounded = name.removesuffix("_beyond"), words[name]
+        added[f"{base}_by_chance"] = replace(
+            bounded,
+            title=f"{bounded.title}, by chance",
+            sentence="So far does chance alone take the figure in a table of this size, at most.",
+            high_is="neither",
+            finding="",
+        )
+        added[f"{base}_beyond_chance"] = replace(
+            bounded, sentence=f"{bounded.sentence} It counts only where it is beyond what chance gives."
+        )
+    return added
+
+
 _BASELINES = words_of_fields(Baselines)
 _OF_CAP = {name: words for name, words in _BASELINES.items() if name.startswith(("DCAP", "guessed"))}
 _ATTRIBUTE = words_of_fields(Attribute) | words_of_fields(Chance)
@@ -62,6 +84,11 @@ _IDENTITY = words_of_fields(Identity) | words_of_fields(UniqueHits)
 _COPIES = words_of_fields(Copies)
 _GUARD_COPIES = {name: words for name, words in _COPIES.items() if name.startswith("unique")}
 _GUARD_COPIES |= frame_words.COPIES_APART
+_GUARD_COPIES |= _beside_chance(_GUARD_COPIES, "unique_copies_beyond")
+_GUARDS = _sample(words_of_fields(Nearness), "nearer") | frame_words.GUARDS
+_GUARDS |= _beside_chance(_GUARDS, "nearer", "partial_copies_beyond", "relabelled")
+_RELABELLING = words_of_fields(Relabelling)
+_RELABELLING |= _beside_chance(_RELABELLING, "looks_renamed")
 _KEY_SET = {
     **_sample(_IDENTITY, "repU", "unique_hits_beyond"),
     **_sample(_ATTRIBUTE, "DiSCO", "DiSCO_others", "DiSCO_beyond"),
@@ -78,15 +105,15 @@ FRAMES: Mapping[str, Mapping[str, Words]] = {
     "identity": _IDENTITY,
     "attribute": _ATTRIBUTE,
     "cap": words_of_fields(CAP) | _OF_CAP,
-    "guards": _GUARD_COPIES | _sample(words_of_fields(Nearness), "nearer") | frame_words.GUARDS,
-    "guessed": _OF_CAP,
+    "guards": _GUARD_COPIES | _GUARDS,
+    "guessed": _OF_CAP | _beside_chance(_OF_CAP, "guessed_beyond"),
     "doubts": frame_words.DOUBTS,
     "warnings": frame_words.WARNINGS,
     "protection": _PROTECTION,
     "prediction": words_of_fields(Regression) | words_of_fields(Classification),
     "copies": _COPIES | _sample(frame_words.EXACT_COPIES, "columns"),
     "partial_copies": _COPIES | _GUARD_COPIES,
-    "columns_apart": words_of_fields(Relabelling),
+    "columns_apart": _RELABELLING,
     "control_identity": frame_words.CONTROL_IDENTITY,
     "control_attribute": frame_words.CONTROL_ATTRIBUTE,
     "key_overlap": words_of_fields(Overlap),
@@ -99,7 +126,10 @@ FRAMES: Mapping[str, Mapping[str, Words]] = {
         name: replace(words, title=f"{words.title}, after exclusions")
         for name, words in words_of_fields(Identity).items()
     },
-    "summary": _ATTRIBUTE | frame_words.SUMMARY,
+    "together": words_of_fields(Together),
+    "together_identity": words_of_fields(TogetherIdentity),
+    "holdout": words_of_fields(BesideHoldout),
+    "summary": _ATTRIBUTE | _sample(words_of_fields(Together), "any") | frame_words.SUMMARY,
     "exact_copies": frame_words.EXACT_COPIES,
     "nearest": words_of_fields(Nearness),
     "nearest_guess": words_of_fields(NearestGuesses) | frame_words.NEAREST_GUESS,

@@ -82,7 +82,12 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
         "measured": {},
         "clauses": [],
         "waivers": [],
-        "figures": collect_figures(result, smallest_count),
+        "figures": collect_figures(result, smallest_count)
+        | {
+            name: to_rows(frame.reset_index())
+            for name in ("holdout", "together")
+            if len(frame := result.frame(name))
+        },
         "exact_copies": [],
         "ledger": [asdict(change) for change in result.ledger],
         "warnings": list(result.warnings),

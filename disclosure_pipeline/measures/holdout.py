@@ -8,6 +8,7 @@ draws of so many records.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.intervals import newcombe
 from disclosure_pipeline.measures.samples import none_drawn
+from disclosure_pipeline.measures.words import POINTS, Words
 
 SHARED_CONFIDENCE = 0.999
 """Of the interval that tells whether a holdout shares records with GT: a false alarm would be a nuisance."""
@@ -61,11 +63,34 @@ class BesideHoldout:
     narrow where many records share one.
     """
 
-    ground_truth: float
-    holdout: float
-    difference: float
-    difference_low: float
-    difference_high: float
+    ground_truth: Annotated[
+        float,
+        Words("of the confidential table", "The figure of the people who took part in the synthesis."),
+    ]
+    holdout: Annotated[
+        float,
+        Words(
+            "of the holdout",
+            "The same figure of people whose records had no part in the synthesis.",
+            of="holdout's records",
+            high_is="neither",
+        ),
+    ]
+    difference: Annotated[
+        float,
+        Words(
+            "beyond the holdout",
+            "How much more is told of the people who took part than of those who did not.",
+            POINTS,
+            "",
+        ),
+    ]
+    difference_low: Annotated[
+        float, Words("beyond the holdout, lower end", "The lower end of its interval.", POINTS, "", "neither")
+    ]
+    difference_high: Annotated[
+        float, Words("beyond the holdout, upper end", "The upper end of its interval.", POINTS, "", "neither")
+    ]
 
 
 def beside_holdout(of_GT: float, N_d: int, of_holdout: float, records: int) -> BesideHoldout:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import Keys
+from disclosure_pipeline.measures.words import Words
 
 
 @dataclass(frozen=True)
@@ -36,15 +38,30 @@ class TogetherCounts:
 class Together:
     """Percent of all GT records that DiSCO counts in at least one synthesis; and that several agree on."""
 
-    any: float
-    agreed: float
+    any: Annotated[
+        float,
+        Words("disclosed by any table", "So many people can be told their target by at least one table."),
+    ]
+    agreed: Annotated[
+        float,
+        Words(
+            "disclosed by tables that agree",
+            "Of so many people at least two tables disclose a target, and all of them the right one.",
+        ),
+    ]
 
 
 @dataclass(frozen=True)
 class TogetherIdentity:
     """Percent of all GT records that are replicated uniques (repU) in at least one synthesis."""
 
-    repU_any: float
+    repU_any: Annotated[
+        float,
+        Words(
+            "replicated uniques of any table",
+            "So many people are singled out by their keys in both tables, for at least one synthetic table.",
+        ),
+    ]
 
 
 def together(counts: TogetherCounts, N_d: int) -> tuple[TogetherIdentity, list[Together]]:

@@ -24,7 +24,10 @@ from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASUR
 from disclosure_pipeline.policy.schema import file_schema
 
 # The few records of these tables share few incomes.
-pytestmark = pytest.mark.filterwarnings("ignore::disclosure_pipeline.ComparabilityWarning")
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::disclosure_pipeline.{name}")
+    for name in ("ComparabilityWarning", "HoldoutWarning")
+]
 
 KEYS, TARGETS = ["sex", "age"], ["work", "income"]
 # What the rows of a metric table say, and not the words of a policy.
@@ -41,9 +44,10 @@ def frames(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, Callable[[], dict[st
     target = TARGETS[0]
 
     def of_disclosure() -> dict[str, Any]:
-        result = dp.disclosure(gt, [sd, sd], KEYS, TARGETS, certainty=(0.9,))
+        result = dp.disclosure(gt, [sd, sd], KEYS, TARGETS, certainty=(0.9,), holdout=gates.ground_truth(90))
         names = ["identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way"]
         names += ["certainty", "excluded", "key_overlap", "target_overlap"]
+        names += ["together", "together_identity", "holdout"]
         return {name: result.frame(name) for name in names} | {"summary": result.summary()}
 
     def of_exposure() -> dict[str, Any]:

@@ -43,6 +43,7 @@ def tell_intruder(content: Content) -> list[str]:
             chance = write_figure(row["DiSCO_chance"], _words("DiSCO_chance", "attribute"))
             sentence += f" Chance alone would give {chance}."
         sentences.append(sentence)
+    sentences += [*_tell_holdout(figures), *_tell_together(figures)]
     identity = figures["identity"]
     if identity:
         worst = max(identity, key=lambda row: row.get("repU") or 0.0)
@@ -54,6 +55,26 @@ def tell_intruder(content: Content) -> list[str]:
             "them or not."
         )
     return sentences
+
+
+def _tell_holdout(figures: Content) -> Iterator[str]:
+    """What SD tells of people who had no part in it, where a holdout was given."""
+    for row in figures.get("holdout", ()):
+        if row["measure"] == "DiSCO":
+            said = {
+                name: write_figure(row[name], _words(name, "holdout")) for name in ("ground_truth", "holdout")
+            }
+            yield (
+                f"Of the people who took no part in the synthesis, {said['holdout']} can be told their "
+                f"{row['target']}; of those who did, {said['ground_truth']} (table {row['synthesis']})."
+            )
+
+
+def _tell_together(figures: Content) -> Iterator[str]:
+    """What several tables that are published together tell."""
+    for row in figures.get("together", ()):
+        said = write_figure(row["any"], _words("any", "together"))
+        yield f"All synthetic tables together tell the {row['target']} of {said} of the people."
 
 
 def show_disclosure(content: Content) -> Figure | None:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
 from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evidence.page.numbers import MISSING, write_bound, write_figure
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clause_words import words_of
-from disclosure_pipeline.policy.registry import CONTROLS, SMALLER_OF, find_measure
+from disclosure_pipeline.policy.registry import CONTROLS, GUARDS, SMALLER_OF, find_measure
 
 # What a person can be told comes first; behind it who can be found, and what was copied.
 _ORDER = (
@@ -181,8 +182,21 @@ def find_beside(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Beside
             return MISSING
         return write_figure(row[name], find_words(name))
 
-    chance = "50.0 %" if measure == "nearer" else write(_CHANCE.get(base))
-    return Beside(write(_OWN.get(base)), write(f"{base}_others"), chance, write(f"{base}_holdout"))
+    of_holdout = next(
+        (
+            other["holdout"]
+            for other in figures.get("holdout", ())
+            if (other["target"], other["measure"], other["synthesis"])
+            == (clause["column"] or WHOLE_KEY, base, row.get("synthesis"))
+        ),
+        None,
+    )
+    return Beside(
+        own=write(_OWN.get(base)),
+        others="50.0 %" if measure == "nearer" else write(f"{base}_others"),
+        chance=write(f"{base}_by_chance" if measure in GUARDS else _CHANCE.get(base)),
+        holdout=write_figure(of_holdout, find_words(base)),
+    )
 
 
 def base_measure(measure: str) -> str:
