@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from disclosure_pipeline.evidence.dossier import build_measurement
-from disclosure_pipeline.evidence.page import sections, subgroups_section
+from disclosure_pipeline.evidence.page import candidates_section, intruder, sections, subgroups_section
 from disclosure_pipeline.evidence.page.editions import Edition, make_publishable
 from disclosure_pipeline.evidence.page.parts import tabulate
 from disclosure_pipeline.evidence.page.verdict import (
@@ -56,15 +56,15 @@ def render_page(
             broken=list_broken(shown),
             outcomes=count_outcomes(shown["clauses"]),
             clause_groups=group_clauses(shown),
-            intruder=sections.tell_intruder(shown),
-            disclosure=sections.show_disclosure(shown),
+            intruder=intruder.tell_intruder(shown),
+            disclosure=intruder.show_disclosure(shown),
             subgroups=subgroups_section.show_subgroups(shown),
             flags=subgroups_section.list_flagged_levels(shown),
             copies=sections.show_copies(shown),
             copies_told=sections.tell_copies(shown),
             utility=sections.show_utility(shown),
-            risk_utility=None if is_public else sections.show_map(shown, others),
-            change=sections.compare_with_last(shown, others[-1] if others else None),
+            risk_utility=None if is_public else candidates_section.show_map(shown, others),
+            change=candidates_section.compare_with_last(shown, others[-1] if others else None),
             has_last=bool(others),
             ledger=tabulate(
                 "What was changed, and in how many records",

@@ -1,136 +1,20 @@
-"""What the page tells beside the verdict: intruders, copies, utility, history, limits, definitions."""
+"""What the page tells of copies, nearness and utility, and its definitions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evidence.page import charts
-from disclosure_pipeline.evidence.page.numbers import MISSING, write_figure
-from disclosure_pipeline.evidence.page.parts import Figure, Table, tabulate
+from disclosure_pipeline.evidence.page.numbers import write_figure
+from disclosure_pipeline.evidence.page.parts import Figure, tabulate
+from disclosure_pipeline.evidence.page.words import require_words
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clause_words import words_of
 
 Content = Mapping[str, Any]
-
-
-def _words(name: str, frame: str) -> Words:
-    words = find_words(name, frame)
-    assert words is not None
-    return words
-
-
-def tell_intruder(content: Content) -> list[str]:
-    """What somebody could do who knows the keys of a person: a paragraph for each target."""
-    figures = content["figures"]
-    keys = _list(figures["keys"])
-    sentences = []
-    for row in _worst_by_target(figures["attribute"]):
-        said = {
-            name: write_figure(row.get(name), _words(name, "attribute")) for name in ("iS", "DiS", "DiSCO")
-        }
-        sentence = (
-            f"Somebody who knows {keys} of a person finds {said['iS']} of the people in the synthetic table. "
-            f"Of {said['DiS']} it then claims one value of {row['target']} with certainty; for "
-            f"{said['DiSCO']} of all people that value is right."
-        )
-        if row.get("DiSCO_others") is not None:
-            others = write_figure(row["DiSCO_others"], _words("DiSCO_others", "attribute"))
-            sentence += f" Other people's records, without the person's own, would do so for {others}."
-        if row.get("DiSCO_chance") is not None:
-            chance = write_figure(row["DiSCO_chance"], _words("DiSCO_chance", "attribute"))
-            sentence += f" Chance alone would give {chance}."
-        sentences.append(sentence)
-    sentences += [*_tell_holdout(figures), *_tell_together(figures)]
-    identity = figures["identity"]
-    if identity:
-        worst = max(identity, key=lambda row: row.get("repU") or 0.0)
-        unique = write_figure(worst.get("UiO"), _words("UiO", "identity"))
-        both = write_figure(worst.get("repU"), _words("repU", "identity"))
-        sentences.append(
-            f"{unique} of the people are the only ones with their combination of {keys}. For {both} the "
-            "synthetic table holds exactly one such record, which looks like them, whether it was made from "
-            "them or not."
-        )
-    return sentences
-
-
-def _tell_holdout(figures: Content) -> Iterator[str]:
-    """What SD tells of people who had no part in it, where a holdout was given."""
-    for row in figures.get("holdout", ()):
-        if row["measure"] == "DiSCO":
-            said = {
-                name: write_figure(row[name], _words(name, "holdout")) for name in ("ground_truth", "holdout")
-            }
-            yield (
-                f"Of the people who took no part in the synthesis, {said['holdout']} can be told their "
-                f"{row['target']}; of those who did, {said['ground_truth']} (table {row['synthesis']})."
-            )
-
-
-def _tell_together(figures: Content) -> Iterator[str]:
-    """What several tables that are published together tell."""
-    for row in figures.get("together", ()):
-        said = write_figure(row["any"], _words("any", "together"))
-        yield f"All synthetic tables together tell the {row['target']} of {said} of the people."
-
-
-def show_disclosure(content: Content) -> Figure | None:
-    """The targets, each with what GT holds, what SD tells, what others would tell, and what chance gives."""
-    rows = list(_worst_by_target(content["figures"]["attribute"]))
-    names = {
-        "confidential table itself": ("Dorig", charts.OWN),
-        "synthetic table": ("DiSCO", charts.SYNTHETIC),
-        "other people's records": ("DiSCO_others", charts.OTHERS),
-        "chance": ("DiSCO_chance", charts.CHANCE),
-    }
-    points = [
-        (str(row["target"]), name, row[column])
-        for row in rows
-        for name, (column, _) in names.items()
-        if row.get(column) is not None
-    ]
-    if not points:
-        return None
-    columns = ["target", "synthesis", "Dorig", "DiSCO", "DiSCO_others", "DiSCO_chance"]
-    return Figure(
-        _find_largest(rows),
-        charts.draw_rows(
-            points, {name: mark for name, (_, mark) in names.items()}, "% of the people", largest=100
-        ),
-        "For each target, how many people can be told their value, by whom.",
-        tabulate(
-            "Who can tell a person's target, in percent of the people",
-            rows,
-            columns,
-            "attribute",
-            headings={column: name.capitalize() for name, (column, _) in names.items()},
-        ),
-    )
-
-
-def _find_largest(rows: Sequence[Mapping[str, Any]]) -> str:
-    measured = [row for row in rows if row.get("DiSCO_beyond") is not None]
-    if not measured:
-        worst = max(rows, key=lambda row: row.get("DiSCO") or 0.0)
-        return f"The synthetic table tells most about {worst['target']}"
-    worst = max(measured, key=lambda row: float(row["DiSCO_beyond"]))
-    if not worst["DiSCO_beyond"] > 2 * (worst.get("DiSCO_beyond_se") or 0.0):
-        return (
-            "The synthetic table tells no more about any target than other people's records, but for chance"
-        )
-    beyond = write_figure(worst["DiSCO_beyond"], _words("DiSCO_beyond", "attribute"))
-    return f"{worst['target']} stands out: {beyond} more than other people's records would tell"
-
-
-def _worst_by_target(rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Of each target the synthesis with the largest DiSCO, the targets in their order."""
-    for target in dict.fromkeys(row["target"] for row in rows):
-        of_target = [row for row in rows if row["target"] == target and row.get("DiSCO") is not None]
-        if of_target:
-            yield max(of_target, key=lambda row: float(row["DiSCO"]))
 
 
 def show_copies(content: Content) -> Figure | None:
@@ -183,14 +67,14 @@ def tell_copies(content: Content) -> list[str]:
     """What is known of copies and of nearness, in sentences."""
     sentences = []
     for row in content["exact_copies"]:
-        copies = write_figure(row.get("percent"), _words("percent", "exact_copies"))
+        copies = write_figure(row.get("percent"), require_words("percent", "exact_copies"))
         sentences.append(
             f"{copies} of the records of synthetic table {row['synthesis']} equal a confidential record in "
             f"all {row['columns']} shared columns."
         )
     for row in content["figures"]["guards"]:
         if row.get("nearer") is not None:
-            nearer = write_figure(row["nearer"], _words("nearer", "guards"))
+            nearer = write_figure(row["nearer"], require_words("nearer", "guards"))
             sentences.append(
                 f"{nearer} of the people are nearer to some record of synthetic table {row['synthesis']} "
                 "than to any other person; a fresh sample would be nearer for about half of them."
@@ -242,87 +126,6 @@ def show_utility(content: Content) -> Figure | None:
     )
 
 
-def _place(content: Content) -> tuple[float, float] | None:
-    """Where a candidate stands: its largest distance of a column, and its largest DiSCO_beyond."""
-    distances = [row.get("TVD_column_beyond") for row in content["figures"]["guards"]]
-    risks = [row.get("DiSCO_beyond") for row in content["figures"]["attribute"]]
-    if not distances or not risks or None in distances or None in risks:
-        return None
-    return max(0.0, *distances), max(0.0, *risks)
-
-
-def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
-    """The candidate among the others of its gate, by utility and risk."""
-    placed = [(each, _place(each)) for each in (*others, content)]
-    points = [
-        (
-            str(each["candidate"]),
-            *place,
-            "this candidate" if each is content else "another candidate",
-        )
-        for each, place in placed
-        if place is not None
-    ]
-    here = _place(content)
-    if here is None or not points:
-        return None
-    better = sum(x <= here[0] and y <= here[1] for _, x, y, kind in points if kind != "this candidate")
-    if len(points) == 1:
-        title = "This is the first candidate of the gate that was measured"
-    elif better:
-        title = f"{better} of {len(points) - 1} other candidates are at least as useful and no riskier"
-    else:
-        title = "No other candidate is both at least as useful and no riskier"
-    x_words, y_words = _words("TVD_column_beyond", "guards"), _words("DiSCO_beyond", "attribute")
-    return Figure(
-        title,
-        charts.draw_map(
-            points, "distance of the worst column beyond a fresh sample", "risk beyond other people's records"
-        ),
-        "The candidates of the gate: to the left are useful ones, below are safe ones.",
-        Table(
-            "The candidates of the gate by utility and risk",
-            ("Candidate", "Verdict", "Distance beyond a fresh sample", "Risk beyond other people's records"),
-            tuple(
-                (
-                    str(each["candidate"]),
-                    str(each["decision"]),
-                    write_figure(place[0], x_words) if place else MISSING,
-                    write_figure(place[1], y_words) if place else MISSING,
-                )
-                for each, place in placed
-            ),
-        ),
-    )
-
-
-def compare_with_last(content: Content, last: Content | None) -> Table | None:
-    """What the clauses say now, and said of the candidate before; None where there is none."""
-    if last is None:
-        return None
-    before = {clause["name"]: clause for clause in last["clauses"]}
-    rows = []
-    for clause in content["clauses"]:
-        then = before.get(clause["name"])
-        if clause["control"] or then is None or then["value"] == clause["value"]:
-            continue
-        words = words_of(clause["measure"])
-        both_known = clause["value"] is not None and then["value"] is not None
-        change = f"{clause['value'] - then['value']:+.3g}" if both_known else MISSING
-        outcomes = [then["outcome"], clause["outcome"]]
-        rows.append(
-            (
-                clause["name"],
-                write_figure(then["value"], words),
-                write_figure(clause["value"], words),
-                change,
-                outcomes[1] if outcomes[0] == outcomes[1] else f"{outcomes[0]}, now {outcomes[1]}",
-            )
-        )
-    caption = f"Clauses whose figure changed since candidate {last['candidate']}"
-    return Table(caption, ("Clause", "Before", "Now", "Change", "Outcome"), tuple(rows))
-
-
 def define(content: Content) -> list[tuple[str, Words]]:
     """Every measure that the page names, with its words."""
     names = ["DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_chance", "Dorig", "UiO", "repU", "unique_copies"]
@@ -331,8 +134,3 @@ def define(content: Content) -> list[tuple[str, Words]]:
     for clause in content["clauses"]:
         by_name.setdefault(clause["measure"], words_of(clause["measure"]))
     return sorted(by_name.items(), key=lambda entry: entry[0].lower())
-
-
-def _list(names: Sequence[Any]) -> str:
-    texts = [str(name) for name in names]
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
