@@ -49,7 +49,7 @@ class Together:
         float,
         Words(
             "disclosed by several that agree",
-            "Of so many people at least two synthetic tables tell the target, and all that do tell it rightly.",
+            "Of so many people at least two synthetic tables tell the target, and all of these rightly.",
         ),
     ]
 
