@@ -35,6 +35,8 @@ from disclosure_pipeline.measures.words import Words, words_of_fields
 from disclosure_pipeline.tables.messages import listed
 
 LABELS: Mapping[str, str] = {
+    "measure": "The figure that the row is about.",
+    "syntheses": "How many synthetic tables there are.",
     "synthesis": "The number of the synthetic table, from 1.",
     "target": "The column that an intruder wants to learn.",
     "key": "A column that an intruder knows; (whole key) are all of them combined.",
@@ -43,8 +45,6 @@ LABELS: Mapping[str, str] = {
     "certainty": "The share of records with the same keys that have to agree.",
     "column": "The column that the row is about.",
     "column_1": "The first column of the pair.",
-    "measure": "The figure that the row is about.",
-    "syntheses": "The number of synthetic tables.",
     "column_2": "The second column of the pair.",
     "columns": "The columns that are compared.",
     "group": "The group of people that the row is about.",
@@ -122,14 +122,14 @@ FRAMES: Mapping[str, Mapping[str, Words]] = {
     "one_way": words_of_fields(OneWay),
     "two_way": words_of_fields(TwoWay),
     "certainty": words_of_fields(Certainty),
+    "together": words_of_fields(Together),
+    "together_identity": words_of_fields(TogetherIdentity),
+    "holdout": words_of_fields(BesideHoldout),
     "identity_after_exclusions": {
         name: replace(words, title=f"{words.title}, after exclusions")
         for name, words in words_of_fields(Identity).items()
     },
-    "together": words_of_fields(Together),
-    "together_identity": words_of_fields(TogetherIdentity),
-    "holdout": words_of_fields(BesideHoldout),
-    "summary": _ATTRIBUTE | _sample(words_of_fields(Together), "any") | frame_words.SUMMARY,
+    "summary": _ATTRIBUTE | frame_words.SUMMARY | _sample(words_of_fields(Together), "any"),
     "exact_copies": frame_words.EXACT_COPIES,
     "nearest": words_of_fields(Nearness),
     "nearest_guess": words_of_fields(NearestGuesses) | frame_words.NEAREST_GUESS,

@@ -18,6 +18,8 @@ from disclosure_pipeline.measures.intervals import newcombe
 from disclosure_pipeline.measures.samples import none_drawn
 from disclosure_pipeline.measures.words import POINTS, Words
 
+_NEWCOMBE = "Newcombe 1998"
+
 SHARED_CONFIDENCE = 0.999
 """Of the interval that tells whether a holdout shares records with GT: a false alarm would be a nuisance."""
 
@@ -64,15 +66,14 @@ class BesideHoldout:
     """
 
     ground_truth: Annotated[
-        float,
-        Words("of the confidential table", "The figure of the people who took part in the synthesis."),
+        float, Words("figure of the confidential records", "What the synthetic table tells of them.")
     ]
     holdout: Annotated[
         float,
         Words(
-            "of the holdout",
-            "The same figure of people whose records had no part in the synthesis.",
-            of="holdout's records",
+            "figure of the holdout",
+            "What the synthetic table tells of people who had no part in making it.",
+            of="holdout records",
             high_is="neither",
         ),
     ]
@@ -80,16 +81,30 @@ class BesideHoldout:
         float,
         Words(
             "beyond the holdout",
-            "How much more is told of the people who took part than of those who did not.",
+            "So much more the synthetic table tells of the people whom it was made from than of others.",
             POINTS,
             "",
         ),
     ]
     difference_low: Annotated[
-        float, Words("beyond the holdout, lower end", "The lower end of its interval.", POINTS, "", "neither")
+        float,
+        Words(
+            "beyond the holdout, low end",
+            "The lower end of the interval of the difference.",
+            POINTS,
+            "",
+            source=_NEWCOMBE,
+        ),
     ]
     difference_high: Annotated[
-        float, Words("beyond the holdout, upper end", "The upper end of its interval.", POINTS, "", "neither")
+        float,
+        Words(
+            "beyond the holdout, high end",
+            "The upper end of the interval of the difference.",
+            POINTS,
+            "",
+            source=_NEWCOMBE,
+        ),
     ]
 
 

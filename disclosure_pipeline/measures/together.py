@@ -40,13 +40,16 @@ class Together:
 
     any: Annotated[
         float,
-        Words("disclosed by any table", "So many people can be told their target by at least one table."),
+        Words(
+            "disclosed by any synthetic table",
+            "So many people can be told their target rightly from at least one of the synthetic tables.",
+        ),
     ]
     agreed: Annotated[
         float,
         Words(
-            "disclosed by tables that agree",
-            "Of so many people at least two tables disclose a target, and all of them the right one.",
+            "disclosed by several that agree",
+            "Of so many people at least two synthetic tables tell the target, and all of these rightly.",
         ),
     ]
 
@@ -58,8 +61,8 @@ class TogetherIdentity:
     repU_any: Annotated[
         float,
         Words(
-            "replicated uniques of any table",
-            "So many people are singled out by their keys in both tables, for at least one synthetic table.",
+            "replicated uniques of any synthetic table",
+            "So many people are unique by their keys, and so are these in at least one synthetic table.",
         ),
     ]
 

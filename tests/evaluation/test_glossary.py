@@ -44,7 +44,7 @@ def frames(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, Callable[[], dict[st
     target = TARGETS[0]
 
     def of_disclosure() -> dict[str, Any]:
-        result = dp.disclosure(gt, [sd, sd], KEYS, TARGETS, certainty=(0.9,), holdout=gates.ground_truth(90))
+        result = dp.disclosure(gt, [sd, sd], KEYS, TARGETS, certainty=(0.9,), holdout=sd.tail(40))
         names = ["identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way"]
         names += ["certainty", "excluded", "key_overlap", "target_overlap"]
         names += ["together", "together_identity", "holdout"]
