@@ -49,7 +49,7 @@ IMPORTERS = {
     ),
     "click": ("cli/",),
     "jinja2": ("evidence/page/",),
-    "vl_convert": ("evidence/page/charts.py",),
+    "vl_convert": ("evidence/page/conversion.py",),
     "sklearn": ("evaluation/learning/",),
     "securesystemslib": ("release/",),
     "cryptography": ("release/", "counting/partitioned/spill_file.py"),

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 from support import gates
+from support.processes import fork
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.evidence.dossier import build_dossier
+from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.editions import make_publishable
 from disclosure_pipeline.evidence.page.rendering import is_dossier, render_page, render_result
 from disclosure_pipeline.evidence.page.verdict import write_headline
@@ -339,3 +341,16 @@ def test_what_is_no_dossier_stands_on_no_page(content: dict[str, Any]) -> None:
 
 def test_a_dossier_is_one(approved: dict[str, Any]) -> None:
     assert is_dossier(approved)
+
+
+# In other processes
+
+
+def drawn(figure: float) -> str:
+    return charts.draw_rows([("row", "mark", figure)], {"mark": charts.OWN}, "axis")
+
+
+def test_a_forked_process_draws_the_same() -> None:
+    """What draws has a thread, which no forked process has: asked there, it would wait for ever."""
+    drawn(1.0)
+    assert fork(drawn, 2.0).result() == drawn(2.0)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from disclosure_pipeline.evaluation.plots.style import BLUE, ORANGE, PLUM, RULE, TEXT, TURQUOISE, legible
+from disclosure_pipeline.evidence.page.conversion import convert
 
 if TYPE_CHECKING:
     import altair as alt
@@ -115,14 +116,12 @@ def _draw_map(points: tuple[tuple[str, float, float, str], ...], x_title: str, y
 
 def to_svg(chart: alt.LayerChart) -> str:
     """The chart as an element of a page, the same for the same chart; it is described where it stands."""
-    import vl_convert
-
     styled = legible(chart).configure_legend(
         orient="bottom", labelColor=TEXT, labelFontSize=12, labelLimit=300, symbolSize=90
     )
     specification: dict[str, Any] = styled.to_dict(validate=False)
     specification["config"]["font"] = FONT
-    root = ET.fromstring(vl_convert.vegalite_to_svg(specification))
+    root = ET.fromstring(convert(specification))
     for element in root.iter():
         element.tag = element.tag.removeprefix(_SVG)
         for name in [name for name in element.attrib if name in _DROPPED or name.startswith("aria-")]:
