@@ -98,7 +98,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
                     metadata=presentation.show_numbers(
                         {"value": min(shares, default=None), "bound": gate.policy.key_overlap}
                     )
-                    | {"overlap": presentation.show_table(arrival.key_overlap)},
+                    | {"overlap": presentation.show_table(arrival.key_overlap, "key_overlap")},
                 ),
             ],
         )
