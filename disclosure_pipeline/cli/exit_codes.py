@@ -52,7 +52,7 @@ def code_of(decision: str | None) -> ExitCode:
 def stop(message: str, code: ExitCode) -> click.ClickException:
     """The exception that ends a command with a message and an exit code."""
     exception = click.ClickException(message)
-    exception.exit_code = int(code)
+    exception.exit_code = int(code)  # type: ignore[misc]  # click means it to be set
     return exception
 
 
@@ -68,7 +68,7 @@ def report_errors(code: ExitCode = ExitCode.REFUSED) -> Callable[[Callable[P, T]
         def within(*args: P.args, **kwargs: P.kwargs) -> T:
             try:
                 return command(*args, **kwargs)
-            except (click.ClickException, click.exceptions.Exit, click.Abort):
+            except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
                 raise
             except DisclosurePipelineError as error:
                 ending = stop(str(error), _code_of_error(error, code))
