@@ -154,7 +154,7 @@ def test_a_command_says_what_its_errors_mean() -> None:
 def test_a_crash_is_told_without_its_message(error: Exception) -> None:
     """It may quote a record."""
     ran = failing(error)
-    assert ran.exit_code == ExitCode.CRASHED == 4
+    assert ran.exit_code == 4
     assert f"Unexpected {type(error).__name__} at " in ran.stderr and "test_printing.py" in ran.stderr
     assert SECRET not in ran.output
     assert ran.exception is not None and SECRET not in repr(ran.exception.__context__)
