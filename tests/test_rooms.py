@@ -50,6 +50,7 @@ IMPORTERS = {
     "click": ("cli/",),
     "jinja2": ("evidence/page/",),
     "vl_convert": ("evidence/page/conversion.py",),
+    "rich": ("cli/",),
     "sklearn": ("evaluation/learning/",),
     "securesystemslib": ("release/",),
     "cryptography": ("release/", "counting/partitioned/spill_file.py"),
@@ -80,6 +81,7 @@ LAZY = (
     "ibis",
     "pyspark",
     "psycopg",
+    "rich",
 )
 
 
