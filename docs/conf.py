@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent / "extensions"), str(Path(__file__).parents[1])]
 
-import disclosure_pipeline
+import disclosure_pipeline  # noqa: E402 (found through the line above)
 
 project = "disclosure_pipeline"
 author = "The authors of disclosure_pipeline"
@@ -29,6 +29,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_show_search_summary = False  # it is fetched, which a browser refuses pages that are files
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#12436D", "color-brand-content": "#12436D"},
     "dark_css_variables": {"color-brand-primary": "#6FC6BF", "color-brand-content": "#6FC6BF"},

@@ -13,7 +13,7 @@ _CODE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def draw(page: str, folder: Path) -> None:
-    """Run the page's code, block after block, with `folder` as the current one: it saves its pictures there."""
+    """Run the page's code, block after block, within `folder`, where it saves its pictures."""
     names: dict[str, Any] = {}
     with _within(folder):
         for number, code in enumerate(_CODE.findall(page)):
