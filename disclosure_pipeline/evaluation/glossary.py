@@ -58,24 +58,6 @@ def _sample(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
     return {name: words[name] for name in names}
 
 
-def _beside_chance(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
-    """Of guards: how far chance takes a figure (`…_by_chance`), and what is bounded (`…_beyond_chance`)."""
-    added: dict[str, Words] = {}
-    for name in names:
-        base, bounded = name.removesuffix("_beyond"), words[name]
-        added[f"{base}_by_chance"] = replace(
-            bounded,
-            title=f"{bounded.title}, by chance",
-            sentence="So far does chance alone take the figure in a table of this size, at most.",
-            high_is="neither",
-            finding="",
-        )
-        added[f"{base}_beyond_chance"] = replace(
-            bounded, sentence=f"{bounded.sentence} It counts only where it is beyond what chance gives."
-        )
-    return added
-
-
 _BASELINES = words_of_fields(Baselines)
 _OF_CAP = {name: words for name, words in _BASELINES.items() if name.startswith(("DCAP", "guessed"))}
 _ATTRIBUTE = words_of_fields(Attribute) | words_of_fields(Chance)
@@ -83,12 +65,10 @@ _ATTRIBUTE |= {name: words for name, words in _BASELINES.items() if name not in 
 _IDENTITY = words_of_fields(Identity) | words_of_fields(UniqueHits)
 _COPIES = words_of_fields(Copies)
 _GUARD_COPIES = {name: words for name, words in _COPIES.items() if name.startswith("unique")}
-_GUARD_COPIES |= frame_words.COPIES_APART
-_GUARD_COPIES |= _beside_chance(_GUARD_COPIES, "unique_copies_beyond")
-_GUARDS = _sample(words_of_fields(Nearness), "nearer") | frame_words.GUARDS
-_GUARDS |= _beside_chance(_GUARDS, "nearer", "partial_copies_beyond", "relabelled")
-_RELABELLING = words_of_fields(Relabelling)
-_RELABELLING |= _beside_chance(_RELABELLING, "looks_renamed")
+_GUARD_COPIES |= frame_words.COPIES_APART | frame_words.with_chance(_sample(_COPIES, "unique_copies_beyond"))
+_NEARER = frame_words.with_chance(_sample(words_of_fields(Nearness), "nearer"))
+_PARTIAL_COPIES = frame_words.with_chance(_sample(frame_words.GUARDS, "partial_copies_beyond"))
+_RENAMED = words_of_fields(Relabelling)
 _KEY_SET = {
     **_sample(_IDENTITY, "repU", "unique_hits_beyond"),
     **_sample(_ATTRIBUTE, "DiSCO", "DiSCO_others", "DiSCO_beyond"),
@@ -105,15 +85,21 @@ FRAMES: Mapping[str, Mapping[str, Words]] = {
     "identity": _IDENTITY,
     "attribute": _ATTRIBUTE,
     "cap": words_of_fields(CAP) | _OF_CAP,
-    "guards": _GUARD_COPIES | _GUARDS,
-    "guessed": _OF_CAP | _beside_chance(_OF_CAP, "guessed_beyond"),
+    "guards": {
+        **_GUARD_COPIES,
+        **_NEARER,
+        **frame_words.GUARDS,
+        **_PARTIAL_COPIES,
+        **frame_words.with_chance(_sample(frame_words.GUARDS, "relabelled")),
+    },
+    "guessed": _OF_CAP | frame_words.with_chance(_sample(_OF_CAP, "guessed_beyond")),
     "doubts": frame_words.DOUBTS,
     "warnings": frame_words.WARNINGS,
     "protection": _PROTECTION,
     "prediction": words_of_fields(Regression) | words_of_fields(Classification),
     "copies": _COPIES | _sample(frame_words.EXACT_COPIES, "columns"),
     "partial_copies": _COPIES | _GUARD_COPIES,
-    "columns_apart": _RELABELLING,
+    "columns_apart": _RENAMED | frame_words.with_chance(_sample(_RENAMED, "looks_renamed")),
     "control_identity": control_words.CONTROL_IDENTITY,
     "control_attribute": control_words.CONTROL_ATTRIBUTE,
     "key_overlap": words_of_fields(Overlap),
