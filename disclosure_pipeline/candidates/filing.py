@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.evidence.html_page import INDEX
 from disclosure_pipeline.evidence.site import render_site
 from disclosure_pipeline.evidence.validation import find_disagreements, validate
-from disclosure_pipeline.policy.verdict import can_be_waived
+from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.verdict import Judgement, can_be_waived
 
 
 def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
@@ -61,6 +63,24 @@ def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
         ),
         *(f"waiver {waiver['name']}" for waiver in content["waivers"] if waiver["problem"]),
     ]
+
+
+def describe_broken_clauses(content: Mapping[str, Any]) -> list[str]:
+    """The same, each as a sentence with its value and bound."""
+    broken = set(list_broken_clauses(content))
+    return [
+        *(str(_read_judgement(row)) for row in content["clauses"] if row["name"] in broken),
+        *(
+            f"waiver {waiver['name']} is refused: {waiver['problem']}"
+            for waiver in content["waivers"]
+            if waiver["problem"]
+        ),
+    ]
+
+
+def _read_judgement(row: Mapping[str, Any]) -> Judgement:
+    clause = Clause(**{field.name: row[field.name] for field in fields(Clause)})
+    return Judgement(clause, row["value"], row["limit"], row["outcome"], note=row["note"])
 
 
 def find_void_waivers(folders: GateFolders, content: Mapping[str, Any], now: datetime) -> list[str]:
