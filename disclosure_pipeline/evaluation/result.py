@@ -106,6 +106,28 @@ class Disclosure:
         largest_first: pd.DataFrame = summary.sort_values("DiSCO", ascending=False, kind="stable")
         return largest_first
 
+    def explain(self, measure: str) -> str:
+        """What a column of these frames says: full name, a plain sentence, unit, direction and source.
+
+        InputError where no frame has a column of that name.
+
+        Example:
+            >>> import pandas as pd
+            >>> import disclosure_pipeline as dp
+            >>> patients = pd.DataFrame({"age": [30, 30, 40], "illness": ["flu", "cold", "flu"]})
+            >>> result = dp.disclosure(patients, patients, ["age"], "illness")
+            >>> print(result.explain("DiSCO"))  # doctest: +NORMALIZE_WHITESPACE
+            DiSCO: disclosed in the synthetic table and correct
+            So many people can be told their target by somebody who knows their keys: all synthetic records
+            like them say the same, and it is right.
+            Unit: % of the confidential records.
+            A high value is a high risk.
+            Source: Raab, Nowok & Dibben 2024, arXiv:2406.16826.
+        """
+        from disclosure_pipeline.evaluation.glossary import explain
+
+        return explain(measure)
+
     def __str__(self) -> str:
         lines = [*(f"Warning: {warning}" for warning in self.warnings), ""] if self.warnings else []
         text = "\n".join([*lines, self._heading()])

@@ -7,31 +7,17 @@ several targets is one check, which fails if any of its clauses is not kept.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from disclosure_pipeline.policy.clause_words import words_of
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.registry import DOUBTS, GUARDS
 from disclosure_pipeline.policy.verdict import Judgement
 
-_WORDS: Mapping[str, str] = {
-    "control": "Controls: can the figures be trusted? An exact copy of GT must show all that it discloses, "
-    "and a table with shuffled targets no more than chance gives. Where one fails, nothing is determined.",
-    "excluded": "How many GT records the exclusions take from a target. Beyond it nothing is determined.",
-    "flags_one_way": "One-way check: is one level of a target behind most of what is disclosed?",
-    "flags_two_way": "Two-way check: is one level of a target, with one of a key, behind most of it?",
-    "overlap_of_targets": "Do GT and SD share the values of each target? Where they share few, the tables "
-    "may not be coded alike, and every risk reads too low.",
-    "warnings": "Warnings: the tables may not be coded alike, or a column looks like an identifier.",
-    "guard_unique_copies_beyond": "Guard: SD records that equal a GT record which no other one equals, "
-    "beyond what is to be expected.",
-    "guard_partial_copies_beyond": "Guard: SD records that equal a unique GT record in all columns but one, "
-    "or in the targets alone, beyond what is to be expected.",
-    "guard_nearer": "Guard: GT records that are nearer to an SD record than to any other GT record.",
-    "guard_guessed_beyond": "Guard: GT records whose target is guessed rightly from their keys in SD, beyond "
-    "those that the other GT records let guess.",
-    "guard_relabelled": "Guard: do the values of a category look renamed? Then nothing is determined.",
-    "guard_equal_content": "Guard: does one table hold all records of the other? Then nothing is determined.",
-}
+_CONTROLS = (
+    "Can the figures be trusted? An exact copy of GT must show all that it discloses, and a table with "
+    "shuffled targets no more than chance gives. Where one fails, nothing is determined."
+)
 _OTHER_NAMES = {
     "key_overlap": "key_overlap",
     "one_way_flags": "flags_one_way",
@@ -53,8 +39,11 @@ class ClauseCheck:
     @property
     def description(self) -> str:
         """What it is about, in words, and its bounds."""
-        words = _WORDS.get(self.name, "A bound of the policy.")
-        return f"{words} {'; '.join(map(str, self.clauses))}."
+        bounds = "; ".join(_list_bounds(self.clauses))
+        if self.name == "control":
+            return f"{_CONTROLS} {bounds}."
+        words = words_of(self.clauses[0].measure)
+        return f"{words.title[:1].upper()}{words.title[1:]}. {words.sentence} {bounds}."
 
     def may_fail(self, judgements: Mapping[Clause, Judgement]) -> bool:
         """Whether it fails as a warning where each clause has that judgement, and is no error."""
@@ -76,6 +65,18 @@ def group_clauses(clauses: Sequence[Clause]) -> tuple[ClauseCheck, ...]:
             asset = "identity_disclosure" if clause.column is None else "attribute_disclosure"
             by_check.setdefault((asset, name_check(clause)), []).append(clause)
     return tuple(ClauseCheck(name, asset, tuple(members)) for (asset, name), members in by_check.items())
+
+
+def _list_bounds(clauses: Sequence[Clause]) -> list[str]:
+    """Each bound once, with the targets that it is for."""
+    columns_by_bound: dict[str, list[str]] = {}
+    for clause in clauses:
+        columns = columns_by_bound.setdefault(str(replace(clause, column=None)), [])
+        columns += [] if clause.column is None else [clause.column]
+    return [
+        f"{bound}, each of {', '.join(columns)}" if columns else bound
+        for bound, columns in columns_by_bound.items()
+    ]
 
 
 def name_check(clause: Clause) -> str:

@@ -153,5 +153,5 @@ def _overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int, bound: flo
         check_name="key_overlap",
         description="; ".join(map(str, arrival.overlaps)) or "Not measured: the contract is broken",
         metadata=show_numbers({"value": min(shares, default=None), "bound": bound})
-        | {"overlap": presentation.show_table(arrival.key_overlap)},
+        | {"overlap": presentation.show_table(arrival.key_overlap, "key_overlap")},
     )
