@@ -129,7 +129,7 @@ def test_nothing_is_released_of_which_a_figure_is_missing(
     monkeypatch.setattr(measuring, "figures", without_repU)
     ran = approved.run_gate(HONEST)
     assert not ran.success
-    check = checks(ran)["identity_disclosure:repU"]
+    check = checks(ran)["identity_disclosure:bound_repU"]
     assert not check.passed and "value" not in check.metadata
     assert not checks(ran)["dossier:within_policy"].passed
     assert read_json(approved.record(HONEST, "dossier.json"))["decision"] == "undetermined"
