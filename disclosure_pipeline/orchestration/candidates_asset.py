@@ -11,7 +11,7 @@ from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.orchestration.steps import StepOutcome, gate_step
 from disclosure_pipeline.release.standing import Standing, list_standings
 
-_COLUMNS = ["candidate", "verdict", "date", "worst clause", "records", "published"]
+_COLUMNS = ["candidate", "verdict", "worst clause", "records", "published", "date"]
 
 
 def candidates_asset(graph: GateGraph) -> dg.AssetsDefinition:
@@ -59,10 +59,10 @@ def _to_row(standing: Standing) -> dict[str, Any]:
             (
                 standing.candidate,
                 str(standing),
-                "" if standing.judged_at is None else f"{standing.judged_at:%Y-%m-%d %H:%M} UTC",
                 standing.worst_clause or "",
                 "" if standing.records is None else f"{standing.records:,}",
                 "yes" if standing.is_published else "no",
+                "" if standing.judged_at is None else f"{standing.judged_at:%Y-%m-%d %H:%M} UTC",
             ),
             strict=True,
         )

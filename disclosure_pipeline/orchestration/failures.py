@@ -62,11 +62,11 @@ def classify_failed_run(events: Sequence[dg.DagsterEvent], checks: Collection[dg
     if not endings or not _ended_by_steps(events):
         endings.append(Ending("crashed", ("No step ended the run: its process or Dagster itself failed.",)))
     reasons = [reason for ending in endings for reason in ending.reasons]
-    # What a step that failed gave as its reasons is not said again for each of its checks.
+    # What a step that failed gave as its reasons is not said again for the checks.
     reasons += [
         _describe_check(check, checks)
         for step, check in failed
-        if not (step in explained and check.asset_check_key in checks)
+        if not (step in explained and check.blocking and check.asset_check_key in checks)
         and not _is_said(check, checks, reasons)
     ]
     return Ending(_combine_outcomes({ending.outcome for ending in endings}), tuple(dict.fromkeys(reasons)))

@@ -59,8 +59,12 @@ def waivers_result(
 
     Refused ones are an error, used and void ones a warning.
     """
-    refused = [f"{waiver['name']} is refused: {waiver['problem']}" for waiver in waivers if waiver["problem"]]
-    used = [f"{waiver['name']} lets {waiver['clause']} pass" for waiver in waivers if not waiver["problem"]]
+    refused = [
+        f"waiver {waiver['name']} is refused: {waiver['problem']}" for waiver in waivers if waiver["problem"]
+    ]
+    used = [
+        f"waiver {waiver['name']} lets {waiver['clause']} pass" for waiver in waivers if not waiver["problem"]
+    ]
     sentences = [*refused, *used, *void]
     return dg.AssetCheckResult(
         passed=not sentences,
@@ -76,14 +80,13 @@ def describe_release(released: Release, trusted_keys: Path | Sequence[TrustedKey
     """What was published, under which policy, and the command that verifies it."""
     predicate = released.approval.predicate
     key = str(trusted_keys) if isinstance(trusted_keys, Path) else "PUBLIC_KEY.pem"
-    options = {
-        "--key": key,
-        "--gate": predicate.gate,
-        "--candidate": predicate.candidate,
-        "--policy-digest": predicate.policy.digest,
-    }
-    command = ["disclosure-pipeline", "verify", str(released.folder)]
-    command += [part for option in options.items() for part in option]
+    lines = [
+        ["disclosure-pipeline", "verify", str(released.folder)],
+        ["--key", key],
+        ["--gate", predicate.gate, "--candidate", predicate.candidate],
+        ["--policy-digest", predicate.policy.digest],
+    ]
+    command = " \\\n  ".join(map(shlex.join, lines))
     tables = pd.DataFrame(
         [
             {"table": table.name, "records": table.records, "sha256": released.approval.files[table.name]}
@@ -96,10 +99,12 @@ def describe_release(released: Release, trusted_keys: Path | Sequence[TrustedKey
         "published_at": predicate.published_at.isoformat(),
         "folder": dg.MetadataValue.path(str(released.folder)),
         "tables": show_table(tables),
-        "policy": f"of gate {predicate.gate}, digest {predicate.policy.digest}",
+        "gate": predicate.gate,
+        "candidate": predicate.candidate,
+        "policy_digest": predicate.policy.digest,
         "waivers": len(predicate.waivers),
         "signed_by": released.approval.keyid,
-        "verify": dg.MetadataValue.md(f"```\n{shlex.join(command)}\n```"),
+        "verify": dg.MetadataValue.md(f"```\n{command}\n```"),
     }
 
 

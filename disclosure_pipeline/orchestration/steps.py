@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 import dagster as dg
 
+from disclosure_pipeline.orchestration.failure_in_words import fail_in_words, restore_stacks
 from disclosure_pipeline.orchestration.redaction import RunOutcome, redact_errors
 
 Verdict = Literal["approved", "refused", "undetermined", "crashed"]
@@ -74,6 +75,7 @@ def gate_step(
 
 def _hand_over(compute: Callable[[], StepOutcome]) -> Iterator[StepResult]:
     """All results, once all are there; then the failure or the last words."""
+    restore_stacks()
     context = dg.AssetExecutionContext.get()
     try:
         outcome = compute()
@@ -84,7 +86,7 @@ def _hand_over(compute: Callable[[], StepOutcome]) -> Iterator[StepResult]:
     if verdict is not None:
         tag_run(context.instance, context.run.run_id, verdict)
     if outcome.failure is not None:
-        raise outcome.failure
+        fail_in_words(outcome.failure)
     if outcome.last_words:
         context.log.info(outcome.last_words)
 

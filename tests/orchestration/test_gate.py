@@ -380,7 +380,7 @@ def test_a_synthesis_that_breaks_its_contract_is_not_measured(home: Home, damage
     home.run_ground_truth()
     ran = home.run_gate("broken")
     assert not ran.success
-    assert materialized(ran) <= {"synthetic"}
+    assert materialized(ran) <= {"synthetic", "candidates"}
     check = checks(ran)["synthetic:contract"]
     assert not check.passed
     (row,) = rows(check.metadata["violations"])
@@ -407,7 +407,7 @@ def test_tables_that_share_few_values_of_a_key_are_not_compared(home: Home) -> N
     home.run_ground_truth()
     ran = home.run_gate("strange")
     assert not ran.success
-    assert materialized(ran) == {"synthetic"}
+    assert materialized(ran) == {"synthetic", "candidates"}
     check = checks(ran)["synthetic:key_overlap"]
     assert not check.passed and check.blocking
     assert (check.metadata["value"].value, check.metadata["bound"].value) == (0, 80)
