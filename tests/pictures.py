@@ -18,8 +18,8 @@ from support.ui_pages import HEIGHT, WIDTH, Pages, ui_pages
 PICTURES: dict[str, tuple[str, list[str], int]] = {
     "lineage": ("/locations/location.py/asset-groups/survey", ["attribute_disclosure", "candidates"], 480),
     "failing_check": (
-        "/assets/survey/attribute_disclosure?view=checks",
-        ["Latest execution", "exceeded", "overlap_of_targets"],
+        "/assets/survey/identity_disclosure?view=checks",
+        ["Latest execution", "exceeded", "warnings"],
         HEIGHT,
     ),
     "candidates": ("/assets/survey/candidates", ["worst clause", "published"], HEIGHT),
