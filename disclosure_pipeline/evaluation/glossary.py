@@ -19,6 +19,7 @@ from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay
 from disclosure_pipeline.measures.copies import Copies
 from disclosure_pipeline.measures.hits import UniqueHits
+from disclosure_pipeline.measures.holdout import BesideHoldout
 from disclosure_pipeline.measures.identity import Identity
 from disclosure_pipeline.measures.individual import Individual
 from disclosure_pipeline.measures.nearest_guess import NearestGuesses
@@ -29,10 +30,13 @@ from disclosure_pipeline.measures.protection import METHODS
 from disclosure_pipeline.measures.relabelling import Relabelling
 from disclosure_pipeline.measures.resemblance import Resemblance
 from disclosure_pipeline.measures.subgroups import Subgroup
+from disclosure_pipeline.measures.together import Together, TogetherIdentity
 from disclosure_pipeline.measures.words import Words, words_of_fields
 from disclosure_pipeline.tables.messages import listed
 
 LABELS: Mapping[str, str] = {
+    "measure": "The figure that the row is about.",
+    "syntheses": "How many synthetic tables there are.",
     "synthesis": "The number of the synthetic table, from 1.",
     "target": "The column that an intruder wants to learn.",
     "key": "A column that an intruder knows; (whole key) are all of them combined.",
@@ -95,11 +99,14 @@ FRAMES: Mapping[str, Mapping[str, Words]] = {
     "one_way": words_of_fields(OneWay),
     "two_way": words_of_fields(TwoWay),
     "certainty": words_of_fields(Certainty),
+    "together": words_of_fields(Together),
+    "together_identity": words_of_fields(TogetherIdentity),
+    "holdout": words_of_fields(BesideHoldout),
     "identity_after_exclusions": {
         name: replace(words, title=f"{words.title}, after exclusions")
         for name, words in words_of_fields(Identity).items()
     },
-    "summary": _ATTRIBUTE | frame_words.SUMMARY,
+    "summary": _ATTRIBUTE | frame_words.SUMMARY | _sample(words_of_fields(Together), "any"),
     "exact_copies": frame_words.EXACT_COPIES,
     "nearest": words_of_fields(Nearness),
     "nearest_guess": words_of_fields(NearestGuesses) | frame_words.NEAREST_GUESS,

@@ -8,6 +8,7 @@ draws of so many records.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.intervals import newcombe
 from disclosure_pipeline.measures.samples import none_drawn
+from disclosure_pipeline.measures.words import POINTS, Words
+
+_NEWCOMBE = "Newcombe 1998"
 
 SHARED_CONFIDENCE = 0.999
 """Of the interval that tells whether a holdout shares records with GT: a false alarm would be a nuisance."""
@@ -61,11 +65,47 @@ class BesideHoldout:
     narrow where many records share one.
     """
 
-    ground_truth: float
-    holdout: float
-    difference: float
-    difference_low: float
-    difference_high: float
+    ground_truth: Annotated[
+        float, Words("figure of the confidential records", "What the synthetic table tells of them.")
+    ]
+    holdout: Annotated[
+        float,
+        Words(
+            "figure of the holdout",
+            "What the synthetic table tells of people who had no part in making it.",
+            of="holdout records",
+            high_is="neither",
+        ),
+    ]
+    difference: Annotated[
+        float,
+        Words(
+            "beyond the holdout",
+            "So much more the synthetic table tells of the people whom it was made from than of others.",
+            POINTS,
+            "",
+        ),
+    ]
+    difference_low: Annotated[
+        float,
+        Words(
+            "beyond the holdout, low end",
+            "The lower end of the interval of the difference.",
+            POINTS,
+            "",
+            source=_NEWCOMBE,
+        ),
+    ]
+    difference_high: Annotated[
+        float,
+        Words(
+            "beyond the holdout, high end",
+            "The upper end of the interval of the difference.",
+            POINTS,
+            "",
+            source=_NEWCOMBE,
+        ),
+    ]
 
 
 def beside_holdout(of_GT: float, N_d: int, of_holdout: float, records: int) -> BesideHoldout:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import Keys
+from disclosure_pipeline.measures.words import Words
 
 
 @dataclass(frozen=True)
@@ -36,15 +38,33 @@ class TogetherCounts:
 class Together:
     """Percent of all GT records that DiSCO counts in at least one synthesis; and that several agree on."""
 
-    any: float
-    agreed: float
+    any: Annotated[
+        float,
+        Words(
+            "disclosed by any synthetic table",
+            "So many people can be told their target rightly from at least one of the synthetic tables.",
+        ),
+    ]
+    agreed: Annotated[
+        float,
+        Words(
+            "disclosed by several that agree",
+            "Of so many people at least two synthetic tables tell the target, and all of these rightly.",
+        ),
+    ]
 
 
 @dataclass(frozen=True)
 class TogetherIdentity:
     """Percent of all GT records that are replicated uniques (repU) in at least one synthesis."""
 
-    repU_any: float
+    repU_any: Annotated[
+        float,
+        Words(
+            "replicated uniques of any synthetic table",
+            "So many people are unique by their keys, and so are these in at least one synthetic table.",
+        ),
+    ]
 
 
 def together(counts: TogetherCounts, N_d: int) -> tuple[TogetherIdentity, list[Together]]:

@@ -41,9 +41,10 @@ def frames(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, Callable[[], dict[st
     target = TARGETS[0]
 
     def of_disclosure() -> dict[str, Any]:
-        result = dp.disclosure(gt, [sd, sd], KEYS, TARGETS, certainty=(0.9,))
+        result = dp.disclosure(gt, [sd, sd], KEYS, TARGETS, certainty=(0.9,), holdout=sd.tail(40))
         names = ["identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way"]
         names += ["certainty", "excluded", "key_overlap", "target_overlap"]
+        names += ["together", "together_identity", "holdout"]
         return {name: result.frame(name) for name in names} | {"summary": result.summary()}
 
     def of_exposure() -> dict[str, Any]:
