@@ -1,6 +1,8 @@
 """The assets of the decision: the dossier of a candidate, and its release."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
 import dagster as dg
 
@@ -119,11 +121,18 @@ def release_asset(graph: GateGraph, checks: Sequence[dg.AssetCheckSpec]) -> dg.A
             clock=clock.now,
             find_check_problems=find_problems,
         )
-        made: dg.MaterializeResult = dg.MaterializeResult(
-            metadata=presentation.describe_release(released, graph.folders.trusted_keys)
-        )
+        results: list[StepResult] = []
+        metadata: dict[str, Any] = {
+            "published": "now" if released.is_new else "before, with the same content",
+            "folder": dg.MetadataValue.path(str(released.folder)),
+        }
+        # It is published: what cannot be told of it is no failure of the release.
+        with suppress(Exception):
+            metadata |= presentation.describe_release(released, graph.folders.trusted_keys)
+        with suppress(Exception):
+            results.append(list_candidates(graph))
         return StepOutcome(
-            [made, list_candidates(graph)],
+            [dg.MaterializeResult(metadata=metadata), *results],
             verdict="approved",
             last_words=f"Candidate {candidate!r} is approved: every clause of the policy is kept or waived. "
             f"It is published in {released.folder}.",

@@ -9,7 +9,6 @@ interface; it is relied on nowhere else.
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
 
 import dagster as dg
 
@@ -17,20 +16,20 @@ _limited_here: list[bool] = []
 
 
 class FailureInWords(dg.Failure):
-    """A failure that is raised by `fail_in_words`: once its text is read, stacks are taken again."""
+    """A failure that `in_words` made: once its text is read, stacks are taken again."""
 
     def __str__(self) -> str:
         restore_stacks()
         return super().__str__()
 
 
-def fail_in_words(failure: dg.Failure) -> NoReturn:
-    """Raise a failure out of a step that Dagster runs, so that it is recorded without a stack."""
-    in_words = FailureInWords(failure.description, failure.metadata, failure.allow_retries)
+def in_words(failure: dg.Failure) -> dg.Failure:
+    """The same failure, to be raised at once out of a step of Dagster's: it is recorded without a stack."""
+    without_stack = FailureInWords(failure.description, failure.metadata, failure.allow_retries)
     if not hasattr(sys, "tracebacklimit"):  # whoever set a limit keeps it
         sys.tracebacklimit = 0
         _limited_here.append(True)
-    raise in_words
+    return without_stack
 
 
 def restore_stacks() -> None:

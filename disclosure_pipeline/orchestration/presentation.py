@@ -95,9 +95,7 @@ def describe_release(released: Release, trusted_keys: Path | Sequence[TrustedKey
         columns=["table", "records", "sha256"],
     )
     return {
-        "published": "now" if released.is_new else "before, with the same content",
         "published_at": predicate.published_at.isoformat(),
-        "folder": dg.MetadataValue.path(str(released.folder)),
         "tables": show_table(tables),
         "gate": predicate.gate,
         "candidate": predicate.candidate,
