@@ -316,7 +316,7 @@ def test_no_crash_tells_a_value(part: int, ready: Any, capfd: pytest.CaptureFixt
             survived += [function.__qualname__] if succeeded else []
             assert succeeded or home.nothing_published(), function.__qualname__
     # What may fail without stopping a run is what a run does not need: sizes, which choose the engine, and
-    # reading the record of figures: figures that cannot be read are measured again. Nor does what is told of a
+    # reading the record of figures: figures that cannot be read are measured again. Nor what is told of a
     # release that is published already.
     told_at_the_end = {"describe_release", "tag_run"}
     not_needed = {"StoragePath.files", "_entry", "_read_result", "_from_record", "_decode"}

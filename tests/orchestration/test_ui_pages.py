@@ -37,7 +37,8 @@ def test_the_page_would_tell_a_cut_name(pages: Pages) -> None:
     assert "bound_unique_hits_beyond" in names
     pages.tab.evaluate(
         "document.body.insertAdjacentHTML('beforeend',"
-        "'<p>bound_uniq…beyond</p><p style=\"width:30px;overflow:hidden;white-space:nowrap\">guard_nearer</p>')"
+        "'<p>bound_uniq…beyond</p>"
+        '<p style="width:30px;overflow:hidden;white-space:nowrap">guard_nearer</p>\')'
     )
     assert sorted(pages.find_cut_names(names)) == ["bound_uniq…beyond", "guard_nearer"]
 
