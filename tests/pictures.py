@@ -16,7 +16,7 @@ from support.paths import ROOT
 from support.ui_pages import HEIGHT, WIDTH, Pages, ui_pages
 
 PICTURES: dict[str, tuple[str, list[str], int]] = {
-    "lineage": ("/locations/location.py/asset-groups/survey", ["attribute_disclosure", "candidates"], 480),
+    "lineage": ("/locations/location.py/asset-groups/survey", ["ground_truth", "candidates"], 480),
     "failing_check": (
         "/assets/survey/identity_disclosure?view=checks",
         ["Latest execution", "exceeded", "warnings"],

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from disclosure_pipeline.policy.clause_words import words_of
 from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.registry import DOUBTS, GUARDS
+from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, OF_CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Judgement
 
 _CONTROLS = (
@@ -62,7 +62,8 @@ def group_clauses(clauses: Sequence[Clause]) -> tuple[ClauseCheck, ...]:
     by_check: dict[tuple[str, str], list[Clause]] = {}
     for clause in clauses:
         if clause.measure != "key_overlap":
-            asset = "identity_disclosure" if clause.column is None else "attribute_disclosure"
+            of_target = clause.column is not None and clause.measure not in OF_CONFIDENTIAL
+            asset = "attribute_disclosure" if of_target else "identity_disclosure"
             by_check.setdefault((asset, name_check(clause)), []).append(clause)
     return tuple(ClauseCheck(name, asset, tuple(members)) for (asset, name), members in by_check.items())
 
