@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from disclosure_pipeline.candidates.store import read_snapshot
 from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
 from disclosure_pipeline.evidence.validation import find_disagreements, validate
+from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
-from disclosure_pipeline.policy.verdict import can_be_waived
+from disclosure_pipeline.policy.verdict import Judgement, can_be_waived
 
 
 def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
@@ -87,6 +89,24 @@ def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
         ),
         *(f"waiver {waiver['name']}" for waiver in content["waivers"] if waiver["problem"]),
     ]
+
+
+def describe_broken_clauses(content: Mapping[str, Any]) -> list[str]:
+    """The same, each as a sentence with its value and bound."""
+    broken = set(list_broken_clauses(content))
+    return [
+        *(str(_read_judgement(row)) for row in content["clauses"] if row["name"] in broken),
+        *(
+            f"waiver {waiver['name']} is refused: {waiver['problem']}"
+            for waiver in content["waivers"]
+            if waiver["problem"]
+        ),
+    ]
+
+
+def _read_judgement(row: Mapping[str, Any]) -> Judgement:
+    clause = Clause(**{field.name: row[field.name] for field in fields(Clause)})
+    return Judgement(clause, row["value"], row["limit"], row["outcome"], note=row["note"])
 
 
 def find_void_waivers(folders: GateFolders, content: Mapping[str, Any], now: datetime) -> list[str]:
