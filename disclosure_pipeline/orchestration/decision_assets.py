@@ -12,7 +12,7 @@ from disclosure_pipeline.candidates.filing import (
     file_dossier,
     find_void_waivers,
     list_broken_clauses,
-    path_of_evidence,
+    path_of_page,
 )
 from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.orchestration import clock, presentation
@@ -62,7 +62,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
                 ),
                 "clauses": presentation.clauses_table(content["clauses"]),
                 "dossier": dg.MetadataValue.md(to_markdown(content)),
-                "evidence": dg.MetadataValue.path(str(path_of_evidence(folders, candidate))),
+                "page": dg.MetadataValue.path(str(path_of_page(folders, candidate))),
                 "folder": str(folders.store.candidate_folder(candidate)),
             },
         )

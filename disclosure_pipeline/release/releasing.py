@@ -15,6 +15,7 @@ from disclosure_pipeline.candidates.filing import list_broken_clauses
 from disclosure_pipeline.candidates.folders import GateFolders, RefusedError, UndeterminedError
 from disclosure_pipeline.candidates.moments import require_forward_clock
 from disclosure_pipeline.candidates.store import Snapshot, load_snapshot
+from disclosure_pipeline.evidence.page.rendering import PAGE, render_page
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.trust import TrustedKey
@@ -81,6 +82,8 @@ def release(
         if target.exists():
             return Release(target, False, _require_same(target, folders.gate, snapshot, trusted_keys))
         files = write_tables(folders.gate, snapshot, stage.arrived, stage.release)
+        page = render_page(content, "publication").encode()
+        write_whole(stage.release / PAGE, page)
         published_at = clock()
         require_forward_clock(folders.store, published_at)
         predicate = build_predicate(
@@ -96,8 +99,9 @@ def release(
             run_id=run_id,
             measured_at=measured_at,
             published_at=published_at,
+            page=PAGE,
         )
-        subjects = {file.name: file.sha256 for file in files}
+        subjects = {file.name: file.sha256 for file in files} | {PAGE: hashlib.sha256(page).hexdigest()}
         write_whole(stage.release / STATEMENT, sign(build_statement(subjects, predicate), signer))
         # As anyone will who gets the folder: what could not be verified then is not published now.
         approval = verify(stage.release, trusted_keys)

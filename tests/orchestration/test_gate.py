@@ -151,7 +151,7 @@ def test_the_statement_fits_what_is_published(
 ) -> None:
     home, _ = demo
     folder = home / "demo/releases/survey" / DEMO_HONEST
-    assert {path.name for path in folder.iterdir()} == {STATEMENT, "synthetic.parquet"}
+    assert {path.name for path in folder.iterdir()} == {STATEMENT, "dossier.html", "synthetic.parquet"}
     delivered = pd.read_csv(home / "demo/incoming" / DEMO_HONEST / "synthetic.csv")
     assert gates.published_records(folder) == gates.sorted_records(delivered)
     said = gates.stated(folder, home / "demo/keys/public-key.pem")

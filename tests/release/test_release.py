@@ -77,7 +77,7 @@ def test_what_was_approved_is_released(approved: Home) -> None:
     ran = approved.materialize("release", HONEST)
     assert ran.success
     folder = approved.published(HONEST)
-    assert {path.name for path in folder.iterdir()} == {"synthetic.parquet", STATEMENT}
+    assert {path.name for path in folder.iterdir()} == {"synthetic.parquet", "dossier.html", STATEMENT}
     assert gates.published_records(folder) == gates.sorted_records(gates.honest())
     said = gates.stated(folder)
     assert (said.gate, said.candidate, said.run_id) == (GATE, HONEST, ran.run_id)
