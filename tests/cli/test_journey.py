@@ -1,4 +1,4 @@
-"""The way of a new user: from an empty folder to a release that anybody verifies, by the commands of the docs."""
+"""The way of a new user: from an empty folder to a release that anybody verifies, by commands alone."""
 
 from __future__ import annotations
 
