@@ -1,6 +1,7 @@
 """Counts sorted records, where there are too many cells to count them all.
 
-Blocks of records are sorted one by one; a part is what all blocks hold of a range of key combinations.
+A part is what all blocks hold of some ranges of key combinations. In it the records of a q stand together,
+those of GT before those of SD, and else in no order.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from disclosure_pipeline.counting.counts import (
     count_target,
 )
 from disclosure_pipeline.counting.memory.job import Job
+from disclosure_pipeline.counting.memory.key_ranges import sort_by_key
 from disclosure_pipeline.counting.memory.packing import PackedRecords, unsigned_type
 from disclosure_pipeline.counting.memory.radix import Codes
 from disclosure_pipeline.counting.memory.rare_keys import (
@@ -35,8 +37,6 @@ from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 
-_SAMPLES = 64  # of each part, to find where parts end
-
 
 @dataclass(frozen=True)
 class _PartCounts:
@@ -48,21 +48,11 @@ class _PartCounts:
 
 def measure(job: Job, packed: PackedRecords) -> tuple[tuple[KeyCounts, ...], list[tuple[TargetCounts, ...]]]:
     """Counts of the keys and of each target, of each synthesis."""
-    number, bounds = _bounds_of_parts(job, packed)
+    number = len(packed.parts)
     tasks = [
-        partial(
-            _measure_part,
-            job,
-            packed,
-            synthesis,
-            [
-                block[bound[part] : bound[part + 1]]
-                for table in (0, synthesis)
-                for block, bound in zip(packed.blocks[table], bounds[table], strict=True)
-            ],
-        )
+        partial(_measure_part, job, packed, synthesis, ranges)
         for synthesis in job.syntheses
-        for part in range(number)
+        for ranges in packed.parts
     ]
     parts = job.run("Measuring", tasks)
     parts_by_synthesis = [
@@ -81,29 +71,14 @@ def measure(job: Job, packed: PackedRecords) -> tuple[tuple[KeyCounts, ...], lis
     return key_counts, target_counts
 
 
-def _bounds_of_parts(job: Job, packed: PackedRecords) -> tuple[int, list[list[IntArray]]]:
-    """The number of parts, and where they begin and end in each block of each table.
-
-    All records of a q are in one part.
-    """
-    step = max(1, job.limits.part // _SAMPLES)
-    every = job.limits.part // step
-    sample = packed.q(np.sort(np.concatenate([block[::step] for of in packed.blocks for block in of])))
-    ends = np.unique(sample[every::every]) << (packed.table_bit + 1)
-    return len(ends) + 1, [
-        [np.concatenate(([0], np.searchsorted(block, ends), [len(block)])) for block in of_table]
-        for of_table in packed.blocks
-    ]
-
-
-def _measure_part(
-    job: Job, packed: PackedRecords, synthesis: int, slices: Sequence[Codes]
-) -> _PartCounts | None:
-    """Counts of the records of some q: GT's and one SD's. None where there are none."""
-    records = np.concatenate(slices)
+def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range) -> _PartCounts | None:
+    """Counts of the records of some ranges: GT's and one SD's. None where there are none."""
+    key_bit = packed.table_bit + 1
+    records = np.concatenate(
+        [sort_by_key(packed.in_ranges(range(i, i + 1), 0, synthesis), key_bit) for i in ranges]
+    )
     if not len(records):
         return None
-    records.sort()
     counts = _PartCounts(targets=[[] for _ in packed.targets])
     uncounted = [_UncountedRecords(records, range(len(packed.targets)), with_keys=True)]
     if all(can_be_summed(target, synthesis) for target in packed.targets):
@@ -188,7 +163,7 @@ def _measure_targets_of_rare_keys(
 
 @dataclass(frozen=True)
 class _RecordsOfKeys:
-    """Sorted records of GT and one SD, and their q, numbered from 0 (`codes`: shape of d_q and s_q)."""
+    """Records of GT and one SD by their q, which are numbered from 0 (`codes`: shape of d_q and s_q)."""
 
     records: Codes
     q: IntArray
