@@ -63,7 +63,7 @@ def _pairs_of_group(
             chunk = part[start : start + _CHUNK]
             above = packed.q(chunk).astype(dtype)
             if weight > 1:
-                above //= divisors[0]
+                above = above // divisors[0]
             level = (above - above // divisors[1] * divisors[1]).astype(np.intp)
             lowest = int(level.min())
             level -= lowest
