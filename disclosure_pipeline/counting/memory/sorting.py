@@ -37,6 +37,8 @@ from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 
+_LARGEST_PART = 2  # times the records of a part are measured at once
+
 
 @dataclass(frozen=True)
 class _PartCounts:
@@ -80,6 +82,23 @@ def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range
     if not len(records):
         return None
     counts = _PartCounts(targets=[[] for _ in packed.targets])
+    for piece in _split_between_keys(packed, records, _LARGEST_PART * job.limits.part):
+        _measure_piece(job, packed, synthesis, piece, counts)
+    counts.keys[:] = [add_up(counts.keys)]
+    return counts
+
+
+def _split_between_keys(packed: PackedRecords, records: Codes, most: int) -> list[Codes]:
+    """Sorted records in pieces of about so many at most: a range with a frequent level can hold far more."""
+    q = packed.q(records)
+    ends = np.unique(np.searchsorted(q, q[most::most]))
+    return [piece for piece in np.split(records, ends) if len(piece)]
+
+
+def _measure_piece(
+    job: Job, packed: PackedRecords, synthesis: int, records: Codes, counts: _PartCounts
+) -> None:
+    """Add the counts of some records, which are all of their q, to those of the part."""
     uncounted = [_UncountedRecords(records, range(len(packed.targets)), with_keys=True)]
     if all(can_be_summed(target, synthesis) for target in packed.targets):
         uncounted = _measure_rare_keys(packed, synthesis, records, counts)
@@ -91,8 +110,6 @@ def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range
             table = _tabulate_cells(job, packed, synthesis, keys, i)
             cells = CountedCells(table, partial(_key_levels, packed, keys.codes))
             counts.targets[i].append(count_target(cells, packed.targets[i], synthesis))
-    counts.keys[:] = [add_up(counts.keys)]
-    return counts
 
 
 def _key_levels(packed: PackedRecords, codes: Codes, some: IntArray) -> IntArray:
