@@ -9,19 +9,24 @@ from disclosure_pipeline.candidates.files import StoreError, read_json, sync_fol
 from disclosure_pipeline.candidates.folders import GateFolders, RefusedError
 from disclosure_pipeline.candidates.store import Snapshot, Store
 
+EVALUATIONS = "evaluations"
+"""The folder of a store that records them."""
+
 
 def count_evaluations(store: Store, ground_truth: str) -> int:
     """How many contents were measured against the ground truth of that sha256."""
-    folder = store.root / "evaluations" / ground_truth
+    folder = store.root / EVALUATIONS / ground_truth
     return len(list(folder.iterdir())) if folder.is_dir() else 0
 
 
 def count_recorded(store: Store) -> int:
-    """The same of the ground truth that is recorded; 0 where none is."""
+    """The same of the ground truth that is recorded; where none is, of the one that was asked most."""
     try:
         sha256 = read_json(store.ground_truth, "ground_truth").get("sha256")
     except StoreError:
-        return 0
+        folder = store.root / EVALUATIONS
+        asked = [count_evaluations(store, path.name) for path in folder.iterdir()] if folder.is_dir() else []
+        return max(asked, default=0)
     return count_evaluations(store, sha256) if isinstance(sha256, str) else 0
 
 
@@ -32,7 +37,7 @@ def record_evaluation(folders: GateFolders, snapshot: Snapshot, ground_truth: st
     learns the ground truth from the answers.
     """
     limit = folders.gate.policy.evaluations_per_ground_truth
-    folder = folders.store.root / "evaluations" / ground_truth
+    folder = folders.store.root / EVALUATIONS / ground_truth
     folder.mkdir(parents=True, exist_ok=True)
     question = folder / _hash_content(snapshot)
     if question.exists():

@@ -19,6 +19,7 @@ from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay
 from disclosure_pipeline.measures.copies import Copies
 from disclosure_pipeline.measures.hits import UniqueHits
+from disclosure_pipeline.measures.holdout import BesideHoldout
 from disclosure_pipeline.measures.identity import Identity
 from disclosure_pipeline.measures.individual import Individual
 from disclosure_pipeline.measures.nearest_guess import NearestGuesses
@@ -29,10 +30,13 @@ from disclosure_pipeline.measures.protection import METHODS
 from disclosure_pipeline.measures.relabelling import Relabelling
 from disclosure_pipeline.measures.resemblance import Resemblance
 from disclosure_pipeline.measures.subgroups import Subgroup
+from disclosure_pipeline.measures.together import Together, TogetherIdentity
 from disclosure_pipeline.measures.words import Words, words_of_fields
 from disclosure_pipeline.tables.messages import listed
 
 LABELS: Mapping[str, str] = {
+    "measure": "The figure that the row is about.",
+    "syntheses": "How many synthetic tables there are.",
     "synthesis": "The number of the synthetic table, from 1.",
     "target": "The column that an intruder wants to learn.",
     "key": "A column that an intruder knows; (whole key) are all of them combined.",
@@ -61,7 +65,10 @@ _ATTRIBUTE |= {name: words for name, words in _BASELINES.items() if name not in 
 _IDENTITY = words_of_fields(Identity) | words_of_fields(UniqueHits)
 _COPIES = words_of_fields(Copies)
 _GUARD_COPIES = {name: words for name, words in _COPIES.items() if name.startswith("unique")}
-_GUARD_COPIES |= frame_words.COPIES_APART
+_GUARD_COPIES |= frame_words.COPIES_APART | frame_words.with_chance(_sample(_COPIES, "unique_copies_beyond"))
+_NEARER = frame_words.with_chance(_sample(words_of_fields(Nearness), "nearer"))
+_PARTIAL_COPIES = frame_words.with_chance(_sample(frame_words.GUARDS, "partial_copies_beyond"))
+_RENAMED = words_of_fields(Relabelling)
 _KEY_SET = {
     **_sample(_IDENTITY, "repU", "unique_hits_beyond"),
     **_sample(_ATTRIBUTE, "DiSCO", "DiSCO_others", "DiSCO_beyond"),
@@ -78,15 +85,21 @@ FRAMES: Mapping[str, Mapping[str, Words]] = {
     "identity": _IDENTITY,
     "attribute": _ATTRIBUTE,
     "cap": words_of_fields(CAP) | _OF_CAP,
-    "guards": _GUARD_COPIES | _sample(words_of_fields(Nearness), "nearer") | frame_words.GUARDS,
-    "guessed": _OF_CAP,
+    "guards": {
+        **_GUARD_COPIES,
+        **_NEARER,
+        **frame_words.GUARDS,
+        **_PARTIAL_COPIES,
+        **frame_words.with_chance(_sample(frame_words.GUARDS, "relabelled")),
+    },
+    "guessed": _OF_CAP | frame_words.with_chance(_sample(_OF_CAP, "guessed_beyond")),
     "doubts": frame_words.DOUBTS,
     "warnings": frame_words.WARNINGS,
     "protection": _PROTECTION,
     "prediction": words_of_fields(Regression) | words_of_fields(Classification),
     "copies": _COPIES | _sample(frame_words.EXACT_COPIES, "columns"),
     "partial_copies": _COPIES | _GUARD_COPIES,
-    "columns_apart": words_of_fields(Relabelling),
+    "columns_apart": _RENAMED | frame_words.with_chance(_sample(_RENAMED, "looks_renamed")),
     "control_identity": frame_words.CONTROL_IDENTITY,
     "control_attribute": frame_words.CONTROL_ATTRIBUTE,
     "key_overlap": words_of_fields(Overlap),
@@ -95,11 +108,14 @@ FRAMES: Mapping[str, Mapping[str, Words]] = {
     "one_way": words_of_fields(OneWay),
     "two_way": words_of_fields(TwoWay),
     "certainty": words_of_fields(Certainty),
+    "together": words_of_fields(Together),
+    "together_identity": words_of_fields(TogetherIdentity),
+    "holdout": words_of_fields(BesideHoldout),
     "identity_after_exclusions": {
         name: replace(words, title=f"{words.title}, after exclusions")
         for name, words in words_of_fields(Identity).items()
     },
-    "summary": _ATTRIBUTE | frame_words.SUMMARY,
+    "summary": _ATTRIBUTE | frame_words.SUMMARY | _sample(words_of_fields(Together), "any"),
     "exact_copies": frame_words.EXACT_COPIES,
     "nearest": words_of_fields(Nearness),
     "nearest_guess": words_of_fields(NearestGuesses) | frame_words.NEAREST_GUESS,

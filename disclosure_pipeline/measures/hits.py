@@ -12,20 +12,28 @@ from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.words import GOOD, POINTS, SYNTHETIC, Words
 
-_PAIR = 2
+_PAIR, _TRIPLE = 2, 3
 
 
 @dataclass(frozen=True)
 class HitCounts:
-    """hits: SD records whose q exactly one GT record has. pairs: q that exactly two GT records have (f2)."""
+    """hits: SD records whose q exactly one GT record has.
+
+    pairs, triples: q that exactly two, and exactly three, GT records have (f2, f3).
+    """
 
     hits: int
     pairs: int
+    triples: int
 
 
 def hit_counts(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> HitCounts:
     """From the counts of each q; an entry can stand for several `keys` that have the same counts."""
-    return HitCounts(int(((d_q == 1) * s_q * keys).sum()), int(((d_q == _PAIR) * keys).sum()))
+    return HitCounts(
+        int(((d_q == 1) * s_q * keys).sum()),
+        int(((d_q == _PAIR) * keys).sum()),
+        int(((d_q == _TRIPLE) * keys).sum()),
+    )
 
 
 @dataclass(frozen=True)

@@ -126,17 +126,19 @@ CONTROLS: dict[str, Measure] = {
 # Figures that say whether the others mean anything. Where one is not within its bound, nothing is determined.
 DOUBTS: dict[str, Measure] = {
     "excluded": Measure("doubts", "doubts", "excluded"),
-    "relabelled": Measure("guards", "guards", "relabelled", per_target=False, largest=1),
+    "relabelled": Measure("guards", "guards", "relabelled_beyond_chance", per_target=False, largest=1),
     "equal_content": Measure("guards", "guards", "equal_content", per_target=False, largest=1),
 }
 
-# What every gate bounds: copies over all columns that the tables share, and what the keys let guess.
+# What every gate bounds: copies over all columns that the tables share, and what the keys let guess. Of each
+# the figure where it goes beyond chance (`measures.guard_chance`).
 GUARDS: dict[str, Measure] = {
     **{
-        name: Measure("guards", "guards", name, per_target=False)
-        for name in ("unique_copies_beyond", "partial_copies_beyond", "nearer")
+        name: Measure("guards", "guards", f"{name}_chance", per_target=False)
+        for name in ("unique_copies_beyond", "partial_copies_beyond")
     },
-    "guessed_beyond": Measure("guards", "guessed", "guessed_beyond"),
+    "nearer": Measure("guards", "guards", "nearer_beyond_chance", per_target=False),
+    "guessed_beyond": Measure("guards", "guessed", "guessed_beyond_chance"),
 }
 
 # What the bound `beyond` of a measure is about: the smaller of two figures, so that it is broken where both

@@ -40,8 +40,9 @@ def as_frames(ground_truth: Any, synthetic: Any) -> tuple[pd.DataFrame, ...]:
     if not len(syntheses):
         raise InputError("The sequence of synthetic tables is empty: give at least one.")
     tables = (ground_truth, *syntheses)
-    frames = tuple(map(as_frame, tables, table_names(len(tables))))
-    check_not_empty([len(frame) for frame in frames])
+    names = table_names(len(tables))
+    frames = tuple(map(as_frame, tables, names))
+    check_not_empty([len(frame) for frame in frames], names)
     return frames
 
 
@@ -66,9 +67,9 @@ def as_frame(table: Any, name: str) -> pd.DataFrame:
     return frame
 
 
-def check_not_empty(records: Sequence[int]) -> None:
-    """InputError where a table (GT first) has no records."""
-    for number, name in zip(records, table_names(len(records)), strict=True):
+def check_not_empty(records: Sequence[int], names: Sequence[str]) -> None:
+    """InputError where a table has no records; `names` are the tables'."""
+    for number, name in zip(records, names, strict=True):
         if not number:
             raise InputError(f"{capitalized(name)} has no records: there is nothing to measure.")
 

@@ -33,9 +33,11 @@ from disclosure_pipeline.counting.memory.rare_keys import (
     count_rare_keys,
 )
 from disclosure_pipeline.counting.memory.runs import Runs
+from disclosure_pipeline.counting.memory.together import count_in_sorted_records
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
+from disclosure_pipeline.measures.together import TogetherCounts
 
 _LARGEST_PART = 2  # times the records of a part are measured at once
 
@@ -71,6 +73,19 @@ def measure(job: Job, packed: PackedRecords) -> tuple[tuple[KeyCounts, ...], lis
         for i in range(len(packed.targets))
     ]
     return key_counts, target_counts
+
+
+def measure_together(job: Job, packed: PackedRecords) -> TogetherCounts:
+    """What all syntheses disclose together, of these targets."""
+
+    def measure_part(ranges: range) -> TogetherCounts:
+        tables = [
+            np.sort(packed.in_ranges(ranges, table)) if blocks else np.empty(0, dtype=np.uint64)
+            for table, blocks in enumerate(packed.blocks)
+        ]
+        return count_in_sorted_records(packed, tables)
+
+    return add_up(job.run("Measuring together", [partial(measure_part, ranges) for ranges in packed.parts]))
 
 
 def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range) -> _PartCounts | None:
