@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from contextlib import suppress
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any

@@ -81,7 +81,7 @@ def describe_table(
 def _change(name: str, column: Column, changes: Mapping[str, Any]) -> Column:
     """A column with other attributes. InputError where its type has none of these."""
     try:
-        return Column.model_validate(column.model_dump() | changes)
+        return Column.model_validate(column.model_dump() | dict(changes))
     except ValidationError as error:
         problems = "; ".join(problem["msg"] for problem in error.errors(include_input=False))
     raise InputError(f"Column {name!r}: {problems}.")
