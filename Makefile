@@ -75,7 +75,7 @@ $(READY): requirements.lock pyproject.toml
 
 # Same versions for every supported Python; only names, versions and hashes are written. The locks of the demo and
 # of the user interface are parts of the large one.
-EXTRAS := --extra duckdb --extra ibis --extra plots --extra prediction --extra s3 --extra slack --extra spark --extra sql --extra ui
+EXTRAS := --extra duckdb --extra ibis --extra prediction --extra s3 --extra slack --extra spark --extra sql --extra ui
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-strip-extras \
 	--no-header --no-annotate pyproject.toml
 lock: $(READY)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,11 @@ from disclosure_pipeline.candidates.files import StoreError, read_json, write_js
 from disclosure_pipeline.candidates.folders import GateFolders, RefusedError
 from disclosure_pipeline.candidates.store import read_snapshot
 from disclosure_pipeline.evidence.dossier import to_markdown
-from disclosure_pipeline.evidence.html_page import INDEX
-from disclosure_pipeline.evidence.site import render_site
+from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
 from disclosure_pipeline.evidence.validation import find_disagreements, validate
+from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
-from disclosure_pipeline.policy.verdict import can_be_waived
+from disclosure_pipeline.policy.verdict import Judgement, can_be_waived
 
 
 def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
@@ -49,17 +51,32 @@ def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
     if disagreeing:
         raise RefusedError(f"The expectation suite and the policy do not agree on {', '.join(disagreeing)}.")
     write_json(folder / "validation.json", validation.results)
-    for name, page in render_site(content, validation).items():
-        write_whole(folder / "evidence" / name, page.encode())
+    write_whole(folder / PAGE, render_page(content, others=_read_others(folders, candidate)).encode())
     write_whole(folder / "dossier.md", to_markdown(content).encode())
     # Last, so that where a dossier is its evidence is.
     write_json(folder / "dossier.json", content)
     return content
 
 
-def path_of_evidence(folders: GateFolders, candidate: str) -> Path:
-    """The first page of a candidate's Data Docs."""
-    return folders.store.candidate_folder(candidate) / "evidence" / INDEX
+def path_of_page(folders: GateFolders, candidate: str) -> Path:
+    """The page of a candidate's dossier."""
+    return folders.store.candidate_folder(candidate) / PAGE
+
+
+def _read_others(folders: GateFolders, candidate: str) -> list[dict[str, Any]]:
+    """The dossiers of the gate's other candidates, oldest file first; one that cannot be read is left out."""
+    files = [
+        file
+        for file in folders.store.candidate_folder(candidate).parent.glob("*/dossier.json")
+        if file.parent.name != candidate
+    ]
+    others = []
+    for file in sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.parent.name)):
+        with suppress(StoreError):
+            dossier = read_json(file, "dossier")
+            if is_dossier(dossier):
+                others.append(dossier)
+    return others
 
 
 def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
@@ -72,6 +89,24 @@ def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
         ),
         *(f"waiver {waiver['name']}" for waiver in content["waivers"] if waiver["problem"]),
     ]
+
+
+def describe_broken_clauses(content: Mapping[str, Any]) -> list[str]:
+    """The same, each as a sentence with its value and bound."""
+    broken = set(list_broken_clauses(content))
+    return [
+        *(str(_read_judgement(row)) for row in content["clauses"] if row["name"] in broken),
+        *(
+            f"waiver {waiver['name']} is refused: {waiver['problem']}"
+            for waiver in content["waivers"]
+            if waiver["problem"]
+        ),
+    ]
+
+
+def _read_judgement(row: Mapping[str, Any]) -> Judgement:
+    clause = Clause(**{field.name: row[field.name] for field in fields(Clause)})
+    return Judgement(clause, row["value"], row["limit"], row["outcome"], note=row["note"])
 
 
 def find_void_waivers(folders: GateFolders, content: Mapping[str, Any], now: datetime) -> list[str]:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.figures import collect_figures, format_cell, to_markdown_table, to_rows
+from disclosure_pipeline.policy.documentation import list_documented
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Decision, Judgement, RefusedWaiver, decide
 from disclosure_pipeline.policy.waivers import Waiver
@@ -66,6 +67,32 @@ def build_dossier(
         "exact_copies": [] if copies is None else to_rows(copies.reset_index()),
         "ledger": [asdict(change) for change in ledger],
         "warnings": list(result.warnings),
+        "smallest_count": gate.policy.smallest_count,
+        "documentation": list_documented(gate.documentation),
+    }
+
+
+def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str, Any]:
+    """What two tables disclose, in the form of a dossier, without a gate: nothing is decided."""
+    return {
+        "gate": None,
+        "candidate": None,
+        "decision": None,
+        "policy_digest": None,
+        "measured": {},
+        "clauses": [],
+        "waivers": [],
+        "figures": collect_figures(result, smallest_count)
+        | {
+            name: to_rows(frame.reset_index())
+            for name in ("holdout", "together")
+            if len(frame := result.frame(name))
+        },
+        "exact_copies": [],
+        "ledger": [asdict(change) for change in result.ledger],
+        "warnings": list(result.warnings),
+        "smallest_count": smallest_count,
+        "documentation": {},
     }
 
 

@@ -9,7 +9,7 @@ import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -32,12 +32,11 @@ class Validation:
 
     `kept`: whether the expectation of each clause succeeded, by the clause's name; never true where it is
     not there exactly once. `results`: the validation result of each metric table as plain data, the same for
-    the same figures. `table_results`: the same as Great Expectations' own objects, to be rendered.
+    the same figures.
     """
 
     kept: dict[str, bool]
     results: dict[str, Any]
-    table_results: Mapping[str, ExpectationSuiteValidationResult] = field(repr=False, compare=False)
 
 
 def validate(clauses: Sequence[Clause], figures: Mapping[str, Any]) -> Validation:
@@ -61,14 +60,13 @@ def validate(clauses: Sequence[Clause], figures: Mapping[str, Any]) -> Validatio
     )
     source = context.data_sources.add_pandas("figures")
     syntheses = len(figures["N_s"])
-    table_results = {}
+    results = {}
     for name, table in build_metric_tables(figures).items():
         expectations = [
             _build_expectation(clause, syntheses) for clause in clauses if _name_metric_table(clause) == name
         ]
-        table_results[name] = _validate_table(source, name, table, expectations)
-    results = {name: _to_plain(result) for name, result in table_results.items()}
-    return Validation(_find_kept(clauses, results), results, table_results)
+        results[name] = _to_plain(_validate_table(source, name, table, expectations))
+    return Validation(_find_kept(clauses, results), results)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from disclosure_pipeline.orchestration.candidates_asset import candidates_asset
 from disclosure_pipeline.orchestration.decision_assets import dossier_asset, release_asset
 from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.orchestration.measure_assets import bins_asset, disclosure_assets
@@ -9,7 +10,7 @@ from disclosure_pipeline.orchestration.table_assets import ground_truth_asset, s
 
 
 def gate_assets(graph: GateGraph) -> list[dg.AssetsDefinition]:
-    """The assets of one gate, from ground_truth to release."""
+    """The assets of one gate, from ground_truth to release, and the list of its candidates."""
     deciding = [
         ground_truth_asset(graph),
         synthetic_asset(graph),
@@ -18,4 +19,4 @@ def gate_assets(graph: GateGraph) -> list[dg.AssetsDefinition]:
         dossier_asset(graph),
     ]
     checks = [check for asset in deciding for check in asset.check_specs]
-    return [*deciding, release_asset(graph, checks)]
+    return [*deciding, release_asset(graph, checks), candidates_asset(graph)]

@@ -82,7 +82,9 @@ def build_definitions(gate: Gate, waivers: Sequence[Waiver] = ()) -> dg.Definiti
     )
     gate_job = dg.define_asset_job(
         f"{gate.name}_gate",
-        selection=dg.AssetSelection.groups(gate.name) - dg.AssetSelection.assets(graph.key("ground_truth")),
+        # Each run lists the candidates at its end, also where it refuses.
+        selection=dg.AssetSelection.groups(gate.name)
+        - dg.AssetSelection.assets(graph.key("ground_truth"), graph.key("candidates")),
         partitions_def=graph.candidates,
         description="Measures one candidate and releases or refuses it",
         executor_def=dg.in_process_executor,

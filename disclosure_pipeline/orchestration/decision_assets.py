@@ -1,21 +1,26 @@
 """The assets of the decision: the dossier of a candidate, and its release."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
 import dagster as dg
 
 from disclosure_pipeline.candidates.asked import count_evaluations
 from disclosure_pipeline.candidates.filing import (
+    describe_broken_clauses,
     file_dossier,
     find_void_waivers,
     list_broken_clauses,
-    path_of_evidence,
+    path_of_page,
 )
 from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.orchestration import clock, presentation
+from disclosure_pipeline.orchestration.candidates_asset import list_candidates
 from disclosure_pipeline.orchestration.evaluations import find_check_problems
 from disclosure_pipeline.orchestration.graph import GateGraph
-from disclosure_pipeline.orchestration.redaction import redact_errors
+from disclosure_pipeline.orchestration.redaction import RunOutcome
+from disclosure_pipeline.orchestration.steps import StepOutcome, StepResult, gate_step, refuse
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.standing import describe_standing, is_published
@@ -41,16 +46,14 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
             {"json", "markdown", "greatexpectations"},
         ),
     )
-    @redact_errors
-    def dossier(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        folders = graph.folders
-        content = file_dossier(folders, context.partition_key)
+    @gate_step()
+    def dossier(context: dg.AssetExecutionContext) -> StepOutcome:
+        folders, candidate = graph.folders, context.partition_key
+        content = file_dossier(folders, candidate)
         void = find_void_waivers(folders, content, clock.now())
         broken = list_broken_clauses(content)
-        standing = describe_standing(
-            content["decision"], is_published=is_published(folders, context.partition_key)
-        )
-        return dg.MaterializeResult(
+        standing = describe_standing(content["decision"], is_published=is_published(folders, candidate))
+        made: dg.MaterializeResult = dg.MaterializeResult(
             metadata={
                 "decision": content["decision"],
                 "standing": standing,
@@ -59,20 +62,27 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
                 ),
                 "clauses": presentation.clauses_table(content["clauses"]),
                 "dossier": dg.MetadataValue.md(to_markdown(content)),
-                "evidence": dg.MetadataValue.path(str(path_of_evidence(folders, context.partition_key))),
-                "folder": str(folders.store.candidate_folder(context.partition_key)),
+                "page": dg.MetadataValue.path(str(path_of_page(folders, candidate))),
+                "folder": str(folders.store.candidate_folder(candidate)),
             },
-            check_results=[
-                dg.AssetCheckResult(
-                    passed=content["decision"] == "approved",
-                    asset_key=key,
-                    check_name="within_policy",
-                    description=f"{standing}: {', '.join(broken) or 'every clause is kept'}",
-                    metadata={"value": len(broken), "bound": 0},
-                ),
-                presentation.waivers_result(content["waivers"], void, key),
-            ],
         )
+        approved = content["decision"] == "approved"
+        within_policy = dg.AssetCheckResult(
+            passed=approved,
+            asset_key=key,
+            check_name="within_policy",
+            description=f"{standing}: {', '.join(broken) or 'every clause is kept'}",
+            metadata={"value": len(broken), "bound": 0},
+        )
+        waivers = presentation.waivers_result(content["waivers"], void, key)
+        results: list[StepResult] = [made, within_policy, waivers, list_candidates(graph)]
+        if approved:
+            return StepOutcome(results)
+        reasons = describe_broken_clauses(content) or ["no clause of the policy is determined"]
+        outcome: RunOutcome = "refused" if content["decision"] == "refused" else "undetermined"
+        published = ", which is published," if is_published(folders, candidate) else ""
+        sentence = f"Candidate {candidate!r}{published} is {content['decision']}"
+        return StepOutcome(results, refuse(outcome, sentence, reasons, ["within_policy"]))
 
     return dossier
 
@@ -90,28 +100,42 @@ def release_asset(graph: GateGraph, checks: Sequence[dg.AssetCheckSpec]) -> dg.A
             {"file"},
         ),
     )
-    @redact_errors
-    def release(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+    @gate_step()
+    def release(context: dg.AssetExecutionContext) -> StepOutcome:
         candidate = context.partition_key
 
         def find_problems(judgements: Sequence[Judgement]) -> list[str]:
-            warning_clauses = [judgement.clause for judgement in judgements if presentation.warns(judgement)]
-            names = {graph.check_names[clause.name] for clause in warning_clauses} | {"waivers"}
-            may_warn = [check.key for check in checks if check.name in names]
+            by_clause = {judgement.clause: judgement for judgement in judgements}
+            may_warn = [
+                dg.AssetCheckKey(graph.key(check.asset), check.name)
+                for check in graph.clause_checks
+                if check.may_fail(by_clause)
+            ]
+            may_warn.append(dg.AssetCheckKey(graph.key("dossier"), "waivers"))
             return find_check_problems(context.instance, checks, candidate, may_warn)
 
-        folder, published_now = releasing.release(
+        released = releasing.release(
             graph.folders,
             candidate,
             context.run.run_id,
             clock=clock.now,
             find_check_problems=find_problems,
         )
-        return dg.MaterializeResult(
-            metadata={
-                "folder": dg.MetadataValue.path(str(folder)),
-                "published": "now" if published_now else "before, with the same content",
-            }
+        results: list[StepResult] = []
+        metadata: dict[str, Any] = {
+            "published": "now" if released.is_new else "before, with the same content",
+            "folder": dg.MetadataValue.path(str(released.folder)),
+        }
+        # It is published: what cannot be told of it is no failure of the release.
+        with suppress(Exception):
+            metadata |= presentation.describe_release(released, graph.folders.trusted_keys)
+        with suppress(Exception):
+            results.append(list_candidates(graph))
+        return StepOutcome(
+            [dg.MaterializeResult(metadata=metadata), *results],
+            verdict="approved",
+            last_words=f"Candidate {candidate!r} is approved: every clause of the policy is kept or waived. "
+            f"It is published in {released.folder}.",
         )
 
     return release

@@ -11,6 +11,7 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.orchestration.folders import folders_of
 from disclosure_pipeline.orchestration.notices import Notice, NoticeError, make_senders, send, write_to_logs
 from disclosure_pipeline.orchestration.redaction import RunOutcome, redact_errors
+from disclosure_pipeline.orchestration.steps import tag_run
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.standing import is_published
 
@@ -50,21 +51,34 @@ def classify_failed_run(events: Sequence[dg.DagsterEvent], checks: Collection[dg
     ]
     decisions = _read_decisions(events)
     endings = []
+    explained = set()
     for event in events:
         if event.event_type is _STEP_FAILURE:
             blocking = [check for step, check in failed if step == event.step_key and check.blocking]
-            endings.append(
-                _classify_failed_step(event, _interpret_failed_checks(blocking, decisions, checks))
-            )
+            ending = _classify_failed_step(event, _interpret_failed_checks(blocking, decisions, checks))
+            endings.append(ending)
+            if ending.outcome != "crashed" and ending.reasons:
+                explained.add(event.step_key)
     if not endings or not _ended_by_steps(events):
         endings.append(Ending("crashed", ("No step ended the run: its process or Dagster itself failed.",)))
-    return Ending(
-        _combine_outcomes({ending.outcome for ending in endings}),
-        (
-            *(reason for ending in endings for reason in ending.reasons),
-            *(_describe_check(check, checks) for _, check in failed),
-        ),
-    )
+    reasons = [reason for ending in endings for reason in ending.reasons]
+    # What a step that failed gave as its reasons is not said again for the checks.
+    reasons += [
+        _describe_check(check, checks)
+        for step, check in failed
+        if not (step in explained and check.blocking and check.asset_check_key in checks)
+        and not _is_said(check, checks, reasons)
+    ]
+    return Ending(_combine_outcomes({ending.outcome for ending in endings}), tuple(dict.fromkeys(reasons)))
+
+
+def _is_said(
+    check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey], reasons: Collection[str]
+) -> bool:
+    """Whether every clause that a check of the gate names is among the reasons already."""
+    if check.asset_check_key not in checks or not check.description:
+        return False
+    return set(check.description.split("; ")) <= set(reasons)
 
 
 def _combine_outcomes(outcomes: Collection[RunOutcome]) -> RunOutcome:
@@ -118,18 +132,32 @@ def _interpret_failed_checks(
 
 
 def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Ending:
-    """How a failed step ended: by the failure that `redact_errors` raised, or by its failed checks."""
+    """How a failed step ended: by the failure that it raised, whose failed checks have to say the same.
+
+    `meaning` is that of the blocking checks that failed in the step.
+    """
     data = failure.step_failure_data
     raised = data.user_failure_data
     if raised is not None and "outcome" in raised.metadata:
         for outcome in get_args(RunOutcome):
             if raised.metadata["outcome"].value == outcome:
-                return Ending(outcome, (str(raised.description),))
+                is_by_checks = "failed_checks" in raised.metadata
+                return Ending(
+                    "crashed" if is_by_checks and meaning != outcome else outcome, _read_reasons(raised)
+                )
     error = data.error and (data.error.cause or data.error)  # Dagster wraps what is not its own
     kind = error.cls_name if error else None
     if kind == "DagsterAssetCheckFailedError":
         return Ending(meaning, ())
     return Ending("crashed", (f"Step {failure.step_key} failed with {kind}: its message is withheld.",))
+
+
+def _read_reasons(raised: Any) -> tuple[str, ...]:
+    """The reasons of a failure that the gate raised: a list of them, or its one sentence."""
+    reasons = raised.metadata.get("reasons")
+    if reasons is not None and isinstance(reasons.value, list):
+        return tuple(map(str, reasons.value))
+    return (str(raised.description),)
 
 
 def _describe_check(check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey]) -> str:
@@ -159,6 +187,7 @@ def failures_sensor(
     @redact_errors
     def failures(context: dg.RunFailureSensorContext) -> None:
         notice = _build_notice(gate, gate_checks, context)
+        _tag(notice, context)
         write_to_logs(notice, context.log)
         problems = send(notice, senders, context)
         if problems:
@@ -169,6 +198,14 @@ def failures_sensor(
             raise NoticeError(message)
 
     return failures
+
+
+def _tag(notice: Notice, context: dg.RunFailureSensorContext) -> None:
+    """Let the run carry its verdict, also where it could not tag itself: its process was lost."""
+    try:
+        tag_run(context.instance, notice.run_id, notice.outcome)
+    except Exception as error:  # of whatever storage: the notice is sent all the same
+        context.log.warning(f"Run {notice.run_id} could not be tagged ({type(error).__name__}).")
 
 
 def _build_notice(

@@ -1,7 +1,6 @@
-"""What the assets of one gate share: keys, names of checks, settings."""
+"""What the assets of one gate share: keys, checks of clauses, settings."""
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -10,17 +9,15 @@ from typing import Any
 import dagster as dg
 
 from disclosure_pipeline.candidates.folders import GateFolders
-from disclosure_pipeline.orchestration import presentation
+from disclosure_pipeline.orchestration.clause_checks import ClauseCheck, group_clauses
 from disclosure_pipeline.orchestration.folders import folders_of
-from disclosure_pipeline.policy.clause_words import words_of
-from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.waivers import Waiver
 
 
 @dataclass(frozen=True)
 class GateGraph:
-    """Keys, check names and settings that the assets of one gate share."""
+    """Keys, checks and settings that the assets of one gate share."""
 
     gate: Gate
     waivers: tuple[Waiver, ...] = ()
@@ -40,9 +37,9 @@ class GateGraph:
         return dg.DynamicPartitionsDefinition(name=f"{self.gate.name}_candidates")
 
     @cached_property
-    def check_names(self) -> dict[str, str]:
-        """Clause -> name of its check."""
-        return presentation.check_names(self.gate.clauses())
+    def clause_checks(self) -> tuple[ClauseCheck, ...]:
+        """The checks of the clauses; they do not block: the whole picture is always there."""
+        return group_clauses(self.gate.clauses())
 
     def attributes(self, description: str, kinds: set[str]) -> dict[str, Any]:
         """What Dagster shows of every asset of the gate. Editing the policy makes its assets stale."""
@@ -67,15 +64,3 @@ class GateGraph:
                 blocking=blocking,
                 partitions_def=partitions,
             )
-
-    def clause_checks(self, asset: str, clauses: Sequence[Clause]) -> list[dg.AssetCheckSpec]:
-        """The checks of an asset, one a clause. They do not block: the whole picture is always there."""
-        return [
-            self.check(
-                self.check_names[clause.name],
-                asset,
-                f"{clause}. {words_of(clause.measure).sentence}",
-                blocking=False,
-            )
-            for clause in clauses
-        ]

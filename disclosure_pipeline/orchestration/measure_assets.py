@@ -1,15 +1,14 @@
 """The assets of the figures: the groups of numeric columns, and the disclosure of identity and attributes."""
 
-from collections.abc import Sequence
-
 import dagster as dg
 
 from disclosure_pipeline.candidates.evaluation import load_group_levels, measure
 from disclosure_pipeline.evidence.figures import withhold_rare_levels
 from disclosure_pipeline.orchestration import clock, presentation
 from disclosure_pipeline.orchestration.graph import GateGraph
-from disclosure_pipeline.orchestration.redaction import redact_errors
-from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.orchestration.plots import show_plots
+from disclosure_pipeline.orchestration.steps import StepOutcome, gate_step
+from disclosure_pipeline.policy.verdict import Judgement
 
 
 def bins_asset(graph: GateGraph) -> dg.AssetsDefinition:
@@ -23,27 +22,25 @@ def bins_asset(graph: GateGraph) -> dg.AssetsDefinition:
             "The groups of every grouped numeric column, and the records in each.", {"pandas"}
         ),
     )
-    @redact_errors
-    def bins_(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+    @gate_step()
+    def bins_(context: dg.AssetExecutionContext) -> StepOutcome:
         groups = load_group_levels(graph.folders, context.partition_key)
-        return dg.MaterializeResult(
+        result: dg.MaterializeResult = dg.MaterializeResult(
             metadata={
                 "bins": presentation.show_table(groups, "bins"),
                 "dagster/row_count": len(groups),
                 "dagster/column_schema": presentation.frame_schema(groups, "bins"),
             }
         )
+        return StepOutcome([result])
 
     return bins_
 
 
 def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
-    """The two assets of one measurement, with a check for every clause but those on key overlaps."""
+    """The two assets of one measurement, with checks of every clause but those on key overlaps."""
     gate = graph.gate
     identity_key, attribute_key = graph.key("identity_disclosure"), graph.key("attribute_disclosure")
-    clauses = [clause for clause in gate.clauses() if clause.measure != "key_overlap"]
-    identity_clauses = [clause for clause in clauses if clause.column is None]
-    attribute_clauses = [clause for clause in clauses if clause.column is not None]
 
     @dg.multi_asset(
         name=f"{gate.name}__disclosure",
@@ -64,21 +61,23 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
             ),
         ],
         check_specs=[
-            *graph.clause_checks("identity_disclosure", identity_clauses),
-            *graph.clause_checks("attribute_disclosure", attribute_clauses),
+            graph.check(check.name, check.asset, check.description, blocking=False)
+            for check in graph.clause_checks
         ],
     )
-    @redact_errors
-    def disclosure(context: dg.AssetExecutionContext) -> tuple[dg.MaterializeResult, dg.AssetCheckResult]:
+    # Dagster takes no annotation but that of a tuple.
+    @gate_step(returns=tuple[dg.MaterializeResult, dg.AssetCheckResult])
+    def disclosure(context: dg.AssetExecutionContext) -> StepOutcome:
         evaluation = measure(graph.folders, context.partition_key, clock.now())
         result = evaluation.result
         judgements = {judgement.clause: judgement for judgement in evaluation.judgements}
 
-        def check_results(clauses: Sequence[Clause], asset: dg.AssetKey) -> list[dg.AssetCheckResult]:
-            return [
-                presentation.check_result(judgements[clause], graph.check_names[clause.name], asset)
-                for clause in clauses
-            ]
+        def check_results(asset: dg.AssetKey) -> list[dg.AssetCheckResult]:
+            checks = [check for check in graph.clause_checks if check.asset == asset.path[-1]]
+            return [presentation.check_result(check, judgements, asset) for check in checks]
+
+        def judgements_of(*columns: str | None) -> list[Judgement]:
+            return [of for of in evaluation.judgements if of.clause.column in columns]
 
         smallest = gate.policy.smallest_count
         identity: dg.MaterializeResult = dg.MaterializeResult(
@@ -88,7 +87,7 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
                 "engine": result.engine,
                 "dagster/row_count": len(result.identity),
                 "dagster/column_schema": presentation.frame_schema(result.identity.reset_index(), "identity"),
-                **presentation.show_worst_figures(result, ["identity"]),
+                **show_plots(result, judgements_of(None), [None]),
             },
         )
         attribute: dg.MaterializeResult = dg.MaterializeResult(
@@ -109,17 +108,10 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
                 "dagster/column_schema": presentation.frame_schema(
                     result.attribute.reset_index(), "attribute"
                 ),
-                **presentation.show_worst_figures(result, ["attribute", "cap", "protection", "prediction"]),
+                **show_plots(result, judgements_of(*gate.targets), gate.targets),
             },
         )
         # Results beside their asset, not within it: Dagster would read the materialisation twice for each.
-        results = (
-            identity,
-            *check_results(identity_clauses, identity_key),
-            attribute,
-            *check_results(attribute_clauses, attribute_key),
-        )
-        # As a generator, in this order; Dagster takes no annotation but that of a tuple.
-        return (result for result in results)  # type: ignore[return-value]
+        return StepOutcome([identity, *check_results(identity_key), attribute, *check_results(attribute_key)])
 
     return disclosure

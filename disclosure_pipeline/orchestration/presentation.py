@@ -1,56 +1,55 @@
-"""What Dagster's user interface shows: tables, numbers that plot over releases, column schemas."""
+"""What Dagster's user interface shows: results of checks, tables, column schemas."""
 
 from __future__ import annotations
 
-import math
-import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pandas as pd
 
 from disclosure_pipeline.evaluation.glossary import describe_column
-from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evidence.figures import to_rows
+from disclosure_pipeline.evidence.figures import format_cell, to_rows
+from disclosure_pipeline.orchestration.clause_checks import ClauseCheck, passes_with_warnings
+from disclosure_pipeline.orchestration.plots import show_numbers
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.effective_clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import MEASURES, values
+from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement
+from disclosure_pipeline.policy.worst_clause import find_worst_judgement
+from disclosure_pipeline.release.releasing import Release
 from disclosure_pipeline.tables.contract import Violation
 
 Metadata = Mapping[str, Any]
 
 
-def check_names(clauses: Sequence[Clause]) -> dict[str, str]:
-    """Clause -> name of its check, such as DiSCO__income: letters, digits and '_' only, no name twice."""
-    names: dict[str, str] = {}
-    for clause in clauses:
-        parts = [clause.measure, clause.column, clause.share_of and f"share_of_{clause.share_of}"]
-        name = re.sub(r"[^A-Za-z0-9_]", "_", "__".join(part for part in parts if part))
-        while name in names.values():
-            name += "_"
-        names[clause.name] = name
-    return names
+def check_result(
+    check: ClauseCheck, judgements: Mapping[Clause, Judgement], asset: dg.AssetKey
+) -> dg.AssetCheckResult:
+    """The clauses of a check as its result; `value` and `bound` are of that which is worst.
 
-
-def check_result(judgement: Judgement, name: str, asset: dg.AssetKey) -> dg.AssetCheckResult:
-    """A clause as the result of its check, with `value` and `bound` to be plotted."""
+    It fails where any of its clauses is not kept, as a warning where each such clause is only warned of.
+    """
+    held = [judgements[clause] for clause in check.clauses]
+    worst = find_worst_judgement(held)
+    assert worst is not None, "a check has a clause"
+    broken = [judgement for judgement in held if judgement.outcome != "kept"]
+    metadata: dict[str, Any] = {**show_numbers({"value": worst.value, "bound": worst.limit})}
+    metadata |= {"outcome": worst.outcome, "clause": worst.clause.name}
+    if len(held) > 1:
+        metadata["clauses"] = judgements_table(held)
+    kept = str(worst) if len(held) == 1 else f"All {len(held)} clauses are kept. The nearest is {worst}"
     return dg.AssetCheckResult(
-        passed=judgement.outcome == "kept",
+        passed=not broken,
         asset_key=asset,
-        check_name=name,
-        severity=dg.AssetCheckSeverity.WARN if warns(judgement) else dg.AssetCheckSeverity.ERROR,
-        description=str(judgement),
-        metadata=show_numbers({"value": judgement.value, "bound": judgement.limit})
-        | {"outcome": judgement.outcome, "over": judgement.clause.over},
+        check_name=check.name,
+        severity=dg.AssetCheckSeverity.WARN if passes_with_warnings(held) else dg.AssetCheckSeverity.ERROR,
+        description="; ".join(map(str, broken)) or kept,
+        metadata=metadata,
     )
-
-
-def warns(judgement: Judgement) -> bool:
-    """Whether a clause that is not kept is only warned of: as the policy says, or by a waiver."""
-    return judgement.clause.warns or judgement.outcome == "waived"
 
 
 def waivers_result(
@@ -60,8 +59,12 @@ def waivers_result(
 
     Refused ones are an error, used and void ones a warning.
     """
-    refused = [f"{waiver['name']} is refused: {waiver['problem']}" for waiver in waivers if waiver["problem"]]
-    used = [f"{waiver['name']} lets {waiver['clause']} pass" for waiver in waivers if not waiver["problem"]]
+    refused = [
+        f"waiver {waiver['name']} is refused: {waiver['problem']}" for waiver in waivers if waiver["problem"]
+    ]
+    used = [
+        f"waiver {waiver['name']} lets {waiver['clause']} pass" for waiver in waivers if not waiver["problem"]
+    ]
     sentences = [*refused, *used, *void]
     return dg.AssetCheckResult(
         passed=not sentences,
@@ -73,27 +76,34 @@ def waivers_result(
     )
 
 
-def show_numbers(figures: Mapping[str, float | None]) -> dict[str, dg.FloatMetadataValue]:
-    """Numbers as metadata; what is missing or not finite is left out."""
+def describe_release(released: Release, trusted_keys: Path | Sequence[TrustedKey]) -> dict[str, Any]:
+    """What was published, under which policy, and the command that verifies it."""
+    predicate = released.approval.predicate
+    key = str(trusted_keys) if isinstance(trusted_keys, Path) else "PUBLIC_KEY.pem"
+    lines = [
+        ["disclosure-pipeline", "verify", str(released.folder)],
+        ["--key", key],
+        ["--gate", predicate.gate, "--candidate", predicate.candidate],
+        ["--policy-digest", predicate.policy.digest],
+    ]
+    command = " \\\n  ".join(map(shlex.join, lines))
+    tables = pd.DataFrame(
+        [
+            {"table": table.name, "records": table.records, "sha256": released.approval.files[table.name]}
+            for table in predicate.synthetic
+        ],
+        columns=["table", "records", "sha256"],
+    )
     return {
-        name: dg.MetadataValue.float(float(value))
-        for name, value in figures.items()
-        if value is not None and math.isfinite(value)
+        "published_at": predicate.published_at.isoformat(),
+        "tables": show_table(tables),
+        "gate": predicate.gate,
+        "candidate": predicate.candidate,
+        "policy_digest": predicate.policy.digest,
+        "waivers": len(predicate.waivers),
+        "signed_by": released.approval.keyid,
+        "verify": dg.MetadataValue.md(f"```\n{command}\n```"),
     }
-
-
-def show_worst_figures(result: Disclosure, frames: Iterable[str]) -> dict[str, dg.FloatMetadataValue]:
-    """The riskiest value over the syntheses of every measure (and target) in some frames of the result."""
-    figures = {}
-    for name, measure in MEASURES.items():
-        if measure.frame in frames:
-            for target in result.targets if measure.per_target else [None]:
-                label = name if target is None else f"{name}__{target}"
-                figures_of_syntheses = values(result, name, target)
-                figures[label] = (min if measure.high_is_safe else max)(
-                    figures_of_syntheses, default=math.nan
-                )
-    return show_numbers(figures)
 
 
 def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadataValue:
@@ -154,9 +164,35 @@ def effective_clauses(clauses: Sequence[Clause]) -> dg.MarkdownMetadataValue:
 
 
 def clauses_table(clauses: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:
-    """The clauses of a dossier: the value, the bound and the outcome of each."""
-    names = ["name", "over", "value", "at_least", "limit", "outcome", "warns"]
-    return show_table(pd.DataFrame(clauses, columns=names))
+    """The clauses of a dossier: clause, value, bound and outcome, those that are not kept first."""
+    in_order = sorted(clauses, key=lambda row: row["outcome"] == "kept")
+    return _show_clauses(
+        (row["name"], row["value"], row["at_least"], row["limit"], row["outcome"], row["warns"])
+        for row in in_order
+    )
+
+
+def judgements_table(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:
+    """The same of judgements, in their order."""
+    return _show_clauses(
+        (of.clause.name, of.value, of.clause.at_least, of.limit, of.outcome, of.clause.warns)
+        for of in judgements
+    )
+
+
+def _show_clauses(
+    rows: Iterable[tuple[str, float | None, bool, float | None, str, bool]],
+) -> dg.TableMetadataValue:
+    records = [
+        {
+            "clause": name,
+            "value": format_cell(value),
+            "bound": "-" if limit is None else f"{'at least' if at_least else 'at most'} {limit:.4g}",
+            "outcome": f"{outcome}, warns" if warns and outcome == "exceeded" else outcome,
+        }
+        for name, value, at_least, limit, outcome, warns in rows
+    ]
+    return show_table(pd.DataFrame(records, columns=["clause", "value", "bound", "outcome"]))
 
 
 def violations_table(violations: Sequence[Violation]) -> dg.TableMetadataValue:

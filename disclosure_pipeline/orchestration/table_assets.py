@@ -8,8 +8,10 @@ import dagster as dg
 from disclosure_pipeline.candidates.arrival import Arrival, deliver, receive
 from disclosure_pipeline.candidates.ground_truth import record_ground_truth
 from disclosure_pipeline.orchestration import presentation
+from disclosure_pipeline.orchestration.candidates_asset import list_candidates
 from disclosure_pipeline.orchestration.graph import GateGraph
-from disclosure_pipeline.orchestration.redaction import redact_errors
+from disclosure_pipeline.orchestration.plots import show_numbers
+from disclosure_pipeline.orchestration.steps import StepOutcome, StepResult, gate_step, refuse
 from disclosure_pipeline.release.publishing import remove_abandoned
 from disclosure_pipeline.tables.contract import Violation
 
@@ -33,18 +35,23 @@ def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:
             "The confidential records, read where they lie. The asset is a reference.", {"pandera"}
         ),
     )
-    @redact_errors
-    def ground_truth() -> dg.MaterializeResult:
+    @gate_step()
+    def ground_truth() -> StepOutcome:
         remove_abandoned(graph.folders.store, graph.folders.staging)
         recorded = record_ground_truth(graph.folders)
-        return dg.MaterializeResult(
+        made: dg.MaterializeResult = dg.MaterializeResult(
             metadata={
                 "dagster/row_count": recorded.records,
                 "location": graph.folders.ground_truth.redacted_location,
                 "sha256": recorded.sha256,
             },
-            check_results=[_contract_result(key, recorded.violations)],
         )
+        results: list[StepResult] = [made, _contract_result(key, recorded.violations)]
+        if not recorded.violations:
+            return StepOutcome(results)
+        sentence = "Nothing can be determined: the ground truth breaks its data dictionary"
+        failure = refuse("undetermined", sentence, list(map(str, recorded.violations)), ["contract"])
+        return StepOutcome(results, failure)
 
     return ground_truth
 
@@ -73,41 +80,35 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
         ),
     )
 
-    def describe_arrival(arrival: Arrival) -> dg.MaterializeResult:
-        shares = [
-            judgement.value
-            for judgement in arrival.overlaps
-            if judgement.value is not None and judgement.clause.column is not None
-        ]
-        kept = [judgement.outcome == "kept" for judgement in arrival.overlaps]
-        return dg.MaterializeResult(
+    def describe_arrival(arrival: Arrival) -> StepOutcome:
+        made: dg.MaterializeResult = dg.MaterializeResult(
             metadata={
                 "dagster/row_count": sum(arrival.records),
                 "syntheses": len(arrival.snapshot.files),
                 "sha256": arrival.snapshot.sha256,
             },
-            check_results=[
-                _contract_result(key, arrival.violations),
-                dg.AssetCheckResult(
-                    # No judgement at all is no overlap: tables that break the contract are not compared.
-                    passed=len(kept) == len(overlap_clauses) and all(kept),
-                    asset_key=key,
-                    check_name="key_overlap",
-                    description="; ".join(map(str, arrival.overlaps))
-                    or "Not measured: the contract is broken",
-                    metadata=presentation.show_numbers(
-                        {"value": min(shares, default=None), "bound": gate.policy.key_overlap}
-                    )
-                    | {"overlap": presentation.show_table(arrival.key_overlap, "key_overlap")},
-                ),
-            ],
         )
+        overlap = _overlap_result(key, arrival, len(overlap_clauses), gate.policy.key_overlap)
+        results: list[StepResult] = [made, _contract_result(key, arrival.violations), overlap]
+        candidate = arrival.snapshot.candidate
+        if arrival.violations:
+            sentence = f"Candidate {candidate!r} is refused: it breaks the data dictionary"
+            failure = refuse("refused", sentence, list(map(str, arrival.violations)), ["contract"])
+            return StepOutcome([*results, list_candidates(graph)], failure)
+        if not overlap.passed:
+            sentence = (
+                f"Candidate {candidate!r} is undetermined: it shares too few values with the ground truth"
+            )
+            broken = [str(judgement) for judgement in arrival.overlaps if judgement.outcome != "kept"]
+            failure = refuse("undetermined", sentence, broken or ["not measured"], ["key_overlap"])
+            return StepOutcome([*results, list_candidates(graph)], failure)
+        return StepOutcome(results)
 
     if gate.synthesis_asset is None:
 
         @dg.asset(**settings)
-        @redact_errors
-        def synthetic(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        @gate_step()
+        def synthetic(context: dg.AssetExecutionContext) -> StepOutcome:
             remove_abandoned(graph.folders.store, graph.folders.staging)
             return describe_arrival(receive(graph.folders, context.partition_key))
 
@@ -116,8 +117,8 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
     @dg.asset(
         **settings, ins={"syntheses": dg.AssetIn(key=dg.AssetKey.from_user_string(gate.synthesis_asset))}
     )
-    @redact_errors
-    def synthetic_of_asset(context: dg.AssetExecutionContext, syntheses: Any) -> dg.MaterializeResult:
+    @gate_step()
+    def synthetic_of_asset(context: dg.AssetExecutionContext, syntheses: Any) -> StepOutcome:
         folders = graph.folders
         remove_abandoned(folders.store, folders.staging)
         delivered = deliver(folders, context.partition_key, syntheses)
@@ -134,4 +135,23 @@ def _contract_result(key: dg.AssetKey, violations: Sequence[Violation]) -> dg.As
         check_name="contract",
         description="; ".join(map(str, violations)) or "Every rule of the data dictionary is kept",
         metadata={"violations": presentation.violations_table(violations)},
+    )
+
+
+def _overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int, bound: float) -> dg.AssetCheckResult:
+    """The result of the check `key_overlap`: whether GT and the candidate share the values of the keys."""
+    shares = [
+        judgement.value
+        for judgement in arrival.overlaps
+        if judgement.value is not None and judgement.clause.column is not None
+    ]
+    kept = [judgement.outcome == "kept" for judgement in arrival.overlaps]
+    return dg.AssetCheckResult(
+        # No judgement at all is no overlap: tables that break the contract are not compared.
+        passed=len(kept) == clauses and all(kept),
+        asset_key=key,
+        check_name="key_overlap",
+        description="; ".join(map(str, arrival.overlaps)) or "Not measured: the contract is broken",
+        metadata=show_numbers({"value": min(shares, default=None), "bound": bound})
+        | {"overlap": presentation.show_table(arrival.key_overlap, "key_overlap")},
     )

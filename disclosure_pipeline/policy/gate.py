@@ -13,6 +13,7 @@ from disclosure_pipeline.evaluation.exclusions import check_exclusions
 from disclosure_pipeline.evaluation.learning.learners import Task
 from disclosure_pipeline.policy.bounds import Finite, Policy
 from disclosure_pipeline.policy.clauses import Clause, clauses
+from disclosure_pipeline.policy.documentation import Documentation
 from disclosure_pipeline.policy.families import Measures
 from disclosure_pipeline.policy.gate_checks import (
     check_columns,
@@ -35,6 +36,7 @@ _NOT_DECIDING: dict[str, Any] = {
     **dict.fromkeys(
         (
             "description",
+            "documentation",
             "owners",
             "notify",
             "ground_truth",
@@ -147,6 +149,9 @@ class Gate(BaseModel):
             pattern=r"^(auto|memory|partitioned|[a-z][a-z0-9+]*://.*)$",
         ),
     ] = "auto"
+    documentation: Annotated[
+        Documentation, Field(description="What people are told of the release; it decides nothing")
+    ] = Documentation()
     policy: Policy
 
     @model_validator(mode="after")

@@ -42,7 +42,9 @@ class Measure:
     @property
     def words(self) -> Words:
         """Full name, plain sentence, unit, direction and source, which stand beside the formula."""
-        words = find_words(self.column, self.frame)
+        # What is bounded beyond chance has the words of its figure, where it has none of its own.
+        figures = (self.column.removesuffix(suffix) for suffix in ("", "_chance", "_beyond_chance"))
+        words = next(filter(None, (find_words(name, self.frame) for name in figures)), None)
         assert words is not None, f"no words for {self.frame}.{self.column}"
         return words
 

@@ -117,6 +117,13 @@ class SyntheticStated(_Part):
     records: Count
 
 
+class PageStated(_Part):
+    """The page of the dossier in its edition for publication: a file of the release."""
+
+    name: Named
+    rounded_to: Annotated[Count, Field(description="The number of people that every figure is rounded to")]
+
+
 class Predicate(_Part):
     """What was approved, on which figures, under which policy, by which code. NaN never: null."""
 
@@ -146,6 +153,11 @@ class Predicate(_Part):
     dossier: Annotated[
         Digest, Field(description="sha256 of the dossier, the evidence that stays in the store")
     ]
+    page: Annotated[PageStated | None, Field(description="The dossier for people; null: there is none")]
+    documentation: Annotated[
+        dict[Named, Named],
+        Field(description="What the custodian says of the release, by name: purpose, recipients, generator"),
+    ]
     versions: Annotated[dict[str, str], Field(description="This package, Python and what it computes with")]
     run_id: Named
     measured_at: Moment
@@ -162,13 +174,15 @@ def build_predicate(
     run_id: str,
     measured_at: datetime,
     published_at: datetime,
+    page: str | None = None,
     confidential: Mapping[str, str] | None = None,
 ) -> Predicate:
     """The predicate of an approved candidate, from its dossier's content.
 
     `definition` is the policy section as plain data, `dossier` the sha256 of the dossier's file,
     `ground_truth` the salted hash of GT, `confidential` that of each further confidential table, by name,
-    `tables` the numbers of records of the released files by name.
+    `tables` the numbers of records of the released tables by name, `page` the name of the released page, if
+    there is one.
     StatementError where the dossier says anything but approved, or lacks a figure.
     """
     from disclosure_pipeline.evidence.dossier import read_versions
@@ -203,6 +217,8 @@ def build_predicate(
             ),
             synthetic=tuple(SyntheticStated(name=name, records=records) for name, records in tables.items()),
             dossier=dossier,
+            page=None if page is None else PageStated(name=page, rounded_to=content["smallest_count"]),
+            documentation=content["documentation"],
             versions=read_versions(),
             run_id=run_id,
             measured_at=measured_at,

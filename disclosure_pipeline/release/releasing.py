@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
@@ -14,6 +15,7 @@ from disclosure_pipeline.candidates.filing import list_broken_clauses
 from disclosure_pipeline.candidates.folders import GateFolders, RefusedError, UndeterminedError
 from disclosure_pipeline.candidates.moments import require_forward_clock
 from disclosure_pipeline.candidates.store import Snapshot, load_snapshot
+from disclosure_pipeline.evidence.page.rendering import PAGE, render_page
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.trust import TrustedKey
@@ -24,7 +26,16 @@ from disclosure_pipeline.release.prerequisites import read_trusted_keys
 from disclosure_pipeline.release.publishing import publish, require_one_file_system, stage_snapshot
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
 from disclosure_pipeline.release.tables import write_tables
-from disclosure_pipeline.release.verifying import verify
+from disclosure_pipeline.release.verifying import Approval, verify
+
+
+@dataclass(frozen=True)
+class Release:
+    """A published folder, as it was verified; `is_new`: it was published now."""
+
+    folder: Path
+    is_new: bool
+    approval: Approval
 
 
 def release(
@@ -33,14 +44,14 @@ def release(
     run_id: str,
     clock: Callable[[], datetime],
     find_check_problems: Callable[[Sequence[Judgement]], Sequence[str]],
-) -> tuple[Path, bool]:
+) -> Release:
     """Verify everything again, then publish with a signed statement.
 
     `find_check_problems` returns, for the judgements made now, why the run's checks do not count as passed;
     `clock` returns the time.
-    Returns the published folder and whether it was published now. RefusedError where a clause is not
-    kept, UndeterminedError where one is not determined or a check did not pass, StoreError where the dossier
-    is not the one that this evaluation gives or something changed meanwhile.
+    RefusedError where a clause is not kept, UndeterminedError where one is not determined or a check did
+    not pass, StoreError where the dossier is not the one that this evaluation gives or something changed
+    meanwhile.
     """
     signer, trusted_keys = load_signer(), read_trusted_keys(folders)
     snapshot = load_snapshot(candidate, folders.store)
@@ -69,9 +80,10 @@ def release(
             raise UndeterminedError(f"Candidate {candidate!r} is not released: {'; '.join(problems)}.")
         target = folders.releases / candidate
         if target.exists():
-            _require_same(target, folders.gate, snapshot, trusted_keys)
-            return target, False
+            return Release(target, False, _require_same(target, folders.gate, snapshot, trusted_keys))
         files = write_tables(folders.gate, snapshot, stage.arrived, stage.release)
+        page = render_page(content, "publication").encode()
+        write_whole(stage.release / PAGE, page)
         published_at = clock()
         require_forward_clock(folders.store, published_at)
         predicate = build_predicate(
@@ -87,13 +99,14 @@ def release(
             run_id=run_id,
             measured_at=measured_at,
             published_at=published_at,
+            page=PAGE,
         )
-        subjects = {file.name: file.sha256 for file in files}
+        subjects = {file.name: file.sha256 for file in files} | {PAGE: hashlib.sha256(page).hexdigest()}
         write_whole(stage.release / STATEMENT, sign(build_statement(subjects, predicate), signer))
         # As anyone will who gets the folder: what could not be verified then is not published now.
-        verify(stage.release, trusted_keys)
+        approval = verify(stage.release, trusted_keys)
         publish(stage.release, target)
-        return target, True
+        return Release(target, True, approval)
 
 
 def _refuse(candidate: str, decision: str, reasons: Sequence[str]) -> NoReturn:
@@ -101,12 +114,16 @@ def _refuse(candidate: str, decision: str, reasons: Sequence[str]) -> NoReturn:
     raise error(f"Candidate {candidate!r} is {decision}: {'; '.join(reasons)}.")
 
 
-def _require_same(target: Path, gate: Gate, snapshot: Snapshot, trusted_keys: Sequence[TrustedKey]) -> None:
+def _require_same(
+    target: Path, gate: Gate, snapshot: Snapshot, trusted_keys: Sequence[TrustedKey]
+) -> Approval:
     """StoreError or VerificationError unless the very same content is published there, by this gate."""
-    published = verify(target, trusted_keys).predicate
+    approval = verify(target, trusted_keys)
+    published = approval.predicate
     expected = (gate.name, snapshot.candidate, snapshot.sha256)
     if (published.gate, published.candidate, published.snapshot) != expected:
         raise StoreError(
             f"Candidate {snapshot.candidate!r} was published before with other content. A candidate is "
             "published once: give the new synthesis a name of its own."
         )
+    return approval

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.store import is_safe_name
+from disclosure_pipeline.evidence.figures import format_cell
+from disclosure_pipeline.policy.worst_clause import find_worst_row
 
 PUBLISHED_REFUSED = "published, refused today"
 
@@ -17,13 +22,18 @@ class Standing:
     """A candidate: what its dossier decides, whether it is published, and whether it was judged as of today.
 
     `decision` is None where there is no dossier that can be read; `is_current`: the dossier is of the ground
-    truth that is recorded and of the policy that holds.
+    truth that is recorded and of the policy that holds. Of the dossier, None where there is none:
+    `judged_at`, when it was filed (UTC); `worst_clause`, the one that stands most against a release, with
+    its value and bound; `records`, the number of all synthetic records.
     """
 
     candidate: str
     decision: str | None
     is_published: bool
     is_current: bool
+    judged_at: datetime | None = None
+    worst_clause: str | None = None
+    records: int | None = None
 
     def __str__(self) -> str:
         """Such as "published, refused today"."""
@@ -62,22 +72,54 @@ def list_standings(folders: GateFolders) -> list[Standing]:
     }
     ground_truth = _read(folders.store.ground_truth).get("sha256")
     digest = folders.gate.policy_digest()
-    standings = []
-    for name in sorted(filter(is_safe_name, names)):
-        dossier = _read(folders.store.candidate_folder(name) / "dossier.json")
-        measured = dossier.get("measured")
-        of_ground_truth = measured.get("ground_truth") if isinstance(measured, dict) else None
-        is_current = dossier.get("policy_digest") == digest and of_ground_truth == ground_truth
-        decision = dossier.get("decision")
-        standings.append(
-            Standing(
-                name,
-                decision if isinstance(decision, str) else None,
-                is_published(folders, name),
-                is_current,
-            )
-        )
-    return standings
+    return [
+        _read_standing(folders, name, ground_truth, digest) for name in sorted(filter(is_safe_name, names))
+    ]
+
+
+def _read_standing(folders: GateFolders, candidate: str, ground_truth: Any, policy_digest: str) -> Standing:
+    """The standing of one candidate, by its dossier; `ground_truth`: the sha256 of the recorded one."""
+    path = folders.store.candidate_folder(candidate) / "dossier.json"
+    dossier = _read(path)
+    measured, decision = dossier.get("measured"), dossier.get("decision")
+    of_ground_truth = measured.get("ground_truth") if isinstance(measured, dict) else None
+    return Standing(
+        candidate,
+        decision if isinstance(decision, str) else None,
+        is_published(folders, candidate),
+        is_current=dossier.get("policy_digest") == policy_digest and of_ground_truth == ground_truth,
+        judged_at=_modified_at(path) if dossier else None,
+        worst_clause=_describe_worst_clause(dossier),
+        records=_count_records(dossier),
+    )
+
+
+def _describe_worst_clause(dossier: Mapping[str, Any]) -> str | None:
+    """Such as "repU: 10.9, at most 8"; None where the dossier does not have it."""
+    try:
+        worst = find_worst_row(dossier["clauses"])
+        if worst is None:
+            return None
+        if worst["value"] is None:
+            return f"{worst['name']}: could not be determined"
+        bound = f"{'at least' if worst['at_least'] else 'at most'} {format_cell(worst['limit'])}"
+        return f"{worst['name']}: {format_cell(worst['value'])}, {bound}"
+    except (KeyError, TypeError):
+        return None  # a record that is damaged says nothing
+
+
+def _count_records(dossier: Mapping[str, Any]) -> int | None:
+    try:
+        return sum(dossier["figures"]["N_s"])
+    except (KeyError, TypeError):
+        return None
+
+
+def _modified_at(path: Path) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
+    except OSError:
+        return None
 
 
 def _read(path: Any) -> dict[str, Any]:

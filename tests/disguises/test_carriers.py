@@ -43,7 +43,7 @@ def test_nothing_beside_the_values_is_published(home: Home) -> None:
     assert ran.success, gates.failures(ran)
 
     published = home.published(HONEST)
-    assert {path.name for path in published.iterdir()} == {"synthetic.parquet", STATEMENT}
+    assert {path.name for path in published.iterdir()} == {"synthetic.parquet", "dossier.html", STATEMENT}
     assert gates.files_with(published, [CARRIED], ()) == {}
     envelope = json.loads((published / STATEMENT).read_bytes())
     assert CARRIED not in gates.stated(published).model_dump_json() and CARRIED not in str(envelope)

@@ -25,7 +25,10 @@ from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASUR
 from disclosure_pipeline.policy.schema import file_schema
 
 # The few records of these tables share few incomes.
-pytestmark = pytest.mark.filterwarnings("ignore::disclosure_pipeline.ComparabilityWarning")
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::disclosure_pipeline.{name}")
+    for name in ("ComparabilityWarning", "HoldoutWarning")
+]
 
 KEYS, TARGETS = ["sex", "age"], ["work", "income"]
 # What the rows of a metric table say, and not the words of a policy.

@@ -367,14 +367,12 @@ KINDS = (
     "os.posix_spawn", "os.fork", "os.mkdir", "os.rename", "os.remove", "os.symlink", "os.link", "shutil.",
 )
 sys.addaudithook(watch)
-from disclosure_pipeline.evidence.site import render_site
 from disclosure_pipeline.evidence.validation import validate
 from disclosure_pipeline.policy.clauses import Clause
 clauses = [Clause("repU", None, 5.0), Clause("repU", None, 0.5, share_of="UiO")]
 rows = [{"synthesis": 1, "repU": 5.0, "UiO": 9.0}]
 found = validate(clauses, {"N_s": [9], "targets": [], "identity": rows})
-made = render_site({"gate": "g", "candidate": "c", "decision": "refused", "clauses": []}, found)
-print(json.dumps({"kept": found.kept, "results": found.results, "pages": made, "touched": touched}))
+print(json.dumps({"kept": found.kept, "results": found.results, "touched": touched}))
 """
 
 

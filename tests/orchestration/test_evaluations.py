@@ -18,7 +18,7 @@ from disclosure_pipeline.orchestration.evaluations import find_check_problems
 
 DOSSIER = dg.AssetKey([GATE, "dossier"])
 IDENTITY = dg.AssetKey([GATE, "identity_disclosure"])
-REPU = dg.AssetCheckKey(IDENTITY, "repU")
+REPU = dg.AssetCheckKey(IDENTITY, "bound_repU")
 
 
 def specs(home: Home) -> list[dg.AssetCheckSpec]:
@@ -53,7 +53,7 @@ def test_every_check_of_an_approved_candidate_passed(finished_home: Home) -> Non
 
 def test_a_check_that_failed_is_named(finished_home: Home) -> None:
     listed = problems(finished_home, COPY)
-    assert "check repU of identity_disclosure did not pass" in listed
+    assert "check bound_repU of identity_disclosure did not pass" in listed
     assert "check within_policy of dossier did not pass" in listed
 
 
@@ -142,10 +142,10 @@ def report_pass_of_run(home: Home, key: dg.AssetCheckKey, candidate: str, run_of
 def test_a_pass_in_a_run_of_another_candidate_is_none(finished_home: Home) -> None:
     """The pass of an approved candidate's run is not the pass of the candidate that was refused."""
     report_pass_of_run(finished_home, REPU, COPY, run_of=COPY)
-    assert not [problem for problem in problems(finished_home, COPY) if "check repU " in problem]
+    assert not [problem for problem in problems(finished_home, COPY) if "check bound_repU " in problem]
     report_pass_of_run(finished_home, REPU, COPY, run_of=HONEST)
     listed = problems(finished_home, COPY)
-    assert "check repU of identity_disclosure passed in a run of another candidate" in listed
+    assert "check bound_repU of identity_disclosure passed in a run of another candidate" in listed
 
 
 def test_a_deleted_run_is_no_run(finished_home: Home) -> None:
@@ -159,7 +159,7 @@ def test_a_warning_is_enough_where_one_is_expected(finished_home: Home) -> None:
     strict = gates.definition(policy={"repU": 1, "DiSCO": 100, "one_way": "refuse"})
     home = Home(finished_home.path, gates.load(strict), finished_home.instance)
     assert not home.run_gate(HONEST).success
-    failed = "check repU of identity_disclosure did not pass"
+    failed = "check bound_repU of identity_disclosure did not pass"
     assert failed in problems(home)
     assert failed in problems(home, may_warn=[REPU])  # it failed as an error
 
@@ -177,7 +177,7 @@ def test_a_planned_check_is_not_an_evaluated_one(home: Home, monkeypatch: pytest
     with monkeypatch.context() as patch:
         patch.setattr(measure_assets, "measure", broken)
         assert not home.run_gate(HONEST).success
-    never = "check repU of identity_disclosure speaks of an asset that was never materialised"
+    never = "check bound_repU of identity_disclosure speaks of an asset that was never materialised"
     assert never in problems(home)
     assert home.run_gate(HONEST).success
     assert problems(home) == []

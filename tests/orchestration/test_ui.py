@@ -56,6 +56,7 @@ def test_the_command_of_the_readme_shows_the_gate(tmp_path: Path) -> None:
             "attribute_disclosure",
             "dossier",
             "release",
+            "candidates",
         )
     }
     assert {sensor["name"] for sensor in nodes[0]["sensors"]} == {"survey_arrivals", "survey_failures"}

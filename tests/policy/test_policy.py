@@ -209,16 +209,19 @@ def test_every_clause_of_a_gate() -> None:
 
 
 def test_no_clause_is_there_twice_where_a_target_is_named_like_another() -> None:
-    """Names of columns may hold anything; names of checks are made from them."""
-    from disclosure_pipeline.orchestration.presentation import check_names
+    """Names of columns may hold anything; no name of a check is made from them, and no clause is lost."""
+    from disclosure_pipeline.orchestration.clause_checks import group_clauses
 
     columns = {name: {"type": "category"} for name in ("sex", "a b", "a_b", "a/b", "ä b")}
     found = gate(
         columns=columns, keys=["sex"], targets=["a b", "a_b", "a/b", "ä b"], policy={"repU": 5, "DiSCO": 5}
     ).clauses()
-    names = check_names(found)
-    assert len(names) == len(found) == len(set(names.values()))
-    assert all(name.replace("_", "").isalnum() and name.isascii() for name in names.values())
+    checks = group_clauses(found)
+    assert len({clause.name for clause in found}) == len(found)
+    grouped = [clause.name for check in checks for clause in check.clauses]
+    assert sorted(grouped) == sorted(clause.name for clause in found if clause.measure != "key_overlap")
+    assert len({(check.asset, check.name) for check in checks}) == len(checks)
+    assert all(check.name.replace("_", "").isalnum() and check.name.isascii() for check in checks)
 
 
 # Holding figures against a clause

@@ -256,10 +256,10 @@ def test_a_waived_clause_is_warned_of_and_the_candidate_is_published(strict: Hom
     ran = waived.run_gate(HONEST)
     assert ran.success, failures(ran)
     found = checks(ran)
-    for name in ("identity_disclosure:repU", "dossier:waivers"):
+    for name in ("identity_disclosure:bound_repU", "dossier:waivers"):
         assert not found[name].passed
         assert found[name].severity == dg.AssetCheckSeverity.WARN
-    assert "Agreed for the pilot" in str(found["identity_disclosure:repU"].description)
+    assert "Agreed for the pilot" in str(found["identity_disclosure:bound_repU"].description)
     assert found["dossier:within_policy"].passed
     (told,) = dossier(waived)["waivers"]
     assert (told["name"], told["problem"], told["approver"]) == ("agreed", None, "review board")

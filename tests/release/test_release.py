@@ -77,7 +77,7 @@ def test_what_was_approved_is_released(approved: Home) -> None:
     ran = approved.materialize("release", HONEST)
     assert ran.success
     folder = approved.published(HONEST)
-    assert {path.name for path in folder.iterdir()} == {"synthetic.parquet", STATEMENT}
+    assert {path.name for path in folder.iterdir()} == {"synthetic.parquet", "dossier.html", STATEMENT}
     assert gates.published_records(folder) == gates.sorted_records(gates.honest())
     said = gates.stated(folder)
     assert (said.gate, said.candidate, said.run_id) == (GATE, HONEST, ran.run_id)
@@ -129,7 +129,7 @@ def test_nothing_is_released_of_which_a_figure_is_missing(
     monkeypatch.setattr(measuring, "figures", without_repU)
     ran = approved.run_gate(HONEST)
     assert not ran.success
-    check = checks(ran)["identity_disclosure:repU"]
+    check = checks(ran)["identity_disclosure:bound_repU"]
     assert not check.passed and "value" not in check.metadata
     assert not checks(ran)["dossier:within_policy"].passed
     assert read_json(approved.record(HONEST, "dossier.json"))["decision"] == "undetermined"
@@ -302,7 +302,11 @@ def test_what_is_published_stays_untouched(finished_home: Home) -> None:
     again = [finished_home.materialize("release", HONEST), finished_home.run_gate(HONEST)]
     assert all(ran.success for ran in again)
     assert (contents(folder), folder.stat().st_mtime_ns) == before
-    (event,) = again[0].get_asset_materialization_events()
+    event, listed = again[0].get_asset_materialization_events()
+    assert [made.asset_key and made.asset_key.path[-1] for made in (event, listed)] == [
+        "release",
+        "candidates",
+    ]
     assert event.materialization.metadata["published"].value == "before, with the same content"
 
 

@@ -108,14 +108,15 @@ class Browser:
 
 
 @contextmanager
-def browser(folder: Path) -> Iterator[Browser]:
-    """A tab of a browser whose profile lies in `folder`."""
+def browser(folder: Path, reachable: str | None = None) -> Iterator[Browser]:
+    """A tab of a browser whose profile lies in `folder`; it reaches one host at most."""
     from websockets.sync.client import connect
 
+    rules = "MAP * ~NOTFOUND" + ("" if reachable is None else f", EXCLUDE {reachable}")
     command: list[str | Path] = [
         *(chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
         *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
-        *("--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder / 'profile'}"),
+        *(f"--host-resolver-rules={rules}", f"--user-data-dir={folder / 'profile'}"),
         *("--remote-debugging-port=0", "--remote-allow-origins=*", "about:blank"),
     ]
     with running_program(command) as process:

@@ -18,6 +18,9 @@ from support.paths import ROOT
 from support.processes import PATIENCE, Process, running_program
 from support.services import free_port
 
+_SMALL_GATE = "from support.homes import code_location\n\ndefs = code_location()\n"
+DEMO_GATE = "from disclosure_pipeline.definitions import defs as load\n\ndefs = load()\n"
+
 
 @dataclass(frozen=True)
 class Server:
@@ -55,10 +58,10 @@ class Server:
 
 
 @contextmanager
-def web_server(home: Path) -> Iterator[Server]:
-    """A server for a home on disk, with the small gate as its code location."""
+def web_server(home: Path, definitions: str = _SMALL_GATE) -> Iterator[Server]:
+    """A server for a home on disk, with the small gate (or other `definitions`) as its code location."""
     location = home / "location.py"
-    location.write_text("from support.homes import code_location\n\ndefs = code_location()\n")
+    location.write_text(definitions)
     port = free_port()
     folders = [str(ROOT), str(ROOT / "tests")]
     command = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from disclosure_pipeline.errors import DisclosurePipelineError, InputError
+from disclosure_pipeline.errors import InputError
 
 if TYPE_CHECKING:
     import altair as alt
@@ -23,7 +23,6 @@ def save_plot(chart: alt.TopLevelMixin, path: str | Path) -> None:
 
     Raises:
         InputError: The path ends in something else.
-        DisclosurePipelineError: vl-convert (the extra `plots`) is not installed.
 
     Example:
         >>> import tempfile
@@ -43,12 +42,6 @@ def save_plot(chart: alt.TopLevelMixin, path: str | Path) -> None:
         raise InputError(
             f"The plot's file must end in .png, .svg or .html, not {path.suffix or 'nothing'!r}."
         )
-    try:
-        import vl_convert  # noqa: F401 (altair draws with it)
-    except ImportError:
-        raise DisclosurePipelineError(
-            "Plots are drawn by vl-convert: pip install 'disclosure-pipeline[plots]'."
-        ) from None
     if ending == "html":
         chart.save(path, format="html", inline=True, embed_options=_MENU)
     else:

@@ -1,0 +1,98 @@
+"""The candidate among the others of its gate: on the map of risk and utility, and beside the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from disclosure_pipeline.evidence.page import charts
+from disclosure_pipeline.evidence.page.numbers import MISSING, write_figure
+from disclosure_pipeline.evidence.page.parts import Figure, Table
+from disclosure_pipeline.evidence.page.words import require_words
+from disclosure_pipeline.policy.clause_words import words_of
+
+Content = Mapping[str, Any]
+
+
+def _place(content: Content) -> tuple[float, float] | None:
+    """Where a candidate stands: its largest distance of a column, and its largest DiSCO_beyond."""
+    distances = [row.get("TVD_column_beyond") for row in content["figures"]["guards"]]
+    risks = [row.get("DiSCO_beyond") for row in content["figures"]["attribute"]]
+    if not distances or not risks or None in distances or None in risks:
+        return None
+    return max(0.0, *distances), max(0.0, *risks)
+
+
+def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
+    """The candidate among the others of its gate, by utility and risk."""
+    placed = [(each, _place(each)) for each in (*others, content)]
+    points = [
+        (
+            str(each["candidate"]),
+            *place,
+            "this candidate" if each is content else "another candidate",
+        )
+        for each, place in placed
+        if place is not None
+    ]
+    here = _place(content)
+    if here is None or not points:
+        return None
+    better = sum(x <= here[0] and y <= here[1] for _, x, y, kind in points if kind != "this candidate")
+    if len(points) == 1:
+        title = "This is the first candidate of the gate that was measured"
+    elif better:
+        title = f"{better} of {len(points) - 1} other candidates are at least as useful and no riskier"
+    else:
+        title = "No other candidate is both at least as useful and no riskier"
+    x_words, y_words = (
+        require_words("TVD_column_beyond", "guards"),
+        require_words("DiSCO_beyond", "attribute"),
+    )
+    return Figure(
+        title,
+        charts.draw_map(
+            points, "distance of the worst column beyond a fresh sample", "risk beyond other people's records"
+        ),
+        "The candidates of the gate: to the left are useful ones, below are safe ones.",
+        Table(
+            "The candidates of the gate by utility and risk",
+            ("Candidate", "Verdict", "Distance beyond a fresh sample", "Risk beyond other people's records"),
+            tuple(
+                (
+                    str(each["candidate"]),
+                    str(each["decision"]),
+                    write_figure(place[0], x_words) if place else MISSING,
+                    write_figure(place[1], y_words) if place else MISSING,
+                )
+                for each, place in placed
+            ),
+        ),
+    )
+
+
+def compare_with_last(content: Content, last: Content | None) -> Table | None:
+    """What the clauses say now, and said of the candidate before; None where there is none."""
+    if last is None:
+        return None
+    before = {clause["name"]: clause for clause in last["clauses"]}
+    rows = []
+    for clause in content["clauses"]:
+        then = before.get(clause["name"])
+        if clause["control"] or then is None or then["value"] == clause["value"]:
+            continue
+        words = words_of(clause["measure"])
+        both_known = clause["value"] is not None and then["value"] is not None
+        change = f"{clause['value'] - then['value']:+.3g}" if both_known else MISSING
+        outcomes = [then["outcome"], clause["outcome"]]
+        rows.append(
+            (
+                clause["name"],
+                write_figure(then["value"], words),
+                write_figure(clause["value"], words),
+                change,
+                outcomes[1] if outcomes[0] == outcomes[1] else f"{outcomes[0]}, now {outcomes[1]}",
+            )
+        )
+    caption = f"Clauses whose figure changed since candidate {last['candidate']}"
+    return Table(caption, ("Clause", "Before", "Now", "Change", "Outcome"), tuple(rows))

@@ -1,0 +1,131 @@
+"""What an intruder could do, in sentences and as a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from disclosure_pipeline.evidence.page import charts
+from disclosure_pipeline.evidence.page.numbers import write_figure
+from disclosure_pipeline.evidence.page.parts import Figure, tabulate
+from disclosure_pipeline.evidence.page.words import require_words
+
+Content = Mapping[str, Any]
+
+
+def tell_intruder(content: Content) -> list[str]:
+    """What somebody could do who knows the keys of a person: a paragraph for each target."""
+    figures = content["figures"]
+    keys = _list(figures["keys"])
+    sentences = []
+    for row in _worst_by_target(figures["attribute"]):
+        said = {
+            name: write_figure(row.get(name), require_words(name, "attribute"))
+            for name in ("iS", "DiS", "DiSCO")
+        }
+        sentence = (
+            f"Somebody who knows {keys} of a person finds {said['iS']} of the people in the synthetic table. "
+            f"Of {said['DiS']} it then claims one value of {row['target']} with certainty; for "
+            f"{said['DiSCO']} of all people that value is right."
+        )
+        if row.get("DiSCO_others") is not None:
+            others = write_figure(row["DiSCO_others"], require_words("DiSCO_others", "attribute"))
+            sentence += f" Other people's records, without the person's own, would do so for {others}."
+        if row.get("DiSCO_chance") is not None:
+            chance = write_figure(row["DiSCO_chance"], require_words("DiSCO_chance", "attribute"))
+            sentence += f" Chance alone would give {chance}."
+        sentences.append(sentence)
+    sentences += [*_tell_holdout(figures), *_tell_together(figures)]
+    identity = figures["identity"]
+    if identity:
+        worst = max(identity, key=lambda row: row.get("repU") or 0.0)
+        unique = write_figure(worst.get("UiO"), require_words("UiO", "identity"))
+        both = write_figure(worst.get("repU"), require_words("repU", "identity"))
+        sentences.append(
+            f"{unique} of the people are the only ones with their combination of {keys}. For {both} the "
+            "synthetic table holds exactly one such record, which looks like them, whether it was made from "
+            "them or not."
+        )
+    return sentences
+
+
+def _tell_holdout(figures: Content) -> Iterator[str]:
+    """What SD tells of people who had no part in it, where a holdout was given."""
+    for row in figures.get("holdout", ()):
+        if row["measure"] == "DiSCO":
+            said = {
+                name: write_figure(row[name], require_words(name, "holdout"))
+                for name in ("ground_truth", "holdout")
+            }
+            yield (
+                f"Of the people who took no part in the synthesis, {said['holdout']} can be told their "
+                f"{row['target']}; of those who did, {said['ground_truth']} (table {row['synthesis']})."
+            )
+
+
+def _tell_together(figures: Content) -> Iterator[str]:
+    """What several tables that are published together tell."""
+    for row in figures.get("together", ()):
+        said = write_figure(row["any"], require_words("any", "together"))
+        yield f"All synthetic tables together tell the {row['target']} of {said} of the people."
+
+
+def show_disclosure(content: Content) -> Figure | None:
+    """The targets, each with what GT holds, what SD tells, what others would tell, and what chance gives."""
+    rows = list(_worst_by_target(content["figures"]["attribute"]))
+    names = {
+        "confidential table itself": ("Dorig", charts.OWN),
+        "synthetic table": ("DiSCO", charts.SYNTHETIC),
+        "other people's records": ("DiSCO_others", charts.OTHERS),
+        "chance": ("DiSCO_chance", charts.CHANCE),
+    }
+    points = [
+        (str(row["target"]), name, row[column])
+        for row in rows
+        for name, (column, _) in names.items()
+        if row.get(column) is not None
+    ]
+    if not points:
+        return None
+    columns = ["target", "synthesis", "Dorig", "DiSCO", "DiSCO_others", "DiSCO_chance"]
+    return Figure(
+        _find_largest(rows),
+        charts.draw_rows(
+            points, {name: mark for name, (_, mark) in names.items()}, "% of the people", largest=100
+        ),
+        "For each target, how many people can be told their value, by whom.",
+        tabulate(
+            "Who can tell a person's target, in percent of the people",
+            rows,
+            columns,
+            "attribute",
+            headings={column: name.capitalize() for name, (column, _) in names.items()},
+        ),
+    )
+
+
+def _find_largest(rows: Sequence[Mapping[str, Any]]) -> str:
+    measured = [row for row in rows if row.get("DiSCO_beyond") is not None]
+    if not measured:
+        worst = max(rows, key=lambda row: row.get("DiSCO") or 0.0)
+        return f"The synthetic table tells most about {worst['target']}"
+    worst = max(measured, key=lambda row: float(row["DiSCO_beyond"]))
+    if not worst["DiSCO_beyond"] > 2 * (worst.get("DiSCO_beyond_se") or 0.0):
+        return (
+            "The synthetic table tells no more about any target than other people's records, but for chance"
+        )
+    beyond = write_figure(worst["DiSCO_beyond"], require_words("DiSCO_beyond", "attribute"))
+    return f"{worst['target']} stands out: {beyond} more than other people's records would tell"
+
+
+def _worst_by_target(rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Of each target the synthesis with the largest DiSCO, the targets in their order."""
+    for target in dict.fromkeys(row["target"] for row in rows):
+        of_target = [row for row in rows if row["target"] == target and row.get("DiSCO") is not None]
+        if of_target:
+            yield max(of_target, key=lambda row: float(row["DiSCO"]))
+
+
+def _list(names: Sequence[Any]) -> str:
+    texts = [str(name) for name in names]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -1,0 +1,108 @@
+"""The checks of a gate's clauses: what Dagster shows of them, a dozen names rather than one a clause.
+
+Dagster sorts checks by name, so that the bounds of the policy (`bound_…`) come first. What is bounded for
+several targets is one check, which fails if any of its clauses is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from disclosure_pipeline.policy.clause_words import words_of
+from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, OF_CONFIDENTIAL
+from disclosure_pipeline.policy.verdict import Judgement
+
+_CONTROLS = (
+    "Can the figures be trusted? An exact copy of GT must show all that it discloses, and a table with "
+    "shuffled targets no more than chance gives. Where one fails, nothing is determined."
+)
+_OTHER_NAMES = {
+    "key_overlap": "key_overlap",
+    "one_way_flags": "flags_one_way",
+    "two_way_flags": "flags_two_way",
+    "target_overlap": "overlap_of_targets",
+    "excluded": "excluded",
+    "warnings": "warnings",
+}
+
+
+@dataclass(frozen=True)
+class ClauseCheck:
+    """One check of an asset, and the clauses that it holds the figures against."""
+
+    name: str
+    asset: str
+    clauses: tuple[Clause, ...]
+
+    @property
+    def description(self) -> str:
+        """What it is about, in words, and its bounds."""
+        bounds = "; ".join(_list_bounds(self.clauses))
+        if self.name == "control":
+            return f"{_CONTROLS} {bounds}."
+        words = words_of(self.clauses[0].measure)
+        return f"{words.title[:1].upper()}{words.title[1:]}. {words.sentence} {bounds}."
+
+    def may_fail(self, judgements: Mapping[Clause, Judgement]) -> bool:
+        """Whether it fails as a warning where each clause has that judgement, and is no error."""
+        return passes_with_warnings([judgements[clause] for clause in self.clauses])
+
+
+def group_clauses(clauses: Sequence[Clause]) -> tuple[ClauseCheck, ...]:
+    """The checks of `identity_disclosure` and `attribute_disclosure`, in order of their first clauses.
+
+    The clauses on key overlaps are left out: they are one check of `synthetic`.
+
+    >>> checks = group_clauses([Clause("repU", None, 8), *(Clause("DiSCO", name, 9) for name in "ab")])
+    >>> [(check.name, check.asset, len(check.clauses)) for check in checks]
+    [('bound_repU', 'identity_disclosure', 1), ('bound_DiSCO', 'attribute_disclosure', 2)]
+    """
+    by_check: dict[tuple[str, str], list[Clause]] = {}
+    for clause in clauses:
+        if clause.measure != "key_overlap":
+            of_target = clause.column is not None and clause.measure not in OF_CONFIDENTIAL
+            asset = "attribute_disclosure" if of_target else "identity_disclosure"
+            by_check.setdefault((asset, name_check(clause)), []).append(clause)
+    return tuple(ClauseCheck(name, asset, tuple(members)) for (asset, name), members in by_check.items())
+
+
+def _list_bounds(clauses: Sequence[Clause]) -> list[str]:
+    """Each bound once, with the targets that it is for."""
+    columns_by_bound: dict[str, list[str]] = {}
+    for clause in clauses:
+        columns = columns_by_bound.setdefault(str(replace(clause, column=None)), [])
+        columns += [] if clause.column is None else [clause.column]
+    return [
+        f"{bound}, each of {', '.join(columns)}" if columns else bound
+        for bound, columns in columns_by_bound.items()
+    ]
+
+
+def name_check(clause: Clause) -> str:
+    """The check that a clause belongs to; no name of a column is part of it.
+
+    >>> name_check(Clause("repU", None, 0.3, share_of="UiO")), name_check(Clause("nearer", None, 70))
+    ('bound_repU_share_of_UiO', 'guard_nearer')
+    """
+    if clause.control:
+        return "control"
+    if clause.measure in _OTHER_NAMES:
+        return _OTHER_NAMES[clause.measure]
+    if clause.measure in GUARDS or clause.measure in DOUBTS:
+        return f"guard_{clause.measure}"
+    parts = ["bound", clause.measure, clause.share_of and f"share_of_{clause.share_of}"]
+    parts.append("mean" if clause.over == "mean" else None)
+    return "_".join(part for part in parts if part)
+
+
+def passes_with_warnings(judgements: Sequence[Judgement]) -> bool:
+    """Whether some clause is not kept, and each such one is only warned of: by the policy, or by a waiver."""
+    broken = [judgement for judgement in judgements if judgement.outcome != "kept"]
+    return bool(broken) and all(warns(judgement) for judgement in broken)
+
+
+def warns(judgement: Judgement) -> bool:
+    """Whether a clause that is not kept is only warned of: as the policy says, or by a waiver."""
+    return judgement.clause.warns or judgement.outcome == "waived"

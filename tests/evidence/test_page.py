@@ -1,0 +1,356 @@
+"""The dossier as a page: the verdict first, nothing that loads or runs, and an edition to be published."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from support import gates
+from support.processes import fork
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.evidence.dossier import build_dossier
+from disclosure_pipeline.evidence.page import charts
+from disclosure_pipeline.evidence.page.editions import make_publishable
+from disclosure_pipeline.evidence.page.rendering import is_dossier, render_page, render_result
+from disclosure_pipeline.evidence.page.verdict import write_headline
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.verdict import judge
+
+DOCUMENTED = {
+    "purpose": "Teaching <b>statistics</b>",
+    "data_owner": "The bureau",
+    "generator": {"name": "synthpop", "version": "1.9-2"},
+    "sign_off": {"reviewer": "R. Okafor", "date": "2026-02-03", "conditions": "Only for courses"},
+    "five_safes": {"people": "Students under contract"},
+}
+EDITIONS = ("internal", "publication")
+MEASURED = {"ground_truth": "a" * 64, "snapshot": "b" * 64}
+
+
+def dossier(name: str, **changes: Any) -> dict[str, Any]:
+    """The dossier of a candidate of the small gate."""
+    gate = Gate.model_validate(gates.definition(one_way=[0, 0], documentation=DOCUMENTED, **changes))
+    synthetic = gates.ground_truth() if name == gates.COPY else gates.honest()
+    result = gates.measured(gate, gates.ground_truth(), [synthetic])
+    content = build_dossier(gate, name, MEASURED, result, judge(gate.clauses(), result))
+    return dict(json.loads(json.dumps(content)))
+
+
+@pytest.fixture(scope="module")
+def refused() -> dict[str, Any]:
+    return dossier(gates.COPY)
+
+
+@pytest.fixture(scope="module")
+def approved() -> dict[str, Any]:
+    return dossier(gates.HONEST)
+
+
+class Page(HTMLParser):
+    """What a page shows, and the elements that it is made of."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.shown: list[str] = []
+        self.rows: list[list[str]] = []
+        self._hidden = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._hidden = self._hidden or tag in {"style", "title"}
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in {"td", "th"}:
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in {"style", "title"}:
+            self._hidden = False
+
+    def handle_data(self, data: str) -> None:
+        if self._hidden or not data.strip():
+            return
+        self.shown.append(data)
+        if self.rows and self.rows[-1]:
+            self.rows[-1][-1] = f"{self.rows[-1][-1]} {data.strip()}".strip()
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.shown).split())
+
+
+# What it says, and in which order
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_the_first_words_are_the_verdict_and_its_reason(
+    refused: dict[str, Any], approved: dict[str, Any], edition: Any
+) -> None:
+    first = Page(render_page(refused, edition)).text[:200]
+    assert re.match(
+        r"Refused: \d+\.\d % of the people can be told their (work|income); other people's records would "
+        r"tell \d+\.\d %\. ",
+        first,
+    ), first
+    first = Page(render_page(approved, edition)).text[:200]
+    assert re.match(
+        r"Approved: every clause of the policy is kept; \d+\.\d % of the people can be told", first
+    )
+
+
+def test_the_verdict_has_the_figures_of_the_clause(refused: dict[str, Any]) -> None:
+    [clause] = [each for each in refused["clauses"] if each["name"] == "DiSCO[income]"]
+    [row] = [row for row in refused["figures"]["attribute"] if row["target"] == "income"]
+    assert write_headline(refused) == (
+        f"Refused: {clause['value']:.1f} % of the people can be told their income; other people's records "
+        f"would tell {row['DiSCO_others']:.1f} %"
+    )
+
+
+def test_what_could_not_be_determined_says_why(approved: dict[str, Any]) -> None:
+    clauses = [
+        {**clause, "value": None, "limit": None, "outcome": "undetermined"}
+        if clause["name"] == "DiSCO[work]"
+        else clause
+        for clause in approved["clauses"]
+    ]
+    content = {**approved, "decision": "undetermined", "clauses": clauses}
+    text = Page(render_page(content)).text
+    assert text.startswith("Could not be determined: there is no figure for disclosed in the synthetic table")
+    without = {**approved, "decision": "undetermined", "clauses": []}
+    assert write_headline(without).startswith("Could not be determined: no clause")
+
+
+def test_sections_stand_in_the_order_of_a_reader(refused: dict[str, Any], approved: dict[str, Any]) -> None:
+    text = Page(render_page(refused, others=[approved])).text
+    places = [
+        text.index(heading)
+        for heading in (
+            "Why 1",
+            "Every clause",
+            "What an intruder could do",
+            "Who bears it",
+            "Nearness and copies",
+            "Utility A",
+            "Risk and utility of the gate's candidates",
+            "What changed since the last candidate",
+            "Limits of the method",
+            "What was read and changed to compare",
+            "About this release",
+            "How to verify",
+            "Definitions",
+        )
+    ]
+    assert places == sorted(places)
+
+
+def test_every_clause_is_one_row_with_what_stands_beside_it(refused: dict[str, Any]) -> None:
+    text = render_page(refused)
+    listed = [row for row in Page(text).rows if len(row) == 8 and row[0] != "Clause"]
+    rows = dict(zip(re.findall(r'<span class="code">(.*?)</span>', text), listed, strict=True))
+    assert len(listed) == len(rows) == len(refused["clauses"])
+    for clause in refused["clauses"]:
+        row = rows[clause["name"]]
+        outcome = {"kept": "✓ kept", "exceeded": "✗ not kept", "undetermined": "? not determined"}
+        assert row[7].startswith(outcome[clause["outcome"]])
+    disco = rows["DiSCO[work]"]
+    [of_work] = [row for row in refused["figures"]["attribute"] if row["target"] == "work"]
+    for place, name in ((1, "DiSCO"), (3, "Dorig"), (4, "DiSCO_others"), (5, "DiSCO_chance")):
+        assert disco[place] == f"{of_work[name]:.1f} %"
+    assert disco[2] == "at most 12.0 %"
+
+
+def test_what_changed_since_the_last_candidate(refused: dict[str, Any], approved: dict[str, Any]) -> None:
+    text = Page(render_page(refused, others=[approved])).text
+    assert "Clauses whose figure changed since candidate honest" in text
+    assert "kept, now exceeded" in text
+    assert "This is the first candidate of the gate with a dossier." in Page(render_page(refused)).text
+    assert "No figure of a clause changed." in Page(render_page(refused, others=[refused])).text
+
+
+def test_what_the_gate_documents_is_printed(approved: dict[str, Any]) -> None:
+    for edition in EDITIONS:
+        text = Page(render_page(approved, edition)).text  # type: ignore[arg-type]
+        for said in ("Teaching <b>statistics</b>", "synthpop", "R. Okafor", "Students under contract"):
+            assert said in text
+
+
+def test_two_tables_without_a_gate() -> None:
+    result = dp.disclosure(gates.ground_truth(), gates.honest(), ["sex", "age"], ["work"])
+    page = Page(render_result(result))
+    assert re.match(r"Measured: \d+\.\d % of the people can be told their work; other people's", page.text)
+    assert "nothing here is an approval" in page.text
+    assert not [row for row in page.rows if len(row) == 8]
+
+
+def test_a_chart_has_a_table_and_its_finding_for_a_title(refused: dict[str, Any]) -> None:
+    page = render_page(refused)
+    figures = re.findall(
+        r"<figure>\s*<figcaption>(.*?)</figcaption>.*?</figure>\s*<div[^>]*>\s*<table>", page, re.S
+    )
+    assert len(figures) == page.count("<svg") == page.count("<figure>") == 4
+    assert any("points more than" in title for title in figures)
+
+
+# What it is made of
+
+
+def pages(refused: dict[str, Any], approved: dict[str, Any]) -> Iterator[str]:
+    for content in (refused, approved):
+        for edition in EDITIONS:
+            yield render_page(content, edition, [approved])  # type: ignore[arg-type]
+
+
+def test_nothing_runs_and_nothing_is_loaded(refused: dict[str, Any], approved: dict[str, Any]) -> None:
+    for text in pages(refused, approved):
+        page = Page(text)
+        names = {tag for tag, _ in page.elements}
+        assert not names & {"script", "iframe", "object", "embed", "img", "image", "use", "base", "form"}
+        for tag, attributes in page.elements:
+            assert not [name for name in attributes if name.startswith("on") or name == "style"], tag
+            addresses = [attributes.get(name) for name in ("href", "src", "xlink:href", "srcset")]
+            assert set(addresses) <= {None, "data:,"}
+        assert not re.search(r"https?:|@import|url\(|@font-face", text.replace("http-equiv", ""))
+        assert [tag for tag, _ in page.elements].count("style") == 1
+
+
+def test_the_style_sheet_is_the_one_that_the_policy_allows(approved: dict[str, Any]) -> None:
+    text = render_page(approved)
+    [style] = re.findall(r"<style>(.*?)</style>", text, re.S)
+    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    [policy] = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
+    assert policy == (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def test_the_same_dossier_gives_the_same_page(refused: dict[str, Any], approved: dict[str, Any]) -> None:
+    again = json.loads(json.dumps(refused))
+    for edition in EDITIONS:
+        assert render_page(refused, edition, [approved]) == render_page(again, edition, [approved])  # type: ignore[arg-type]
+
+
+HOSTILE = "</td><script>alert('$x')</script><img src=x onerror=alert(1)>{{ 7 * 7 }}&amp;{value}\""
+
+
+def test_names_are_no_markup() -> None:
+    """Of a candidate, of a column, of a waiver: they are shown as they are."""
+    columns = gates.definition()["columns"]
+    columns[HOSTILE] = columns.pop("work")
+    gate = Gate.model_validate(gates.definition(columns=columns, targets=[HOSTILE, "income"]))
+    tables = [
+        table.rename(columns={"work": HOSTILE}) for table in (gates.ground_truth(), gates.ground_truth())
+    ]
+    result = gates.measured(gate, tables[0], tables[1:])
+    content = build_dossier(gate, HOSTILE, MEASURED, result, judge(gate.clauses(), result))
+    for edition in EDITIONS:
+        text = render_page(content, edition, [content])  # type: ignore[arg-type]
+        page = Page(text)
+        assert not {tag for tag, _ in page.elements} & {"script", "img"}
+        assert HOSTILE in page.text
+        assert "49" not in page.text.split("Definitions")[0].replace("49.", "")
+
+
+def test_no_value_of_the_ground_truth_is_in_it(refused: dict[str, Any], approved: dict[str, Any]) -> None:
+    for text in pages(refused, approved):
+        assert not [canary for canary in gates.CANARIES if canary in text]
+
+
+# The edition for publication
+
+
+def test_no_level_is_named_in_the_edition_for_publication(refused: dict[str, Any]) -> None:
+    assert refused["figures"]["one_way"]
+    assert "office" in render_page(refused)
+    assert "office" not in render_page(refused, "publication")
+    assert "792" not in render_page(refused, "publication")
+
+
+def leaves(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], float]]:
+    """Every number of plain data, with its place."""
+    if isinstance(content, Mapping):
+        for name, value in content.items():
+            yield from leaves(value, (*path, name))
+    elif isinstance(content, list):
+        for position, value in enumerate(content):
+            yield from leaves(value, (*path, position))
+    elif isinstance(content, (int, float)) and not isinstance(content, bool):
+        yield path, float(content)
+
+
+NOT_OF_PEOPLE = {
+    "synthesis", "bound", "limit", "loosened_from", "smallest_count", "N_s", "columns", "number_of_warnings",
+    "copy_difference", "permuted_deviation", "half_deviation", "warnings", "equal_content",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [gates.HONEST, gates.COPY])
+def test_figures_of_people_are_multiples_of_the_smallest_count(
+    name: str, refused: dict[str, Any], approved: dict[str, Any]
+) -> None:
+    """As numbers of people: percentages of them, shares of 1, and counts."""
+    content = refused if name == gates.COPY else approved
+    people = min([content["figures"]["N_d"], *content["figures"]["N_s"]])
+    looked_at = 0
+    for path, value in leaves(make_publishable(content)["figures"]):
+        if set(path) & NOT_OF_PEOPLE or "control_attribute" in path:
+            continue
+        looked_at += 1
+        of_percent, of_share = value * people / 100 / 10, value * people / 10
+        on_grid = any(abs(number - round(number)) < 1e-6 for number in (of_percent, of_share, value / 10))
+        assert on_grid or value in {100, 1}, (path, value)
+    assert looked_at > 100
+
+
+def test_bounds_and_outcomes_are_kept(refused: dict[str, Any]) -> None:
+    public = make_publishable(refused)
+    for before, after in zip(refused["clauses"], public["clauses"], strict=True):
+        for name in ("name", "bound", "outcome", "warns", "control"):
+            assert before[name] == after[name]
+        if not before["share_of"]:
+            assert before["limit"] == after["limit"]
+    assert refused["clauses"][0]["value"] != public["clauses"][0]["value"]
+
+
+def test_warnings_are_counted_and_not_repeated(approved: dict[str, Any]) -> None:
+    content = {**approved, "warnings": ["The level 'office' stands for 'Office'."]}
+    assert "stands for" in render_page(content)
+    public = render_page(content, "publication")
+    assert "stands for" not in public
+    assert "1 warnings about the tables stand in the internal edition" in public
+
+
+# Files of earlier versions
+
+
+@pytest.mark.parametrize(
+    "content", [{}, {"figures": []}, {"figures": {}, "clauses": []}, {"clauses": None, "figures": {}}]
+)
+def test_what_is_no_dossier_stands_on_no_page(content: dict[str, Any]) -> None:
+    assert not is_dossier(content)
+
+
+def test_a_dossier_is_one(approved: dict[str, Any]) -> None:
+    assert is_dossier(approved)
+
+
+# In other processes
+
+
+def drawn(figure: float) -> str:
+    return charts.draw_rows([("row", "mark", figure)], {"mark": charts.OWN}, "axis")
+
+
+def test_a_forked_process_draws_the_same() -> None:
+    """What draws has a thread, which no forked process has: asked there, it would wait for ever."""
+    drawn(1.0)
+    assert fork(drawn, 2.0).result() == drawn(2.0)

@@ -1,0 +1,197 @@
+"""The page in a real browser that can reach nobody: silent, accessible, and whole on paper."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import gates
+from support.browser import Browser, browser
+
+from disclosure_pipeline.evidence.dossier import build_dossier
+from disclosure_pipeline.evidence.page.rendering import render_page, render_result
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.verdict import judge
+
+EDITIONS = ("internal", "publication")
+
+
+def write_pages(folder: Path) -> Mapping[str, Path]:
+    """Pages of a refused and an approved candidate in both editions, and of two tables without a gate."""
+    documented = {"purpose": "Teaching", "generator": {"name": "synthpop"}}
+    gate = Gate.model_validate(gates.definition(one_way=[0, 0], documentation=documented))
+    tables = {"refused": gates.ground_truth(), "approved": gates.honest()}
+    results = {name: gates.measured(gate, gates.ground_truth(), [table]) for name, table in tables.items()}
+    contents = {
+        name: build_dossier(gate, name, {"snapshot": "0" * 64}, result, judge(gate.clauses(), result))
+        for name, result in results.items()
+    }
+    texts = {
+        f"{name}-{edition}": render_page(content, edition, [contents["approved"]])  # type: ignore[arg-type]
+        for name, content in contents.items()
+        for edition in EDITIONS
+    }
+    texts["measured"] = render_result(results["approved"])
+    paths = {}
+    for name, text in texts.items():
+        paths[name] = folder / f"{name}.html"
+        paths[name].write_text(text, encoding="utf-8")
+    return paths
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    return write_pages(tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("browser")) as tab:
+        yield tab
+
+
+PAGES = [*(f"{name}-{edition}" for name in ("refused", "approved") for edition in EDITIONS), "measured"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_it_asks_for_nothing_and_says_nothing(page: str, paths: Mapping[str, Path], tab: Browser) -> None:
+    address = paths[page].as_uri()
+    visit = tab.open(address)
+    assert [each for each in visit.requests if each not in {address, "data:,"}] == []
+    assert visit.console == []
+    verdict = {"refused": "Refused: ", "approved": "Approved: ", "measured": "Measured: "}
+    shown = " ".join(str(tab.evaluate("document.body.innerText")).split())
+    assert shown.startswith(verdict[page.split("-", maxsplit=1)[0]])
+
+
+def test_the_policy_of_a_page_forbids_what_does_not_belong_there(
+    paths: Mapping[str, Path], tab: Browser, tmp_path: Path
+) -> None:
+    """What somebody adds to a page is neither loaded nor run; and the tests above could fail."""
+    added = (
+        '<img src="http://example.org/a.png"><script src="http://example.org/b.js"></script>'
+        '<script>document.body.innerText = "approved"</script><p onclick="x()" style="color: red">hello</p>'
+        '<style>@import url("http://example.org/c.css"); body { display: none }</style>'
+        '<iframe src="http://example.org/d.html"></iframe>'
+    )
+    page = tmp_path / "page.html"
+    text = paths["refused-internal"].read_text(encoding="utf-8")
+    page.write_text(text.replace("</body>", f"{added}</body>"), encoding="utf-8")
+    visit = tab.open(page.as_uri())
+    blocked = " ".join(said for said in visit.console if "Content Security Policy" in said)
+    assert "frame-src" in blocked
+    for address in ("a.png", "b.js"):
+        assert f"http://example.org/{address}" in blocked
+    assert "http://example.org/c.css" not in visit.requests
+    assert "Refused: " in str(tab.evaluate("document.body.innerText"))
+    assert len([said for said in visit.console if "Content Security Policy" in said]) >= 6
+    page.write_text('<img src="http://example.org/a.png"><script>nothing()</script>')
+    visit = tab.open(page.as_uri())
+    assert "http://example.org/a.png" in visit.requests
+    assert visit.console
+
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("page", PAGES)
+def test_axe_finds_nothing(page: str, width: int, paths: Mapping[str, Path], tab: Browser) -> None:
+    """WCAG 2.2 AA and what axe-core recommends beside it, on a desk and on a telephone."""
+    tab.resize(width, 900)
+    tab.open(paths[page].as_uri())
+    tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8") + ";null")
+    found = json.loads(
+        tab.evaluate(
+            f"axe.run(document, {{runOnly: {json.dumps(RULES)}}}).then(found => JSON.stringify("
+            "{passes: found.passes.length, violations: found.violations.map(rule => "
+            "[rule.id, rule.nodes.map(node => node.html.slice(0, 200))])}))"
+        )
+    )
+    assert found["violations"] == []
+    assert found["passes"] > 15
+
+
+def test_axe_would_find_something(tab: Browser, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text('<p style="color: #ccc">pale</p><img src="data:,">')
+    tab.open(page.as_uri())
+    tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8") + ";null")
+    ids = tab.evaluate("axe.run(document).then(found => found.violations.map(rule => rule.id))")
+    assert {"color-contrast", "image-alt"} <= set(ids)
+
+
+@pytest.mark.parametrize("page", ["refused-internal", "approved-publication"])
+def test_nothing_is_wider_than_the_window(page: str, paths: Mapping[str, Path], tab: Browser) -> None:
+    for width in (1280, 390):
+        tab.resize(width, 900)
+        tab.open(paths[page].as_uri())
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# On paper
+
+MILLIMETRE = 96 / 25.4
+A4_HEIGHT = (297 - 2 * 16) * MILLIMETRE
+
+
+@pytest.mark.parametrize("page", ["refused-internal", "approved-publication"])
+def test_it_prints_on_a4(page: str, paths: Mapping[str, Path], tab: Browser) -> None:
+    """As many pages as its length asks for, each of the size of A4, with text that can be searched."""
+    tab.open(paths[page].as_uri())
+    printed = b64decode(tab.command("Page.printToPDF", preferCSSPageSize=True)["data"])
+    assert printed.startswith(b"%PDF")
+    sizes = {tuple(map(float, size.split())) for size in re.findall(rb"/MediaBox\s*\[([^\]]+)\]", printed)}
+    assert sizes
+    for left, bottom, right, top in sizes:
+        assert (round((right - left) / 72 * 25.4), round((top - bottom) / 72 * 25.4)) == (210, 297)
+    pages = len(re.findall(rb"/Type\s*/Page\b", printed))
+    assert 4 <= pages <= 20
+
+
+def test_what_must_not_be_cut_is_told_so_and_fits_a_page(paths: Mapping[str, Path], tab: Browser) -> None:
+    """Charts and rows are kept whole, and heads of tables repeated, in the styles that hold on paper."""
+    tab.resize(int((210 - 2 * 14) * MILLIMETRE), 1000)
+    tab.open(paths["refused-internal"].as_uri())
+    tab.command("Emulation.setEmulatedMedia", media="print")
+    try:
+        styles = tab.evaluate(
+            "['figure', 'tbody tr', 'thead'].map(name => [...document.querySelectorAll(name)].map(element => "
+            "[getComputedStyle(element).breakInside, getComputedStyle(element).display, "
+            "element.getBoundingClientRect().height]))"
+        )
+    finally:
+        tab.command("Emulation.setEmulatedMedia", media="")
+    figures, rows, heads = styles
+    assert figures
+    assert all(inside == "avoid" and height < A4_HEIGHT for inside, _, height in figures)
+    assert rows
+    assert all(inside == "avoid" and height < A4_HEIGHT / 3 for inside, _, height in rows)
+    assert heads
+    assert {display for _, display, _ in heads} == {"table-header-group"}
+
+
+COLOURS = {"#12436d", "#28a197", "#801650", "#f46a25"}
+
+
+def test_charts_have_the_palette_and_tell_apart_by_shape(paths: Mapping[str, Path], tab: Browser) -> None:
+    """Marks of one chart that differ in colour differ in form, too."""
+    tab.open(paths["refused-internal"].as_uri())
+    charts: list[list[list[Any]]] = tab.evaluate(
+        "[...document.querySelectorAll('figure svg')].map(chart => [...chart.querySelectorAll('path')]"
+        ".map(mark => [mark.getAttribute('stroke'), mark.getAttribute('d')]))"
+    )
+    assert len(charts) == 4
+    for marks in charts:
+        forms: dict[str, set[str]] = {}
+        for colour, form in marks:
+            if colour is not None and colour.lower() in COLOURS:
+                forms.setdefault(colour.lower(), set()).add(form)
+        assert not [pair for pair in combinations(forms.values(), 2) if set.intersection(*pair)]

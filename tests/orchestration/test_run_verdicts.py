@@ -1,0 +1,221 @@
+"""How a run tells its verdict: by its tag, by its last event without a stack, by the list of candidates."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import Any, NoReturn
+
+import dagster as dg
+import pytest
+from click.testing import CliRunner
+from support import gates
+from support.gates import CANARIES, COPY, GATE, HONEST, Home
+
+from disclosure_pipeline.candidates import evaluation
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.orchestration.clause_checks import group_clauses, passes_with_warnings
+from disclosure_pipeline.orchestration.steps import VERDICT
+from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.verdict import Judgement, Outcome
+
+
+def verdict(home: Home, run: dg.ExecuteInProcessResult) -> str | None:
+    """The tag of a run, as the instance has it."""
+    recorded = home.instance.get_run_by_id(run.run_id)
+    assert recorded is not None
+    return recorded.tags.get(VERDICT)
+
+
+def step_failure(run: dg.ExecuteInProcessResult) -> Any:
+    """What a run's one failed step recorded."""
+    (failure,) = [event.step_failure_data for event in run.all_events if event.is_step_failure]
+    return failure
+
+
+def materialized(run: dg.ExecuteInProcessResult, asset: str) -> list[dict[str, Any]]:
+    """The metadata of each materialisation of an asset in a run."""
+    return [
+        dict(event.materialization.metadata)
+        for event in run.get_asset_materialization_events()
+        if event.asset_key and event.asset_key.path[-1] == asset
+    ]
+
+
+def rows(table: Any) -> list[dict[str, Any]]:
+    return [dict(record.data) for record in table.records]
+
+
+def test_runs_carry_their_verdict_and_end_in_words(home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
+    home.deliver("broken", {"synthetic.csv": gates.honest().drop(columns="age")})
+    home.deliver("strange", {"synthetic.csv": gates.honest().assign(age=98)})
+    known = home.run_ground_truth()
+    assert known.success and verdict(home, known) is None
+    approved = home.run_gate(HONEST)
+    assert approved.success and verdict(home, approved) == "approved"
+    said = [entry.message for entry in home.instance.all_logs(approved.run_id) if not entry.is_dagster_event]
+    assert (
+        said[-1].startswith(f"Candidate '{HONEST}' is approved: ") and str(home.published(HONEST)) in said[-1]
+    )
+    for candidate, outcome, words in (
+        (COPY, "refused", f"Candidate '{COPY}' is refused:\n- DiSCO[work]: the worst value"),
+        ("broken", "refused", "Candidate 'broken' is refused: it breaks the data dictionary:\n- "),
+        ("strange", "undetermined", "Candidate 'strange' is undetermined: it shares too few values"),
+    ):
+        run = home.run_gate(candidate)
+        assert not run.success and verdict(home, run) == outcome
+        failure = step_failure(run)
+        assert failure.user_failure_data.description.startswith(words)
+        assert failure.user_failure_data.metadata["outcome"].value == outcome
+        reasons = failure.user_failure_data.metadata["reasons"].value
+        assert reasons and all(str(reason) in failure.user_failure_data.description for reason in reasons)
+        assert failure.error.stack == [] and failure.error.cause is None and failure.error.context is None
+        assert not hasattr(sys, "tracebacklimit")
+    logged = gates.everything_logged(home.instance)
+    assert not [canary for canary in CANARIES if canary in logged]
+
+
+def test_a_crash_is_tagged_as_one_and_stacks_are_taken_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raises(*_: Any) -> NoReturn:
+        raise ValueError(CANARIES[0])
+
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    assert home.run_ground_truth().success
+    monkeypatch.setattr(evaluation, "judge", raises)
+    run = home.run_gate(HONEST)
+    assert verdict(home, run) == "crashed"
+    try:
+        raise ValueError("another")
+    except ValueError as error:
+        assert error.__traceback__ is not None
+        assert not hasattr(sys, "tracebacklimit")
+
+
+def test_a_limit_of_somebody_else_stays(finished_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "tracebacklimit", 7, raising=False)
+    assert not finished_home.run_gate(COPY).success
+    assert sys.tracebacklimit == 7
+
+
+def test_a_tag_is_no_evidence(finished_home: Home) -> None:
+    """A refused candidate whose run says approved is not released."""
+    home = finished_home
+    (run,) = home.instance.get_runs(dg.RunsFilter(tags={"dagster/partition": COPY}))
+    assert run.tags[VERDICT] == "refused"
+    home.instance.add_run_tags(run.run_id, {VERDICT: "approved"})
+    alone = home.materialize("release", COPY)
+    assert not alone.success and verdict(home, alone) == "refused"
+    assert not home.published(COPY).exists()
+
+
+def test_the_list_of_candidates_follows_each_run(home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
+    home.deliver("broken", {"synthetic.csv": gates.honest().drop(columns="age")})
+    assert home.run_ground_truth().success
+    before, after = materialized(home.run_gate(HONEST), "candidates")
+    assert [row["verdict"] for row in rows(before["candidates"])] == ["approved"]
+    (row,) = rows(after["candidates"])
+    assert (row["candidate"], row["verdict"], row["records"], row["published"]) == (
+        HONEST,
+        "published",
+        "298",
+        "yes",
+    )
+    assert " UTC" in row["date"] and "at most" in row["worst clause"]
+    home.run_gate("broken")
+    (listed,) = materialized(home.run_gate(COPY), "candidates")
+    table = {row["candidate"]: row for row in rows(listed["candidates"])}
+    assert {name: row["verdict"] for name, row in table.items()} == {
+        HONEST: "published",
+        COPY: "refused",
+        "broken": "not judged",
+    }
+    assert table[COPY]["worst clause"].startswith("unique_copies_beyond: 9")
+    assert table["broken"] | {"candidate": ""} == {
+        "candidate": "",
+        "verdict": "not judged",
+        "worst clause": "",
+        "records": "",
+        "published": "no",
+        "date": "",
+    }
+    counted = {name: listed[name].value for name in ("approved", "refused", "published", "dagster/row_count")}
+    assert counted == {"approved": 1, "refused": 1, "published": 1, "dagster/row_count": 3}
+    alone = dg.materialize(
+        list(home.defs.resolve_asset_graph().assets_defs),
+        selection=dg.AssetSelection.assets(dg.AssetKey([GATE, "candidates"])),
+        instance=home.instance,
+    )
+    (again,) = materialized(alone, "candidates")
+    assert rows(again["candidates"]) == rows(listed["candidates"])
+
+
+def test_a_release_says_what_was_published_and_how_to_verify_it(finished_home: Home) -> None:
+    home = finished_home
+    digest = gates.stated(home.published(HONEST)).policy.digest
+    (said,) = materialized(home.run_gate(HONEST), "release")
+    assert said["published"].value == "before, with the same content"
+    assert said["policy_digest"].value == digest
+    (table,) = rows(said["tables"])
+    assert (table["table"], table["records"]) == ("synthetic.parquet", 298)
+    command = shlex.split(said["verify"].value.strip("`\n").replace("\\\n", " "))
+    assert command[:3] == ["disclosure-pipeline", "verify", str(home.published(HONEST))]
+    ran = CliRunner().invoke(main, command[1:])
+    assert ran.exit_code == 0, ran.output
+    assert HONEST in ran.output
+
+
+def test_five_targets_have_a_dozen_checks_an_asset_at_most(small_gate: dg.Definitions) -> None:
+    columns = {name: {"type": "category"} for name in ("key", "a", "b", "c", "d", "e")}
+    gate = Gate.model_validate(
+        gates.definition(
+            columns=columns,
+            keys=["key"],
+            targets=list("abcde"),
+            exclusions={"target_levels": {"a": ["x"]}},
+            policy={
+                "repU": {"at_most": 8, "at_most_share": 0.5},
+                "unique_hits_beyond": 3,
+                "DiSCO": {"at_most": 10, "over": "mean", "worst": 20, "beyond": 3},
+                "TCAP": 90,
+            },
+        )
+    )
+    checks = group_clauses(gate.clauses())
+    for asset in ("identity_disclosure", "attribute_disclosure"):
+        names = sorted(check.name for check in checks if check.asset == asset)
+        assert len(names) <= 12
+        assert names == sorted(names, key=lambda name: (not name.startswith("bound_"), name))
+    assert {name for check in checks for name in [check.name] if len(name) > 28} == set()
+    grouped = [clause for check in checks for clause in check.clauses]
+    assert len(grouped) == len(set(grouped))
+    assert set(grouped) == {clause for clause in gate.clauses() if clause.measure != "key_overlap"}
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "warns", "expected"),
+    [
+        (["kept", "kept"], [False, True], False),
+        (["kept", "exceeded"], [False, True], True),
+        (["exceeded", "exceeded"], [False, True], False),
+        (["waived", "kept"], [False, False], True),
+        (["waived", "undetermined"], [False, False], False),
+    ],
+)
+def test_a_check_of_several_clauses_warns_only_where_all_that_are_broken_do(
+    outcomes: list[Outcome], warns: list[bool], expected: bool
+) -> None:
+    judgements = [
+        Judgement(Clause("DiSCO", name, 1, warns=warn), 2, 1, outcome)
+        for name, outcome, warn in zip("ab", outcomes, warns, strict=True)
+    ]
+    assert passes_with_warnings(judgements) is expected

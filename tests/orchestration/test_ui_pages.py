@@ -1,0 +1,92 @@
+"""What people see of a refused and an approved candidate in Dagster's user interface, at 1,440 pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support import gates, homes
+from support.ui_pages import Pages, ui_pages
+
+from disclosure_pipeline.demo.run import HONEST, LEAKY
+
+
+@pytest.fixture(scope="module")
+def pages(demo: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
+    """The user interface over what the demo left."""
+    with homes.copied(demo[0]) as home, pytest.MonkeyPatch.context() as patch, gates.quiet():
+        patch.setenv("DAGSTER_HOME", str(home))
+        patch.setenv("DISCLOSURE_PIPELINE_SIGNING_KEY", str(home / "demo/keys/signing-key.pem"))
+        patch.setenv("DISCLOSURE_PIPELINE_SALT", str(home / "demo/keys/salt"))
+        with ui_pages(home, tmp_path_factory.mktemp("browser")) as opened:
+            yield opened
+
+
+@pytest.mark.parametrize("asset", ["synthetic", "identity_disclosure", "attribute_disclosure", "dossier"])
+def test_no_name_of_a_check_is_cut(pages: Pages, asset: str) -> None:
+    names = list(pages.checks(asset))
+    assert 0 < len(names) <= 12
+    pages.open(f"/assets/survey/{asset}?view=checks", ["Latest execution", *names])
+    assert pages.find_cut_names(names) == []
+
+
+def test_the_page_would_tell_a_cut_name(pages: Pages) -> None:
+    names = list(pages.checks("identity_disclosure"))
+    pages.open("/assets/survey/identity_disclosure?view=checks", names)
+    assert "bound_unique_hits_beyond" in names
+    pages.tab.evaluate(
+        "document.body.insertAdjacentHTML('beforeend',"
+        "'<p>bound_uniq…beyond</p>"
+        '<p style="width:30px;overflow:hidden;white-space:nowrap">guard_nearer</p>\')'
+    )
+    assert sorted(pages.find_cut_names(names)) == ["bound_uniq…beyond", "guard_nearer"]
+
+
+def test_the_bounds_of_the_policy_come_first(pages: Pages) -> None:
+    shown = pages.open("/assets/survey/identity_disclosure?view=checks", ["bound_repU", "warnings"])
+    names = sorted(pages.checks("identity_disclosure"), key=shown.index)
+    assert names[:3] == ["bound_repU", "bound_repU_share_of_UiO", "bound_unique_hits_beyond"]
+
+
+def test_a_check_speaks_in_plain_words(pages: Pages) -> None:
+    description = pages.checks("identity_disclosure")["bound_repU"]
+    assert "people" in description
+    pages.open("/assets/survey/identity_disclosure?view=checks", [description, "breaks the bound, at most 8"])
+
+
+@pytest.mark.parametrize(
+    ("candidate", "verdict", "words"),
+    [
+        (LEAKY, "refused", [f"Candidate '{LEAKY}' is refused", "repU: the worst value 10.86 breaks"]),
+        (HONEST, "approved", [f"Candidate '{HONEST}' is approved: every clause of the policy is kept"]),
+    ],
+)
+def test_the_run_of_a_candidate_ends_in_words(
+    pages: Pages, candidate: str, verdict: str, words: list[str]
+) -> None:
+    run, tags = pages.runs()[candidate]
+    assert tags["verdict"] == verdict
+    shown = pages.open(f"/runs/{run}", words)
+    assert "Stack Trace" not in shown
+    pages.open("/runs", [f"verdict: {verdict}"])
+
+
+@pytest.mark.parametrize("candidate", [HONEST, LEAKY])
+def test_the_page_of_a_candidate_shows_its_clauses(pages: Pages, candidate: str) -> None:
+    names = list(pages.checks("attribute_disclosure"))
+    shown = pages.open(
+        f"/assets/survey/dossier?view=events&partition={candidate}",
+        [candidate, "DiSCO_beyond_both[worked_abroad]", "at most 3"],
+    )
+    assert "Stack Trace" not in shown
+    pages.open(f"/assets/survey/attribute_disclosure?view=events&partition={candidate}", [candidate])
+    assert pages.find_cut_names(names) == []
+
+
+def test_the_list_of_candidates_is_shown(pages: Pages) -> None:
+    pages.open("/assets/survey/candidates", [HONEST, LEAKY, "published", "refused", "worst clause"])
+
+
+def test_a_release_shows_how_to_verify_it(pages: Pages) -> None:
+    pages.open("/assets/survey/release", ["disclosure-pipeline verify", "policy_digest"])

@@ -1,0 +1,53 @@
+"""Draws the pictures of the user interface in docs/images, as the demo leaves it: `python tests/pictures.py`.
+
+It takes the home of the demo as its argument (`make demo` makes dagster_home), and a Chromium.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from support import homes
+from support.paths import ROOT
+from support.ui_pages import HEIGHT, WIDTH, Pages, ui_pages
+
+PICTURES: dict[str, tuple[str, list[str], int]] = {
+    "lineage": ("/locations/location.py/asset-groups/survey", ["ground_truth", "candidates"], 480),
+    "failing_check": (
+        "/assets/survey/identity_disclosure?view=checks",
+        ["Latest execution", "exceeded", "warnings"],
+        HEIGHT,
+    ),
+    "candidates": ("/assets/survey/candidates", ["worst clause", "published"], HEIGHT),
+}
+"""Name -> the page, words that it shows once it is whole, and its height in pixels."""
+
+
+def draw(pages: Pages, name: str) -> None:
+    """Write one picture."""
+    path, words, height = PICTURES[name]
+    pages.tab.resize(WIDTH, height)
+    pages.open(path, words)
+    time.sleep(3)  # what moves comes to rest
+    pages.open(path, words)
+    time.sleep(3)
+    pages.tab.picture(ROOT / "docs" / "images" / f"{name}.png")
+
+
+def main() -> None:
+    """Draw all of them."""
+    with homes.copied(Path(sys.argv[1])) as home, tempfile.TemporaryDirectory() as folder:
+        keys = home / "demo" / "keys"
+        os.environ["DISCLOSURE_PIPELINE_SIGNING_KEY"] = str(keys / "signing-key.pem")
+        os.environ["DISCLOSURE_PIPELINE_SALT"] = str(keys / "salt")
+        with ui_pages(home, Path(folder)) as pages:
+            for name in PICTURES:
+                draw(pages, name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Pages of Dagster's user interface in a browser, over the home of the demo."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.browser import Browser, browser
+from support.processes import PATIENCE
+from support.web_server import DEMO_GATE, Server, web_server
+
+WIDTH, HEIGHT = 1440, 900
+
+_RUNS = "{ runsOrError { ... on Runs { results { runId tags { key value } } } } }"
+_CHECKS = """query ($path: [String!]!) { assetNodeOrError(assetKey: {path: $path}) { ... on AssetNode {
+  assetChecksOrError { ... on AssetChecks { checks { name description } } } } } }"""
+
+
+@dataclass(frozen=True)
+class Pages:
+    """A browser before the user interface of a home."""
+
+    server: Server
+    tab: Browser
+
+    def open(self, path: str, words: Sequence[str]) -> str:
+        """Open a page and wait until it shows all of these words; all that it shows."""
+        self.tab.open(f"http://127.0.0.1:{self.server.port}{path}")
+        limit = time.monotonic() + PATIENCE / 3
+        while True:
+            shown = str(self.tab.evaluate("document.body.innerText"))
+            missing = [word for word in words if word not in shown]
+            if not missing:
+                return shown
+            assert time.monotonic() < limit, f"{path} does not show {missing}, but:\n{shown}"
+            time.sleep(0.3)
+
+    def find_cut_names(self, names: Sequence[str]) -> list[str]:
+        """Which of these names are shown with an ellipsis, or wider than what holds them."""
+        found = self.tab.evaluate(_FIND_CUT % json.dumps(list(names)))
+        return list(map(str, found))
+
+    def runs(self) -> dict[str, tuple[str, dict[str, str]]]:
+        """Candidate -> id and tags of its run."""
+        runs = self.server.ask(_RUNS)["runsOrError"]["results"]
+        tagged = [(run["runId"], {tag["key"]: tag["value"] for tag in run["tags"]}) for run in runs]
+        return {tags["dagster/partition"]: (run, tags) for run, tags in tagged if "dagster/partition" in tags}
+
+    def checks(self, asset: str) -> dict[str, str]:
+        """The checks of an asset of the demo's gate: name -> description."""
+        node = self.server.ask(_CHECKS, path=["survey", asset])["assetNodeOrError"]
+        return {check["name"]: check["description"] for check in node["assetChecksOrError"]["checks"]}
+
+
+# An element is wider than it seems where its content is; an ellipsis may also be written by a program.
+_FIND_CUT = """(() => {
+  const names = %s, cut = new Set();
+  for (const element of document.querySelectorAll('body *')) {
+    if (element.childElementCount) continue;
+    const text = (element.textContent || '').trim();
+    for (const name of names) {
+      if (text === name && element.clientWidth && element.scrollWidth > element.clientWidth) cut.add(name);
+      const parts = text.split('…');
+      if (parts.length === 2 && text.length > 6 && name.startsWith(parts[0]) && name.endsWith(parts[1]))
+        cut.add(text);
+    }
+  }
+  return [...cut];
+})()"""
+
+
+@contextmanager
+def ui_pages(home: Path, folder: Path) -> Iterator[Pages]:
+    """The user interface over a home of the demo, 1,440 pixels wide; the browser's profile is in `folder`."""
+    with web_server(home, DEMO_GATE) as server, browser(folder, "127.0.0.1") as tab:
+        tab.resize(WIDTH, HEIGHT)
+        yield Pages(server, tab)
