@@ -35,7 +35,7 @@ suite: $(READY)
 
 # The documentation as a site, built without a network; every warning is an error.
 docs: $(READY)
-	$(BIN)/python -m sphinx -b html -W --keep-going -n -q docs build/docs
+	$(BIN)/python -m sphinx -b html -W --keep-going -n -q docs build/docs -E
 	@echo "The documentation: build/docs/index.html"
 
 # The wheel and the source distribution.

@@ -76,7 +76,7 @@ def figures(
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of the result's frames, by their index."""
+    """The rows of the result's frames, by their index; the flags in order, of the two-way check by column."""
 
     identity: dict[tuple[Any, ...], dict[str, Any]]
     attribute: dict[tuple[Any, ...], dict[str, Any]]
@@ -87,12 +87,13 @@ class _Rows:
     key_overlap: dict[tuple[Any, ...], dict[str, Any]]
     target_overlap: dict[tuple[Any, ...], dict[str, Any]]
     one_way: list[dict[str, Any]]
-    two_way: list[dict[str, Any]]
+    two_way: dict[str, list[Any]]
     doubts: list[str]
 
     @classmethod
     def empty(cls) -> _Rows:
-        return cls({}, {}, {}, {}, {}, {}, {}, {}, [], [], [])
+        flags: dict[str, list[Any]] = {name: [] for name in ("target", "synthesis", *names_of(TwoWay))}
+        return cls({}, {}, {}, {}, {}, {}, {}, {}, [], flags, [])
 
 
 def _compare(rows: _Rows, counts: Counts) -> None:
@@ -164,14 +165,19 @@ def _add_flags(
         rows.one_way.append(row | asdict(level_flag) | {"level": target.label(level_flag.level)})
     if not len(target_counts.large.t):
         return
-    for pair_flag in two_way(target_counts.large, pairs_of_key, target.size, thresholds[1][1]):
-        key = keys[pair_flag.key]
-        labels = {
-            "target_level": target.label(pair_flag.target_level),
-            "key": key.name,
-            "key_level": key.label(pair_flag.key_level),
-        }
-        rows.two_way.append(row | vars(pair_flag) | labels)  # there can be many
+    flags = two_way(target_counts.large, pairs_of_key, target.size, thresholds[1][1])
+    labels = {t: target.label(t) for t in set(flags["target_level"])}
+    key_levels = list(zip(flags["key"], flags["key_level"], strict=True))
+    key_labels = {(key, level): keys[key].label(level) for key, level in set(key_levels)}
+    flags |= {
+        "target": [index[0]] * len(key_levels),
+        "synthesis": [index[1]] * len(key_levels),
+        "target_level": [labels[t] for t in flags["target_level"]],
+        "key": [keys[key].name for key in flags["key"]],
+        "key_level": [key_labels[place] for place in key_levels],
+    }
+    for name, column in rows.two_way.items():
+        column.extend(flags[name])
 
 
 def _result(rows: _Rows, counts: Counts) -> Disclosure:
@@ -187,7 +193,7 @@ def _result(rows: _Rows, counts: Counts) -> Disclosure:
         cap=frame_of(rows.cap, per_target, list(next(iter(rows.cap.values())))),
         identity_after_exclusions=frame_of(rows.identity_after_exclusions, per_target, names_of(Identity)),
         one_way=pd.DataFrame(rows.one_way, columns=["target", "synthesis", *names_of(OneWay)]),
-        two_way=pd.DataFrame(rows.two_way, columns=["target", "synthesis", *names_of(TwoWay)]),
+        two_way=pd.DataFrame(rows.two_way, dtype=None if rows.two_way["target"] else object),
         certainty=frame_of(rows.certainty, [*per_target, "certainty"], names_of(Certainty)),
         excluded=frame_of(rows.excluded, [*per_target, "table"], [*STEPS, "remaining"]),
         key_overlap=frame_of(rows.key_overlap, ["key", "synthesis"], names_of(Overlap)),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -177,25 +177,32 @@ def one_way(DiSCO_t: Grouped, original_t: Grouped, more_than: tuple[float, float
 
 def two_way(
     large: LargeCells, pairs_of_key: Sequence[Grouped], targets: int, more_than: float
-) -> list[TwoWay]:
+) -> dict[str, list[Any]]:
     """The pairs behind DiSCO cells of many records, where the key level nearly tells the target.
 
     `large` are these cells, of what the exclusions leave. `pairs_of_key[k]` are all GT records, whatever is
     excluded, by level of key k * `targets` + target level. A pair is flagged where more than so many percent
-    of the GT records with the key level have the target level. In order of npairs, largest first.
+    of the GT records with the key level have the target level. Returns the columns of `TwoWay`, an entry a
+    flag, in order of npairs, largest first.
+
+    >>> pairs = Grouped(np.array([0, 1, 2]), np.array([9, 1, 5]))
+    >>> flags = two_way(LargeCells(np.array([[0, 1]]), np.array([0, 0]), np.array([3, 5])), [pairs], 2, 50)
+    >>> flags["key_level"], flags["npairs"], flags["pct_target_key_level"]
+    ([1, 0], [5, 3], [100.0, 90.0])
     """
     flags = []
     for k, records in enumerate(pairs_of_key):
         npairs = Grouped.of(large.key_levels[k] * targets + large.t, large.d)
         key_total = Grouped.of(records.groups // targets, records.sums)
+        level, t = np.divmod(npairs.groups, targets)
         part = records.sums[np.searchsorted(records.groups, npairs.groups)]
-        whole = key_total.sums[np.searchsorted(key_total.groups, npairs.groups // targets)]
-        for i in np.flatnonzero(100 * part > more_than * whole):
-            level, t = divmod(int(npairs.groups[i]), targets)
-            with_target, with_key = int(part[i]), int(whole[i])
-            share = percent(with_target, with_key)
-            flags.append(TwoWay(t, k, level, int(npairs.sums[i]), with_target, with_key, share))
-    return sorted(flags, key=lambda flag: (-flag.npairs, flag.key, flag.target_level, flag.key_level))
+        whole = key_total.sums[np.searchsorted(key_total.groups, level)]
+        pairs = np.array([t, np.full(len(t), k), level, npairs.sums, part, whole])
+        flags.append(pairs[:, 100 * part > more_than * whole])
+    t, key, level, number, part, whole = np.concatenate(flags, axis=1)
+    order = np.lexsort((level, t, key, -number))
+    columns = (t, key, level, number, part, whole, 100 * part / whole)  # integers below 2^53: rounded once
+    return {field.name: column[order].tolist() for field, column in zip(fields(TwoWay), columns, strict=True)}
 
 
 def large_cells(

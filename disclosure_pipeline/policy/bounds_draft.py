@@ -199,7 +199,7 @@ def _write_kept(gate: Gate, draft: PolicyDraft) -> list[str]:
     kept = {name: value for name, value in content.items() if name not in drafted}
     if not kept:
         return []
-    text = yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
+    text = yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, default_flow_style=False, width=100)
     return ["  # As it is in the gate already.", *(f"  {line}" for line in text.splitlines())]
 
 

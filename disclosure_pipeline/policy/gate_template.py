@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
+from pydantic import ValidationError
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.schema import COMPONENT
@@ -20,7 +21,7 @@ from disclosure_pipeline.tables.messages import suggest_names
 _MOST_VALUES = 50
 _GROUPS = 20
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./ -]*")
 _NOT_PLAIN = {"true", "false", "yes", "no", "on", "off", "null", "y", "n", ""}
 
 
@@ -73,8 +74,17 @@ def describe_table(
             changes["special_values"] = tuple(
                 int(code) if code == int(code) else code for code in special[name]
             )
-        columns[name] = Column.model_validate(column.model_dump() | changes)
+        columns[name] = _change(name, column, changes)
     return Schema(columns, notes, tuple(keys), chosen)
+
+
+def _change(name: str, column: Column, changes: Mapping[str, Any]) -> Column:
+    """A column with other attributes. InputError where its type has none of these."""
+    try:
+        return Column.model_validate(column.model_dump() | dict(changes))
+    except ValidationError as error:
+        problems = "; ".join(problem["msg"] for problem in error.errors(include_input=False))
+    raise InputError(f"Column {name!r}: {problems}.")
 
 
 EXAMPLE = Schema(
@@ -166,8 +176,5 @@ def _list(names: Collection[str]) -> str:
 
 def _quote(text: str) -> str:
     """Text as every reader of YAML takes it for text."""
-    if _PLAIN.fullmatch(text) and text.casefold() not in _NOT_PLAIN:
-        return text
-    if re.fullmatch(r"[A-Za-z][A-Za-z0-9_ ]*", text) and text == text.strip():
-        return text
-    return json.dumps(text, ensure_ascii=False)
+    is_plain = _PLAIN.fullmatch(text) and text == text.strip() and text.casefold() not in _NOT_PLAIN
+    return text if is_plain else json.dumps(text, ensure_ascii=False)

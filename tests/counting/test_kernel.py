@@ -204,7 +204,7 @@ def test_the_paths_are_taken() -> None:
         radix.radix(keys, (4000, 4000), 1 << 60), tuple(asked), (4000, 4000), Limits(), lambda *_: None
     )
     packed = packing.pack(plan, asked)
-    assert {block.dtype for of_table in packed.blocks for block in of_table} == {np.dtype(np.uint32)}
+    assert {block.records.dtype for of_table in packed.blocks for block in of_table} == {np.dtype(np.uint32)}
 
 
 # What adds up

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from reference.cap import Record
+from support.browser import browser
 from support.doubts import FEW_SHARED_VALUES
-from support.sampling import examples
+from support.sampling import examples, some_of
 from support.small_tables import KEYS, frame, from_counts, tables
 
 import disclosure_pipeline as dp
@@ -162,6 +163,20 @@ def test_every_plot_is_saved_as_a_file_that_needs_nothing_else(
     assert "vegaEmbed" in page
     assert not re.findall(r"<script[^>]+src=|<link|@import|\bimport\(", page)
     assert '"editor": false' in page  # which would send the data to another host
+
+
+def test_every_page_draws_its_plot_without_a_network(charts: dict[str, Any], tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    with browser(tmp_path) as tab:
+        for number, name in enumerate(some_of(charts)):
+            page = tmp_path / f"{number}.html"
+            dp.save_plot(charts[name], page)
+            visit = tab.open(page.as_uri())
+            assert [address for address in visit.requests if not address.startswith("data:")] == [
+                page.as_uri()
+            ], name
+            assert not visit.console, name
+            assert tab.evaluate("document.querySelector('canvas, svg').getBoundingClientRect().width") > 100
 
 
 def test_a_plot_is_not_saved_as_anything_else(charts: dict[str, Any], tmp_path: Path) -> None:

@@ -19,13 +19,12 @@ Result = TypeVar("Result")
 class Limits:
     """Sizes of the pieces that the work is cut into; no result depends on them.
 
-    block: records that are coded and sorted at a time. part: records of a range of key combinations that
-    is measured at a time, about. table: most cells that are counted instead of sorted. bits: most binary
-    digits of a number that stands for a record. threads: None for as many as the tables are worth.
-    spill_part: records of a part of the spill file, about.
+    block: records that are coded at a time. part: records that are measured at a time, about. table: most
+    cells that are counted instead of sorted. bits: most binary digits of a number that stands for a record.
+    threads: None for as many as the tables are worth. spill_part: records of a part of the spill file, about.
     """
 
-    block: int = 1 << 20
+    block: int = 1 << 17
     part: int = 1 << 20
     table: int = 1 << 22
     bits: int = 64

@@ -1,4 +1,4 @@
-"""The GT records of each pair of a key's level and a target's level, from sorted records."""
+"""The GT records of each pair of a key's level and a target's level, part by part."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from disclosure_pipeline.counting.memory.job import Job
-from disclosure_pipeline.counting.memory.packing import PackedRecords
+from disclosure_pipeline.counting.memory.packing import PackedRecords, unsigned_type
 from disclosure_pipeline.counting.memory.radix import Radix
 from disclosure_pipeline.measures.grouped import Grouped
 
@@ -18,6 +18,8 @@ _MOST_COMBINATIONS = 1 << 12  # of keys that are counted together
 
 def pairs_of_key(job: Job, packed: PackedRecords, targets: Sequence[int]) -> list[tuple[Grouped, ...]]:
     """The GT records by level of each key * size of the target + target level, of some of the targets."""
+    if not targets:
+        return []
     groups = list(_groups_of_keys(packed.keys))
     tasks = [partial(_pairs_of_group, job, packed, targets, *group) for group in groups]
     pairs_by_group = job.run("Measuring", tasks)
@@ -45,7 +47,7 @@ def _pairs_of_group(
 ) -> list[list[Grouped]]:
     """The pairs of each of the targets with each key of a group, whose code counts in units of `weight`.
 
-    Records are sorted, so the levels of the highest key that a chunk has are few and in a row.
+    The levels of the highest key that the records of a part have are few and in a row.
     """
     sizes = [packed.targets[target].column.size for target in targets]
     tables = [
@@ -53,26 +55,28 @@ def _pairs_of_group(
         for size in sizes
     ]
     scattered: list[list[Grouped]] = [[] for _ in targets]
-    for block in packed.blocks[0]:
-        divisors = [block.dtype.type(number) for number in (weight, keys.size)]
-        for start in range(0, len(block), _CHUNK):
-            chunk = block[start : start + _CHUNK]
-            above = packed.q(chunk)
+    dtype = unsigned_type((packed.keys.size - 1).bit_length())
+    divisors = [dtype(number) for number in (weight, keys.size)]
+    for ranges in packed.parts:
+        part = packed.in_ranges(ranges, 0)
+        for start in range(0, len(part), _CHUNK):
+            chunk = part[start : start + _CHUNK]
+            above = packed.q(chunk).astype(dtype)
             if weight > 1:
-                above //= divisors[0]
+                above = above // divisors[0]
             level = (above - above // divisors[1] * divisors[1]).astype(np.intp)
             lowest = int(level.min())
             level -= lowest
             digits = packed.target_digits(chunk)
-            for i, (target, size) in enumerate(zip(targets, sizes, strict=True)):
+            for j, (target, size) in enumerate(zip(targets, sizes, strict=True)):
                 pairs = level * size
                 pairs += packed.t(digits, target).astype(np.intp, copy=False)  # unsigned where wide
-                if len(tables[i]):
+                if len(tables[j]):
                     counts = np.bincount(pairs)
-                    tables[i][lowest * size : lowest * size + len(counts)] += counts
+                    tables[j][lowest * size : lowest * size + len(counts)] += counts
                 else:
                     pairs += lowest * size
-                    scattered[i].append(Grouped.of(pairs, np.ones(len(pairs), dtype=np.int64)))
+                    scattered[j].append(Grouped.of(pairs, np.ones(len(pairs), dtype=np.int64)))
     results = []
     for grouped, size, counts in zip(scattered, sizes, tables, strict=True):
         if len(counts):

@@ -1,33 +1,50 @@
-"""Records as numbers, in sorted blocks: their key combination, whether they are of SD, and target levels."""
+"""Records as numbers, by ranges of keys: their key combination, whether they are of SD, and target levels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
 from disclosure_pipeline.counting.memory.job import Job
-from disclosure_pipeline.counting.memory.radix import Codes, Radix, Reader, add
+from disclosure_pipeline.counting.memory.key_ranges import MOST_RANGES, Block, KeyRanges
+from disclosure_pipeline.counting.memory.radix import Codes, Radix, add
 from disclosure_pipeline.counting.targets import Target
 
+_RANGES_OF_PART = 16  # of a part that is measured at a time
+_SAMPLE = 1 << 16  # records, to find ranges of about as many
 _NARROW = 32  # binary digits of the smaller of two types of numbers
 
 
 @dataclass(frozen=True)
 class PackedRecords:
-    """Records as numbers, in sorted blocks: `blocks[0]` of GT, `blocks[i]` of synthesis i.
+    """Records as numbers, in blocks by ranges of keys: `blocks[0]` of GT, `blocks[i]` of synthesis i.
 
     From the lowest binary digit up: the levels of the `targets`, target i from digit `shifts[i]` on; at digit
-    `table_bit` whether the record is of SD; and above it the key combination.
+    `table_bit` whether the record is of SD; and above it the key combination. A part is the ranges of keys
+    that are measured together.
     """
 
     keys: Radix
     targets: tuple[Target, ...]
     shifts: tuple[int, ...]
     table_bit: int
-    blocks: tuple[tuple[Codes, ...], ...]
+    parts: tuple[range, ...]
+    blocks: tuple[tuple[Block, ...], ...]
+
+    def in_ranges(self, ranges: range, *tables: int) -> Codes:
+        """The records of some tables in some ranges, table by table."""
+        first, end = ranges.start, ranges.stop
+        return np.concatenate(
+            [
+                block.records[block.bounds[first] : block.bounds[end]]
+                for table in tables
+                for block in self.blocks[table]
+            ]
+        )
 
     def q(self, records: Codes) -> Codes:
         """The key combination of some records."""
@@ -57,42 +74,54 @@ def targets_packed_together(job: Job, targets: Sequence[int]) -> Iterator[list[i
 
 
 def pack(job: Job, targets: Sequence[Target]) -> PackedRecords:
-    """Make every record a number, and sort the blocks."""
+    """Make every record a number, and put each block in the order of ranges of key combinations."""
     shifts = [sum(target.bits for target in targets[:i]) for i in range(len(targets))]
     table_bit = sum(target.bits for target in targets)
-    keys = job.keys
-    dtype = unsigned_type((keys.size - 1).bit_length() + 1 + table_bit)
-
-    def sorted_block(readers: Sequence[Reader], block: slice, table: int) -> Codes:
-        records = np.empty(block.stop - block.start, dtype=dtype)
-        add(readers, block, records)
-        if table:
-            records += dtype(1 << table_bit)
-        records.sort()
-        return records
-
-    def readers_of(table: int) -> list[Reader]:
-        return [
+    keys, tables = job.keys, range(len(job.records))
+    bits = (keys.size - 1).bit_length() + 1 + table_bit
+    dtype = unsigned_type(bits)
+    readers = [
+        [
             *keys.readers(table, 1 << (table_bit + 1), dtype),
             *(
                 target.column.reader(table, np.arange(target.column.size, dtype=dtype) << dtype(shift))
                 for target, shift in zip(targets, shifts, strict=True)
             ),
         ]
-
-    tables = range(len(job.records))
-    tasks = [
-        [partial(sorted_block, readers, block, table) for block in job.blocks(table)]
         for table in tables
-        for readers in [readers_of(table)]
     ]
-    blocks = iter(job.run("Sorting", [task for of_table in tasks for task in of_table]))
+    step = max(1, sum(job.records) // _SAMPLE)
+    sample = np.concatenate(
+        [sum(reader(slice(None, None, step)) for reader in of_table) for of_table in readers]
+    )
+    parts = min(MOST_RANGES, -(-sum(job.records) // job.limits.part))
+    ranges = KeyRanges.of(sample, min(MOST_RANGES, _RANGES_OF_PART * parts), table_bit + 1, bits)
+
+    def arrange_block(table: int, block: slice) -> Block:
+        records = np.empty(block.stop - block.start, dtype=dtype)
+        add(readers[table], block, records)
+        if table:
+            records += dtype(1 << table_bit)
+        return ranges.arrange(records)
+
+    blocks_of_tables = [list(job.blocks(table)) for table in tables]
+    blocks = iter(
+        job.run(
+            "Sorting",
+            [
+                partial(arrange_block, table, block)
+                for table, of_table in enumerate(blocks_of_tables)
+                for block in of_table
+            ],
+        )
+    )
     return PackedRecords(
         keys,
         tuple(targets),
         tuple(shifts),
         table_bit,
-        tuple(tuple(next(blocks) for _ in of_table) for of_table in tasks),
+        tuple(range(*bounds) for bounds in pairwise(ranges.size * i // parts for i in range(parts + 1))),
+        tuple(tuple(next(blocks) for _ in of_table) for of_table in blocks_of_tables),
     )
 
 

@@ -1,6 +1,7 @@
 """Counts sorted records, where there are too many cells to count them all.
 
-Blocks of records are sorted one by one; a part is what all blocks hold of a range of key combinations.
+A part is what all blocks hold of some ranges of key combinations. In it the records of a q stand together,
+those of GT before those of SD, and else in no order.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from disclosure_pipeline.counting.counts import (
     count_target,
 )
 from disclosure_pipeline.counting.memory.job import Job
+from disclosure_pipeline.counting.memory.key_ranges import sort_by_key
 from disclosure_pipeline.counting.memory.packing import PackedRecords, unsigned_type
 from disclosure_pipeline.counting.memory.radix import Codes
 from disclosure_pipeline.counting.memory.rare_keys import (
@@ -37,7 +39,7 @@ from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.together import TogetherCounts
 
-_SAMPLES = 64  # of each part, to find where parts end
+_LARGEST_PART = 2  # times the records of a part are measured at once
 
 
 @dataclass(frozen=True)
@@ -50,21 +52,11 @@ class _PartCounts:
 
 def measure(job: Job, packed: PackedRecords) -> tuple[tuple[KeyCounts, ...], list[tuple[TargetCounts, ...]]]:
     """Counts of the keys and of each target, of each synthesis."""
-    number, bounds = _bounds_of_parts(job, packed)
+    number = len(packed.parts)
     tasks = [
-        partial(
-            _measure_part,
-            job,
-            packed,
-            synthesis,
-            [
-                block[bound[part] : bound[part + 1]]
-                for table in (0, synthesis)
-                for block, bound in zip(packed.blocks[table], bounds[table], strict=True)
-            ],
-        )
+        partial(_measure_part, job, packed, synthesis, ranges)
         for synthesis in job.syntheses
-        for part in range(number)
+        for ranges in packed.parts
     ]
     parts = job.run("Measuring", tasks)
     parts_by_synthesis = [
@@ -85,45 +77,43 @@ def measure(job: Job, packed: PackedRecords) -> tuple[tuple[KeyCounts, ...], lis
 
 def measure_together(job: Job, packed: PackedRecords) -> TogetherCounts:
     """What all syntheses disclose together, of these targets."""
-    number, bounds = _bounds_of_parts(job, packed)
 
-    def measure_part(part: int) -> TogetherCounts:
-        tables = []
-        for blocks, bounds_of_blocks in zip(packed.blocks, bounds, strict=True):
-            slices = [
-                block[bound[part] : bound[part + 1]]
-                for block, bound in zip(blocks, bounds_of_blocks, strict=True)
-            ]
-            tables.append(np.sort(np.concatenate(slices)) if slices else np.empty(0, dtype=np.uint64))
+    def measure_part(ranges: range) -> TogetherCounts:
+        tables = [
+            np.sort(packed.in_ranges(ranges, table)) if blocks else np.empty(0, dtype=np.uint64)
+            for table, blocks in enumerate(packed.blocks)
+        ]
         return count_in_sorted_records(packed, tables)
 
-    return add_up(job.run("Measuring together", [partial(measure_part, part) for part in range(number)]))
+    return add_up(job.run("Measuring together", [partial(measure_part, ranges) for ranges in packed.parts]))
 
 
-def _bounds_of_parts(job: Job, packed: PackedRecords) -> tuple[int, list[list[IntArray]]]:
-    """The number of parts, and where they begin and end in each block of each table.
-
-    All records of a q are in one part.
-    """
-    step = max(1, job.limits.part // _SAMPLES)
-    every = job.limits.part // step
-    sample = packed.q(np.sort(np.concatenate([block[::step] for of in packed.blocks for block in of])))
-    ends = np.unique(sample[every::every]) << (packed.table_bit + 1)
-    return len(ends) + 1, [
-        [np.concatenate(([0], np.searchsorted(block, ends), [len(block)])) for block in of_table]
-        for of_table in packed.blocks
-    ]
-
-
-def _measure_part(
-    job: Job, packed: PackedRecords, synthesis: int, slices: Sequence[Codes]
-) -> _PartCounts | None:
-    """Counts of the records of some q: GT's and one SD's. None where there are none."""
-    records = np.concatenate(slices)
+def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range) -> _PartCounts | None:
+    """Counts of the records of some ranges: GT's and one SD's. None where there are none."""
+    key_bit = packed.table_bit + 1
+    records = np.concatenate(
+        [sort_by_key(packed.in_ranges(range(i, i + 1), 0, synthesis), key_bit) for i in ranges]
+    )
     if not len(records):
         return None
-    records.sort()
     counts = _PartCounts(targets=[[] for _ in packed.targets])
+    for piece in _split_between_keys(packed, records, _LARGEST_PART * job.limits.part):
+        _measure_piece(job, packed, synthesis, piece, counts)
+    counts.keys[:] = [add_up(counts.keys)]
+    return counts
+
+
+def _split_between_keys(packed: PackedRecords, records: Codes, most: int) -> list[Codes]:
+    """Sorted records in pieces of about so many at most: a range with a frequent level can hold far more."""
+    q = packed.q(records)
+    ends = np.unique(np.searchsorted(q, q[most::most]))
+    return [piece for piece in np.split(records, ends) if len(piece)]
+
+
+def _measure_piece(
+    job: Job, packed: PackedRecords, synthesis: int, records: Codes, counts: _PartCounts
+) -> None:
+    """Add the counts of some records, which are all of their q, to those of the part."""
     uncounted = [_UncountedRecords(records, range(len(packed.targets)), with_keys=True)]
     if all(can_be_summed(target, synthesis) for target in packed.targets):
         uncounted = _measure_rare_keys(packed, synthesis, records, counts)
@@ -135,8 +125,6 @@ def _measure_part(
             table = _tabulate_cells(job, packed, synthesis, keys, i)
             cells = CountedCells(table, partial(_key_levels, packed, keys.codes))
             counts.targets[i].append(count_target(cells, packed.targets[i], synthesis))
-    counts.keys[:] = [add_up(counts.keys)]
-    return counts
 
 
 def _key_levels(packed: PackedRecords, codes: Codes, some: IntArray) -> IntArray:
@@ -207,7 +195,7 @@ def _measure_targets_of_rare_keys(
 
 @dataclass(frozen=True)
 class _RecordsOfKeys:
-    """Sorted records of GT and one SD, and their q, numbered from 0 (`codes`: shape of d_q and s_q)."""
+    """Records of GT and one SD by their q, which are numbered from 0 (`codes`: shape of d_q and s_q)."""
 
     records: Codes
     q: IntArray

@@ -1,0 +1,78 @@
+"""docs/command_line.md and the help texts are of the commands as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+from support.paths import ROOT
+
+from disclosure_pipeline.cli.exit_codes import EXIT_CODES, MEANINGS
+from disclosure_pipeline.cli.main import main
+
+PAGE = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
+
+
+def commands(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command by its path."""
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            yield from commands(child, (*path, name))
+
+
+COMMANDS = {" ".join(path): command for path, command in commands(main) if path}
+
+
+def section(name: str) -> str:
+    """What the page says of a command."""
+    _, found, rest = PAGE.partition(f"### `disclosure-pipeline {name}`\n")
+    assert found, f"docs/command_line.md does not know {name}"
+    return re.split(r"^##", rest, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def options(command: click.Command) -> set[str]:
+    return {
+        name
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+        for name in (*parameter.opts, *parameter.secondary_opts)
+    }
+
+
+def test_the_page_knows_every_command_and_no_other() -> None:
+    assert set(re.findall(r"^### `disclosure-pipeline (.+)`$", PAGE, re.MULTILINE)) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_page_knows_every_option_and_no_other(name: str) -> None:
+    told = set(re.findall(r"--[a-z][a-z-]*", section(name)))
+    assert told == options(COMMANDS[name])
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_says_what_a_command_does_and_how_it_ends(name: str) -> None:
+    shown = CliRunner().invoke(main, [*name.split(), "--help"])
+    assert shown.exit_code == 0
+    assert max(map(len, shown.output.splitlines())) <= 80
+    command = COMMANDS[name] if name else main
+    assert command.help and command.help.strip()[0].isupper()
+    if not isinstance(command, click.Group):
+        assert command.epilog == EXIT_CODES
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help or parameter.name in {"groups"}, f"{name} --{parameter.name} has no help"
+
+
+def test_the_exit_codes_are_those_of_the_table() -> None:
+    table = dict(re.findall(r"^\| (\d) \| (.+) \|$", PAGE, re.MULTILINE))
+    assert table == {str(int(code)): meaning for code, meaning in MEANINGS.items()}
+
+
+def test_the_readme_leads_to_the_page() -> None:
+    assert "docs/command_line.md" in (ROOT / "README.md").read_text(encoding="utf-8")

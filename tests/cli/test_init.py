@@ -1,0 +1,257 @@
+"""`init` and `dg scaffold`: a gate that is ready at once, from a table that is not confidential."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+from support import gates
+from support.paths import ROOT
+from support.processes import Finished, run_program
+
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.orchestration.gate_file import load_gate, parse_gate
+from disclosure_pipeline.orchestration.gate_setup import HOME
+from disclosure_pipeline.policy.gate_template import EXAMPLE, Schema, describe_table, write_definition
+from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
+from disclosure_pipeline.tables.dictionary import Column
+
+
+def run(*arguments: str | Path, answers: str = "") -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=answers)
+
+
+@pytest.fixture
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A confidential and a synthetic table, and an environment in which nothing is set."""
+    for name in (HOME, SIGNING_KEY, SALT):
+        monkeypatch.delenv(name, raising=False)
+    gates.ground_truth().to_csv(tmp_path / "confidential.csv", index=False)
+    gates.honest().to_csv(tmp_path / "synthetic.csv", index=False)
+    return tmp_path
+
+
+def options(tables: Path) -> list[str]:
+    """What a script gives."""
+    return [
+        *("--name", "people", "--table", str(tables / "synthetic.csv")),
+        *("--ground-truth", str(tables / "confidential.csv"), "--key", "sex", "--key", "age"),
+        *("--special", "income=-8"),
+    ]
+
+
+def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Set what `.env` says."""
+    lines = (folder / ".env").read_text().splitlines()
+    variables = dict(line.split("=", 1) for line in lines)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return variables
+
+
+def dg(*arguments: str, folder: Path, environment: dict[str, str] | None = None) -> Finished:
+    """Dagster's command in a project."""
+    variables = {name: value for name, value in os.environ.items() if name not in {HOME, SIGNING_KEY, SALT}}
+    variables |= {"VIRTUAL_ENV": sys.prefix, "COLUMNS": "200"} | (environment or {})
+    return run_program([Path(sys.executable).parent / "dg", *arguments], cwd=folder, env=variables)
+
+
+def test_a_new_gate_is_ready_at_once(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For `check` and for Dagster; it approves an honest table and refuses GT itself."""
+    project = tables / "project"
+    made = run("init", project, *options(tables))
+    assert made.exit_code == 0, made.output
+    gate = project / "gates" / "defs" / "people"
+    variables = enter(project, monkeypatch)
+    checked = run("check", gate)
+    assert checked.exit_code == 0, checked.output
+    loaded = load_gate(gate)
+    assert (loaded.keys, loaded.targets) == (("sex", "age"), ("work", "income"))
+    assert loaded.columns["income"].groups == 20 and loaded.columns["income"].special_values == (-8,)
+    assert loaded.columns["work"].levels is None  # those of GT hold
+    for name in ("signing-key.pem", "salt"):
+        assert stat.S_IMODE((project / "home" / "keys" / name).stat().st_mode) == 0o600
+    assert f"check {gate}" in made.stdout and f". {project / '.env'}" in made.stdout
+    for table, code in (("synthetic.csv", 0), ("confidential.csv", 1)):
+        folder = tables / f"candidate-{code}"
+        folder.mkdir()
+        (folder / "table.csv").write_bytes((tables / table).read_bytes())
+        judged = run("evaluate", gate, folder)
+        assert judged.exit_code == code, judged.output
+    by_dagster = dg("check", "defs", folder=project, environment=variables)
+    assert by_dagster.returncode == 0, by_dagster.stdout + by_dagster.stderr
+    assert "All definitions loaded successfully" in by_dagster.stdout + by_dagster.stderr
+
+
+def test_nothing_of_the_confidential_table_is_read(tables: Path) -> None:
+    """It need not even be there; `check` says so."""
+    (tables / "confidential.csv").unlink()
+    assert run("init", tables / "project", *options(tables)).exit_code == 0
+
+
+def test_a_person_is_asked(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("disclosure_pipeline.cli.init._is_interactive", lambda: True)
+    lines = ["", str(tables / "synthetic.csv"), "sex, age", "work", str(tables / "confidential.csv"), ""]
+    made = run("init", tables / "project", answers="\n".join(lines))
+    assert made.exit_code == 0, made.output
+    assert "Columns: sex, age, work, income" in made.stderr
+    loaded = yaml.safe_load((tables / "project/gates/defs/survey/defs.yaml").read_text())["attributes"]
+    assert (loaded["keys"], loaded["targets"]) == (["sex", "age"], ["work"])
+    assert loaded["ground_truth"] == str(tables / "confidential.csv")
+
+
+@pytest.mark.parametrize("missing", ["--name", "--table", "--key", "--ground-truth"])
+def test_a_script_is_told_which_option_is_missing(missing: str, tables: Path) -> None:
+    given = options(tables)
+    while missing in given:
+        place = given.index(missing)
+        del given[place : place + 2]
+    refused = run("init", tables / "project", *given)
+    assert refused.exit_code == 2
+    assert f"Give {missing}: nobody can be asked here" in refused.stderr
+    assert not (tables / "project").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        (["--key", "sx"], 1, "Did you mean 'sex'?"),
+        (["--target", "sex"], 1, "cannot be a key and a target at once"),
+        (["--groups", "work=5"], 1, "groups are for numbers"),
+        (["--groups", "income=x"], 2, "COLUMN=NUMBER"),
+        (["--name", "My Gate"], 1, "A gate cannot be called 'My Gate'"),
+        (["--table", "nowhere.csv"], 2, "does not exist"),
+    ],
+)
+def test_what_cannot_be_a_gate_writes_nothing(change: list[str], code: int, said: str, tables: Path) -> None:
+    refused = run("init", tables / "project", *options(tables), *change)
+    assert refused.exit_code == code, refused.output
+    assert said in refused.stderr
+    assert not list((tables / "project").rglob("defs.yaml"))
+    assert not (tables / "project" / "home").exists()
+
+
+def test_an_identifier_is_no_key(tables: Path) -> None:
+    table = gates.honest().assign(person=[f"p{i}" for i in range(298)])
+    table.to_csv(tables / "synthetic.csv", index=False)
+    refused = run("init", tables / "project", *options(tables), "--key", "person")
+    assert refused.exit_code == 1 and "Column 'person' has a value of its own" in refused.stderr
+    made = run("init", tables / "project", *options(tables))
+    assert made.exit_code == 0
+    text = (tables / "project/gates/defs/people/defs.yaml").read_text()
+    attributes = yaml.safe_load(text)["attributes"]
+    assert attributes["columns"]["person"] == {"type": "text identifier"}
+    assert attributes["targets"] == ["work", "income"]
+
+
+def test_a_second_gate_shares_the_keys(tables: Path) -> None:
+    """And nothing that is there is written again."""
+    project = tables / "project"
+    assert run("init", project, *options(tables)).exit_code == 0
+    before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    again = run("init", project, *options(tables))
+    assert again.exit_code == 1 and "is there already" in again.stderr
+    assert run("init", project, *options(tables), "--name", "second").exit_code == 0
+    assert {path: path.read_bytes() for path in before} == before
+    assert (project / "gates/defs/second/defs.yaml").is_file()
+
+
+def test_a_home_that_is_set_is_taken(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(HOME, str(tables / "mine"))
+    assert run("init", tables / "project", *options(tables)).exit_code == 0
+    assert (tables / "mine" / "people" / "incoming").is_dir()
+    assert not (tables / "project" / "home").exists()
+
+
+def test_another_project_is_not_touched(tables: Path) -> None:
+    (tables / "pyproject.toml").write_text('[project]\nname = "other"\n')
+    refused = run("init", tables, *options(tables))
+    assert refused.exit_code == 1 and "of no Dagster project" in refused.stderr
+    assert not (tables / "gates").exists() and not (tables / "home").exists()
+
+
+def test_the_settings_of_dagster_are_those_of_this_project() -> None:
+    ours = ROOT / "disclosure_pipeline" / "orchestration" / "dagster.yaml"
+    assert ours.read_bytes() == (ROOT / "dagster_home" / "dagster.yaml").read_bytes()
+
+
+# dg scaffold
+
+
+def test_dagster_scaffolds_the_same_gate(tables: Path) -> None:
+    """In a project of Dagster's own form, with a `src` folder; also without a table, from an invented one."""
+    project = tables / "project"
+    assert run("init", project, *options(tables), "--target", "work").exit_code == 0
+    by_init = (project / "gates/defs/people/defs.yaml").read_text()
+    other = tables / "other"
+    (other / "src" / "custodian" / "defs").mkdir(parents=True)
+    (other / "src" / "custodian" / "__init__.py").touch()
+    (other / "pyproject.toml").write_text(
+        '[project]\nname = "custodian"\nversion = "0"\n[tool.dg]\ndirectory_type = "project"\n'
+        '[tool.dg.project]\nroot_module = "custodian"\n'
+    )
+    scaffold = ("scaffold", "defs", "disclosure_pipeline.DisclosureGate")
+    given = ("--table", str(tables / "synthetic.csv"), "--key", "sex", "--key", "age", "--target", "work")
+    place = ("--ground-truth", str(tables / "confidential.csv"))
+    made = dg(*scaffold, "people", *given, *place, folder=other)
+    assert made.returncode == 0, made.stdout + made.stderr
+    by_dagster = (other / "src/custodian/defs/people/defs.yaml").read_text()
+    assert by_dagster == by_init.replace(", special_values: [-8]", "")
+    assert (other / "home" / "keys" / "public-key.pem").is_file() and (other / ".env").is_file()
+    plain = dg(*scaffold, "example", folder=other)
+    assert plain.returncode == 0, plain.stdout + plain.stderr
+    assert load_example(other / "src/custodian/defs/example/defs.yaml") == EXAMPLE.keys
+
+
+def load_example(file: Path) -> tuple[str, ...]:
+    return parse_gate(file.read_text(), file).keys
+
+
+# The text
+
+
+names = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
+
+
+@given(st.lists(names.filter(str.strip), min_size=2, max_size=5, unique=True))
+def test_every_name_is_read_as_it_is(columns: list[str]) -> None:
+    """Also `no`, `1:30` and what begins a comment."""
+    schema = Schema(
+        {name: Column(type="category") for name in columns}, {}, (columns[0],), tuple(columns[1:])
+    )
+    gate = parse_gate(write_definition("g", "/data/x: #1.csv", schema), Path("defs.yaml"))
+    assert (list(gate.columns), gate.keys) == (columns, (columns[0],))
+    assert gate.ground_truth == "/data/x: #1.csv"
+
+
+@pytest.mark.parametrize(
+    "name", ["no", "yes", "on", "null", "true", "1:30", "0100", "1e5", "a: b", "a #b", "-", "~"]
+)
+def test_names_that_yaml_takes_for_something_else(name: str) -> None:
+    schema = Schema({name: Column(type="category"), "t": Column(type="category")}, {}, (name,), ("t",))
+    assert parse_gate(write_definition("g", "gt.csv", schema), Path("defs.yaml")).keys == (name,)
+
+
+def test_numbers_with_many_values_are_grouped_where_they_are_targets() -> None:
+    table = pd.DataFrame({"k": ["a", "b"] * 100, "x": range(200), "y": [1, 2, 3, 4] * 50}).assign(
+        x=lambda frame: frame["x"] // 2
+    )
+    columns: dict[str, Any] = dict(describe_table(table, ["k"], []).columns)
+    assert (columns["x"].groups, columns["y"].groups) == (20, None)
+    columns = dict(describe_table(table, ["x"], [], {"y": 3}).columns)
+    assert (columns["x"].groups, columns["y"].groups) == (None, 3)
+
+
+def test_a_record_in_the_place_of_the_header_is_refused() -> None:
+    with pytest.raises(InputError, match="header"):
+        describe_table(pd.DataFrame([["x", "y"]], columns=["a", "23"]), ["a"], [])

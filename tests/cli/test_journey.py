@@ -1,0 +1,104 @@
+"""The way of a new user: from an empty folder to a release that anybody verifies, by commands alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import yaml
+from support.paths import ROOT
+from support.processes import Finished, run_program
+from support.sampling import CI
+
+from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.demo.syntheses import leak, synthesise
+
+RECORDS = 2000
+# What a new user has to wait for at most, of ten minutes in all.
+LONGEST = 120 if CI else 300
+
+# What Dagster's daemon does for every candidate, in one process: for the days on which nobody waits for it.
+RUN_JOBS = """
+import sys
+import dagster as dg
+from gates.definitions import defs
+from pathlib import Path
+
+definitions = defs()
+definitions = definitions() if callable(definitions) else definitions
+with dg.DagsterInstance.get() as instance:
+    silent = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    def run(job, key=None):
+        resolved = definitions.resolve_job_def(job)
+        return resolved.execute_in_process(
+            instance=instance, partition_key=key, raise_on_error=False, run_config=silent
+        ).success
+    assert run("survey_ground_truth")
+    for candidate in sys.argv[1:]:
+        instance.add_dynamic_partitions("survey_candidates", [candidate])
+        print(candidate, run("survey_gate", candidate))
+"""
+
+
+def write_tables(folder: Path) -> None:
+    """A confidential table, an honest and a leaky synthesis of it, and an invented table of the same form."""
+    people = population(RECORDS, 1)
+    honest = synthesise(people)
+    people.to_csv(folder / "confidential.csv", index=False)
+    population(40, 2).to_csv(folder / "invented.csv", index=False)
+    for name, table in {"honest": honest, "leaky": leak(honest, people)}.items():
+        (folder / name).mkdir()
+        table.to_csv(folder / name / "table.csv", index=False)
+
+
+def read_variables(file: Path) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in file.read_text().splitlines())
+
+
+def test_from_an_empty_folder_to_a_verified_release(tmp_path: Path) -> None:
+    """In one process each, as a shell runs them; the runs by Dagster's own means."""
+    write_tables(tmp_path)
+    home = tmp_path / "project"
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("DAGSTER", "DISCLOSURE"))
+    }
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(home)])
+    program = "from disclosure_pipeline.cli.main import main; main()"
+
+    def call(*arguments: str | Path, expected: int = 0) -> Finished:
+        ran = run_program([sys.executable, "-c", program, *arguments], cwd=tmp_path, env=environment)
+        assert ran.returncode == expected, (arguments, ran.stdout, ran.stderr)
+        return ran
+
+    began = time.monotonic()
+    keys = [argument for key in ("sex", "age", "region", "household") for argument in ("--key", key)]
+    ground_truth = ("--ground-truth", "confidential.csv", "--special", "income=-8")
+    call("init", home, "--name", "survey", "--table", "invented.csv", *ground_truth, *keys)
+    environment |= read_variables(home / ".env")
+    gate = home / "gates" / "defs" / "survey"
+    call("check", gate)
+    drafted = yaml.safe_load(call("policy", "draft", gate).stdout)
+    definition = yaml.safe_load((gate / "defs.yaml").read_text())
+    definition["attributes"]["policy"] = drafted["policy"]
+    (gate / "defs.yaml").write_text(yaml.safe_dump(definition, sort_keys=False))
+    call("check", gate)
+    assert call("evaluate", gate, "honest").stdout == "honest: approved\n"
+    refused = call("evaluate", gate, "leaky", expected=1).stdout
+    assert refused.startswith("leaky: refused\n- ")
+    incoming = home / "home" / "survey" / "incoming"
+    for candidate in ("honest", "leaky"):
+        shutil.copytree(tmp_path / candidate, incoming / candidate)
+        (incoming / candidate / "_SUCCESS").touch()
+    runs = run_program([sys.executable, "-c", RUN_JOBS, "honest", "leaky"], cwd=home, env=environment)
+    assert runs.stdout.splitlines()[-2:] == ["honest True", "leaky False"], runs.stderr[-2000:]
+    stands = call("status", gate).stdout
+    assert "honest: published\n" in stands and "leaky: refused\n" in stands
+    call("report", gate, "leaky", "--format", "html", "--output", tmp_path / "leaky.html", expected=1)
+    release, key = home / "home/survey/releases/survey/honest", home / "home/keys/public-key.pem"
+    assert call("verify", release, "--key", key).stdout.startswith("Approved: ")
+    (release / "synthetic.parquet").write_bytes(b"")
+    call("verify", release, "--key", key, expected=1)
+    assert time.monotonic() - began < LONGEST

@@ -1,0 +1,223 @@
+"""`policy draft`: bounds that follow from the ground truth, and from no candidate."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from support import gates
+from support.gates import GATE, Home
+
+from disclosure_pipeline.candidates.baselines import DRAWS, measure_baselines
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.orchestration.folders import folders_of
+from disclosure_pipeline.orchestration.gate_file import load_gate
+from disclosure_pipeline.policy.bounds_draft import LEAST, draft_policy, measure_chance, write_policy
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.registry import values
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["policy", "draft", *(str(argument) for argument in arguments)])
+
+
+def write_gate(home: Home, **changes: Any) -> Path:
+    folder = home.path / "definition"
+    folder.mkdir(exist_ok=True)
+    body = {"type": "disclosure_pipeline.DisclosureGate", "attributes": gates.definition(**changes)}
+    (folder / "defs.yaml").write_text(yaml.safe_dump(body))
+    return folder
+
+
+def loaded(gate: Path, text: str) -> Gate:
+    """The gate with the drafted policy."""
+    before = load_gate(gate)
+    return Gate.model_validate(before.model_dump() | {"policy": yaml.safe_load(text)["policy"]})
+
+
+def test_the_draft_loads_and_says_why(home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    gate = write_gate(home)
+    drafted = run(gate)
+    assert drafted.exit_code == 0, drafted.output
+    clauses = {clause.name: clause for clause in loaded(gate, drafted.stdout).clauses()}
+    assert {"unique_hits_beyond", "DiSCO_beyond_both[work]", "DiSCO_beyond_both[income]"} <= set(clauses)
+    assert "repU" in clauses  # it was bounded before, which is no reason to drop it
+    lines = drafted.stdout.splitlines()
+    for number, line in enumerate(lines):
+        if ("beyond: " in line and "{" in line) or line.startswith("  unique_hits_beyond"):
+            assert lines[number - 1].strip().startswith("# ")
+    assert "Other people's records are at 0" in drafted.stdout
+    assert not [canary for canary in gates.CANARIES if canary in drafted.output]
+    assert not (home.path / "store").exists()  # nothing is recorded, and GT was not asked
+
+
+def test_no_bound_follows_from_a_candidate(finished_home: Home) -> None:
+    """Those that were judged stand beside the bounds; without them the bounds are the same."""
+    gate = write_gate(finished_home)
+    with_candidates = run(gate).stdout
+    for name in (gates.HONEST, gates.COPY):
+        assert f"# {name} (" in with_candidates
+        finished_home.record(name, "dossier.json").unlink()
+    without = run(gate).stdout
+    assert yaml.safe_load(without) == yaml.safe_load(with_candidates)
+    assert with_candidates.startswith(without.rstrip("\n"))
+
+
+def test_chance_is_that_of_the_halves(home: Home) -> None:
+    """Three standard errors of what is 0 for other people, brought to the size of the whole table."""
+    home.write_ground_truth(gates.ground_truth())
+    folders = folders_of(load_gate(write_gate(home)))
+    found = measure_baselines(folders)
+    assert len(found.halves) == DRAWS
+    assert {half.N_d for half in found.halves} == {150}
+    assert found.own.identity["UiO"].item() == found.own.identity["repU"].item()  # a copy of itself
+    squares = [values(half, "DiSCO_beyond", "work")[0] ** 2 for half in found.halves]
+    expected = 3 * math.sqrt(sum(squares) / DRAWS / 2)
+    assert measure_chance(found.own, found.halves, "DiSCO_beyond", "work") == pytest.approx(expected)
+    draft = draft_policy(folders.gate, found.own, found.halves)
+    assert measure_baselines(folders).own.attribute.equals(found.own.attribute)  # the same each time
+    for bound in draft.bounds:
+        if bound.measure.endswith(("beyond", "both")):
+            chance = measure_chance(found.own, found.halves, bound.measure, bound.column)
+            assert bound.bound >= max(LEAST, chance)
+            assert bound.bound < max(LEAST, chance) + 0.5
+            assert f"{bound.bound:g} are" in bound.reason
+
+
+def test_what_is_not_measured_reads_as_the_widest_bound(home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    found = measure_baselines(folders_of(load_gate(write_gate(home))))
+    assert measure_chance(found.own, (), "DiSCO_beyond", "work") == math.inf
+    assert measure_chance(found.own, found.halves, "DiSCO_beyond", "nothing") == math.inf
+
+
+def test_other_people_keep_the_drafted_bounds(home: Home) -> None:
+    """A fresh sample of the same people is approved: that is what the bounds are for."""
+    everybody = gates.ground_truth(1200)
+    people, others = everybody.iloc[:600], everybody.iloc[600:-2]
+    home.write_ground_truth(people)
+    gate = write_gate(home, policy={"unique_hits_beyond": 1, "DiSCO": {"beyond": 0.1}})
+    text = run(gate).stdout
+    definition = yaml.safe_load((gate / "defs.yaml").read_text())
+    definition["attributes"]["policy"] = yaml.safe_load(text)["policy"]
+    (gate / "defs.yaml").write_text(yaml.safe_dump(definition))
+    for table, decision in ((others, "approved"), (people, "refused")):
+        folder = home.path / decision
+        folder.mkdir()
+        known = table[table["work"].isin(people["work"])]
+        known.to_csv(folder / "t.csv", index=False)
+        judged = CliRunner().invoke(main, ["evaluate", str(gate), str(folder)])
+        assert judged.stdout.startswith(f"{decision}: {decision}"), judged.output
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {
+            "policy": {
+                "repU": 8,
+                "DiSCO": 12,
+                "smallest_count": 5,
+                "guards": {"nearer": 60},
+                "one_way": "refuse",
+            }
+        },
+        {
+            "policy": {"repU": 8, "DiSCO": 12, "cap__score": {"at_least": 0.2}},
+            "measures": {"protection": True},
+        },
+        {"policy": {"repU": 8, "DiSCO": 12}, "measures": {"chance": False}},
+        {"policy": {"repU": 8, "DiSCO": 12}, "measures": {"attribution": False}},
+        {"exclusions": {"target_levels": {"work": ["none"]}}},
+    ],
+)
+def test_drafts_of_other_gates_load_and_keep_what_they_say(changes: Mapping[str, Any], home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    gate = write_gate(home, **changes)
+    shown = run(gate)
+    assert shown.exit_code == 0, shown.output
+    before, after = load_gate(gate).policy, loaded(gate, shown.stdout).policy
+    for name in ("smallest_count", "guards", "one_way", "two_way"):
+        assert getattr(after, name) == getattr(before, name)
+    for name in set(before.bounds) - {"DiSCO", "unique_hits_beyond"}:
+        assert after.bounds[name] == before.bounds[name]
+
+
+def test_overlaps_that_nobody_reaches_are_lowered(home: Home) -> None:
+    """With keys by which everybody is unique, other people's records share none of them."""
+    people = gates.ground_truth().assign(age=range(1000, 1300))
+    home.write_ground_truth(people)
+    columns = gates.definition()["columns"] | {"age": {"type": "integer"}}
+    gate = write_gate(home, columns=columns)
+    text = run(gate).stdout
+    policy = loaded(gate, text).policy
+    assert policy.key_overlap < 80 and policy.whole_key_overlap < 5
+    assert "other people's records share only" in " ".join(text.casefold().split())
+
+
+def test_names_of_columns_stay_names(home: Home) -> None:
+    people = gates.ground_truth().rename(columns={"work": "no: #1", "income": "[x]"})
+    home.write_ground_truth(people)
+    columns = gates.definition()["columns"]
+    columns = {
+        "sex": columns["sex"],
+        "age": columns["age"],
+        "no: #1": columns["work"],
+        "[x]": columns["income"],
+    }
+    policy = {"repU": 8, "DiSCO": 12}
+    gate = write_gate(home, columns=columns, targets=["no: #1", "[x]"], policy=policy)
+    bounds = loaded(gate, run(gate).stdout).policy.bounds["DiSCO"]
+    assert set(bounds.targets) == {"no: #1", "[x]"}
+
+
+def test_figures_instead_of_yaml(home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    gate = write_gate(home)
+    told = json.loads(run(gate, "--format", "json").stdout)
+    rows = {(row["measure"], row["target"]): row for row in told["baselines"]}
+    assert set(rows) == {("unique_hits", ""), ("DiSCO", "work"), ("DiSCO", "income")}
+    for row in rows.values():
+        assert 0 <= row["other people"] <= 100 and 0 <= row["GT itself"] <= 100
+    assert all(bound["reason"] for bound in told["bounds"])
+    assert max(map(len, run(gate, "--format", "table").stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "cannot be read: it is empty"),
+        (gates.ground_truth().head(12).to_csv(index=False).encode(), "12 records: too few"),
+        (gates.ground_truth().assign(age=500).to_csv(index=False).encode(), "is outside the range"),
+    ],
+)
+def test_without_a_ground_truth_there_is_no_draft(content: bytes, said: str, home: Home) -> None:
+    home.write_ground_truth(content)
+    refused = run(write_gate(home))
+    assert refused.exit_code == 3
+    assert said in refused.stderr and refused.stdout == ""
+
+
+def test_a_draft_is_written_as_it_is_drafted(home: Home) -> None:
+    """The text holds each bound once, and a comment cannot be ended by a name."""
+    home.write_ground_truth(gates.ground_truth())
+    folders = folders_of(load_gate(write_gate(home)))
+    found = measure_baselines(folders)
+    draft = draft_policy(folders.gate, found.own, found.halves)
+    dossier = {"candidate": "a\nrepU: 99", "decision": "refused", "clauses": []}
+    text = write_policy(folders.gate, draft, [dossier])
+    assert yaml.safe_load(text) == yaml.safe_load(write_policy(folders.gate, draft))
+    assert (
+        pd.Series([bound.measure for bound in draft.bounds])
+        .isin(["unique_hits_beyond", "DiSCO_beyond_both"])
+        .all()
+    )
+    assert folders.gate.name == GATE
