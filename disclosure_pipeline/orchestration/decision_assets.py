@@ -50,6 +50,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
         standing = describe_standing(
             content["decision"], is_published=is_published(folders, context.partition_key)
         )
+        description = f"{standing}: {', '.join(broken) or 'every clause is kept'}"
         return dg.MaterializeResult(
             metadata={
                 "decision": content["decision"],
@@ -67,8 +68,8 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
                     passed=content["decision"] == "approved",
                     asset_key=key,
                     check_name="within_policy",
-                    description=f"{standing}: {', '.join(broken) or 'every clause is kept'}",
-                    metadata={"value": len(broken), "bound": 0},
+                    description=description,
+                    metadata={"value": len(broken), "bound": 0, presentation.FOR_ANYBODY: description},
                 ),
                 presentation.waivers_result(content["waivers"], void, key),
             ],

@@ -10,6 +10,7 @@ from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.orchestration.folders import folders_of
 from disclosure_pipeline.orchestration.notices import Notice, NoticeError, make_senders, send, write_to_logs
+from disclosure_pipeline.orchestration.presentation import FOR_ANYBODY
 from disclosure_pipeline.orchestration.redaction import RunOutcome, redact_errors
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.standing import is_published
@@ -124,7 +125,7 @@ def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Endi
     if raised is not None and "outcome" in raised.metadata:
         for outcome in get_args(RunOutcome):
             if raised.metadata["outcome"].value == outcome:
-                return Ending(outcome, (str(raised.description),))
+                return Ending(outcome, (_say_to_anybody(raised.metadata),))
     error = data.error and (data.error.cause or data.error)  # Dagster wraps what is not its own
     kind = error.cls_name if error else None
     if kind == "DagsterAssetCheckFailedError":
@@ -135,8 +136,14 @@ def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Endi
 def _describe_check(check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey]) -> str:
     """A failed check in words. Those of a check that somebody added to the gate may hold anything."""
     is_of_gate = check.asset_check_key in checks
-    words = check.description if is_of_gate else "not a check of the gate, words withheld"
+    words = _say_to_anybody(check.metadata) if is_of_gate else "not a check of the gate, words withheld"
     return f"{check.check_name} of {check.asset_key.path[-1]}: {words}"
+
+
+def _say_to_anybody(metadata: Mapping[str, dg.MetadataValue[Any]]) -> str:
+    """What may be said to those who may not see exact figures of GT; descriptions are for custodians."""
+    words = metadata.get(FOR_ANYBODY)
+    return str(words.value) if words is not None else "its words are withheld, the user interface has them"
 
 
 def failures_sensor(

@@ -72,7 +72,7 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
     def disclosure(context: dg.AssetExecutionContext) -> tuple[dg.MaterializeResult, dg.AssetCheckResult]:
         evaluation = measure(graph.folders, context.partition_key, clock.now())
         result = evaluation.result
-        judgements = {judgement.clause: judgement for judgement in evaluation.judgements}
+        judgements = {public.judgement.clause: public for public in evaluation.public}
 
         def check_results(clauses: Sequence[Clause], asset: dg.AssetKey) -> list[dg.AssetCheckResult]:
             return [

@@ -15,6 +15,7 @@ from disclosure_pipeline.evidence.figures import to_rows
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.effective_clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.public_figures import PublicJudgement
 from disclosure_pipeline.policy.registry import MEASURES, values
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.tables.contract import Violation
@@ -34,8 +35,13 @@ def check_names(clauses: Sequence[Clause]) -> dict[str, str]:
     return names
 
 
-def check_result(judgement: Judgement, name: str, asset: dg.AssetKey) -> dg.AssetCheckResult:
-    """A clause as the result of its check, with `value` and `bound` to be plotted."""
+FOR_ANYBODY = "for_anybody"
+"""The metadata of a check that say what a notice may say of it: no exact figure of GT."""
+
+
+def check_result(public: PublicJudgement, name: str, asset: dg.AssetKey) -> dg.AssetCheckResult:
+    """A clause as the result of its check, with `value` and `bound` to be plotted: the exact figures."""
+    judgement = public.judgement
     return dg.AssetCheckResult(
         passed=judgement.outcome == "kept",
         asset_key=asset,
@@ -43,7 +49,7 @@ def check_result(judgement: Judgement, name: str, asset: dg.AssetKey) -> dg.Asse
         severity=dg.AssetCheckSeverity.WARN if warns(judgement) else dg.AssetCheckSeverity.ERROR,
         description=str(judgement),
         metadata=show_numbers({"value": judgement.value, "bound": judgement.limit})
-        | {"outcome": judgement.outcome, "over": judgement.clause.over},
+        | {"outcome": judgement.outcome, "over": judgement.clause.over, FOR_ANYBODY: str(public)},
     )
 
 
@@ -61,14 +67,19 @@ def waivers_result(
     """
     refused = [f"{waiver['name']} is refused: {waiver['problem']}" for waiver in waivers if waiver["problem"]]
     used = [f"{waiver['name']} lets {waiver['clause']} pass" for waiver in waivers if not waiver["problem"]]
-    sentences = [*refused, *used, *void]
+    description = "; ".join([*refused, *used, *void]) or "No waiver is needed and none is there"
     return dg.AssetCheckResult(
-        passed=not sentences,
+        passed=not (refused or used or void),
         asset_key=asset,
         check_name="waivers",
         severity=dg.AssetCheckSeverity.ERROR if refused else dg.AssetCheckSeverity.WARN,
-        description="; ".join(sentences) or "No waiver is needed and none is there",
-        metadata={"refused": len(refused), "used": len(used), "void": len(void)},
+        description=description,
+        metadata={
+            "refused": len(refused),
+            "used": len(used),
+            "void": len(void),
+            FOR_ANYBODY: description,
+        },
     )
 
 

@@ -13,6 +13,9 @@ from disclosure_pipeline.orchestration.redaction import redact_errors
 from disclosure_pipeline.release.publishing import remove_abandoned
 from disclosure_pipeline.tables.contract import Violation
 
+NOT_MEASURED = "Not measured: the contract is broken"
+KEPT = "Every rule of the data dictionary is kept"
+
 
 def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:
     """The asset that checks the ground truth against its data dictionary, and records its hash."""
@@ -93,12 +96,15 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
                     passed=len(kept) == len(overlap_clauses) and all(kept),
                     asset_key=key,
                     check_name="key_overlap",
-                    description="; ".join(map(str, arrival.overlaps))
-                    or "Not measured: the contract is broken",
+                    description="; ".join(map(str, arrival.overlaps)) or NOT_MEASURED,
                     metadata=presentation.show_numbers(
                         {"value": min(shares, default=None), "bound": gate.policy.key_overlap}
                     )
-                    | {"overlap": presentation.show_table(arrival.key_overlap)},
+                    | {
+                        "overlap": presentation.show_table(arrival.key_overlap),
+                        presentation.FOR_ANYBODY: "; ".join(map(str, arrival.public_overlaps))
+                        or NOT_MEASURED,
+                    },
                 ),
             ],
         )
@@ -132,6 +138,12 @@ def _contract_result(key: dg.AssetKey, violations: Sequence[Violation]) -> dg.As
         passed=not violations,
         asset_key=key,
         check_name="contract",
-        description="; ".join(map(str, violations)) or "Every rule of the data dictionary is kept",
-        metadata={"violations": presentation.violations_table(violations)},
+        description="; ".join(map(str, violations)) or KEPT,
+        metadata={
+            "violations": presentation.violations_table(violations),
+            presentation.FOR_ANYBODY: "; ".join(
+                dict.fromkeys(violation.without_numbers for violation in violations)
+            )
+            or KEPT,
+        },
     )
