@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
@@ -177,10 +178,16 @@ def build_predicate(
         _require_measured(tables, figures["N_s"])
         used_names = {row["waiver"] for row in rows if row.get("waiver")}
         waivers = {row["name"]: row for row in content.get("waivers", ()) if row["name"] in used_names}
-        few = int(definition["smallest_count"])
-        public = publish(
-            [_to_judgement(row, waivers) for row in rows], [figures["N_d"], *figures["N_s"]], few
+        policy = PolicyStated(
+            digest=content["policy_digest"],
+            keys=tuple(figures["keys"]),
+            targets=tuple(figures["targets"]),
+            definition=dict(definition),
         )
+        few, records = int(definition["smallest_count"]), [figures["N_d"], *figures["N_s"]]
+        if min(records) < 1:
+            raise ValueError("a table is empty")
+        public = publish([_to_judgement(row, waivers) for row in rows], records, few)
         clauses = [
             (row["control"], _state_clause(row, judgement))
             for row, judgement in zip(rows, public, strict=True)
@@ -190,12 +197,7 @@ def build_predicate(
             candidate=content["candidate"],
             decision=content["decision"],
             snapshot=content["measured"]["snapshot"],
-            policy=PolicyStated(
-                digest=content["policy_digest"],
-                keys=tuple(figures["keys"]),
-                targets=tuple(figures["targets"]),
-                definition=dict(definition),
-            ),
+            policy=policy,
             clauses=tuple(clause for is_control, clause in clauses if not is_control),
             controls=tuple(clause for is_control, clause in clauses if is_control),
             waivers=tuple(
@@ -233,6 +235,8 @@ def _to_judgement(row: Mapping[str, Any], waivers: Mapping[str, Mapping[str, Any
     clause = Clause(**{field.name: row[field.name] for field in fields(Clause)})
     waiver_row = waivers[row["waiver"]] if row.get("waiver") else None
     waiver = Waiver(**{name: waiver_row[name] for name in Waiver.model_fields}) if waiver_row else None
+    if not all(row[name] is None or math.isfinite(row[name]) for name in ("value", "limit")):
+        raise ValueError("a figure is not finite")
     return Judgement(clause, row["value"], row["limit"], row["outcome"], waiver)
 
 
