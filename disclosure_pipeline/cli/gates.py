@@ -31,9 +31,10 @@ def check(gate: Path) -> None:
     click.echo(f"Gate {definition.name}, policy digest {definition.policy_digest()}")
     for clause in list_effective_clauses(definition.clauses()):
         click.echo(f"  {clause}")
+    policy = definition.policy
     click.echo(
-        f"  at most {definition.policy.evaluations_per_ground_truth} contents are measured against one ground "
-        f"truth, and none that differs from another in fewer than {definition.policy.smallest_count} records"
+        f"  at most {policy.evaluations_per_ground_truth} contents are measured against one ground truth, and "
+        f"none that differs from another in fewer than {policy.smallest_count} records"
     )
     for waiver in waivers:
         click.echo(f"  waiver {waiver.name}: {waiver.clause} may go to {waiver.ceiling:.4g} ", nl=False)
