@@ -33,8 +33,8 @@ def check(gate: Path) -> None:
         click.echo(f"  {clause}")
     policy = definition.policy
     click.echo(
-        f"  at most {policy.evaluations_per_ground_truth} contents are measured against one ground truth, and "
-        f"none that differs from another in fewer than {policy.smallest_count} records"
+        f"  at most {policy.evaluations_per_ground_truth} contents are measured against one ground truth, "
+        f"and none that differs from another in fewer than {policy.smallest_count} records"
     )
     for waiver in waivers:
         click.echo(f"  waiver {waiver.name}: {waiver.clause} may go to {waiver.ceiling:.4g} ", nl=False)
