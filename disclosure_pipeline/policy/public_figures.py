@@ -21,6 +21,9 @@ from disclosure_pipeline.policy.verdict import Judgement
 _COUNTS = {"max_denom", "n_predicted_correctly"}
 _NO_SHARE = {*_COUNTS, "mean_denom", "DiSCO_beyond_se"}
 
+# Of a step: an end of an interval, which is rounded as a float, belongs to that interval.
+_NOISE = 1e-9
+
 # Percent of all records of GT, or of all of SD: so many records are so many points. What has another
 # denominator, as one that GT decides, is told without its figure.
 _OF_ALL_RECORDS = frozenset(
@@ -81,14 +84,14 @@ def _round_up(value: float, step: float, limits: Collection[float], lowest: floa
     upper = min((limit for limit in limits if value <= limit), default=None)
     lower = max((limit for limit in limits if limit < value), default=lowest)
     if upper is None:
-        number = max(1, math.ceil((value - lower) / step))
+        number = max(1, math.ceil((value - lower) / step - _NOISE))
         if math.isinf(highest):
             return lower + number * step
         return highest if number >= math.floor((highest - lower) / step) else lower + number * step
     if math.isinf(lower):
-        return upper - math.floor((upper - value) / step) * step
+        return upper - math.floor((upper - value) / step + _NOISE) * step
     last = max(0, math.floor((upper - lower) / step) - 1)
-    return upper - min(math.floor((upper - value) / step), last) * step
+    return upper - min(math.floor((upper - value) / step + _NOISE), last) * step
 
 
 @dataclass(frozen=True)
