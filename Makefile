@@ -1,19 +1,26 @@
-# `make demo` and `make test` set everything up by themselves; the second time nothing is downloaded.
+# Each command sets up by itself what it needs, the demo less than the tests; the second time nothing is downloaded.
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo ui test lint suite mutants bench lock
+# Where everything is installed, the demo takes that.
+FULL := $(wildcard $(READY))
+DEMO_READY := $(if $(FULL),$(READY),$(VENV)/ready-demo)
+UI_READY := $(if $(FULL),$(READY),$(VENV)/ready-ui)
 
-demo: $(READY)
+.PHONY: demo ui test lint suite docs dist mutants bench lock
+
+demo: $(DEMO_READY)
 	$(BIN)/disclosure-pipeline demo --home dagster_home
 
 # The demo makes its own keys; a gate of yours needs yours.
 KEYS := $(CURDIR)/dagster_home/demo/keys
 ui: export DISCLOSURE_PIPELINE_SIGNING_KEY ?= $(KEYS)/signing-key.pem
 ui: export DISCLOSURE_PIPELINE_SALT ?= $(KEYS)/salt
-ui: $(READY)
+ui: $(UI_READY)
 	DAGSTER_HOME=$(CURDIR)/dagster_home VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg dev
 
 # Types are checked beside the tests: mypy uses one processor only.
@@ -26,6 +33,15 @@ lint: $(READY)
 suite: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
+# The documentation as a site, built without a network; every warning is an error.
+docs: $(READY)
+	$(BIN)/python -m sphinx -b html -W --keep-going -n -q docs build/docs
+	@echo "The documentation: build/docs/index.html"
+
+# The wheel and the source distribution.
+dist: $(READY)
+	$(BIN)/python -m hatchling build -d dist
+
 # Small faults in a copy of the code, and which of them no test notices.
 MINUTES ?= 20
 mutants: $(READY)
@@ -34,15 +50,33 @@ mutants: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
-# The marker is written last, so that an interrupted set-up is taken up again.
-$(READY): requirements.lock pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	touch $@
+# Markers are written last, so that an interrupted set-up is taken up again. The locks name every package: nothing
+# is resolved. Modules are compiled when they are first used, which is a third of the time and of the space.
+INSTALL = $(BIN)/pip install --disable-pip-version-check --no-compile --no-deps
+define set_up
+	@test -x $(BIN)/python || { echo "Making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@$(INSTALL) --require-hashes -r $< | { n=0; while read -r what name rest; do case "$$what" in \
+		Collecting) n=$$((n + 1)); printf '\r\033[KPackage %d: %s' $$n "$${name%%=*}";; \
+		Installing) printf '\r\033[K%d packages are fetched; unpacking them\n' $$n;; esac; done; }
+	@$(INSTALL) --quiet --no-build-isolation --editable .
+	@touch $@
+endef
 
-# Same versions for every supported Python; only names, versions and hashes are written.
+$(VENV)/ready-demo: requirements-demo.lock pyproject.toml
+	$(set_up)
+
+$(VENV)/ready-ui: requirements-ui.lock pyproject.toml
+	$(set_up)
+
+$(READY): requirements.lock pyproject.toml
+	$(set_up)
+
+# Same versions for every supported Python; only names, versions and hashes are written. The locks of the demo and
+# of the user interface are parts of the large one.
 EXTRAS := --extra duckdb --extra ibis --extra plots --extra prediction --extra s3 --extra slack --extra spark --extra sql --extra ui
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-strip-extras \
+	--no-header --no-annotate pyproject.toml
 lock: $(READY)
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-strip-extras \
-		--no-header --no-annotate $(EXTRAS) --group dev pyproject.toml --output-file requirements.lock
+	$(COMPILE) $(EXTRAS) --group dev --output-file requirements.lock
+	$(COMPILE) --constraint requirements.lock --group build --output-file requirements-demo.lock
+	$(COMPILE) --constraint requirements.lock --group build --extra ui --output-file requirements-ui.lock

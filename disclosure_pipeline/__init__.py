@@ -5,7 +5,12 @@ The same engine is a library: `import disclosure_pipeline as dp; dp.disclosure(.
 
 from typing import TYPE_CHECKING, Any
 
-from disclosure_pipeline.errors import ComparabilityWarning, DisclosurePipelineError, InputError
+from disclosure_pipeline.errors import (
+    ComparabilityWarning,
+    DisclosurePipelineError,
+    HoldoutWarning,
+    InputError,
+)
 from disclosure_pipeline.evaluation import remedies
 from disclosure_pipeline.evaluation.anonymity_loss import anonymity_loss
 from disclosure_pipeline.evaluation.copies import copies, partial_copies
@@ -59,6 +64,7 @@ __all__ = [
     "Exclusions",
     "Exposure",
     "FileSource",
+    "HoldoutWarning",
     "InputError",
     "KeySets",
     "NearestGuess",

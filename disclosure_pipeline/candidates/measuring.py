@@ -15,10 +15,11 @@ from disclosure_pipeline.evaluation.controls import SAMPLE, controls
 from disclosure_pipeline.evaluation.counts import ask, count_request, counts_for
 from disclosure_pipeline.evaluation.exact_copies import copies_frame
 from disclosure_pipeline.evaluation.figures import figures
-from disclosure_pipeline.evaluation.guards import measure_guards
+from disclosure_pipeline.evaluation.guards import bound_guesses, measure_guards
 from disclosure_pipeline.evaluation.prediction import prediction_frame
 from disclosure_pipeline.evaluation.protection import protection_frame
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.alignment import check_tables
@@ -89,7 +90,9 @@ def _measure(gate: Gate, opened: OpenedTables) -> Measured:
     frames = {
         "doubts": _find_doubts(result),
         "warnings": _count_warnings(result),
-        "guessed": result.cap[_GUESSED],
+        "guessed": bound_guesses(
+            result.cap[_GUESSED], counts.targets, [Sizes(result.N_d, N_s) for N_s in result.N_s]
+        ),
         **guards.frames,
     }
     cap = result.cap if gate.measures.attribution else result.cap.head(0)

@@ -23,9 +23,11 @@ from disclosure_pipeline.measures.exclusions import STEPS, exclude
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.hits import HitCounts, hit_counts
+from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys
 from disclosure_pipeline.measures.identity import Uniques, uniques
 from disclosure_pipeline.measures.overlap import Shared, shared
 from disclosure_pipeline.measures.tables import Cells, DisclosureTables, disclosure_tables
+from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.measures.totals import KeySums, Totals, totals_of_keys, totals_of_tables
 
 TABLES = tuple(field.name for field in fields(DisclosureTables))
@@ -42,6 +44,7 @@ class KeyCounts:
     uniques: Uniques
     shared: Shared
     unique_hits: HitCounts
+    matched: MatchedKeys
 
 
 @dataclass(frozen=True)
@@ -78,11 +81,13 @@ class DisclosureCounts:
 
     `targets[i][j]` belongs to target i in synthesis j + 1. `pairs_of_key[i][k]` are all GT records by
     level of key k * size of target i + its level; `pairs_of_key[i]` is empty where no DiSCO cell is listed.
+    `together` is None unless the request asks for it.
     """
 
     keys: tuple[KeyCounts, ...]
     targets: tuple[tuple[TargetCounts, ...], ...]
     pairs_of_key: tuple[tuple[Grouped, ...], ...]
+    together: TogetherCounts | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,7 @@ def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCou
         uniques(d_q, s_q, s_q > 0, keys),
         shared(d_q * keys, s_q * keys),
         hit_counts(d_q, s_q, keys),
+        matched_keys(d_q, s_q, keys),
     )
 
 

@@ -24,11 +24,11 @@ from disclosure_pipeline.runtime.memory import available_memory
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.canonical_tables import read_canonical
 from disclosure_pipeline.tables.dictionary import Dictionary
-from disclosure_pipeline.tables.frames import as_frame, as_frames, is_frame
+from disclosure_pipeline.tables.frames import as_frame, as_frames, check_not_empty, is_frame
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.inference import canonical_distinct, canonical_frames
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.messages import describe_argument, table_names
+from disclosure_pipeline.tables.messages import HOLDOUT, describe_argument, table_names
 from disclosure_pipeline.tables.raw_columns import Change
 from disclosure_pipeline.tables.sizes import COUNTING, bytes_needed
 from disclosure_pipeline.tables.sources import (
@@ -82,36 +82,45 @@ class OpenedTables(Protocol):
         """At most so many records of each table by number, or invented ones where records cannot be had."""
 
 
+class SeparableTables(OpenedTables, Protocol):
+    """Tables of which some can be counted without the others."""
+
+    def only(self, tables: Sequence[int]) -> OpenedTables:
+        """Some of the tables by their numbers, in this order; columns that were coded here can be counted."""
+
+
 @contextmanager
 def open_tables(
-    ground_truth: Any, synthetic: Any, engine: str, numeric: Collection[Any] = ()
-) -> Iterator[OpenedTables]:
+    ground_truth: Any, synthetic: Any, engine: str, numeric: Collection[Any] = (), holdout: Any = None
+) -> Iterator[SeparableTables]:
     """Frames, files or tables of a database as the engine takes them, which is chosen if it is "auto".
 
     Files have no types, or other ones than their fellows: what their columns hold is inferred from all of
-    them; those of `numeric` hold numbers. InputError as `disclosure()`.
+    them; those of `numeric` hold numbers. A holdout comes last. InputError as `disclosure()`.
     """
     _check_engine(engine)
     several = isinstance(synthetic, Sequence) and not isinstance(synthetic, (str, bytes))
     tables = [ground_truth, *(synthetic if several else [synthetic])]
     names = table_names(len(tables))
+    if holdout is not None:
+        tables, names = [*tables, holdout], (*names, HOLDOUT)
     if any(map(_is_ibis, tables)) or "://" in engine:
         from disclosure_pipeline.counting.relational.tables import open_in_database
 
-        with open_in_database(tables, engine) as in_database:
+        with open_in_database(tables, engine, names) as in_database:
             yield in_database
         return
     tables = [
         as_frame(table, name) if is_frame(table) else table for table, name in zip(tables, names, strict=True)
     ]
-    local_engine, description = choose_engine(engine, tables)
+    local_engine, description = choose_engine(engine, tables, names)
     if local_engine == "partitioned" and any(map(_is_location, tables)):
         if not all(map(_is_location, tables)):
             raise InputError(
                 "engine 'partitioned' takes either files or data frames: give all tables in one way."
             )
         with ExitStack() as stack:
-            yield _open_streams(tables, description, numeric, stack)
+            yield _open_streams(tables, names, description, numeric, stack)
         return
     frames = [
         read_raw(table, name) if _is_location(table) else table
@@ -120,30 +129,35 @@ def open_tables(
     ledger: tuple[Change, ...] = ()
     if any(map(_is_location, tables)) and all(map(is_frame, frames)):
         frames, ledger = canonical_frames(frames, names, numeric)
+    of_holdout = [] if holdout is None else [as_frame(frames.pop(), HOLDOUT)]
+    check_not_empty([len(frame) for frame in of_holdout], [HOLDOUT][: len(of_holdout)])
     syntheses = frames[1:] if several or is_frame(frames[1]) else synthetic
-    yield FramesInMemory(as_frames(frames[0], syntheses), description, local_engine == "partitioned", ledger)
+    checked = (*as_frames(frames[0], syntheses), *of_holdout)
+    yield FramesInMemory(checked, description, local_engine == "partitioned", ledger, tuple(names))
 
 
 def _open_streams(
-    locations: Sequence[Location], description: str, numeric: Collection[Any], stack: ExitStack
+    locations: Sequence[Location],
+    names: Sequence[str],
+    description: str,
+    numeric: Collection[Any],
+    stack: ExitStack,
 ) -> StreamedTables:
-    names = table_names(len(locations))
-
-    def read(columns: Sequence[str], on_progress: OnProgress) -> list[StreamedTable]:
+    def read(numbers: Sequence[int], columns: Sequence[str], on_progress: OnProgress) -> list[StreamedTable]:
+        some = [names[number] for number in numbers]
         raw = [
-            stream_raw(location, name, columns, stack, on_progress)
-            for location, name in zip(locations, names, strict=True)
+            stream_raw(locations[number], names[number], columns, stack, on_progress) for number in numbers
         ]
-        canonical, ledger = canonical_distinct([table.distinct for table in raw], names, numeric)
+        canonical, ledger = canonical_distinct([table.distinct for table in raw], some, numeric)
         return [
             replace(
                 table, distinct=distinct, ledger=tuple(change for change in ledger if change.table == name)
             )
-            for table, distinct, name in zip(raw, canonical, names, strict=True)
+            for table, distinct, name in zip(raw, canonical, some, strict=True)
         ]
 
     known = tuple(columns_of(location, name) for location, name in zip(locations, names, strict=True))
-    return StreamedTables(known, read, description)
+    return StreamedTables(known, read, description, tuple(names))
 
 
 def read_canonical_table(
@@ -181,16 +195,20 @@ def open_canonical(tables: Sequence[Any], engine: str, description: str) -> Iter
         return
     ledger = tuple(change for table in tables for change in table.ledger)
     if engine == "partitioned":
-        yield StreamedTables(tuple(table.columns for table in tables), lambda *_: tables, description)
+        columns, names = tuple(table.columns for table in tables), table_names(len(tables))
+        yield StreamedTables(columns, lambda numbers, *_: [tables[i] for i in numbers], description, names)
         return
     yield FramesInMemory(tuple(table.frame for table in tables), description, ledger=ledger)
 
 
-def choose_engine(engine: str, tables: Sequence[Any]) -> tuple[LocalEngine, str]:
-    """The engine for frames and files, and its description: as requested, or what was chosen and why."""
+def choose_engine(engine: str, tables: Sequence[Any], names: Sequence[str] = ()) -> tuple[LocalEngine, str]:
+    """The engine for frames and files, and its description: as requested, or what was chosen and why.
+
+    `names` are those of the tables in messages, by default of GT and its syntheses.
+    """
     if engine in _LOCAL:
         return _LOCAL[engine], engine
-    needed, free = sum(map(_estimate_bytes, tables, table_names(len(tables)))), available_memory()
+    needed, free = sum(map(_estimate_bytes, tables, names or table_names(len(tables)))), available_memory()
     compared = f"about {needed / 1e9:.1f} GB are needed in memory, {free / 1e9:.1f} GB are free"
     if needed > _SHARE_OF_FREE * free:
         return "partitioned", f"partitioned ({compared})"

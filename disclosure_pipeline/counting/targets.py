@@ -19,13 +19,15 @@ class Target:
     """A target column, the cells to exclude, and which cells to list.
 
     The DiSCO cells of more GT records than `list_cells_above` are listed one by one. What is claimed with
-    less than certainty is counted for each of the `certainties`.
+    less than certainty is counted for each of the `certainties`. `undeclared` marks the levels that nobody
+    guesses (shape: codes); None: missing, and those that no GT record has.
     """
 
     column: CodedColumn
     exclusions: CodedExclusions
     list_cells_above: float
     certainties: tuple[Fraction, ...] = ()
+    undeclared: Mask | None = None
 
     def sizes(self, synthesis: int) -> Sizes:
         """The numbers of records of GT and of a synthesis; of all, where some of them are counted."""
@@ -34,7 +36,7 @@ class Target:
     @property
     def no_guess(self) -> Mask:
         """Marks the levels that nobody guesses: missing, and those that no GT record has."""
-        return guess_is_impossible(self.column)
+        return guess_is_impossible(self.column) if self.undeclared is None else self.undeclared
 
     def occurring_no_guess(self, synthesis: int) -> Mask | None:
         """`no_guess`, or None where no record of GT or of this synthesis has such a level."""
@@ -54,10 +56,14 @@ class Target:
 
 @dataclass(frozen=True)
 class CountRequest:
-    """The columns whose combinations are counted, and the targets whose levels are counted within each."""
+    """The columns whose combinations are counted, and the targets whose levels are counted within each.
+
+    `together`: whether to count what all syntheses disclose as one release, too.
+    """
 
     keys: Sequence[CodedColumn]
     targets: Sequence[Target] = ()
+    together: bool = False
 
     @property
     def columns(self) -> list[CodedColumn]:

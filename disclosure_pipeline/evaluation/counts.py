@@ -28,7 +28,8 @@ class Question:
     """The keys and targets to be measured, how numbers are grouped, and what is left out.
 
     DiSCO cells of more GT records than `list_cells_above` are listed one by one. `certainties`: of an
-    intruder who acts on less than certainty.
+    intruder who acts on less than certainty. `together`: whether to count what all syntheses disclose as
+    one release.
     """
 
     keys: tuple[Any, ...]
@@ -37,6 +38,7 @@ class Question:
     exclusions: Exclusions
     list_cells_above: float = math.inf
     certainties: tuple[Fraction, ...] = ()
+    together: bool = False
 
     @property
     def columns(self) -> tuple[Any, ...]:
@@ -113,6 +115,7 @@ def count_request(question: Question, columns: Mapping[Any, CodedColumn]) -> Cou
             )
             for target in targets
         ],
+        question.together,
     )
 
 

@@ -9,17 +9,28 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import pandas as pd
+
 from disclosure_pipeline.counting.opening import open_tables
-from disclosure_pipeline.errors import ComparabilityWarning, InputError
+from disclosure_pipeline.errors import ComparabilityWarning, HoldoutWarning, InputError
 from disclosure_pipeline.evaluation.counts import ask, count, require_targets
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.figures import Thresholds, figures
+from disclosure_pipeline.evaluation.holdout import (
+    PreparedHoldout,
+    find_holdout_doubts,
+    find_shared_records,
+    measure_holdout,
+    prepare_holdout,
+)
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 
 ONE_WAY: Thresholds = (50, 90)
 TWO_WAY: Thresholds = (4, 80)
+
+_GT_AND_ONE = 2  # tables
 
 
 def disclosure(
@@ -35,6 +46,7 @@ def disclosure(
     one_way: Thresholds = ONE_WAY,
     two_way: Thresholds = TWO_WAY,
     certainty: Sequence[float | Fraction] = (),
+    holdout: Any = None,
     engine: str = "auto",
     progress: bool = False,
 ) -> Disclosure:
@@ -62,6 +74,9 @@ def disclosure(
             level.
         certainty: Shares above 0 and at most 1. `Disclosure.certainty` has DiS and DiSCO of an intruder who
             acts where at least that share of the SD records of a key combination has one level of the target.
+        holdout: Records of the same population that had no part in making the synthetic table, with the
+            measured columns, given as `ground_truth` is. `Disclosure.holdout` has what SD tells of them,
+            beside what it tells of GT's; every other figure is the same as without it.
         engine: Who counts; every figure is the same. "memory"; "partitioned": files are read in batches, and
             what does not fit into memory is put aside, encrypted, in the folder for temporary files; the URL
             of a database for Ibis (extra `ibis`), such as "duckdb://": tables are then the names of its
@@ -76,6 +91,7 @@ def disclosure(
     Warns:
         ComparabilityWarning: The tables may not be coded alike, so that risks read too low: see
             `comparability_doubts` of the result.
+        HoldoutWarning: The holdout shares records with the ground truth, or it cannot be told.
 
     Raises:
         InputError: The tables cannot be compared or the arguments contradict them; nothing was computed.
@@ -108,16 +124,40 @@ def disclosure(
     require_targets(targets)
     with (
         show_progress() if progress else nullcontext(ignore_progress) as on_progress,
-        open_tables(ground_truth, synthetic, engine, grouping.numeric) as opened,
+        open_tables(ground_truth, synthetic, engine, grouping.numeric, holdout) as with_holdout,
     ):
+        tables = len(with_holdout.columns) - (holdout is not None)
+        opened = with_holdout if holdout is None else with_holdout.only(range(tables))
         question = ask(opened, keys, targets, grouping, exclusions, list_cells_above, certainties)
-        result = figures(count(opened, question, on_progress), *thresholds)
-        if len(result.N_s) > 1:
+        prepared = None if holdout is None else prepare_holdout(with_holdout, question, on_progress)
+        several = tables > _GT_AND_ONE
+        counts = count(opened, replace(question, together=several), on_progress)
+        result = figures(counts, *thresholds)
+        if several:
             stacked = count(opened.stacked(), question, on_progress)
             result = replace(result, stacked=figures(stacked, *thresholds))
+        shared = [] if prepared is None else find_shared_records(prepared, on_progress)
+        if prepared is not None:
+            result = _add_holdout(result, prepared, measure_holdout(prepared, counts, on_progress), shared)
     for doubt in result.comparability_doubts:
         warnings.warn(doubt, ComparabilityWarning, stacklevel=2)
+    for warning in shared:
+        warnings.warn(warning, HoldoutWarning, stacklevel=2)
     return result
+
+
+def _add_holdout(
+    result: Disclosure, prepared: PreparedHoldout, frame: pd.DataFrame, shared: Sequence[str]
+) -> Disclosure:
+    """The result with the holdout's frame and what is doubtful of it."""
+    doubts = find_holdout_doubts(prepared)
+    return replace(
+        result,
+        holdout=frame,
+        N_holdout=prepared.records,
+        warnings=(*result.warnings, *doubts, *shared),
+        comparability_doubts=(*result.comparability_doubts, *doubts),
+    )
 
 
 def _check_thresholds(name: str, thresholds: Thresholds) -> Thresholds:

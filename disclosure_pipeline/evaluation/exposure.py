@@ -96,14 +96,14 @@ def exposure(
         >>> import disclosure_pipeline as dp
         >>> gt = pd.DataFrame({"age": [30, 30, 40, 50], "sex": list("ffmm"), "ill": list("ynyn")})
         >>> sd = pd.DataFrame({"age": [30, 40, 40, 60], "sex": list("fmfm"), "ill": list("yyyn")})
-        >>> found = dp.exposure(gt, sd, ["age", "sex"], "ill", up_to=2)
-        >>> found.figures[["DiSCO", "DiSCO_others", "smallest_support"]]
+        >>> exposure = dp.exposure(gt, sd, ["age", "sex"], "ill", up_to=2)
+        >>> exposure.figures[["DiSCO", "DiSCO_others", "smallest_support"]]
                                    DiSCO  DiSCO_others  smallest_support
         keys     target synthesis
         age      ill    1           50.0           0.0                 1
         sex      ill    1           25.0           0.0                 2
         age, sex ill    1           50.0           0.0                 1
-        >>> found.smallest_sets["exposed"]
+        >>> exposure.smallest_sets["exposed"]
         target  synthesis  columns
         ill     1          1          50.0
                            2           0.0
@@ -130,8 +130,8 @@ def exposure(
             "for columns of many levels, or allow more minutes."
         )
     with show_progress() if progress else nullcontext(ignore_progress) as on_progress:
-        found, exposed = search_key_sets(search, on_progress)
-    figures, key_sets = _figures(found, search, names, target_names)
+        set_figures, exposed = search_key_sets(search, on_progress)
+    figures, key_sets = _figures(set_figures, search, names, target_names)
     return Exposure(
         targets=target_names,
         up_to=int(search.up_to),
@@ -235,10 +235,10 @@ class _Row:
 
 
 def _figures(
-    found: Sequence[SetFigures], search: Search, names: tuple[Any, ...], targets: tuple[Any, ...]
+    set_figures: Sequence[SetFigures], search: Search, names: tuple[Any, ...], targets: tuple[Any, ...]
 ) -> tuple[pd.DataFrame, tuple[tuple[Any, ...], ...]]:
     rows = []
-    for of_set in found:
+    for of_set in set_figures:
         keys = tuple(names[k] for k in sorted(search.place[position] for position in of_set.columns))
         for i, of_synthesis in enumerate(search.syntheses):
             sizes = of_synthesis.sizes

@@ -27,6 +27,7 @@ from disclosure_pipeline.measures.hits import UniqueHits, unique_hits
 from disclosure_pipeline.measures.identity import Identity, Uniques, identity
 from disclosure_pipeline.measures.overlap import Overlap
 from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.together import Together, TogetherIdentity, together
 from disclosure_pipeline.tables.levels import CodedColumn
 
 Thresholds = tuple[float, float]
@@ -175,6 +176,7 @@ def _add_flags(
 
 def _result(rows: _Rows, counts: Counts) -> Disclosure:
     per_target = ["target", "synthesis"]
+    by_all, identity_by_all = _together(counts)
     return Disclosure(
         keys=tuple(key.name for key in counts.keys),
         targets=tuple(target.name for target in counts.targets),
@@ -194,4 +196,21 @@ def _result(rows: _Rows, counts: Counts) -> Disclosure:
         comparability_doubts=(*rows.doubts, *counts.missing_value_doubts),
         ledger=counts.ledger,
         engine=counts.engine_description,
+        together=by_all,
+        together_identity=identity_by_all,
+    )
+
+
+def _together(counts: Counts) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The frames `together` and `together_identity`; without a row where there is one synthesis."""
+    of_targets, of_keys = {}, {}
+    if counts.counts.together:
+        identity_by_all, by_target = together(counts.counts.together, counts.records[0])
+        of_keys[(len(counts.records) - 1,)] = asdict(identity_by_all)
+        of_targets = {
+            (target.name,): asdict(figures) for target, figures in zip(counts.targets, by_target, strict=True)
+        }
+    return (
+        frame_of(of_targets, ["target"], names_of(Together)),
+        frame_of(of_keys, ["syntheses"], names_of(TogetherIdentity)),
     )

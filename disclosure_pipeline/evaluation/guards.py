@@ -13,12 +13,19 @@ from disclosure_pipeline.counting.counts import KeyCounts
 from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.counting.opening import OpenedTables
-from disclosure_pipeline.counting.targets import CountRequest
+from disclosure_pipeline.counting.targets import CountRequest, guess_is_impossible
 from disclosure_pipeline.evaluation.copies import TARGETS_ALONE
 from disclosure_pipeline.evaluation.nearest import nearest_of_columns
 from disclosure_pipeline.evaluation.resemblance import GROUPS, resemblance_of_columns
 from disclosure_pipeline.measures.columns_apart import hits_of_columns_apart
 from disclosure_pipeline.measures.equal_content import has_equal_content
+from disclosure_pipeline.measures.guard_chance import (
+    beyond_chance,
+    distance_by_chance,
+    guesses_by_chance,
+    hits_by_chance,
+    nearness_by_chance,
+)
 from disclosure_pipeline.measures.hits import HitCounts, unique_hits
 from disclosure_pipeline.measures.relabelling import relabelling
 from disclosure_pipeline.measures.samples import Sizes
@@ -49,6 +56,8 @@ class Guards:
     where records stay in a database. relabelled: the largest `looks_renamed` of `columns_apart`.
     equal_content: 1 where SD holds GT's records, else 0. TVD_column_beyond, TVD_pair_beyond: the largest TVD
     over the expected one, of a column and of a pair of columns (of a sample; NaN where there is none).
+    …_by_chance: how far the figure goes by chance alone, at most; …_beyond_chance: what a gate bounds, the
+    figure where it goes further, otherwise what is expected of it (`measures.guard_chance`).
     `partial_copies`: index (columns, synthesis), as `partial_copies()` has them. `columns_apart`: index
     (column, synthesis); TVD, TVD_expected, TVD_relabelled, looks_renamed: shares of 1.
     """
@@ -84,12 +93,13 @@ def measure_guards(
     sizes = [Sizes(N_d, n) for n in N_s]
     sample = None if records_stay else _code_ground_truth(opened, columns)
     partial = pd.DataFrame()
-    largest_partial = pd.Series(math.nan, index=range(1, len(sizes) + 1))
+    of_partial = ["unique_copies_beyond", "unique_copies_beyond_chance"]
+    largest_partial = pd.DataFrame(math.nan, index=range(1, len(sizes) + 1), columns=of_partial)
     if sample is not None:
         partial = _measure_partial_copies(opened, columns, sizes, targets, sample)
-        largest_partial = partial["unique_copies_beyond"].groupby(level="synthesis").max()
+        largest_partial = partial[of_partial].groupby(level="synthesis").max()
     of_columns_apart = _hit_by_columns_apart(columns, sample)
-    apart = _measure_columns(columns)
+    apart = _measure_columns(columns, sizes)
     largest_apart = apart.groupby(level="synthesis").max()
     rows = []
     for synthesis, (size, counts) in enumerate(zip(sizes, whole_records, strict=True), start=1):
@@ -97,25 +107,58 @@ def measure_guards(
         rows.append(
             _name_copies(counts.unique_hits, size, of_columns_apart)
             | {
-                "partial_copies_beyond": largest_partial[synthesis],
+                "partial_copies_beyond": largest_partial.loc[synthesis, of_partial[0]],
+                "partial_copies_beyond_chance": largest_partial.loc[synthesis, of_partial[1]],
                 "relabelled": largest_apart.loc[synthesis, "looks_renamed"],
+                "relabelled_beyond_chance": largest_apart.loc[synthesis, "looks_renamed_beyond_chance"],
                 "equal_content": float(has_equal_content(counts, size)),
                 "TVD_column_beyond": (of_columns["TVD"] - of_columns["TVD_expected"]).max(),
             }
         )
     frame = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
     frame["TVD_pair_beyond"] = math.nan if records_stay else _measure_pairs(opened, columns)
-    frame["nearer"] = math.nan if records_stay else _measure_nearness(opened, columns)
+    nearness = pd.DataFrame() if records_stay else _measure_nearness(opened, columns, sizes)
+    for name in ("nearer", "nearer_by_chance", "nearer_beyond_chance"):
+        frame[name] = nearness.get(name, math.nan)
     return Guards(frame, partial, apart)
 
 
-def _name_copies(counts: HitCounts, sizes: Sizes, of_columns_apart: float) -> dict[str, float]:
+def bound_guesses(
+    guesses: pd.DataFrame, targets: Sequence[CodedColumn], sizes: Sequence[Sizes]
+) -> pd.DataFrame:
+    """The guesses of each target with what of them is beyond chance.
+
+    `guesses`: index (target, synthesis); guessed, guessed_others, guessed_beyond. `targets` are grouped as
+    they are measured.
+    """
+    rows = {}
+    for target in targets:
+        records = target.counts[0]
+        most_frequent = 100 * int(records[~guess_is_impossible(target)].max(initial=0)) / int(records.sum())
+        for synthesis, size in enumerate(sizes, start=1):
+            of_target = guesses.loc[(target.name, synthesis)]
+            others, beyond = float(of_target["guessed_others"]), float(of_target["guessed_beyond"])
+            by_chance = guesses_by_chance(others + beyond, others, most_frequent, size, len(targets))
+            rows[target.name, synthesis] = {
+                **of_target,
+                "guessed_by_chance": by_chance,
+                "guessed_beyond_chance": beyond_chance(beyond, by_chance),
+            }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(index=guesses.index.names)
+
+
+def _name_copies(counts: HitCounts, sizes: Sizes, apart: float, comparisons: int = 1) -> dict[str, float]:
     hits = unique_hits(counts, sizes)
+    expected = max(hits.unique_hits_others, apart)
+    beyond = hits.unique_hits - expected
+    by_chance = hits_by_chance(counts, sizes, apart, comparisons) - expected
     return {
         "unique_copies": hits.unique_hits,
         "unique_copies_others": hits.unique_hits_others,
-        "unique_copies_apart": of_columns_apart,
-        "unique_copies_beyond": hits.unique_hits - max(hits.unique_hits_others, of_columns_apart),
+        "unique_copies_apart": apart,
+        "unique_copies_beyond": beyond,
+        "unique_copies_by_chance": by_chance,
+        "unique_copies_beyond_chance": beyond_chance(beyond, by_chance),
     }
 
 
@@ -157,7 +200,7 @@ def _measure_partial_copies(
     sets = {label: of_set for label, of_set in sets.items() if of_set}
     apart = {label: _hit_by_columns_apart(of_set, sample) for label, of_set in sets.items()}
     rows = {
-        (label, synthesis): _name_copies(counts, size, apart[label])
+        (label, synthesis): _name_copies(counts, size, apart[label], len(sets))
         for (label, _), counts_by_synthesis in zip(sets.items(), _count_hits(opened, sets), strict=True)
         for synthesis, (counts, size) in enumerate(zip(counts_by_synthesis, sizes, strict=True), start=1)
     }
@@ -173,16 +216,20 @@ def _count_hits(opened: OpenedTables, sets: Mapping[str, Sequence[CodedColumn]])
     return [[keys.unique_hits for keys in counts.keys] for counts in counted]
 
 
-def _measure_columns(columns: Sequence[CodedColumn]) -> pd.DataFrame:
+def _measure_columns(columns: Sequence[CodedColumn], sizes: Sequence[Sizes]) -> pd.DataFrame:
     rows = {}
+    with_names = sum(column.kind not in _ORDERED for column in columns)
     for column in columns:
         groups = {column.name: GROUPS} if column.kind is Kind.NUMBER else {}
         grouped = grouping_of(groups=groups).apply(column)
         for synthesis, counts in enumerate(grouped.counts[1:], start=1):
             figures = relabelling(grouped.counts[0], counts)
-            has_names = column.kind not in _ORDERED
+            renamed = figures.looks_renamed if column.kind not in _ORDERED else 0.0
+            by_chance = distance_by_chance(sizes[synthesis - 1], max(with_names, 1))
             rows[column.name, synthesis] = asdict(figures) | {
-                "looks_renamed": figures.looks_renamed if has_names else 0.0
+                "looks_renamed": renamed,
+                "looks_renamed_by_chance": by_chance,
+                "looks_renamed_beyond_chance": beyond_chance(renamed, by_chance),
             }
     index = pd.MultiIndex.from_tuples(list(rows), names=["column", "synthesis"])
     return pd.DataFrame(list(rows.values()), index=index)
@@ -197,11 +244,16 @@ def _measure_pairs(opened: OpenedTables, columns: Sequence[CodedColumn]) -> pd.S
     return beyond
 
 
-def _measure_nearness(opened: OpenedTables, columns: Sequence[CodedColumn]) -> pd.Series[float] | float:
-    """The share of GT records that have a nearer SD record, of each synthesis."""
+def _measure_nearness(
+    opened: OpenedTables, columns: Sequence[CodedColumn], sizes: Sequence[Sizes]
+) -> pd.DataFrame:
+    """The share of GT records that have a nearer SD record; nothing of a single GT record."""
     coded = (
         columns if isinstance(opened, FramesInMemory) else _code_sample(opened, columns, MOST_RECORDS_READ)
     )
     if int(columns[0].counts[0].sum()) == 1:  # there are no others
-        return math.nan
-    return nearest_of_columns(coded)["nearer"]
+        return pd.DataFrame()
+    nearness = nearest_of_columns(coded)[["nearer", "records"]]
+    by_chance = list(map(nearness_by_chance, nearness["records"], sizes))
+    bounded = [beyond_chance(n, limit, 50) for n, limit in zip(nearness["nearer"], by_chance, strict=True)]
+    return nearness.assign(nearer_by_chance=by_chance, nearer_beyond_chance=bounded)

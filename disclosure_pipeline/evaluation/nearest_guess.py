@@ -100,13 +100,13 @@ def nearest_guess(
         >>> import disclosure_pipeline as dp
         >>> gt = pd.DataFrame({"age": [30, 41, 52], "sex": ["f", "m", "f"], "ill": ["y", "n", "y"]})
         >>> sd = pd.DataFrame({"age": [31, 40, 52], "sex": ["f", "m", "f"], "ill": ["y", "n", "n"]})
-        >>> found = dp.nearest_guess(gt, sd, ["age", "sex"], "ill", numeric=["age"])
-        >>> found.records[0].round(2)
+        >>> guess = dp.nearest_guess(gt, sd, ["age", "sex"], "ill", numeric=["age"])
+        >>> guess.records[0].round(2)
            score  right  distance
         0    1.0    1.0      0.05
         1    1.0    1.0      0.05
         2    0.0    0.0      0.00
-        >>> found.measures[["accuracy", "score", "same_keys"]].round(1)
+        >>> guess.measures[["accuracy", "score", "same_keys"]].round(1)
                    accuracy  score  same_keys
         synthesis
         1              66.7   66.7       33.3

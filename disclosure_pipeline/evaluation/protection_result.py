@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 
 from disclosure_pipeline.measures.protection import Attack, Baselines, cap_protection, score
+from disclosure_pipeline.measures.words import SDMETRICS, SHARE, Words
 from disclosure_pipeline.tables.alignment import Tables
 
 Interval = tuple[float, float]
@@ -42,13 +43,79 @@ class DisclosureProtection:
     N_s: int
     scored: int
     distances: tuple[int, ...]
-    cap_protection: float
-    baseline_protection: float
-    score: float
-    majority_protection: float
-    majority_score: float
-    proportional_protection: float
-    proportional_score: float
+    cap_protection: Annotated[
+        float,
+        Words(
+            "protection",
+            "The mean share of wrong guesses of somebody who looks people up in the synthetic table.",
+            unit=SHARE,
+            of="",
+            high_is="safe",
+            source=SDMETRICS,
+        ),
+    ]
+    baseline_protection: Annotated[
+        float,
+        Words(
+            "protection against guessing any value",
+            "The share of wrong guesses of somebody who guesses every combination equally often.",
+            unit=SHARE,
+            of="",
+            high_is="neither",
+            source=SDMETRICS,
+        ),
+    ]
+    score: Annotated[
+        float,
+        Words(
+            "protection score",
+            "The protection over that against guessing any value; 1 where the synthetic table is of no help.",
+            unit=SHARE,
+            of="",
+            high_is="safe",
+            source=SDMETRICS,
+        ),
+    ]
+    majority_protection: Annotated[
+        float,
+        Words(
+            "protection against the most frequent value",
+            "The share of wrong guesses of somebody who always guesses the most frequent combination.",
+            unit=SHARE,
+            of="",
+            high_is="neither",
+        ),
+    ]
+    majority_score: Annotated[
+        float,
+        Words(
+            "protection score over the most frequent value",
+            "The protection over that against always guessing the most frequent combination.",
+            unit=SHARE,
+            of="",
+            high_is="safe",
+        ),
+    ]
+    proportional_protection: Annotated[
+        float,
+        Words(
+            "protection against proportional guesses",
+            "The share of wrong guesses of somebody who guesses each combination as often as it occurs.",
+            unit=SHARE,
+            of="",
+            high_is="neither",
+        ),
+    ]
+    proportional_score: Annotated[
+        float,
+        Words(
+            "protection score over proportional guesses",
+            "The protection over that against guessing each combination as often as it occurs.",
+            unit=SHARE,
+            of="",
+            high_is="safe",
+        ),
+    ]
 
     @property
     def matched(self) -> int:

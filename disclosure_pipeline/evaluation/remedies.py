@@ -270,6 +270,8 @@ def _with_column(frame: pd.DataFrame, column: Any, values: pd.Series[Any]) -> pd
 def _recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) -> tuple[pd.DataFrame, ...]:
     """Every number recoded but the special values; whole numbers stay whole where they can."""
     coded = _coded(tables, column)
+    if coded.kind is Kind.EMPTY:
+        return tables.frames
     if coded.kind is not Kind.NUMBER:
         raise InputError(f"Column {column!r} holds {coded.kind.value}: only numbers can be recoded so.")
     special = [float(value) for value in tables.grouping.special_values.get(column, ())]

@@ -7,19 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import ComparabilityWarning, InputError
 from disclosure_pipeline.evaluation.copies import copies
 from disclosure_pipeline.evaluation.disclosure import disclosure
-from disclosure_pipeline.evaluation.key_combinations import combine_columns
-from disclosure_pipeline.evaluation.record_cells import RecordCells, draw_equal_sizes
 from disclosure_pipeline.evaluation.remedies import apply_remedy
 from disclosure_pipeline.evaluation.resemblance import resemblance
-from disclosure_pipeline.measures.hits import hit_counts, unique_hits
-from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.measures.subgroups import subgroup
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.messages import describe_argument
@@ -70,7 +64,6 @@ def remedy(
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
-    seed: int = 0,
 ) -> Remedies:
     """Apply remedies to a synthetic table, and measure what each does to risk and to resemblance.
 
@@ -85,8 +78,6 @@ def remedy(
         groups: As in `disclosure()`.
         special_values: As there; no remedy recodes them.
         edges: As there.
-        seed: Where the tables differ in size by more than a record, guessed_beyond is of a draw of the
-            larger one.
 
     Returns:
         The tables after each remedy, and all figures in one frame: see `Remedies`.
@@ -119,12 +110,12 @@ def remedy(
     labels = _labels(remedies)
     options: dict[str, Any] = {"groups": groups, "special_values": special_values, "edges": edges}
     unchanged = [0] * (len(tables.frames) - 1)
-    rows = _figures(BEFORE, tables, tables, unchanged, options, seed)
+    rows = _figures(BEFORE, tables, tables, unchanged, options)
     outcomes = []
     for label, single in zip(labels, remedies, strict=True):
         after, changed = apply_remedy(single, tables)
         outcomes.append(RemediedTables(label, after.frames[0], after.frames[1:]))
-        rows |= _figures(label, tables, after, changed, options, seed)
+        rows |= _figures(label, tables, after, changed, options)
     index = pd.MultiIndex.from_tuples(list(rows), names=["remedy", "target", "synthesis"])
     return Remedies(tuple(outcomes), pd.DataFrame(list(rows.values()), index=index))
 
@@ -149,7 +140,7 @@ def _labels(remedies: Any) -> list[str]:
 
 
 def _figures(
-    label: str, before: Tables, after: Tables, changed: Sequence[int], options: dict[str, Any], seed: int
+    label: str, before: Tables, after: Tables, changed: Sequence[int], options: dict[str, Any]
 ) -> dict[tuple[str, Any, int], dict[str, float]]:
     """The rows of a remedy."""
     GT, *SD = after.frames
@@ -162,7 +153,6 @@ def _figures(
     copied = copies(GT, SD)
     alike = resemblance(before.frames[0], SD)
     distances = alike.columns if alike.pairs.empty else alike.pairs
-    beyond = _beyond(after, seed)
     rows: dict[tuple[str, Any, int], dict[str, float]] = {}
     for target in after.targets:
         for synthesis, frame in enumerate(SD, start=1):
@@ -172,35 +162,12 @@ def _figures(
                 "records": len(frame),
                 "records_lost": len(original) - len(frame),
                 "cells_changed": changed[synthesis - 1],
-                "repU": risk.identity["repU"].to_dict()[synthesis],
-                "DiSCO": risk.attribute["DiSCO"].to_dict()[target, synthesis],
-                **beyond[target, synthesis],
-                "unique_copies": copied["unique_copies"].to_dict()[synthesis],
-                "unique_copies_beyond": copied["unique_copies_beyond"].to_dict()[synthesis],
+                **risk.identity.loc[synthesis, ["repU", "unique_hits_beyond"]],
+                **risk.attribute.loc[(target, synthesis), ["DiSCO", "DiSCO_others", "DiSCO_beyond"]],
+                "guessed_beyond": risk.cap.loc[(target, synthesis), "guessed_beyond"],
+                **copied.loc[synthesis, ["unique_copies", "unique_copies_beyond"]],
                 "TVD_mean": distance["TVD"].mean(),
                 "TVD_largest": distance["TVD"].max(),
                 "S_pMSE_mean": distance["S_pMSE"].mean(),
-            }
-    return rows
-
-
-def _beyond(tables: Tables, seed: int) -> dict[tuple[Any, int], dict[str, float]]:
-    """What SD tells beyond other people's records, by target and synthesis."""
-    q = combine_columns(tables.code(tables.keys))
-    rows = {}
-    for target in tables.code(tables.targets):
-        no_guess = np.arange(target.size) == target.missing
-        for synthesis in range(1, len(tables.frames)):
-            sizes = Sizes(len(tables.frames[0]), len(tables.frames[synthesis]))
-            drawn = draw_equal_sizes(sizes, [seed, synthesis])
-            f = RecordCells.of(q, target.codes, target.size, synthesis, None).f
-            for_guess = RecordCells.of(q, target.codes, target.size, synthesis, drawn).f
-            everybody = subgroup(f, f.d, for_guess, for_guess.d, no_guess)
-            hits = unique_hits(hit_counts(q.counts[0], q.counts[synthesis]), sizes)
-            rows[target.name, synthesis] = {
-                "DiSCO_others": everybody.DiSCO_others,
-                "DiSCO_beyond": everybody.DiSCO_beyond,
-                "guessed_beyond": everybody.guessed_beyond,
-                "unique_hits_beyond": hits.unique_hits_beyond,
             }
     return rows

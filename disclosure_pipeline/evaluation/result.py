@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from disclosure_pipeline.tables.raw_columns import Change
 
+_BESIDE_HOLDOUT = ("repU", "unique_hits", "DiSCO", "guessed")
 _SUMMARISED = ("Dorig", "DiSCO", "DiSCO_others", "DiSCO_beyond")
 
 
@@ -31,6 +32,14 @@ class Disclosure:
     beyond that, `…_beyond`, in percentage points, both brought to the same number of records; with its
     standard error `DiSCO_beyond_se`. A `…_beyond` of a fresh sample is 0 on average. After exclusions these
     are of what is left, as the figures are.
+    `together`, for m > 1: index target; percent of the GT records that DiSCO counts in at least one synthesis
+    (`any`), and of whom at least two disclose a level, all of them their own (`agreed`). `together_identity`:
+    one row, index syntheses (their number); `repU_any`: replicated uniques in at least one. What m tables
+    that are published together give away is in no mean over them.
+    `holdout`, where one was given: index (target, synthesis, measure); iS, DiSCO, DCAP, guessed, and DiS and
+    DiSCO at each certainty, of the GT records and of the holdout's against the same SD, in percent of each;
+    `difference` in percentage points, with Newcombe's interval at 95 %. repU and unique_hits stand under the
+    target "(whole key)", of as many records of both. `N_holdout`: its records, 0 where there is none.
     `certainty`: index (target, synthesis, certainty), for the certainties that were asked for; DiS and DiSCO
     of an intruder who acts where one level has at least that share, and precision, DiSCO in percent of DiS.
     `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
@@ -64,6 +73,10 @@ class Disclosure:
     ledger: tuple[Change, ...] = ()
     engine: str = "memory"
     stacked: Disclosure | None = None
+    holdout: pd.DataFrame = field(default_factory=pd.DataFrame)
+    N_holdout: int = 0
+    together: pd.DataFrame = field(default_factory=pd.DataFrame)
+    together_identity: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def attribution(self) -> pd.DataFrame:
@@ -84,8 +97,9 @@ class Disclosure:
         """One row per target, the largest DiSCO first.
 
         Dorig; DiSCO, beside what other people's records would show, and what SD tells beyond that: means over
-        the syntheses, and for several of them the smallest and the largest DiSCO; the target levels that the
-        one-way check flags; how many pairs the two-way check flags, in the synthesis with most of them.
+        the syntheses, and for several of them the smallest and the largest DiSCO, and `any` (`together`); the
+        target levels that the one-way check flags; how many pairs the two-way check flags, in the synthesis
+        with most of them.
         """
         per_target = self.attribute.groupby(level="target", sort=False)
         flagged = self.one_way.groupby("target", sort=False)["level"].unique()
@@ -99,6 +113,8 @@ class Disclosure:
             place = measured.index("DiSCO") + 1
             summary.insert(place, "DiSCO_min", per_target["DiSCO"].min())
             summary.insert(place + 1, "DiSCO_max", per_target["DiSCO"].max())
+            if len(self.together):
+                summary.insert(place + 2, "any", self.together["any"])
         summary["one_way"] = [levels.get(target, "") for target in summary.index]
         pairs = self.two_way.groupby(["target", "synthesis"], sort=False).size()
         most_pairs = pairs.groupby(level="target", sort=False).max()
@@ -106,10 +122,38 @@ class Disclosure:
         largest_first: pd.DataFrame = summary.sort_values("DiSCO", ascending=False, kind="stable")
         return largest_first
 
+    def explain(self, measure: str) -> str:
+        """What a column of these frames says: full name, a plain sentence, unit, direction and source.
+
+        InputError where no frame has a column of that name.
+
+        Example:
+            >>> import pandas as pd
+            >>> import disclosure_pipeline as dp
+            >>> patients = pd.DataFrame({"age": [30, 30, 40], "illness": ["flu", "cold", "flu"]})
+            >>> result = dp.disclosure(patients, patients, ["age"], "illness")
+            >>> print(result.explain("DiSCO"))  # doctest: +NORMALIZE_WHITESPACE
+            DiSCO: disclosed in the synthetic table and correct
+            So many people can be told their target by somebody who knows their keys: all synthetic records
+            like them say the same, and it is right.
+            Unit: % of the confidential records.
+            A high value is a high risk.
+            Source: Raab, Nowok & Dibben 2024, arXiv:2406.16826.
+        """
+        from disclosure_pipeline.evaluation.glossary import explain
+
+        return explain(measure)
+
     def __str__(self) -> str:
         lines = [*(f"Warning: {warning}" for warning in self.warnings), ""] if self.warnings else []
         text = "\n".join([*lines, self._heading()])
-        return f"{text}\n\n{self.summary().to_string(float_format='{:.2f}'.format)}"
+        tables = [text, self.summary().to_string(float_format="{:.2f}".format)]
+        if self.N_holdout:
+            tables += [
+                self._holdout_heading(),
+                self._largest_differences().to_string(float_format="{:.2f}".format),
+            ]
+        return "\n\n".join(tables)
 
     __repr__ = __str__
 
@@ -118,13 +162,33 @@ class Disclosure:
             f"<p><strong>Warning:</strong> {html.escape(warning)}</p>" for warning in self.warnings
         )
         heading = html.escape(self._heading(), quote=False).replace("\n", "<br>")
-        return f"{warned}<p>{heading}</p>{self.summary().to_html(float_format='{:.2f}'.format)}"
+        page = f"{warned}<p>{heading}</p>{self.summary().to_html(float_format='{:.2f}'.format)}"
+        if self.N_holdout:
+            differences = self._largest_differences().to_html(float_format="{:.2f}".format)
+            page += f"<p>{self._holdout_heading()}</p>{differences}"
+        return page
+
+    def _holdout_heading(self) -> str:
+        return (
+            f"Beside a holdout of {self.N_holdout:,} records: percent of each, and percentage points "
+            "(of several syntheses the one with the largest difference)"
+        )
+
+    def _largest_differences(self) -> pd.DataFrame:
+        """Of the holdout's main measures a row for each target: the synthesis with the largest difference."""
+        main = self.holdout[self.holdout.index.get_level_values("measure").isin(_BESIDE_HOLDOUT)]
+        order = main.index.droplevel("synthesis").unique()
+        largest_first = main.sort_values("difference", ascending=False, kind="stable")
+        largest = largest_first.groupby(level=["target", "measure"], sort=False).head(1)
+        return largest.droplevel("synthesis").loc[order]
 
     def _heading(self) -> str:
         m = len(self.identity)
         syntheses = "one synthesis" if m == 1 else f"{m} syntheses (identity: from the best to the worst)"
         keys = ", ".join(map(str, self.keys))
         identity = ", ".join(f"{name} {_spread(self.identity[name])}" for name in ("UiO", "repU"))
+        if len(self.together_identity):
+            identity += f", repU in any of them {self.together_identity['repU_any'].item():.2f} %"
         bases = "", "percent of GT records"
         if self.excludes_records:
             bases = " (of all records)", "of what the exclusions leave, in percent of all GT records"

@@ -9,9 +9,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 from disclosure_pipeline.measures.certainty import CertaintyCounts
 from disclosure_pipeline.measures.exact import percent
+from disclosure_pipeline.measures.words import NONE, SHARE, Words
 
 _LEAST_RECALL = 1e-4
 _ALPHA = 3
@@ -27,15 +29,84 @@ class AnonymityLoss:
     Where nothing is claimed, precision is NaN and PRC 0.
     """
 
-    ALC: float
-    PRC: float
-    PRC_others: float
-    precision: float
-    recall: float
-    certainty: float
-    precision_others: float
-    recall_others: float
-    certainty_others: float
+    ALC: Annotated[
+        float,
+        Words(
+            "anonymity loss coefficient",
+            "What the synthetic table adds to other people's records, of what could be added: 1"
+            " is all, 0 nothing.",
+            unit=NONE,
+            of="",
+            source="Anonymeter",
+        ),
+    ]
+    PRC: Annotated[
+        float,
+        Words(
+            "privacy risk coefficient",
+            "Precision and recall of the intruder who reads the synthetic table, as one number.",
+            unit=NONE,
+            of="",
+            source="Anonymeter",
+        ),
+    ]
+    PRC_others: Annotated[
+        float,
+        Words(
+            "privacy risk coefficient of other people's records",
+            "Precision and recall of the intruder who reads other people's records, as one number.",
+            unit=NONE,
+            of="",
+            high_is="neither",
+            source="Anonymeter",
+        ),
+    ]
+    precision: Annotated[
+        float,
+        Words(
+            "right among the claims",
+            "So many of the intruder's claims are right.",
+            of="confidential records of whom something is claimed",
+        ),
+    ]
+    recall: Annotated[float, Words("people claimed", "Of so many people something is claimed.")]
+    certainty: Annotated[
+        float,
+        Words(
+            "certainty of the intruder",
+            "The share of agreeing records from which on the intruder claims something.",
+            unit=SHARE,
+            of="",
+            high_is="neither",
+        ),
+    ]
+    precision_others: Annotated[
+        float,
+        Words(
+            "right among the claims from other people's records",
+            "So many of the claims from other people's records are right.",
+            of="confidential records of whom something is claimed",
+            high_is="neither",
+        ),
+    ]
+    recall_others: Annotated[
+        float,
+        Words(
+            "people claimed from other people's records",
+            "Of so many people something is claimed from other people's records.",
+            high_is="neither",
+        ),
+    ]
+    certainty_others: Annotated[
+        float,
+        Words(
+            "certainty of the intruder with other people's records",
+            "The share of agreeing records from which on that intruder claims something.",
+            unit=SHARE,
+            of="",
+            high_is="neither",
+        ),
+    ]
 
 
 def precision_recall_coefficient(precision: float, recall: float) -> float:

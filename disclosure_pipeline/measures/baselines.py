@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -43,6 +44,7 @@ from disclosure_pipeline.measures.guesses import (
 )
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.totals import Totals
+from disclosure_pipeline.measures.words import POINTS, Words
 
 
 @dataclass(frozen=True)
@@ -53,16 +55,101 @@ class Baselines:
     DiSCO_beyond. A high value of a `beyond` is a high risk; a fresh sample of other people has 0 on average.
     """
 
-    iS_others: float
-    iS_beyond: float
-    DiSCO_others: float
-    DiSCO_beyond: float
-    DiSCO_beyond_se: float
-    DCAP_others: float
-    DCAP_beyond: float
-    guessed: float
-    guessed_others: float
-    guessed_beyond: float
+    iS_others: Annotated[
+        float,
+        Words(
+            "found among other people",
+            "So many people have a combination of keys that a fresh sample of other people would have.",
+            high_is="neither",
+        ),
+    ]
+    iS_beyond: Annotated[
+        float,
+        Words(
+            "found beyond other people",
+            "So many more people are found in the synthetic table than in a fresh sample of other people.",
+            unit=POINTS,
+            of="",
+        ),
+    ]
+    DiSCO_others: Annotated[
+        float,
+        Words(
+            "DiSCO by other people's records",
+            "So many people could be told their target from other people's confidential "
+            "records, without their own.",
+            high_is="neither",
+        ),
+    ]
+    DiSCO_beyond: Annotated[
+        float,
+        Words(
+            "DiSCO beyond other people's records",
+            "So many more people can be told their target from the synthetic table than from "
+            "other people's records.",
+            unit=POINTS,
+            of="",
+            finding="{value} more of the people can be told their {column} than from other people's records",
+        ),
+    ]
+    DiSCO_beyond_se: Annotated[
+        float,
+        Words(
+            "standard error of DiSCO_beyond",
+            "How far DiSCO_beyond may be off by chance.",
+            unit=POINTS,
+            of="",
+            high_is="neither",
+        ),
+    ]
+    DCAP_others: Annotated[
+        float,
+        Words(
+            "DCAP by other people's records",
+            "How often a guess drawn from other people with the same keys would be right.",
+            high_is="neither",
+        ),
+    ]
+    DCAP_beyond: Annotated[
+        float,
+        Words(
+            "DCAP beyond other people's records",
+            "How much more often a guess drawn from the synthetic table is right than one from "
+            "other people's records.",
+            unit=POINTS,
+            of="",
+        ),
+    ]
+    guessed: Annotated[
+        float,
+        Words(
+            "guessed from the keys",
+            "Of so many people the target is guessed rightly: as the most frequent one among "
+            "synthetic records with their keys.",
+            finding="the {column} of {value} of the people is guessed rightly",
+        ),
+    ]
+    guessed_others: Annotated[
+        float,
+        Words(
+            "guessed from other people's records",
+            "Of so many people the target is guessed rightly from other people's records, or by"
+            " always guessing the most frequent value.",
+            high_is="neither",
+        ),
+    ]
+    guessed_beyond: Annotated[
+        float,
+        Words(
+            "guessed beyond other people's records",
+            "The targets of so many more people are guessed rightly from the synthetic table "
+            "than from other people's records.",
+            unit=POINTS,
+            of="",
+            finding="the {column} of {value} more of the people is guessed rightly than from other "
+            "people's records",
+        ),
+    ]
 
 
 def baselines(

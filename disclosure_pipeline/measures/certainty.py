@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.words import Words
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,29 @@ class Certainty:
     `precision` is NaN where nothing is claimed of anybody.
     """
 
-    DiS: float
-    DiSCO: float
-    precision: float
+    DiS: Annotated[
+        float,
+        Words(
+            "claimed with that certainty",
+            "Of so many people one target value has at least that share among the synthetic "
+            "records with their keys.",
+        ),
+    ]
+    DiSCO: Annotated[
+        float,
+        Words(
+            "claimed with that certainty and correct",
+            "So many people are claimed to have a target value with at least that certainty, and have it.",
+        ),
+    ]
+    precision: Annotated[
+        float,
+        Words(
+            "right among the claims",
+            "So many of these claims are right.",
+            of="confidential records of whom something is claimed",
+        ),
+    ]
 
 
 def certainty(counts: CertaintyCounts, N_d: int) -> Certainty:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.words import POINTS, Words
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,8 +31,24 @@ class Chance:
     what DiSCO is above it: negative where the keys tell less than chance.
     """
 
-    DiSCO_chance: float
-    DiSCO_excess: float
+    DiSCO_chance: Annotated[
+        float,
+        Words(
+            "DiSCO by chance",
+            "So many people could be told their target if the synthetic targets were dealt out at random.",
+            high_is="neither",
+        ),
+    ]
+    DiSCO_excess: Annotated[
+        float,
+        Words(
+            "DiSCO beyond chance",
+            "So many more people can be told their target than by chance.",
+            unit=POINTS,
+            of="",
+            finding="{value} more of the people can be told their {column} than by chance",
+        ),
+    ]
 
 
 def chance(DiSCO: int, drawn: Grouped, s_t: IntArray, N_d: int, N_s: int) -> Chance:

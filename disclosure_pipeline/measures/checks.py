@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.tables import Cells
+from disclosure_pipeline.measures.words import NONE, RECORDS, SYNTHPOP, Words
 
 
 @dataclass(frozen=True)
@@ -22,25 +24,129 @@ class OneWay:
     total_disclosive: the DiSCO records of all levels; n_level_disclosive have this level.
     """
 
-    level: int
-    level_records: int
-    pct_level_all: float
-    total_disclosive: int
-    n_level_disclosive: int
-    pct_level_disclosive: float
+    level: Annotated[
+        int,
+        Words(
+            "target level",
+            "The value of the target that is flagged.",
+            unit=NONE,
+            of="",
+            high_is="neither",
+            source=SYNTHPOP,
+        ),
+    ]
+    level_records: Annotated[
+        int,
+        Words(
+            "records of all levels",
+            "So many confidential records are looked at.",
+            unit=RECORDS,
+            high_is="neither",
+            source=SYNTHPOP,
+        ),
+    ]
+    pct_level_all: Annotated[
+        float,
+        Words(
+            "share of the level",
+            "So many of the records looked at have the level.",
+            high_is="neither",
+            source=SYNTHPOP,
+        ),
+    ]
+    total_disclosive: Annotated[
+        int,
+        Words("disclosed records", "So many people can be told their target.", unit=RECORDS, source=SYNTHPOP),
+    ]
+    n_level_disclosive: Annotated[
+        int,
+        Words(
+            "disclosed records with the level",
+            "So many people can be told that they have this level.",
+            unit=RECORDS,
+            source=SYNTHPOP,
+        ),
+    ]
+    pct_level_disclosive: Annotated[
+        float,
+        Words(
+            "share of the level among the disclosed",
+            "Of the people who can be told their target, so many have this level.",
+            of="disclosed records",
+            high_is="neither",
+            source=SYNTHPOP,
+        ),
+    ]
 
 
 @dataclass(frozen=True)
 class TwoWay:
     """A target level that most GT records with one key level have. Counts of GT records, and percent."""
 
-    target_level: int
-    key: int
-    key_level: int
-    npairs: int
-    key_target_total: int
-    key_total: int
-    pct_target_key_level: float
+    target_level: Annotated[
+        int,
+        Words(
+            "target level",
+            "The value of the target that is flagged.",
+            unit=NONE,
+            of="",
+            high_is="neither",
+            source=SYNTHPOP,
+        ),
+    ]
+    key: Annotated[
+        int, Words("key", "The key that goes with it.", unit=NONE, of="", high_is="neither", source=SYNTHPOP)
+    ]
+    key_level: Annotated[
+        int,
+        Words(
+            "key level",
+            "The value of the key that goes with it.",
+            unit=NONE,
+            of="",
+            high_is="neither",
+            source=SYNTHPOP,
+        ),
+    ]
+    npairs: Annotated[
+        int,
+        Words(
+            "disclosed records with the pair",
+            "So many people with both values can be told their target.",
+            unit=RECORDS,
+            source=SYNTHPOP,
+        ),
+    ]
+    key_target_total: Annotated[
+        int,
+        Words(
+            "records with the pair",
+            "So many confidential records have both values.",
+            unit=RECORDS,
+            high_is="neither",
+            source=SYNTHPOP,
+        ),
+    ]
+    key_total: Annotated[
+        int,
+        Words(
+            "records with the key level",
+            "So many confidential records have the value of the key.",
+            unit=RECORDS,
+            high_is="neither",
+            source=SYNTHPOP,
+        ),
+    ]
+    pct_target_key_level: Annotated[
+        float,
+        Words(
+            "share of the target level",
+            "So many of the records with the key's value have the target's.",
+            of="confidential records with the key level",
+            high_is="neither",
+            source=SYNTHPOP,
+        ),
+    ]
 
 
 def one_way(DiSCO_t: Grouped, original_t: Grouped, more_than: tuple[float, float]) -> list[OneWay]:

@@ -7,10 +7,12 @@ most records are copies of another then. Over the columns of all but one, or of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.hits import HitCounts, hit_counts, unique_hits
 from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.words import GOOD, POINTS, SYNTHETIC, Words
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,65 @@ class CopyCounts:
 class Copies:
     """Percent of SD records; the others' of GT records; each `beyond` the difference in percentage points."""
 
-    copies: float
-    copies_others: float
-    copies_beyond: float
-    unique_copies: float
-    unique_copies_others: float
-    unique_copies_beyond: float
+    copies: Annotated[
+        float,
+        Words(
+            "copies",
+            "So many synthetic records equal a confidential record in every column.",
+            of=SYNTHETIC,
+            finding="{value} of the synthetic records equal a confidential record",
+        ),
+    ]
+    copies_others: Annotated[
+        float,
+        Words(
+            "copies among people",
+            "So many confidential records equal another person's record in every column.",
+            high_is="neither",
+        ),
+    ]
+    copies_beyond: Annotated[
+        float,
+        Words(
+            "copies beyond people",
+            "So many more synthetic records equal a confidential record than people's records "
+            "equal each other.",
+            unit=POINTS,
+            of="",
+        ),
+    ]
+    unique_copies: Annotated[
+        float,
+        Words(
+            "copies of one person",
+            "So many synthetic records equal the record of exactly one person in every column.",
+            of=SYNTHETIC,
+            source=GOOD,
+            finding="{value} of the synthetic records equal the record of exactly one person",
+        ),
+    ]
+    unique_copies_others: Annotated[
+        float,
+        Words(
+            "copies of one person in a fresh sample",
+            "So many records of a fresh sample of other people would equal the record of exactly one person.",
+            of="records of a fresh sample",
+            high_is="neither",
+            source=GOOD,
+        ),
+    ]
+    unique_copies_beyond: Annotated[
+        float,
+        Words(
+            "copies of one person beyond a fresh sample",
+            "So many more synthetic records equal the record of exactly one person than a fresh"
+            " sample of other people would show.",
+            unit=POINTS,
+            of="",
+            finding="{value} more of the synthetic records are copies of one person than a fresh sample"
+            " would show",
+        ),
+    ]
 
 
 def copy_counts(d: IntArray, s: IntArray) -> CopyCounts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -62,6 +62,25 @@ def exclude(
         reduced[field.name] = cells
         taken[field.name] = counts | {"remaining": cells.total()}
     return DisclosureTables(**reduced), taken
+
+
+def are_left(
+    exclusions: CodedExclusions, t: IntArray, d: IntArray, level_of: Callable[[int], IntArray]
+) -> Mask:
+    """Whether the exclusions leave each cell, or each GT record.
+
+    `t` is its target level, `d` the number of GT records of its cell, `level_of` gives its level of a key.
+    """
+    left = ~np.isin(t, list(exclusions.target_levels))
+    if exclusions.missing_target is not None:
+        left &= t != exclusions.missing_target
+    for k, missing in exclusions.missing_keys:
+        left &= level_of(k) != missing
+    for k, key_level, target_level in exclusions.pairs:
+        left &= (level_of(k) != key_level) | (t != target_level)
+    if exclusions.count_over is not None:
+        left &= d <= exclusions.count_over
+    return left
 
 
 def _cells_over(cells: Cells, limit: int | None) -> Mask:

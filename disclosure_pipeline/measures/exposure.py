@@ -77,7 +77,7 @@ def disclosed(tables: KeySetTables, chances: Chances) -> Disclosed:
     other_levels = tables.s_of_q - tables.s
     certain = (other_levels == 0) & (tables.s > 0) & (tables.d > 0)
     DiSCO = int(tables.d[certain].sum())
-    found = tables.s[certain]
+    support = tables.s[certain]
     return Disclosed(
         DiSCO=DiSCO,
         at_n=float(DiSCO)
@@ -85,7 +85,7 @@ def disclosed(tables: KeySetTables, chances: Chances) -> Disclosed:
         else _weighted(tables.d, other_levels, chances.q0) - _weighted(tables.d_q, tables.s_q, chances.q0),
         by_others=_weighted(tables.d, tables.d_of_q - tables.d, chances.p0)
         - _weighted(tables.d_q, np.maximum(tables.d_q - 1, 0), chances.p0),
-        smallest_support=int(found.min()) if len(found) else 0,
+        smallest_support=int(support.min()) if len(support) else 0,
     )
 
 

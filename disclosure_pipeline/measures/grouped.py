@@ -34,14 +34,19 @@ class Grouped:
         if size <= _ROOMY * len(groups):
             sums = np.zeros(size, dtype=np.int64)
             np.add.at(sums, groups, values)
-            present = np.flatnonzero(sums)
-            return cls(present, sums[present])
+            return cls.from_positions(sums)
         order = np.argsort(groups, kind="stable")
         ordered = groups[order].astype(np.int64)
         first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
         sums = np.add.reduceat(values[order].astype(np.int64), first)
         present = np.flatnonzero(sums)
         return cls(ordered[first[present]], sums[present])
+
+    @classmethod
+    def from_positions(cls, sums: IntArray) -> Grouped:
+        """The sums that are not 0, each by its position."""
+        groups = np.flatnonzero(sums)
+        return cls(groups, sums[groups])
 
     @classmethod
     def joined(cls, parts: Sequence[Grouped]) -> Grouped:

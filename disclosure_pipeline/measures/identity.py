@@ -3,18 +3,57 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent
+from disclosure_pipeline.measures.words import RAAB, SYNTHETIC, Words
 
 
 @dataclass(frozen=True)
 class Identity:
     """Percent of all GT records (UiS: of all SD records)."""
 
-    UiO: float
-    UiS: float
-    UiOiS: float
-    repU: float
+    UiO: Annotated[
+        float,
+        Words(
+            "unique in the confidential table",
+            "So many confidential records are the only ones with their combination of keys.",
+            high_is="neither",
+            source=RAAB,
+            finding="{value} of the people are the only ones with their keys",
+        ),
+    ]
+    UiS: Annotated[
+        float,
+        Words(
+            "unique in the synthetic table",
+            "So many synthetic records are the only ones with their combination of keys.",
+            of=SYNTHETIC,
+            source=RAAB,
+            finding="{value} of the synthetic records are the only ones with their keys",
+        ),
+    ]
+    UiOiS: Annotated[
+        float,
+        Words(
+            "unique in the confidential table and found in the synthetic one",
+            "So many people are the only ones with their combination of keys, and some "
+            "synthetic record has it too.",
+            source=RAAB,
+            finding="{value} of the people are the only ones with their keys, and are found in the "
+            "synthetic table",
+        ),
+    ]
+    repU: Annotated[
+        float,
+        Words(
+            "replicated uniques",
+            "So many people are the only ones with their combination of keys, and exactly one "
+            "synthetic record has it: it looks like them.",
+            source=RAAB,
+            finding="{value} of the people are singled out by their keys in both tables",
+        ),
+    ]
 
 
 @dataclass(frozen=True)

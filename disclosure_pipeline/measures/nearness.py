@@ -6,21 +6,58 @@ This project's own. A fresh sample as large as the others is nearer to half of t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.intervals import wilson
+from disclosure_pipeline.measures.words import RECORDS, WILSON, Words
 
 
 @dataclass(frozen=True)
 class Nearness:
     """nearer: percent of so many GT `records`, and its interval of 95 % for all of them."""
 
-    nearer: float
-    nearer_low: float
-    nearer_high: float
-    records: int
+    nearer: Annotated[
+        float,
+        Words(
+            "nearer to the synthetic table than to each other",
+            "So many people are more like some synthetic record than like any other person; a "
+            "fresh sample would be nearer for half of them.",
+            of="confidential records looked at",
+            finding="{value} of the people are more like a synthetic record than like any other person",
+        ),
+    ]
+    nearer_low: Annotated[
+        float,
+        Words(
+            "nearer, lower end",
+            "The lower end of its interval.",
+            of="confidential records looked at",
+            high_is="neither",
+            source=WILSON,
+        ),
+    ]
+    nearer_high: Annotated[
+        float,
+        Words(
+            "nearer, upper end",
+            "The upper end of its interval.",
+            of="confidential records looked at",
+            high_is="neither",
+            source=WILSON,
+        ),
+    ]
+    records: Annotated[
+        int,
+        Words(
+            "records looked at",
+            "So many confidential records were looked at.",
+            unit=RECORDS,
+            high_is="neither",
+        ),
+    ]
 
 
 def nearness(to_SD: IntArray, to_others: IntArray) -> Nearness:

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.frequency import Keys
+from disclosure_pipeline.measures.words import Words
 
 
 @dataclass(frozen=True)
 class Overlap:
     """Percent of GT records whose value occurs in SD, and of SD records whose value occurs in GT."""
 
-    GT_in_SD: float
-    SD_in_GT: float
+    GT_in_SD: Annotated[
+        float,
+        Words(
+            "confidential values found in the synthetic table",
+            "So many confidential records have a value that occurs in the synthetic table.",
+            of="confidential records with a value",
+            high_is="neither",
+        ),
+    ]
+    SD_in_GT: Annotated[
+        float,
+        Words(
+            "synthetic values found in the confidential table",
+            "So many synthetic records have a value that occurs in the confidential table.",
+            of="synthetic records with a value",
+            high_is="neither",
+        ),
+    ]
 
 
 def overlap(d: IntArray, s: IntArray) -> Overlap:

@@ -16,48 +16,13 @@ import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent
 from disclosure_pipeline.measures.intervals import paired_difference
+from disclosure_pipeline.measures.prediction_figures import Classification, Regression
 
 Floats = npt.NDArray[np.float64]
 
 GAIN_CONFIDENCE = 0.95
 
 _ROUNDING = 1e-12
-
-
-@dataclass(frozen=True)
-class Classification:
-    """Percent of all GT records; the gains are percentage points and can be negative.
-
-    `gain_over_GT` compares learners fitted on equally many records of SD and of GT, with an interval of 95 %
-    from `gain_over_GT_low` to `gain_over_GT_high`; the other figures are of learners fitted on all there are.
-    RAPID is NaN where every GT record has the same level, and where the learner gives no confidences.
-    """
-
-    accuracy_SD: float
-    accuracy_GT: float
-    accuracy_GT_in_sample: float
-    accuracy_naive: float
-    gain_over_naive: float
-    gain_over_GT: float
-    gain_over_GT_low: float
-    gain_over_GT_high: float
-    RAPID: float
-    RAPID_GT: float
-
-
-@dataclass(frozen=True)
-class Regression:
-    """Mean squared errors in the target's unit squared; the rest in percent of the GT records scored."""
-
-    mse_SD: float
-    mse_GT: float
-    mse_GT_in_sample: float
-    mse_naive: float
-    worse_from_SD: float
-    worse_from_SD_in_sample: float
-    RAPID: float
-    RAPID_GT: float
-    RAPID_naive: float
 
 
 def most_frequent(levels: IntArray, size: int) -> int:

@@ -7,11 +7,13 @@ tells a disguise is a distance that is gone once levels are matched by how frequ
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.resemblance import distance, resemblance
+from disclosure_pipeline.measures.words import SHARE, Words
 
 _GONE = 0.5
 
@@ -24,10 +26,49 @@ class Relabelling:
     looks_renamed: how far TVD is over the expected, where matching takes it to less than half; otherwise 0.
     """
 
-    TVD: float
-    TVD_expected: float
-    TVD_relabelled: float
-    looks_renamed: float
+    TVD: Annotated[
+        float,
+        Words(
+            "total variation distance",
+            "So large a share of the records would have to change for both tables to have the "
+            "same frequencies.",
+            unit=SHARE,
+            of="",
+            high_is="neither",
+            source="total variation distance",
+        ),
+    ]
+    TVD_expected: Annotated[
+        float,
+        Words(
+            "total variation distance of a fresh sample",
+            "The distance that a fresh sample of the same people would have by chance.",
+            unit=SHARE,
+            of="",
+            high_is="neither",
+        ),
+    ]
+    TVD_relabelled: Annotated[
+        float,
+        Words(
+            "total variation distance by frequency alone",
+            "The distance once values are matched by how frequent they are: small where values "
+            "were only renamed.",
+            unit=SHARE,
+            of="",
+            high_is="neither",
+        ),
+    ]
+    looks_renamed: Annotated[
+        float,
+        Words(
+            "looks renamed",
+            "How far the values are from those of the confidential table where matching by "
+            "frequency brings them near; 0 where it does not.",
+            unit=SHARE,
+            of="",
+        ),
+    ]
 
 
 def relabelling(o: IntArray, s: IntArray) -> Relabelling:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.words import COUNT, NONE, PMSE, SHARE, Words
 
 
 @dataclass(frozen=True)
@@ -23,12 +25,74 @@ class Resemblance:
     and there is nothing to tell apart: pMSE is 0 and S_pMSE what is expected.
     """
 
-    TVD: float
-    TVD_expected: float
-    pMSE: float
-    df: int
-    S_pMSE: float
-    S_pMSE_expected: float
+    TVD: Annotated[
+        float,
+        Words(
+            "total variation distance",
+            "So large a share of the records would have to change for both tables to have the "
+            "same frequencies.",
+            unit=SHARE,
+            of="",
+            high_is="neither",
+            source="total variation distance",
+            finding="{value} of the records would have to change for both tables to have the same "
+            "frequencies",
+        ),
+    ]
+    TVD_expected: Annotated[
+        float,
+        Words(
+            "total variation distance of a fresh sample",
+            "The distance that a fresh sample of the same people would have by chance.",
+            unit=SHARE,
+            of="",
+            high_is="neither",
+        ),
+    ]
+    pMSE: Annotated[
+        float,
+        Words(
+            "propensity mean squared error",
+            "How well the two tables can be told apart by these columns; 0 where they cannot.",
+            unit=NONE,
+            of="",
+            high_is="neither",
+            source=PMSE,
+        ),
+    ]
+    df: Annotated[
+        int,
+        Words(
+            "degrees of freedom",
+            "The number of values, or pairs of them, less one.",
+            unit=COUNT,
+            of="",
+            high_is="neither",
+            source=PMSE,
+        ),
+    ]
+    S_pMSE: Annotated[
+        float,
+        Words(
+            "propensity mean squared error, standardised",
+            "How well the tables can be told apart, over what chance gives: about two in a "
+            "fresh sample, below ten is useful.",
+            unit=NONE,
+            of="",
+            high_is="neither",
+            source=PMSE,
+        ),
+    ]
+    S_pMSE_expected: Annotated[
+        float,
+        Words(
+            "standardised error of a fresh sample",
+            "What a fresh sample of the same people would show.",
+            unit=NONE,
+            of="",
+            high_is="neither",
+        ),
+    ]
 
 
 def resemblance(o: IntArray, s: IntArray) -> Resemblance:

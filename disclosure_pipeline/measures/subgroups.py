@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import guess_counts, guess_counts_without_self, guessed
 from disclosure_pipeline.measures.intervals import wilson
 from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.words import NONE, POINTS, RAAB, RECORDS, WILSON, Words
 
 _FEWEST_MERGED = 2
 
@@ -28,16 +30,103 @@ class Subgroup:
     exposed as everybody, NaN where DiSCO counts nobody. Intervals of 95 %.
     """
 
-    records: int
-    DiSCO: float
-    DiSCO_low: float
-    DiSCO_high: float
-    DiSCO_others: float
-    DiSCO_beyond: float
-    guessed_beyond: float
-    lift: float
-    lift_low: float
-    lift_high: float
+    records: Annotated[
+        int,
+        Words(
+            "people of the group",
+            "So many confidential records are of the group.",
+            unit=RECORDS,
+            high_is="neither",
+        ),
+    ]
+    DiSCO: Annotated[
+        float,
+        Words(
+            "disclosed in the synthetic table and correct",
+            "So many people of the group can be told their target.",
+            of="group's records",
+            source=RAAB,
+        ),
+    ]
+    DiSCO_low: Annotated[
+        float,
+        Words(
+            "DiSCO, lower end",
+            "The lower end of its interval.",
+            of="group's records",
+            high_is="neither",
+            source=WILSON,
+        ),
+    ]
+    DiSCO_high: Annotated[
+        float,
+        Words(
+            "DiSCO, upper end",
+            "The upper end of its interval.",
+            of="group's records",
+            high_is="neither",
+            source=WILSON,
+        ),
+    ]
+    DiSCO_others: Annotated[
+        float,
+        Words(
+            "DiSCO by other people's records",
+            "So many people of the group could be told their target from other people's records.",
+            of="group's records",
+            high_is="neither",
+        ),
+    ]
+    DiSCO_beyond: Annotated[
+        float,
+        Words(
+            "DiSCO beyond other people's records",
+            "So many more people of the group can be told their target than from other people's records.",
+            unit=POINTS,
+            of="",
+        ),
+    ]
+    guessed_beyond: Annotated[
+        float,
+        Words(
+            "guessed beyond other people's records",
+            "The targets of so many more people of the group are guessed rightly than from "
+            "other people's records.",
+            unit=POINTS,
+            of="",
+        ),
+    ]
+    lift: Annotated[
+        float,
+        Words(
+            "lift",
+            "How many times as often as the average the group is disclosed; 1 is the average.",
+            unit=NONE,
+            of="",
+        ),
+    ]
+    lift_low: Annotated[
+        float,
+        Words(
+            "lift, lower end",
+            "The lower end of its interval.",
+            unit=NONE,
+            of="",
+            high_is="neither",
+            source=WILSON,
+        ),
+    ]
+    lift_high: Annotated[
+        float,
+        Words(
+            "lift, upper end",
+            "The upper end of its interval.",
+            unit=NONE,
+            of="",
+            high_is="neither",
+            source=WILSON,
+        ),
+    ]
 
 
 def subgroup(

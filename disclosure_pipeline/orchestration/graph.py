@@ -12,6 +12,7 @@ import dagster as dg
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.orchestration import presentation
 from disclosure_pipeline.orchestration.folders import folders_of
+from disclosure_pipeline.policy.clause_words import words_of
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.waivers import Waiver
@@ -70,6 +71,11 @@ class GateGraph:
     def clause_checks(self, asset: str, clauses: Sequence[Clause]) -> list[dg.AssetCheckSpec]:
         """The checks of an asset, one a clause. They do not block: the whole picture is always there."""
         return [
-            self.check(self.check_names[clause.name], asset, str(clause), blocking=False)
+            self.check(
+                self.check_names[clause.name],
+                asset,
+                f"{clause}. {words_of(clause.measure).sentence}",
+                blocking=False,
+            )
             for clause in clauses
         ]

@@ -28,9 +28,9 @@ def bins_asset(graph: GateGraph) -> dg.AssetsDefinition:
         groups = load_group_levels(graph.folders, context.partition_key)
         return dg.MaterializeResult(
             metadata={
-                "bins": presentation.show_table(groups),
+                "bins": presentation.show_table(groups, "bins"),
                 "dagster/row_count": len(groups),
-                "dagster/column_schema": presentation.frame_schema(groups),
+                "dagster/column_schema": presentation.frame_schema(groups, "bins"),
             }
         )
 
@@ -84,27 +84,31 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
         identity: dg.MaterializeResult = dg.MaterializeResult(
             asset_key=identity_key,
             metadata={
-                "identity": presentation.show_table(result.identity),
+                "identity": presentation.show_table(result.identity, "identity"),
                 "engine": result.engine,
                 "dagster/row_count": len(result.identity),
-                "dagster/column_schema": presentation.frame_schema(result.identity.reset_index()),
+                "dagster/column_schema": presentation.frame_schema(result.identity.reset_index(), "identity"),
                 **presentation.show_worst_figures(result, ["identity"]),
             },
         )
         attribute: dg.MaterializeResult = dg.MaterializeResult(
             asset_key=attribute_key,
             metadata={
-                "attribute": presentation.show_table(result.attribute),
+                "attribute": presentation.show_table(result.attribute, "attribute"),
                 "engine": result.engine,
                 **{
-                    name: presentation.show_table(result.frame(name))
+                    name: presentation.show_table(result.frame(name), name)
                     for name in ("cap", "protection", "prediction", "control_attribute")
                     if len(result.frame(name))
                 },
-                "one_way": presentation.show_table(withhold_rare_levels(result, "one_way", smallest)),
-                "two_way": presentation.show_table(withhold_rare_levels(result, "two_way", smallest)),
+                **{
+                    name: presentation.show_table(withhold_rare_levels(result, name, smallest), name)
+                    for name in ("one_way", "two_way")
+                },
                 "dagster/row_count": len(result.attribute),
-                "dagster/column_schema": presentation.frame_schema(result.attribute.reset_index()),
+                "dagster/column_schema": presentation.frame_schema(
+                    result.attribute.reset_index(), "attribute"
+                ),
                 **presentation.show_worst_figures(result, ["attribute", "cap", "protection", "prediction"]),
             },
         )

@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 
+from disclosure_pipeline.evaluation.glossary import describe_column
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.figures import to_rows
 from disclosure_pipeline.policy.clauses import Clause
@@ -106,14 +107,16 @@ def show_worst_figures(result: Disclosure, frames: Iterable[str]) -> dict[str, d
     return show_numbers(figures)
 
 
-def show_table(frame: pd.DataFrame) -> dg.TableMetadataValue:
-    """A frame as a table; its index becomes columns. Missing values are empty."""
+def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadataValue:
+    """A frame as a table; its index becomes columns. Missing values are empty.
+
+    `name`: that of the frame in the result, by which the columns are described.
+    """
     flat = frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index()
     records = [
         dg.TableRecord({name: _format_value(value) for name, value in row.items()}) for row in to_rows(flat)
     ]
-    columns = [dg.TableColumn(str(name), _name_type(flat[name])) for name in flat.columns]
-    return dg.MetadataValue.table(records, schema=dg.TableSchema(columns))
+    return dg.MetadataValue.table(records, schema=frame_schema(flat, name))
 
 
 def _format_value(value: Any) -> Any:
@@ -126,9 +129,18 @@ def _name_type(column: pd.Series[Any]) -> str:
     return {"f": "float", "i": "int", "b": "bool"}.get(column.dtype.kind, "string")
 
 
-def frame_schema(frame: pd.DataFrame) -> dg.TableSchema:
-    """The columns of a frame, for the panel of that name."""
-    return dg.TableSchema([dg.TableColumn(str(name), _name_type(frame[name])) for name in frame.columns])
+def frame_schema(frame: pd.DataFrame, name: str | None = None) -> dg.TableSchema:
+    """The columns of a frame, for the panel of that name; `name` as in `show_table`."""
+    return dg.TableSchema(
+        [
+            dg.TableColumn(
+                str(column),
+                _name_type(frame[column]),
+                (describe_column(str(column), name) or None) if name else None,
+            )
+            for column in frame.columns
+        ]
+    )
 
 
 def dictionary_schema(gate: Gate) -> dg.TableSchema:

@@ -101,7 +101,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
                         {"value": min(shares, default=None), "bound": gate.policy.key_overlap}
                     )
                     | {
-                        "overlap": presentation.show_table(arrival.key_overlap),
+                        "overlap": presentation.show_table(arrival.key_overlap, "key_overlap"),
                         presentation.FOR_ANYBODY: "; ".join(map(str, arrival.public_overlaps))
                         or NOT_MEASURED,
                     },

@@ -73,7 +73,9 @@ class Bound(TargetBound):
 def _name_the_measures(schema: dict[str, Any]) -> None:
     """The measures as named properties, so that editors complete them and mark an unknown one."""
     bound = schema["additionalProperties"]
-    schema["properties"] |= dict.fromkeys(MEASURES, bound)
+    schema["properties"] |= {
+        name: {"description": measure.words.description, **bound} for name, measure in MEASURES.items()
+    }
     schema["additionalProperties"] = False
 
 

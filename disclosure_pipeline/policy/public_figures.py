@@ -19,7 +19,8 @@ from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.verdict import Judgement
 
 _COUNTS = {"max_denom", "n_predicted_correctly"}
-_NO_SHARE = {*_COUNTS, "mean_denom", "DiSCO_beyond_se"}
+# The guards are no shares: of them it is told how far they go beyond chance.
+_NO_SHARE = {*_COUNTS, "mean_denom", "DiSCO_beyond_se", "guessed_beyond"}
 
 # Of a step: an end of an interval, which is rounded as a float, belongs to that interval.
 _NOISE = 1e-9
@@ -36,7 +37,7 @@ _OF_ALL_RECORDS = frozenset(
         ),
         *(f"{field.name}_after_exclusions" for field in fields(Identity)),
         *("CAPd", "CAPs", "DCAP", "pct_predicted_correctly"),
-        *("DiSCO_beyond_both", "unique_copies_beyond", "partial_copies_beyond", "excluded"),
+        *("DiSCO_beyond_both", "excluded"),
     }
 )
 

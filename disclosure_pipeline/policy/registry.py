@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
+from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evaluation.protection import FRAME_FIGURES
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import Attribute
@@ -18,26 +19,37 @@ from disclosure_pipeline.measures.cap import CAP
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.hits import UniqueHits
 from disclosure_pipeline.measures.identity import Identity
-from disclosure_pipeline.measures.prediction import Classification, Regression
+from disclosure_pipeline.measures.prediction_figures import Classification, Regression
 from disclosure_pipeline.measures.protection import METHODS
+from disclosure_pipeline.measures.words import Words
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Where a measure stands: its family, and the frame and the column of the result.
+    """Where a measure stands: its family, and the frame and the column of the result, whose words it has.
 
-    `per_target`: it has a value for each target. `high_is_safe`: a bound on it is `at_least`, on the others
-    `at_most`. `task`: classification or regression, if only targets that are predicted so have it. `largest`:
-    the largest value that it can have; None where there is none.
+    `per_target`: it has a value for each target. `task`: classification or regression, if only targets that
+    are predicted so have it. `largest`: the largest value that it can have; None where there is none.
     """
 
     family: str
     frame: str
     column: str
     per_target: bool = True
-    high_is_safe: bool = False
     task: str | None = None
     largest: float | None = 100
+
+    @property
+    def words(self) -> Words:
+        """Full name, plain sentence, unit, direction and source, which stand beside the formula."""
+        words = find_words(self.column, self.frame)
+        assert words is not None, f"no words for {self.frame}.{self.column}"
+        return words
+
+    @property
+    def high_is_safe(self) -> bool:
+        """Whether a bound on it is `at_least`, as on a measure of protection."""
+        return self.words.high_is == "safe"
 
 
 def _names(measures: type) -> list[str]:
@@ -50,9 +62,8 @@ def _prediction_measures() -> Iterable[tuple[str, Measure]]:
     for name in dict.fromkeys([*classification, *regression]):
         in_both = name in classification and name in regression
         task = None if in_both else "classification" if name in classification else "regression"
-        high_is_safe = name.startswith(("mse_", "worse_from_SD"))
         largest = None if name.startswith("mse_") else 100
-        yield name, Measure("prediction", "prediction", name, True, high_is_safe, task, largest)
+        yield name, Measure("prediction", "prediction", name, True, task, largest)
 
 
 _COUNTS = {"max_denom", "mean_denom", "n_predicted_correctly"}  # of records
@@ -88,9 +99,7 @@ MEASURES: dict[str, Measure] = {
         for name in _names(Identity)
     },
     **{
-        f"{method}__{name}": Measure(
-            "protection", "protection", f"{method}__{name}", high_is_safe=True, largest=1
-        )
+        f"{method}__{name}": Measure("protection", "protection", f"{method}__{name}", largest=1)
         for method in METHODS
         for name in FRAME_FIGURES
     },
@@ -117,17 +126,19 @@ CONTROLS: dict[str, Measure] = {
 # Figures that say whether the others mean anything. Where one is not within its bound, nothing is determined.
 DOUBTS: dict[str, Measure] = {
     "excluded": Measure("doubts", "doubts", "excluded"),
-    "relabelled": Measure("guards", "guards", "relabelled", per_target=False, largest=1),
+    "relabelled": Measure("guards", "guards", "relabelled_beyond_chance", per_target=False, largest=1),
     "equal_content": Measure("guards", "guards", "equal_content", per_target=False, largest=1),
 }
 
-# What every gate bounds: copies over all columns that the tables share, and what the keys let guess.
+# What every gate bounds: copies over all columns that the tables share, and what the keys let guess. Of each
+# the figure where it goes beyond chance (`measures.guard_chance`).
 GUARDS: dict[str, Measure] = {
     **{
-        name: Measure("guards", "guards", name, per_target=False)
-        for name in ("unique_copies_beyond", "partial_copies_beyond", "nearer")
+        name: Measure("guards", "guards", f"{name}_chance", per_target=False)
+        for name in ("unique_copies_beyond", "partial_copies_beyond")
     },
-    "guessed_beyond": Measure("guards", "guessed", "guessed_beyond"),
+    "nearer": Measure("guards", "guards", "nearer_beyond_chance", per_target=False),
+    "guessed_beyond": Measure("guards", "guessed", "guessed_beyond_chance"),
 }
 
 # What the bound `beyond` of a measure is about: the smaller of two figures, so that it is broken where both

@@ -82,8 +82,8 @@ def _explain(clause: Clause, results: Sequence[Disclosure]) -> str:
     names: dict[str, None] = {}
     for result in results:
         apart = result.frame("columns_apart")
-        if "looks_renamed" in apart.columns:
-            renamed = apart[apart["looks_renamed"] > clause.bound]
+        if "looks_renamed_beyond_chance" in apart.columns:
+            renamed = apart[apart["looks_renamed_beyond_chance"] > clause.bound]
             names |= dict.fromkeys(map(str, renamed.index.get_level_values("column")))
     return f"the values of this column look renamed: {', '.join(names)}"
 

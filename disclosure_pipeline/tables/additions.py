@@ -45,7 +45,7 @@ def find_additions(
     Tables are given as column -> Arrow array of the distinct values that it holds, `syntheses` by the names
     that messages give them. Columns that GT or the dictionary lacks are not looked at.
     """
-    found = [
+    violations = [
         violation
         for table, columns in syntheses.items()
         for name, values in columns.items()
@@ -54,7 +54,7 @@ def find_additions(
             table, name, dictionary[name], ground_truth[name], values, refuse_formulas
         )
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(violations))
 
 
 def _find_in_column(

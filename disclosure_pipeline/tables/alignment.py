@@ -56,7 +56,7 @@ def check_tables(
     frames = as_frames(ground_truth, synthetic)
     key_names, target_names = check_names([list(frame.columns) for frame in frames], keys, targets, grouping)
     for column in (*key_names, *target_names):
-        check_values(column, [frame[column] for frame in frames], grouping)
+        check_values(column, [frame[column] for frame in frames], grouping, table_names(len(frames)))
     return Tables(frames, key_names, target_names, grouping)
 
 
@@ -73,15 +73,18 @@ def check_names(
     return key_names, target_names
 
 
-def check_values(column: Any, series: Sequence[pd.Series[Any]], grouping: Grouping) -> None:
+def check_values(
+    column: Any, series: Sequence[pd.Series[Any]], grouping: Grouping, names: Sequence[str]
+) -> None:
     """Check that a column is of one kind in all tables, and can be grouped where that is requested.
 
-    Each series holds the records of a table, or each of their values. InputError otherwise.
+    Each series holds the records of a table, or each of their values; `names` are the tables'. InputError
+    otherwise.
     """
-    kind = common_kind(column, series, table_names(len(series)))
+    kind = common_kind(column, series, names)
     if grouping.grouped(column) and kind not in {Kind.NUMBER, Kind.EMPTY}:
         raise InputError(f"Column {column!r} holds {kind.value}: only numbers can be grouped.")
-    _check_finite(column, grouping, series)
+    _check_finite(column, grouping, series, names)
 
 
 def _check_keys(keys: Sequence[Any]) -> tuple[Any, ...]:
@@ -137,13 +140,15 @@ def _check_grouping(
         _check_present(column, known)
 
 
-def _check_finite(column: Any, grouping: Grouping, tables: Sequence[pd.Series[Any]]) -> None:
+def _check_finite(
+    column: Any, grouping: Grouping, tables: Sequence[pd.Series[Any]], names: Sequence[str]
+) -> None:
     """Infinite values have no quantile and no width; as special values they are levels of their own."""
     if column not in grouping.groups:
         return
     special = {float(value) for value in grouping.special_values.get(column, ())}
     allowed = special & {math.inf, -math.inf}
-    for series, name in zip(tables, table_names(len(tables)), strict=True):
+    for series, name in zip(tables, names, strict=True):
         levels = series.cat.categories if isinstance(series.dtype, pd.CategoricalDtype) else series
         numbers = pd.to_numeric(pd.Series(levels).dropna(), errors="coerce").to_numpy(np.float64, na_value=0)
         infinite = numbers[np.isinf(numbers)]

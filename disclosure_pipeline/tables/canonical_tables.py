@@ -106,7 +106,7 @@ def read_canonical(
     names = columns_of(location, table, dictionary) if only_known else ()
     raw = read_raw(location, table, dictionary)
     if not len(raw.columns):  # without a header: any column tells how many records there are
-        names = columns_of(location, table)
+        names = columns_of(location, table, dictionary)
         raw = read_raw(location, table, names[:1])
     return _canonical_table(raw, names or list(raw.columns), dictionary, table, needed, only_known)
 

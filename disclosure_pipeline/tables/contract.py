@@ -17,6 +17,7 @@ import pandas as pd
 
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 from disclosure_pipeline.tables.canonical import Levels, Mask
+from disclosure_pipeline.tables.damage import describe_separator, name_separator
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
 from disclosure_pipeline.tables.levels import IntArray
 from disclosure_pipeline.tables.raw_columns import RawColumn, read_columns
@@ -24,9 +25,8 @@ from disclosure_pipeline.tables.raw_columns import RawColumn, read_columns
 ALL_MISSING = "holds nothing but missing values"
 NOT_THERE = "the column is not in the table"
 NOT_DESCRIBED = "the column is not in the data dictionary"
-NO_HEADER = (
-    "no column of the data dictionary is in the table: is its first line the header, is the delimiter right?"
-)
+NO_COLUMN = "no column of the data dictionary is in the table"
+NO_HEADER = f"{NO_COLUMN}: is its first line the header, is the delimiter right?"
 
 
 _SET_BY_PANDERA = ("PYARROW_IGNORE_TIMEZONE", "SPARK_LOCAL_IP")
@@ -96,7 +96,9 @@ def find_violations_of_columns(
         return [Violation(table, "(all)", "the table has no records", 0, 1.0)]
     if not read and len(dictionary):
         # What stands where names should be may be a record: it is not shown.
-        return [Violation(table, "(all)", NO_HEADER, records, 1.0)]
+        separator = name_separator(list(columns))
+        rule = f"{NO_COLUMN}: {describe_separator(separator)}" if separator else NO_HEADER
+        return [Violation(table, "(all)", rule, records, 1.0)]
     rules = {name: _rules(dictionary[name], column.levels) for name, column in read.items()}
     broken_records: dict[tuple[str, str], int] = {}
     checked: set[tuple[str, str]] = set()

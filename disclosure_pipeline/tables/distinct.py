@@ -14,7 +14,6 @@ from disclosure_pipeline.tables.coding import code_and_mark
 from disclosure_pipeline.tables.frames import check_not_empty, stack_columns
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn, IntArray, StoredColumn
-from disclosure_pipeline.tables.messages import table_names
 
 
 @dataclass(frozen=True)
@@ -70,15 +69,18 @@ def code_distinct(column: Any, tables: Sequence[Distinct], names: Sequence[str])
 
 
 def code_distinct_columns(
-    distinct: Mapping[Any, Sequence[Distinct]], grouping: Grouping
+    distinct: Mapping[Any, Sequence[Distinct]], grouping: Grouping, names: Sequence[str]
 ) -> list[CodedColumn]:
-    """Columns coded over their values by `code_distinct`, not grouped yet. InputError as `check_tables`."""
+    """Columns coded over their values by `code_distinct`, not grouped yet. InputError as `check_tables`.
+
+    `names` are the tables' in messages.
+    """
     if not distinct:
         return []
-    check_not_empty([table.records for table in next(iter(distinct.values()))])
+    check_not_empty([table.records for table in next(iter(distinct.values()))], names)
     for name, tables in distinct.items():
-        check_values(name, [table.values for table in tables], grouping)
-    return [code_distinct(name, tables, table_names(len(tables))) for name, tables in distinct.items()]
+        check_values(name, [table.values for table in tables], grouping, names)
+    return [code_distinct(name, tables, names) for name, tables in distinct.items()]
 
 
 def _weight_by_counts(codes: IntArray, counts: IntArray, size: int) -> StoredColumn:

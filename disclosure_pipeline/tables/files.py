@@ -23,7 +23,8 @@ _BY_SUFFIX: dict[str, Format] = {
     ".feather": "arrow",
 }
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+"""What stands between the fields of a text, by its format."""
 
 FORMATS = (*_BY_SUFFIX, *(f"{text}{packed}" for text in (".csv", ".tsv") for packed in _CODECS))
 """How the name of a table's file may end."""
@@ -57,10 +58,14 @@ def format_of(name: str) -> FileFormat | None:
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A table that is open: the names of its columns, and its batches once it is known which are wanted."""
+    """A table that is open: the names of its columns, and its batches once it is known which are wanted.
+
+    `is_text`: fields stand between separators, which may be others than were expected.
+    """
 
     names: tuple[str, ...]
     batches: Callable[[list[str]], Iterator[Any]]
+    is_text: bool = False
 
 
 def open_files(path: StoragePath, file_format: FileFormat, table: str, stack: ExitStack) -> OpenTable:
@@ -68,7 +73,7 @@ def open_files(path: StoragePath, file_format: FileFormat, table: str, stack: Ex
 
     Errors of the readers come through as they are: they may quote a record.
     """
-    if file_format.format in _DELIMITERS:
+    if file_format.format in DELIMITERS:
         return _open_text(path, file_format, stack)
     if file_format.format == "arrow":
         return _open_arrow(path, stack)
@@ -79,7 +84,7 @@ def _open_text(path: StoragePath, file_format: FileFormat, stack: ExitStack) -> 
     import pyarrow.csv as pc
 
     parse = pc.ParseOptions(
-        delimiter=file_format.delimiter or _DELIMITERS[file_format.format], newlines_in_values=True
+        delimiter=file_format.delimiter or DELIMITERS[file_format.format], newlines_in_values=True
     )
     read = pc.ReadOptions(block_size=_BLOCK)
 
@@ -101,7 +106,7 @@ def _open_text(path: StoragePath, file_format: FileFormat, stack: ExitStack) -> 
 
     with pc.open_csv(stream(), read_options=read, parse_options=parse) as reader:
         names = tuple(reader.schema.names)
-    return OpenTable(names, batches)
+    return OpenTable(names, batches, is_text=True)
 
 
 def _open_arrow(path: StoragePath, stack: ExitStack) -> OpenTable:

@@ -40,8 +40,9 @@ def as_frames(ground_truth: Any, synthetic: Any) -> tuple[pd.DataFrame, ...]:
     if not len(syntheses):
         raise InputError("The sequence of synthetic tables is empty: give at least one.")
     tables = (ground_truth, *syntheses)
-    frames = tuple(map(as_frame, tables, table_names(len(tables))))
-    check_not_empty([len(frame) for frame in frames])
+    names = table_names(len(tables))
+    frames = tuple(map(as_frame, tables, names))
+    check_not_empty([len(frame) for frame in frames], names)
     return frames
 
 
@@ -66,16 +67,9 @@ def as_frame(table: Any, name: str) -> pd.DataFrame:
     return frame
 
 
-def one_frame(table: Any, function: str) -> pd.DataFrame:
-    """The one synthetic table that a function takes. InputError where it is a sequence, or as `as_frame`."""
-    if isinstance(table, Sequence) and not is_frame(table):
-        raise InputError(f"{function} takes one synthetic table: call it for each synthesis.")
-    return as_frame(table, table_names(2)[1])
-
-
-def check_not_empty(records: Sequence[int]) -> None:
-    """InputError where a table (GT first) has no records."""
-    for number, name in zip(records, table_names(len(records)), strict=True):
+def check_not_empty(records: Sequence[int], names: Sequence[str]) -> None:
+    """InputError where a table has no records; `names` are the tables'."""
+    for number, name in zip(records, names, strict=True):
         if not number:
             raise InputError(f"{capitalized(name)} has no records: there is nothing to measure.")
 

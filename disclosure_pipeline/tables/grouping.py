@@ -57,7 +57,10 @@ class Grouping:
         """The column, grouped where that was requested."""
         if not self.grouped(column.name):
             return column
-        edges = self.edges_of(column)
+        return self.group_by(column, self.edges_of(column))
+
+    def group_by(self, column: CodedColumn, edges: Floats) -> CodedColumn:
+        """The column, grouped by these interior edges and named as the grouping shows them."""
         hidden = self.hides_edges and column.name not in self.explicit
         labels = group_labels(round_edges(edges) if hidden else [level_label(edge) for edge in edges])
         return group(column, edges, labels, self.special_values.get(column.name, ()))

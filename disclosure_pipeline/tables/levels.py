@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -104,6 +104,10 @@ class CodedColumn:
             return self.missing
         wanted = level_label(level)
         return next((code for code, known in enumerate(self.levels) if level_label(known) == wanted), None)
+
+    def only(self, tables: Sequence[int]) -> CodedColumn:
+        """The column of some of the tables, in this order, over the same levels."""
+        return replace(self, tables=tuple(self.tables[i] for i in tables))
 
     def recoded(self, levels: Values, new_code: IntArray, kind: Kind) -> CodedColumn:
         """The column over other levels; `new_code[c]` is the new code of c, missing included."""

@@ -44,6 +44,14 @@ def redact_location(location: str) -> str:
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"
 
 
+def refuse_password(location: str) -> None:
+    """ValueError where a password is written out: it would be in a file's history for ever."""
+    user, at, _ = location.partition("://")[2].rpartition("@")
+    password = user.partition(":")[2]
+    if at and password and not re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", password):
+        raise ValueError("a password does not belong here: write ${NAME} and set that environment variable")
+
+
 def is_remote(location: str) -> bool:
     """Whether a location is for fsspec, not a path of this machine."""
     return "://" in location

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 GROUND_TRUTH = "the ground truth"
+HOLDOUT = "the holdout"
 
 _WITH_ONE_SYNTHESIS = 2
 

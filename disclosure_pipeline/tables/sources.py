@@ -6,7 +6,6 @@ No error of a reader, a driver or a file system gets out: its message may quote 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +15,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.tables import damage
 from disclosure_pipeline.tables.collecting import collect
 from disclosure_pipeline.tables.databases import open_duckdb, open_sql
 from disclosure_pipeline.tables.files import (
@@ -27,21 +27,16 @@ from disclosure_pipeline.tables.files import (
     open_files,
     select_columns,
 )
-from disclosure_pipeline.tables.locations import StoragePath, fill_in_variables, locate, redact_location
+from disclosure_pipeline.tables.locations import (
+    StoragePath,
+    fill_in_variables,
+    locate,
+    redact_location,
+    refuse_password,
+)
 
-__all__ = [
-    "FORMATS",
-    "DuckDBSource",
-    "FileSource",
-    "Location",
-    "Source",
-    "SqlSource",
-    "columns_of",
-    "read_batches",
-    "read_raw",
-    "refuse_password",
-    "source_of",
-]
+__all__ = ["FORMATS", "DuckDBSource", "FileSource", "Location", "Source", "SqlSource"]
+__all__ += ["columns_of", "read_batches", "read_raw", "refuse_password", "source_of"]
 
 T = TypeVar("T")
 
@@ -201,7 +196,7 @@ def read_raw(
     try:
         with ExitStack() as stack:
             opened = _open(location, table, stack)
-            _check_names(opened.names, columns, table)
+            _check_names(opened, columns, table)
             names = select_columns(opened.names, columns)
             return collect(names, opened.batches(names), table)
     except Exception as error:  # of whatever reader, driver or file system
@@ -215,7 +210,7 @@ def columns_of(location: Location | Any, table: str, known: Collection[str] | No
     try:
         with ExitStack() as stack:
             opened = _open(location, table, stack)
-            _check_names(opened.names, known, table)
+            _check_names(opened, known, table)
             return opened.names
     except Exception as error:  # of whatever reader, driver or file system
         message = _error_message(error, location, table)
@@ -265,8 +260,14 @@ def _open_path(path: StoragePath, source: FileSource, table: str, stack: ExitSta
     return open_files(path, file_format, table, stack)
 
 
-def _check_names(names: Sequence[str], columns: Collection[str] | None, table: str) -> None:
-    """Every name once. An unexpected name is not shown: without a header it is a value."""
+def _check_names(opened: OpenTable, columns: Collection[str] | None, table: str) -> None:
+    """Every name once. An unexpected name is not shown: without a header it is a value.
+
+    Where a dictionary says which columns there should be, its contract tells of another separator.
+    """
+    names = opened.names
+    if opened.is_text and columns is None and (separator := damage.name_separator(names)):
+        raise InputError(f"{table} cannot be read: {damage.describe_separator(separator)}.")
     for name in sorted({name for name in names if names.count(name) > 1}):
         at = " and ".join(str(i) for i, other in enumerate(names, start=1) if other == name)
         known = f", {name!r}" if columns is not None and name in columns else ""
@@ -279,16 +280,14 @@ def _cannot_read(location: Any, table: str, reason: str) -> str:
             f"{table}: {location.redacted_location} cannot be read ({reason}): the database cannot be "
             "reached, does not know the table or a column, or does not allow it."
         )
-    path = redact_location(str(location.path if isinstance(location, FileSource) else location))
-    return (
-        f"{table}: {path.rpartition('/')[2]!r} cannot be read ({reason}): it is damaged, cut off, not "
-        "UTF-8, not in the format that its name tells, or its records differ in their number of fields."
+    text = str(location.path if isinstance(location, FileSource) else location)
+    return damage.describe_unreadable_file(
+        table, redact_location(text), lambda: _find_file(location, table), reason
     )
 
 
-def refuse_password(location: str) -> None:
-    """ValueError where a password is written out: it would be in a file's history for ever."""
-    user, at, _ = location.partition("://")[2].rpartition("@")
-    password = user.partition(":")[2]
-    if at and password and not re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", password):
-        raise ValueError("a password does not belong here: write ${NAME} and set that environment variable")
+def _find_file(location: Any, table: str) -> tuple[StoragePath, FileFormat | None]:
+    """The path of a file, and its format where that is known."""
+    path = locate(location.path if isinstance(location, FileSource) else location, table)
+    source = location if isinstance(location, FileSource) else FileSource(path=path.redacted_location)
+    return path, source.file_format(path.name, path.is_folder())

@@ -152,6 +152,7 @@ def test_copies_of_whole_records(limits: Limits) -> None:
     assert counts.shared.SD_in_GT == sum(record in in_GT for record in records[1])
     assert counts.unique_hits.hits == sum(in_GT[record] == 1 for record in records[1])
     assert counts.unique_hits.pairs == sum(number == 2 for number in in_GT.values())
+    assert counts.unique_hits.triples == sum(number == 3 for number in in_GT.values())
     assert counts.uniques.in_both == sum(in_GT[record] == in_SD[record] == 1 for record in in_GT)
 
 

@@ -63,7 +63,7 @@ def requests(raw: dict[str, CodedColumn], grouped: dict[str, CodedColumn]) -> li
     ]
     return [
         CountRequest(list(raw.values())),
-        CountRequest([grouped["age"], grouped["sex"], grouped["postcode"]], targets),
+        CountRequest([grouped["age"], grouped["sex"], grouped["postcode"]], targets, together=True),
         CountRequest([grouped["sex"]]),
         CountRequest([grouped["income"]], [Target(raw["age"], CodedExclusions(), 3)]),
     ]
@@ -90,7 +90,7 @@ def test_several_requests_in_one_pass(limits: str, requests: list[CountRequest])
     assert read == [0, 1, 2]
     assert len(coded) == len(set(coded)) == (5 + 4 + 1) * len(columns)
     for found, request in zip(counts, requests, strict=True):
-        assert_same_counts(found, count_in_memory(request.keys, request.targets))
+        assert_same_counts(found, count_in_memory(request.keys, request.targets, together=request.together))
 
 
 def test_requests_share_their_parts_where_their_keys_allow_it(

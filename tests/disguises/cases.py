@@ -116,6 +116,12 @@ DISGUISES = [
     Case("age and income moved", one(lambda: moved(moved(survey(), "age", 1), "income", 7))),
     *(Case(f"the memorising model, {s:.0%}", leaky(s)) for s in (0.05, 0.1, 0.3, 0.6)),
     *(Case(f"the memorising model asked for {n} times", leaky(0.3, n)) for n in (2, 10, 40)),
+    Case(
+        "the memorising model, 5%, in ten files",
+        lambda: [
+            leak(synthesise(survey()), survey(), 0.05)[part::10].reset_index(drop=True) for part in range(10)
+        ],
+    ),
     Case("five syntheses of the memorising model", leaky(0.1, files=5)),
     *(Case(f"near copies, {s:.0%}", one(partial(mixed, s))) for s in (0.5, 1.0)),
     *(Case(f"{name} renamed", renaming(name)) for name in ("region", "household", "work")),

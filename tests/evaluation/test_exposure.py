@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import baselines
 from reference import exposure as reference
+from reference.suda import minimal_sample_uniques, suda_score
 from support.sampling import examples
 from support.small_tables import sd2011
 
@@ -197,3 +198,45 @@ def test_what_cannot_be_asked_is_refused(wrong: dict[str, Any], words: str) -> N
     asked: dict[str, Any] = {"columns": ["a", "b"], "targets": "t"} | wrong
     with pytest.raises(dp.InputError, match=words):
         dp.exposure(gt, gt, **asked)
+
+
+# Ten records and their scores, from Benschop, Machingauta & Welch, "Statistical disclosure control: a
+# practice guide", table 4.5; four columns, sets of up to three.
+TEN = [
+    ("urban", "female", "secondary incomplete", "employed"),
+    ("urban", "female", "secondary incomplete", "employed"),
+    ("urban", "female", "primary incomplete", "non-LF"),
+    ("urban", "male", "secondary complete", "employed"),
+    ("rural", "female", "secondary complete", "unemployed"),
+    ("urban", "male", "secondary complete", "employed"),
+    ("urban", "female", "primary complete", "non-LF"),
+    ("urban", "male", "post-secondary", "unemployed"),
+    ("urban", "female", "secondary incomplete", "non-LF"),
+    ("urban", "female", "secondary incomplete", "non-LF"),
+]
+
+
+def test_the_kin_of_exposure_as_published() -> None:
+    """SUDA's scores; where SD is GT and every person a level, who is exposed is a sample unique."""
+    assert [suda_score(TEN, person, 3) for person in range(10)] == [0, 0, 6, 0, 12, 0, 6, 10, 0, 0]
+    smallest = [
+        min((len(unique) for unique in minimal_sample_uniques(TEN, person, 3)), default=None)
+        for person in range(10)
+    ]
+    assert smallest == [None, None, 1, None, 1, None, 1, 1, None, None]
+    columns = ["residence", "gender", "education", "labour"]
+    table = pd.DataFrame(TEN, columns=columns).assign(person=range(10))
+    found = dp.exposure(table, table, columns, "person", up_to=3).smallest_sets["exposed"]
+    assert found.tolist() == [100 * smallest.count(size) / 10 for size in (1, 2, 3, None)]
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=12))
+def test_the_smallest_minimal_sample_unique_is_the_smallest_set(rows: list[tuple[int, ...]]) -> None:
+    table = pd.DataFrame(rows, columns=["a", "b", "c"]).assign(person=range(len(rows)))
+    found = dp.exposure(table, table, ["a", "b", "c"], "person", up_to=3).smallest_sets["exposed"]
+    smallest = [
+        min((len(unique) for unique in minimal_sample_uniques(rows, person, 3)), default=None)
+        for person in range(len(rows))
+    ]
+    expected = [100 * smallest.count(size) / len(rows) for size in (1, 2, 3, None)]
+    assert found.tolist() == pytest.approx(expected)

@@ -571,6 +571,29 @@ def test_the_interval_of_a_mean_covers_it_and_is_not_much_too_wide(kind: str, dr
         assert width < 2 * math.sqrt(math.log(20) / (2 * drawn)) or kind == "right or wrong"
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_the_interval_of_an_estimate_covers_the_exact_figure(method: str) -> None:
+    """At least as often as asked, over samples; a table of which some keys are in SD."""
+    rng = np.random.default_rng(3)
+    gt, sd = (
+        pd.DataFrame({"k": rng.integers(0, 60, 1500), "m": rng.integers(0, 3, 1500)}).assign(
+            t=lambda table: (table["k"] + rng.integers(0, 3, len(table))) % 5
+        )
+        for _ in range(2)
+    )
+    sd = sd[sd["k"] < 45]
+    exact = dp.disclosure_protection(gt, sd, ["k", "m"], "t", method).cap_protection
+    runs = 1000 if CI else 40
+    ends = [
+        dp.disclosure_protection_estimate(
+            gt, sd, ["k", "m"], "t", method, records=200, seed=seed, confidence=0.9
+        ).cap_protection_interval
+        for seed in range(runs)
+    ]
+    assert np.mean([low <= exact <= high for low, high in ends]) >= 0.9
+    assert np.mean([high - low for low, high in ends]) < 0.25
+
+
 @examples(20)
 @given(
     values=st.lists(st.floats(0, 1), min_size=1, max_size=30),

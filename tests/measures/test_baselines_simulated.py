@@ -60,14 +60,38 @@ def figures_of(gt: pd.DataFrame, sd: pd.DataFrame, target: str) -> dict[str, flo
 
 @cache
 def simulated(make: Callable[[int, int], pd.DataFrame]) -> pd.DataFrame:
-    """A row for each pair of samples."""
-    return pd.DataFrame(
-        figures_of(make(RECORDS, 2 * seed), make(RECORDS, 2 * seed + 1), "work") for seed in range(SAMPLES)
-    )
+    """A row for each pair of samples, the first of which is GT."""
+    rows = []
+    for seed in range(SAMPLES):
+        gt, sd = make(RECORDS, 2 * seed), make(RECORDS, 2 * seed + 1)
+        # Whole records are unique in most columns: fewer of them, so that some are not.
+        of_records = dp.copies(gt[[*KEYS, "work"]], sd[[*KEYS, "work"]]).iloc[0].to_dict()
+        rows.append(figures_of(gt, sd, "work") | of_records)
+    return pd.DataFrame(rows)
+
+
+@cache
+def beside_holdouts(make: Callable[[int, int], pd.DataFrame]) -> pd.DataFrame:
+    """A row for each triple of samples: GT, SD, and a holdout of half as many; its differences."""
+    rows = []
+    for seed in range(SAMPLES):
+        gt, sd, holdout = (make(RECORDS, 1_000 + 3 * seed + i) for i in range(3))
+        found = dp.disclosure(gt, sd, KEYS, "work", certainty=(0.8,), holdout=holdout.head(RECORDS // 2))
+        rows.append(found.holdout["difference"].droplevel(["target", "synthesis"]))
+    return pd.DataFrame(rows)
 
 
 @pytest.mark.parametrize("make", [demo, mixture])
-@pytest.mark.parametrize("figure", ["iS", "DiSCO", "DCAP", "unique_hits"])
+def test_a_holdout_differs_from_gt_in_nothing_on_average(make: Callable[[int, int], pd.DataFrame]) -> None:
+    """Where neither had a part in making SD; also in what depends on the number of records."""
+    differences = beside_holdouts(make)
+    assert {"iS", "DiSCO", "DCAP", "guessed", "DiSCO at 0.8", "repU", "unique_hits"} <= set(differences)
+    assert (differences.std() > 0).all()
+    assert (differences.mean().abs() <= 3 * differences.std() / SAMPLES**0.5).all()
+
+
+@pytest.mark.parametrize("make", [demo, mixture])
+@pytest.mark.parametrize("figure", ["iS", "DiSCO", "DCAP", "unique_hits", "copies", "unique_copies"])
 def test_fresh_samples_have_nothing_beyond_on_average(
     make: Callable[[int, int], pd.DataFrame], figure: str
 ) -> None:

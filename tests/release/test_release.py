@@ -63,7 +63,7 @@ def forge(content: Any) -> None:
     for row in content["figures"]["guards"]:
         row.update({name: 0.0 for name in row if name != "synthesis"})
     for row in content["figures"]["guessed"]:
-        row["guessed_beyond"] = 0.0
+        row.update(guessed_beyond=0.0, guessed_beyond_chance=0.0)
 
 
 def stored(home: Home, candidate: str) -> Path:

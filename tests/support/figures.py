@@ -6,7 +6,7 @@ import disclosure_pipeline as dp
 
 FRAMES = (
     *("identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way"),
-    *("certainty", "excluded", "key_overlap", "target_overlap"),
+    *("certainty", "excluded", "key_overlap", "target_overlap", "together", "together_identity"),
 )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.tables.frames import as_frame, as_frames, one_frame
+from disclosure_pipeline.tables.frames import as_frame, as_frames
 
 
 def people(seed: int, records: int = 200) -> pd.DataFrame:
@@ -109,12 +109,6 @@ def test_a_column_is_no_list_of_names(keys: Any) -> None:
         with pytest.raises(dp.InputError, match="must be") as caught:
             dp.disclosure(people(1), people(2), *arguments)
         assert "48151623" not in str(caught.value)
-
-
-def test_one_table_is_no_list_of_tables() -> None:
-    with pytest.raises(dp.InputError, match="weap takes one synthetic table: call it for each synthesis"):
-        one_frame([people(1)], "weap")
-    assert len(one_frame(pl.from_pandas(people(1)), "weap")) == 200
 
 
 def test_names_are_unique() -> None:

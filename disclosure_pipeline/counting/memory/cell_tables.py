@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -16,6 +17,7 @@ from disclosure_pipeline.counting.counts import (
 )
 from disclosure_pipeline.counting.memory.job import Job
 from disclosure_pipeline.counting.memory.radix import Codes, Numbered, Reader, add
+from disclosure_pipeline.counting.memory.together import count_in_cells
 from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.exact import IntArray
@@ -65,19 +67,31 @@ def measure_keys(job: Job, counts: Sequence[IntArray]) -> tuple[KeyCounts, ...]:
     return tuple(count_keys(counts[0], counts[i]) for i in job.syntheses)
 
 
+@dataclass(frozen=True)
+class TargetsMeasured:
+    """Of each target its counts in each synthesis, and its `pairs_of_key`, where cells are listed.
+
+    `together`: its GT records that count as `any` and as `agreed`; empty unless the job asks for it.
+    """
+
+    counts: list[tuple[TargetCounts, ...]]
+    pairs: list[tuple[Grouped, ...]]
+    together: list[tuple[int, int]]
+
+
 def measure_targets(
     job: Job, keys: Numbered, counts: Sequence[IntArray], targets: Sequence[Target]
-) -> tuple[list[tuple[TargetCounts, ...]], list[tuple[Grouped, ...]]]:
-    """Counts of each target in each synthesis; and its `pairs_of_key`, where cells are listed."""
-    results: list[tuple[TargetCounts, ...]] = []
-    pairs: list[tuple[Grouped, ...]] = []
-    for batch in _split_targets(job, keys, targets):
-        batch_counts, batch_pairs = measure_cells(
-            job, keys, counts, batch, _count_all_cells(job, keys, batch)
-        )
-        results += batch_counts
-        pairs += batch_pairs
-    return results, pairs
+) -> TargetsMeasured:
+    """What is counted of each target."""
+    batches = [
+        measure_cells(job, keys, counts, batch, _count_all_cells(job, keys, batch))
+        for batch in _split_targets(job, keys, targets)
+    ]
+    return TargetsMeasured(
+        [counts for batch in batches for counts in batch.counts],
+        [pairs for batch in batches for pairs in batch.pairs],
+        [together for batch in batches for together in batch.together],
+    )
 
 
 def measure_cells(
@@ -86,7 +100,7 @@ def measure_cells(
     counts: Sequence[IntArray],
     targets: Sequence[Target],
     cells: Sequence[Sequence[IntArray]],
-) -> tuple[list[tuple[TargetCounts, ...]], list[tuple[Grouped, ...]]]:
+) -> TargetsMeasured:
     """As `measure_targets`, from `cells`: for each target and table the records with q * targets + t."""
     results = _measure_all(job, keys, counts, targets, cells)
     listed = [any(len(counts.large.t) for counts in of_target) for of_target in results]
@@ -94,7 +108,26 @@ def measure_cells(
         partial(_pairs_of_key, keys, target, of_target[0] if has_listed_cells else None)
         for target, of_target, has_listed_cells in zip(targets, cells, listed, strict=True)
     ]
-    return results, job.run("Measuring", tasks)
+    pairs = job.run("Measuring", tasks)
+    return TargetsMeasured(results, pairs, _measure_together(job, keys, targets, cells))
+
+
+def _measure_together(
+    job: Job, keys: Numbered, targets: Sequence[Target], cells: Sequence[Sequence[IntArray]]
+) -> list[tuple[int, int]]:
+    if not job.together:
+        return []
+
+    def measure(target: Target, of_target: Sequence[IntArray]) -> tuple[int, int]:
+        parts = []
+        for rows in _split_combinations(keys, target, job):
+            tables = [counts.reshape(keys.size, target.column.size)[rows] for counts in of_target]
+            key_levels = keys.radix.levels_of(keys.combinations[rows])
+            parts.append(count_in_cells(target, tables, key_levels))
+        return sum(any_of for any_of, _ in parts), sum(agreed for _, agreed in parts)
+
+    tasks = [partial(measure, target, of_target) for target, of_target in zip(targets, cells, strict=True)]
+    return job.run("Measuring together", tasks)
 
 
 def _split_targets(job: Job, keys: Numbered, targets: Sequence[Target]) -> Iterator[list[Target]]:

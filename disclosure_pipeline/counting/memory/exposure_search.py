@@ -76,15 +76,15 @@ class SetFigures:
 def search_key_sets(search: Search, on_progress: OnProgress) -> tuple[list[SetFigures], Exposed]:
     """The figures of every set, and who is exposed."""
     exposed = search.nobody()
-    found: list[SetFigures] = []
+    set_figures: list[SetFigures] = []
     work = partial(_search_part, search)
     for figures, of_part in map_in_threads(_parts(search), work, threads_for(sum(search.records))):
-        found += figures
+        set_figures += figures
         for of_target, part_of_target in zip(exposed, of_part, strict=True):
             for records, part_records in zip(of_target, part_of_target, strict=True):
                 records.sizes |= part_records.sizes
-        on_progress("Measuring the key sets", len(found), search.sets)
-    return found, exposed
+        on_progress("Measuring the key sets", len(set_figures), search.sets)
+    return set_figures, exposed
 
 
 def estimate_seconds(search: Search) -> float:

@@ -34,13 +34,15 @@ from disclosure_pipeline.tables.raw_columns import Change
 class FramesInMemory:
     """GT (first) and its syntheses as frames: see `opening.OpenedTables`.
 
-    `in_parts`: whether records are counted in parts, which wait on the disk, to need less memory.
+    `in_parts`: whether records are counted in parts, which wait on the disk, to need less memory. `names`
+    are the tables' in messages; by default of GT and its syntheses.
     """
 
     frames: tuple[pd.DataFrame, ...]
     engine_description: str
     in_parts: bool = False
     ledger: tuple[Change, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[tuple[Any, ...], ...]:
@@ -57,9 +59,9 @@ class FramesInMemory:
     ) -> list[CodedColumn]:
         """Columns as codes over the levels of all tables, not grouped yet: a code for each record."""
         series = {name: [frame[name] for frame in self.frames] for name in columns}
+        names = self.names or table_names(len(self.frames))
         for name in columns:
-            check_values(name, series[name], grouping)
-        names = table_names(len(self.frames))
+            check_values(name, series[name], grouping, names)
         coding = [partial(code_column, name, series[name], names) for name in columns]
         return run_in_threads(coding, threads_for(sum(self.records)))
 
@@ -81,10 +83,17 @@ class FramesInMemory:
             if column in ground_truth.columns and values_identify(ground_truth[column], frame[column])
         ]
 
+    def only(self, tables: Sequence[int]) -> FramesInMemory:
+        """Some of the tables, in this order."""
+        names = self.names or table_names(len(self.frames))
+        some = tuple(names[i] for i in tables)
+        ledger = tuple(change for change in self.ledger if change.table in some)
+        return replace(self, frames=tuple(self.frames[i] for i in tables), names=some, ledger=ledger)
+
     def stacked(self) -> FramesInMemory:
         """GT, and all the syntheses as one table, of the columns that all of them have."""
         ground_truth, *syntheses = self.frames
-        return replace(self, frames=(ground_truth, stack_frames(syntheses)))
+        return replace(self, frames=(ground_truth, stack_frames(syntheses)), names=())
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """At most so many records of each table, drawn by the seed, in their order."""
@@ -97,5 +106,5 @@ class FramesInMemory:
 def _count(request: CountRequest, on_progress: OnProgress) -> DisclosureCounts:
     """What is asked for; where it is no target, many combinations are sorted in one go."""
     if request.targets or prod(column.size for column in request.keys) <= Limits().table:
-        return count_in_memory(request.keys, request.targets, on_progress)
+        return count_in_memory(request.keys, request.targets, on_progress, together=request.together)
     return DisclosureCounts(count_whole_records(request.keys), (), ())

@@ -35,13 +35,17 @@ class Limits:
 
 @dataclass(frozen=True)
 class Job:
-    """The tables to count, of so many `records` each, GT first; `on_progress(step, completed, total)`."""
+    """The tables to count, of so many `records` each, GT first; `on_progress(step, completed, total)`.
+
+    `together`: whether to count what all syntheses disclose together.
+    """
 
     keys: Radix
     targets: tuple[Target, ...]
     records: tuple[int, ...]
     limits: Limits
     on_progress: OnProgress
+    together: bool = False
 
     def run(self, step: str, tasks: Sequence[Callable[[], Result]]) -> list[Result]:
         """The results of the tasks, which are one step of the work."""

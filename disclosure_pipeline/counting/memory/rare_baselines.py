@@ -85,7 +85,7 @@ def _count_found_and_disclosed(
         by_d_q=Grouped.of(d_q, d_q * keys),
         by_s_q=Grouped.of(s_q[in_SD], (d_q * keys)[in_SD]),
         by_other_levels=Grouped.of(np.array([0]), np.array([(has_one_level * d_q * keys).sum()])),
-        by_other_levels_in_SD=_by_position(by_other_levels_in_SD[: sizes.synthetic_left + 1]),
+        by_other_levels_in_SD=Grouped.from_positions(by_other_levels_in_SD[: sizes.synthetic_left + 1]),
         left_by_d_q=None,
         DiSCO_squares=Squares.of(in_units_of_squares(added), keys),
         guessed=guesses,
@@ -110,7 +110,7 @@ def count_rare_guesses(cells: RareCells, may_be: Bytes | None = None) -> GuessCo
     named = most > 0
     levels = SD_top[named] // most[named]
     if may_be is None:
-        matched = _by_position(cells.by_s_q_t[1:].sum(axis=0))
+        matched = Grouped.from_positions(cells.by_s_q_t[1:].sum(axis=0))
     else:
         matched = _by_level(cells.t[((largest > 0).view(np.uint8) & cells.is_original) > 0])
     return GuessCounts(Grouped.of(levels, (GT_top * counts[occurring])[named]), matched)
@@ -132,7 +132,7 @@ def _count_guesses_without_self(cells: RareCells, may_be: Bytes | None) -> Guess
     alone = (most > 0) & (top == most) & (records >= _FEWEST_OTHERS)
     levels = 1 + second[alone] // np.maximum(most[alone] - 1, 1)
     if may_be is None:
-        matched = _by_position(cells.by_s_q_t[: max(0, n - _FEWEST_OTHERS + 1)].sum(axis=0))
+        matched = Grouped.from_positions(cells.by_s_q_t[: max(0, n - _FEWEST_OTHERS + 1)].sum(axis=0))
     else:
         matched = _by_level(cells.t[(d > 0) & (total >= _FEWEST_OTHERS)])
     return GuessCounts(Grouped.of(levels, (most * counts[occurring])[alone]), matched)
@@ -144,10 +144,4 @@ def _sum(marks: Bytes) -> npt.NDArray[np.uint16]:
 
 
 def _by_level(t: Codes) -> Grouped:
-    return _by_position(np.bincount(t)) if len(t) else Grouped.nothing()
-
-
-def _by_position(sums: IntArray) -> Grouped:
-    """The sums that are not 0, each by its position."""
-    occurring = np.flatnonzero(sums)
-    return Grouped(occurring, sums[occurring])
+    return Grouped.from_positions(np.bincount(t)) if len(t) else Grouped.nothing()

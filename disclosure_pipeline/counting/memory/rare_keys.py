@@ -128,9 +128,9 @@ def count_rare_keys(
     baselines = count_rare_baselines(rare_cells, disclosed, target.sizes(synthesis), no_guess)
     cells = CellTotals(
         guessed=baselines.guessed.named if no_guess is None else count_rare_guesses(rare_cells).named,
-        DiSCO_t=_group_nonzero(GT_counts[1].sum(axis=(0, 1))),
-        d_by_s_q_t=_group_nonzero(in_both.sum(axis=0).ravel()),
-        dd_by_s_q_t=_group_nonzero((in_both * number[:, None, None]).sum(axis=0).ravel()),
+        DiSCO_t=Grouped.from_positions(GT_counts[1].sum(axis=(0, 1))),
+        d_by_s_q_t=Grouped.from_positions(in_both.sum(axis=0).ravel()),
+        dd_by_s_q_t=Grouped.from_positions((in_both * number[:, None, None]).sum(axis=0).ravel()),
         largest_d=int(number[GT_counts.any(axis=(0, 2, 3))].max(initial=0)),
         smallest_d=0,
         smallest_share=Fraction(1 if rare.keys_by_d_q[0] == len(rare.d_q) else 0),
@@ -198,9 +198,3 @@ def _large_cells(
         return LargeCells.nothing(keys)
     i = large[:, q].argmax(axis=0)  # a q has one DiSCO cell
     return LargeCells(key_levels_of(q), t[i, q].astype(np.int64), d[i, q].astype(np.int64))
-
-
-def _group_nonzero(counts: IntArray) -> Grouped:
-    """The sums that are not 0, each by its position."""
-    occurring = np.flatnonzero(counts)
-    return Grouped(occurring, counts[occurring])

@@ -31,9 +31,11 @@ from disclosure_pipeline.counting.memory.rare_keys import (
     count_rare_keys,
 )
 from disclosure_pipeline.counting.memory.runs import Runs
+from disclosure_pipeline.counting.memory.together import count_in_sorted_records
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
+from disclosure_pipeline.measures.together import TogetherCounts
 
 _SAMPLES = 64  # of each part, to find where parts end
 
@@ -79,6 +81,23 @@ def measure(job: Job, packed: PackedRecords) -> tuple[tuple[KeyCounts, ...], lis
         for i in range(len(packed.targets))
     ]
     return key_counts, target_counts
+
+
+def measure_together(job: Job, packed: PackedRecords) -> TogetherCounts:
+    """What all syntheses disclose together, of these targets."""
+    number, bounds = _bounds_of_parts(job, packed)
+
+    def measure_part(part: int) -> TogetherCounts:
+        tables = []
+        for blocks, bounds_of_blocks in zip(packed.blocks, bounds, strict=True):
+            slices = [
+                block[bound[part] : bound[part + 1]]
+                for block, bound in zip(blocks, bounds_of_blocks, strict=True)
+            ]
+            tables.append(np.sort(np.concatenate(slices)) if slices else np.empty(0, dtype=np.uint64))
+        return count_in_sorted_records(packed, tables)
+
+    return add_up(job.run("Measuring together", [partial(measure_part, part) for part in range(number)]))
 
 
 def _bounds_of_parts(job: Job, packed: PackedRecords) -> tuple[int, list[list[IntArray]]]:

@@ -14,6 +14,7 @@ from disclosure_pipeline.counting.memory.radix import Numbered, Radix
 from disclosure_pipeline.counting.partitioned.batches import CodedBatch
 from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.together import TogetherCounts, count_unique_in_any
 from disclosure_pipeline.runtime.progress import OnProgress
 
 
@@ -50,13 +51,16 @@ class CellCounter:
 
     def measure(self, limits: Limits, on_progress: OnProgress) -> DisclosureCounts:
         """What the request asks for, once all batches are counted."""
-        job = Job(self.keys, tuple(self.request.targets), self.records, limits, on_progress)
+        together = self.request.together
+        job = Job(self.keys, tuple(self.request.targets), self.records, limits, on_progress, together)
         numbered = Numbered((), np.arange(self.keys.size), self.keys)
-        target_counts, pairs = cell_tables.measure_cells(
-            job, numbered, self.by_key, self.request.targets, self.by_cell
-        )
+        measured = cell_tables.measure_cells(job, numbered, self.by_key, self.request.targets, self.by_cell)
+        unique_in_any = count_unique_in_any(self.by_key[0], self.by_key[1:])
         return DisclosureCounts(
-            cell_tables.measure_keys(job, self.by_key), tuple(target_counts), tuple(pairs)
+            cell_tables.measure_keys(job, self.by_key),
+            tuple(measured.counts),
+            tuple(measured.pairs),
+            TogetherCounts.of(unique_in_any, measured.together) if together else None,
         )
 
 

@@ -26,6 +26,7 @@ from disclosure_pipeline.tables.encoding import encode
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.identifiers import identifying_columns
 from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import table_names
 from disclosure_pipeline.tables.raw_columns import Change
 from disclosure_pipeline.tables.sources import Location, columns_of
 
@@ -119,12 +120,14 @@ def stack_tables(tables: Sequence[StreamedTable]) -> StreamedTable:
 class StreamedTables:
     """GT (first) and its syntheses, read in batches: see `opening.OpenedTables`.
 
-    `read` gives the tables with some columns; `columns` names all that each has.
+    `read` gives the tables of some numbers with some columns; `columns` names all that each has. `names` are
+    the tables' in messages.
     """
 
     columns: tuple[tuple[str, ...], ...]
-    read: Callable[[Sequence[str], OnProgress], Sequence[StreamedTable]]
+    read: Callable[[Sequence[int], Sequence[str], OnProgress], Sequence[StreamedTable]]
     engine_description: str
+    names: tuple[str, ...]
     tables: tuple[StreamedTable, ...] = ()
 
     @property
@@ -136,9 +139,9 @@ class StreamedTables:
         self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
     ) -> list[CodedColumn]:
         """Columns as codes over the levels of all tables, not grouped yet: a code for each value."""
-        self.tables = tuple(self.read(columns, on_progress))
+        self.tables = tuple(self.read(range(len(self.columns)), columns, on_progress))
         distinct = {name: [table.distinct[name] for table in self.tables] for name in columns}
-        return code_distinct_columns(distinct, grouping)
+        return code_distinct_columns(distinct, grouping, self.names)
 
     def count(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
@@ -156,15 +159,37 @@ class StreamedTables:
         """The (synthesis, column) of GT's columns whose values tell which record it is."""
         return identifying_columns(columns, [table.distinct for table in self.tables])
 
+    def only(self, tables: Sequence[int]) -> StreamedTables:
+        """Some of the tables, in this order; what was read of them is not read again."""
+
+        def read(
+            numbers: Sequence[int], columns: Sequence[str], on_progress: OnProgress
+        ) -> Sequence[StreamedTable]:
+            some = [tables[number] for number in numbers]
+            if self.tables and all(name in self.tables[i].distinct for i in some for name in columns):
+                return [self.tables[i] for i in some]
+            return self.read(some, columns, on_progress)
+
+        return StreamedTables(
+            tuple(self.columns[i] for i in tables),
+            read,
+            self.engine_description,
+            tuple(self.names[i] for i in tables),
+            tuple(self.tables[i] for i in tables) if self.tables else (),
+        )
+
     def stacked(self) -> StreamedTables:
         """GT, and all the syntheses as one table, of the columns that all of them have."""
         shared = tuple(name for name in self.columns[1] if all(name in names for names in self.columns[1:]))
 
-        def read(columns: Sequence[str], on_progress: OnProgress) -> Sequence[StreamedTable]:
-            ground_truth, *syntheses = self.tables or self.read(columns, on_progress)
+        def read(
+            _: Sequence[int], columns: Sequence[str], on_progress: OnProgress
+        ) -> Sequence[StreamedTable]:
+            numbers = range(len(self.columns))
+            ground_truth, *syntheses = self.tables or self.read(numbers, columns, on_progress)
             return ground_truth, stack_tables(syntheses)
 
-        return StreamedTables((self.columns[0], shared), read, self.engine_description)
+        return StreamedTables((self.columns[0], shared), read, self.engine_description, table_names(2))
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """At most so many records of each table, drawn by the seed, in their order."""

@@ -18,6 +18,7 @@ from disclosure_pipeline.counting.targets import CountRequest, Target, columns_o
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.runtime.threads import map_in_threads
 from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
@@ -63,7 +64,7 @@ class RecordParts:
 
     def measure(self, limits: Limits, threads: int, on_progress: OnProgress) -> list[DisclosureCounts]:
         """What the requests ask for, once all batches are spilled."""
-        sums = [_Sums({}, {}) for _ in self.requests]
+        sums = [_Sums({}, {}, []) for _ in self.requests]
         work = partial(_measure_part, self, replace(limits, threads=0))
         for completed, counts in enumerate(map_in_threads(range(self.parts), work, threads), start=1):
             for of_request, some in zip(sums, counts, strict=True):
@@ -78,13 +79,16 @@ class RecordParts:
 
 @dataclass(frozen=True)
 class _Sums:
-    """The counts of all parts: of the keys by synthesis, and by target and synthesis."""
+    """The counts of all parts: of the keys by synthesis, by target and synthesis, and of all syntheses."""
 
     keys: dict[int, list[KeyCounts]]
     targets: dict[tuple[int, int], list[TargetCounts]]
+    together: list[TogetherCounts]
 
     def add(self, syntheses: Sequence[int], counts: DisclosureCounts) -> None:
         """Add the counts of some syntheses in a part."""
+        if counts.together:
+            self.together.append(counts.together)
         for position, synthesis in enumerate(syntheses):
             self.keys.setdefault(synthesis, []).append(counts.keys[position])
             for i, of_target in enumerate(counts.targets):
@@ -179,7 +183,9 @@ def _count_part(
 
     keys = [in_part(key) for key in request.keys]
     targets = [replace(target, column=in_part(target.column)) for target in request.targets]
-    return count_in_memory(keys, targets, limits=limits)
+    # Of a part without a GT record nothing is disclosed; its syntheses are counted one by one.
+    together = request.together and len(records[0]) > 0
+    return count_in_memory(keys, targets, limits=limits, together=together)
 
 
 def _store(column: CodedColumn, codes: Codes, table: int) -> StoredColumn:
@@ -202,6 +208,7 @@ def _add_up_parts(parts: RecordParts, request: CountRequest, sums: _Sums, thread
         tuple(add_up(sums.keys[synthesis]) for synthesis in syntheses),
         target_counts,
         tuple(by_target.get(i, ()) for i in range(len(request.targets))),
+        add_up(sums.together) if request.together else None,
     )
 
 

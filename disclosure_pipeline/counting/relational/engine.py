@@ -29,6 +29,7 @@ from disclosure_pipeline.counting.relational.coding import (
 )
 from disclosure_pipeline.counting.relational.connections import open_connection, run_query
 from disclosure_pipeline.counting.relational.targets import count_key_combinations, count_target_levels
+from disclosure_pipeline.counting.relational.together import fetch_unique_in_any
 from disclosure_pipeline.counting.relational.transfer import (
     borrow_table,
     fetch_integers,
@@ -40,6 +41,7 @@ from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray, total
 from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.distinct import Distinct
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -118,20 +120,22 @@ def count_in_database(
     request: CountRequest,
     on_progress: OnProgress = ignore_progress,
     *,
+    names: Sequence[str] = (),
     stacked: bool = False,
 ) -> DisclosureCounts:
     """The counts of GT (the first table) and all syntheses, tables of Ibis in one database.
 
     The columns are coded over their `distinct` values: for each table, code i of a column is that of value i;
-    its `counts` are the numbers of records. `stacked`: the columns are of GT and of all syntheses as one
-    table, whose values are those of one synthesis after the other.
+    its `counts` are the numbers of records; `names` are the tables' in messages. `stacked`: the columns are
+    of GT and of all syntheses as one table, whose values are those of one synthesis after the other.
 
     Raises InputError where the tables do not hold what `distinct` says (they changed, or the database does
     not compare values by value), where a number would not fit 64 bits, and where the database fails. Nothing
     is left in the database in any case.
     """
     action = "The database did not do what counting needs"
-    return run_query(action, partial(_count, tables, distinct, request, on_progress, stacked))
+    names = names or table_names(len(request.keys[0].counts))
+    return run_query(action, partial(_count, tables, distinct, request, on_progress, names, stacked))
 
 
 def _count(
@@ -139,12 +143,14 @@ def _count(
     distinct: Mapping[Any, Sequence[Distinct]],
     request: CountRequest,
     on_progress: OnProgress,
+    names: Sequence[str],
     stacked: bool,
 ) -> DisclosureCounts:
     keys, targets, columns = request.keys, request.targets, request.columns
     digits = lay_out_words([key.size for key in keys])
     target_counts: list[tuple[TargetCounts, ...]] = []
     pairs: list[tuple[Grouped, ...]] = []
+    together: list[tuple[int, int]] = []
     steps = 2 + len(targets)
     with ExitStack() as stack:
         coded = []
@@ -157,17 +163,26 @@ def _count(
             number = min(i, 1) if stacked else i
             coded.append(_code_table(table, number, columns, codes, values, digits, stack))
         records = stack.enter_context(store_temporarily(_stack_tables(coded)))
-        _check_unchanged(records, columns, digits)
+        _check_unchanged(records, columns, digits, names)
         on_progress(_STEP, 1, steps)
         N = [total(counts) for counts in keys[0].counts]
         rows, key_counts = count_key_combinations(records, digits, N, stack)
+        unique_in_any = fetch_unique_in_any(rows.keys, len(N)) if request.together else 0
         on_progress(_STEP, 2, steps)
         for k, target in enumerate(targets):
-            counts_of_target, pairs_of_target = count_target_levels(rows, k, target)
+            counts_of_target, pairs_of_target, by_all = count_target_levels(
+                rows, k, target, together=request.together
+            )
             target_counts.append(counts_of_target)
             pairs.append(pairs_of_target)
+            together.append(by_all)
             on_progress(_STEP, 3 + k, steps)
-    return DisclosureCounts(key_counts, tuple(target_counts), tuple(pairs))
+    return DisclosureCounts(
+        key_counts,
+        tuple(target_counts),
+        tuple(pairs),
+        TogetherCounts.of(unique_in_any, together) if request.together else None,
+    )
 
 
 def _stack_tables(tables: Sequence[Any]) -> Any:
@@ -219,12 +234,13 @@ def _upload_codes(
     return ColumnCodes(column.name, uploaded, column.missing << shift, column.size << shift)
 
 
-def _check_unchanged(records: Any, columns: Sequence[CodedColumn], digits: Sequence[Digits]) -> None:
+def _check_unchanged(
+    records: Any, columns: Sequence[CodedColumn], digits: Sequence[Digits], names: Sequence[str]
+) -> None:
     """InputError unless the tables hold the records of each code that are known, and no others."""
     rows = fetch_integers(count_by_code(records, digits, len(columns) - len(digits)))
     for k, column in enumerate(columns):
         shift = digits[k].shift if k < len(digits) else 0
-        names = table_names(len(column.counts))
         for i, (expected, name) in enumerate(zip(column.counts, names, strict=True)):
             is_of_column = (rows["column"] == k) & (rows["i"] == i)
             counts = np.zeros(column.size + 1, dtype=np.int64)

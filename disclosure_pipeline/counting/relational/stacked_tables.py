@@ -17,7 +17,10 @@ from disclosure_pipeline.tables.frames import stack_frames
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.identifiers import identifying_columns
 from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import table_names
 from disclosure_pipeline.tables.raw_columns import Change
+
+_STACKED = 2  # tables: GT, and all syntheses as one
 
 Values = Mapping[str, Sequence[Distinct]]
 
@@ -43,14 +46,17 @@ class StackedDatabaseTables:
     ) -> list[CodedColumn]:
         """Columns as codes over the levels of all tables, not grouped yet: a code for each value."""
         known = self.known(columns, on_progress)
-        return code_distinct_columns({name: _stack(known[name]) for name in columns}, grouping)
+        distinct = {name: _stack(known[name]) for name in columns}
+        return code_distinct_columns(distinct, grouping, table_names(_STACKED))
 
     def count(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
     ) -> list[DisclosureCounts]:
         """Count the records by coded columns, request by request."""
         return [
-            count_in_database(self.opened, self.raw, request, on_progress, stacked=True)
+            count_in_database(
+                self.opened, self.raw, request, on_progress, names=table_names(_STACKED), stacked=True
+            )
             for request in requests
         ]
 

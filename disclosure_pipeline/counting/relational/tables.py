@@ -107,13 +107,16 @@ class DatabaseTables:
     ) -> list[CodedColumn]:
         """Columns as codes over the levels of all tables, not grouped yet: a code for each value."""
         known = self._known(columns, on_progress)
-        return code_distinct_columns({name: known[name] for name in columns}, grouping)
+        return code_distinct_columns({name: known[name] for name in columns}, grouping, self.names)
 
     def count(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
     ) -> list[DisclosureCounts]:
         """Count the records by coded columns, request by request."""
-        return [count_in_database(self.opened, self.raw, request, on_progress) for request in requests]
+        return [
+            count_in_database(self.opened, self.raw, request, on_progress, names=self.names)
+            for request in requests
+        ]
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """The (synthesis, column) of GT's columns whose values tell which record it is."""
@@ -121,6 +124,24 @@ class DatabaseTables:
             {name: of_tables[i] for name, of_tables in self.raw.items()} for i in range(len(self.opened))
         ]
         return identifying_columns(columns, known)
+
+    def only(self, tables: Sequence[int]) -> DatabaseTables:
+        """Some of the tables, in this order; values that were fetched of them are not fetched again."""
+        names = [self.names[i] for i in tables]
+
+        def some(values: Mapping[str, Sequence[Distinct]]) -> dict[str, Sequence[Distinct]]:
+            return {name: [of_tables[i] for i in tables] for name, of_tables in values.items()}
+
+        return DatabaseTables(
+            [self.opened[i] for i in tables],
+            names,
+            tuple(self.columns[i] for i in tables),
+            self.engine_description,
+            some(self.raw),
+            None if self.canonical is None else some(self.canonical),
+            [self.distinct_of_tables[i] for i in tables] if self.distinct_of_tables else (),
+            tuple(change for change in self.ledger if change.table in names),
+        )
 
     def stacked(self) -> StackedDatabaseTables:
         """GT, and all the syntheses as one table, of the columns that all of them have."""

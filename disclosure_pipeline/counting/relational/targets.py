@@ -14,6 +14,7 @@ from disclosure_pipeline.counting.relational.cells import Packing
 from disclosure_pipeline.counting.relational.coding import BITS, Digits, levels_of
 from disclosure_pipeline.counting.relational.draws import draws_of, hash_records
 from disclosure_pipeline.counting.relational.key_classes import count_by_classes
+from disclosure_pipeline.counting.relational.together import fetch_together
 from disclosure_pipeline.counting.relational.transfer import fetch_integers, store_temporarily
 from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.errors import InputError
@@ -81,9 +82,12 @@ def count_key_combinations(
 
 
 def count_target_levels(
-    rows: CodedRecords, k: int, target: Target
-) -> tuple[tuple[TargetCounts, ...], tuple[Grouped, ...]]:
-    """The counts of target k in each synthesis, and its `pairs_of_key` if there are large cells."""
+    rows: CodedRecords, k: int, target: Target, *, together: bool
+) -> tuple[tuple[TargetCounts, ...], tuple[Grouped, ...], tuple[int, int]]:
+    """The counts of target k in each synthesis, and its `pairs_of_key` if there are large cells.
+
+    With `together` also its GT records that count as `any` and as `agreed`, else 0.
+    """
     packing = Packing(target.column.size, rows.largest[0])
     if packing.bits + max(rows.largest).bit_length() > BITS:
         raise InputError(
@@ -100,10 +104,12 @@ def count_target_levels(
         target_counts = tuple(
             _count_synthesis(rows, target_cells, i, packing, target, lone) for i in rows.syntheses
         )
+        # Of a key combination of one record, which may be in no cell, nothing is disclosed.
+        by_all = fetch_together(target_cells, target, rows.digits, len(rows.N)) if together else (0, 0)
         if not any(len(of_synthesis.large.t) for of_synthesis in target_counts):
-            return target_counts, ()
+            return target_counts, (), by_all
         all_cells = target_cells if counted is not rows.shared else cells.records_as_cells(rows.records, k)
-        return target_counts, _fetch_pairs(all_cells, rows.digits, target.column.size)
+        return target_counts, _fetch_pairs(all_cells, rows.digits, target.column.size), by_all
 
 
 def _count_synthesis(

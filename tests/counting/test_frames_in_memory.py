@@ -5,9 +5,11 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disclosure_pipeline.evaluation.copies import copies_of_columns, shared_columns
-from disclosure_pipeline.tables.stacking import stack_syntheses
+from disclosure_pipeline.counting.memory.frames import FramesInMemory
+from disclosure_pipeline.evaluation.copies import copies_of_columns
+from disclosure_pipeline.tables.grouping import grouping_of
 
+COLUMNS = ["text", "number", "flag"]
 ROWS = st.lists(
     st.tuples(st.sampled_from(["a", "b", "c", None]), st.sampled_from([-3, 4, 500, None]), st.booleans()),
     min_size=1,
@@ -16,26 +18,21 @@ ROWS = st.lists(
 
 
 def frame(rows: list[tuple[object, ...]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["text", "number", "flag"]).astype({"number": "Int64"})
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"number": "Int64"})
 
 
 @given(ROWS, st.lists(ROWS, min_size=1, max_size=4))
 def test_stacked_columns_are_those_of_the_concatenated_frames(
     gt: list[tuple[object, ...]], syntheses: list[list[tuple[object, ...]]]
 ) -> None:
-    tables = shared_columns(frame(gt), [frame(rows) for rows in syntheses])
-    together = shared_columns(frame(gt), pd.concat(map(frame, syntheses), ignore_index=True))
-    stacked = stack_syntheses(tables.code(tables.keys))
-    expected = together.code(together.keys)
+    frames = [frame(rows) for rows in syntheses]
+    tables = FramesInMemory((frame(gt), *frames), "")
+    concatenated = FramesInMemory((frame(gt), pd.concat(frames, ignore_index=True)), "")
+    stacked = tables.stacked().code(COLUMNS, grouping_of())
+    expected = concatenated.code(COLUMNS, grouping_of())
     for column, other in zip(stacked, expected, strict=True):
         assert column.name == other.name
         assert column.levels.tolist() == other.levels.tolist()
         for mine, theirs in zip((*column.codes, *column.counts), (*other.codes, *other.counts), strict=True):
             assert np.array_equal(mine, theirs)
     assert copies_of_columns(stacked).equals(copies_of_columns(expected))
-
-
-def test_one_synthesis_is_its_own_stack() -> None:
-    tables = shared_columns(frame([("a", 1, True)]), frame([("b", 4, True)]))
-    columns = tables.code(tables.keys)
-    assert all(stacked is column for stacked, column in zip(stack_syntheses(columns), columns, strict=True))

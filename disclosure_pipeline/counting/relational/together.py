@@ -1,0 +1,46 @@
+"""What all syntheses disclose together, as a database counts it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add, or_
+from typing import Any
+
+from disclosure_pipeline.counting.relational.coding import Digits, as_int64, int64, word_columns
+from disclosure_pipeline.counting.relational.exclusions import cells_left
+from disclosure_pipeline.counting.relational.transfer import fetch_integers
+from disclosure_pipeline.counting.targets import Target
+
+
+def fetch_unique_in_any(keys: Any, tables: int) -> int:
+    """The key combinations that one GT record has, and one record of at least one synthesis."""
+    in_any = reduce(or_, [keys[f"k{i}"] == 1 for i in range(1, tables)])
+    found = keys.filter(keys["k0"] == 1, in_any)
+    return int(fetch_integers(found.aggregate(n=found.count()))["n"][0])
+
+
+def fetch_together(cells: Any, target: Target, digits: Sequence[Digits], tables: int) -> tuple[int, int]:
+    """The GT records of a target that count as `any` and as `agreed`; `cells` as `cells.count_cells`."""
+    import ibis
+
+    def number(condition: Any) -> Any:
+        return condition.ifelse(int64(1), int64(0))
+
+    of_key = ibis.window(group_by=word_columns(cells))
+    levels = {f"l{i}": as_int64(number(cells[f"n{i}"] > 0).sum().over(of_key)) for i in range(1, tables)}
+    rows = cells.mutate(**levels)
+    rows = cells_left(rows, target.exclusions, digits) if target.exclusions else rows.filter(rows["n0"] > 0)
+    one_level = {i: rows[f"l{i}"] == 1 for i in range(1, tables)}
+    disclosing = reduce(add, [number(one) for one in one_level.values()])
+    rightly = reduce(add, [number(one & (rows[f"n{i}"] > 0)) for i, one in one_level.items()])
+    rows = rows.select(d=as_int64(rows["n0"]), disclosing=disclosing, rightly=rightly)
+    agree = (rows["rightly"] > 1) & (rows["rightly"] == rows["disclosing"])
+    nothing = int64(0)
+    counted = fetch_integers(
+        rows.aggregate(
+            any=as_int64((rows["rightly"] > 0).ifelse(rows["d"], nothing).sum().coalesce(nothing)),
+            agreed=as_int64(agree.ifelse(rows["d"], nothing).sum().coalesce(nothing)),
+        )
+    )
+    return int(counted["any"][0]), int(counted["agreed"][0])

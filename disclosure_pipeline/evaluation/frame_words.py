@@ -1,0 +1,309 @@
+"""The words for columns that no formula of `measures/` has: of controls, guards, sets, releases, remedies."""
+
+from __future__ import annotations
+
+from disclosure_pipeline.measures.words import (
+    CONFIDENTIAL,
+    COUNT,
+    NONE,
+    POINTS,
+    RECORDS,
+    SHARE,
+    SYNTHETIC,
+    SYNTHPOP,
+    TAUB,
+    Words,
+)
+
+_LOOKED_AT = "confidential records of the sample"
+
+
+def _excluded(what: str) -> Words:
+    return Words(f"excluded: {what}", f"So many records are left out for it: {what}.", RECORDS, "", "neither")
+
+
+EXCLUDED: dict[str, Words] = {
+    "target_levels": _excluded("a value of the target that is no secret"),
+    "missing_target": _excluded("the target is missing"),
+    "missing_key": _excluded("a key is missing"),
+    "pairs": _excluded("a key and a target that go together anyway"),
+    "count_over": _excluded("a large group with the same keys and target"),
+    "remaining": Words("records that remain", "So many records are measured.", RECORDS, "", "neither"),
+}
+
+DOUBTS: dict[str, Words] = {
+    "excluded": Words(
+        "left out of the measures",
+        "So many people are left out of the measures of this target by the gate's exclusions.",
+        finding="{value} of the people are left out of the measures of {column}",
+    ),
+}
+
+WARNINGS: dict[str, Words] = {
+    "warnings": Words(
+        "warnings about the tables",
+        "So many warnings say that the two tables may not be coded alike, or that a column looks like an "
+        "identifier.",
+        COUNT,
+        "",
+        finding="{value} warnings say that the tables may not be comparable",
+    ),
+}
+
+SUMMARY: dict[str, Words] = {
+    "DiSCO_min": Words("smallest DiSCO", "The smallest DiSCO of the syntheses."),
+    "DiSCO_max": Words("largest DiSCO", "The largest DiSCO of the syntheses."),
+    "one_way": Words("flagged levels", "Target values that most disclosures are about.", NONE, "", "neither"),
+    "two_way": Words("flagged pairs", "Pairs of a key and a target that go together.", COUNT, "", "neither"),
+}
+
+COPIES_APART: dict[str, Words] = {
+    "unique_copies_apart": Words(
+        "copies of one person by columns drawn apart",
+        "So many records would equal the record of exactly one person if every column were drawn for itself.",
+        of="records drawn column by column",
+        high_is="neither",
+    ),
+}
+
+GUARDS: dict[str, Words] = {
+    "partial_copies_beyond": Words(
+        "near copies of one person beyond a fresh sample",
+        "So many more synthetic records equal the record of exactly one person in all columns but one, or in "
+        "the targets, than a fresh sample of other people would show.",
+        POINTS,
+        "",
+        finding="{value} more of the synthetic records are near copies of one person than a fresh sample "
+        "would show",
+    ),
+    "relabelled": Words(
+        "values that look renamed",
+        "How far the values of a column are from the confidential table's although they are as frequent: "
+        "then no comparison of values means anything.",
+        SHARE,
+        "",
+        finding="the values of a column look renamed, so that no comparison means anything",
+    ),
+    "equal_content": Words(
+        "equal content",
+        "It is 1 where one table holds all records of the other, 0 otherwise.",
+        COUNT,
+        "",
+        finding="one table holds all records of the other",
+    ),
+    "TVD_column_beyond": Words(
+        "distance of a column beyond a fresh sample",
+        "How much farther the frequencies of the column that differs most are apart than in a fresh sample.",
+        SHARE,
+        "",
+        "neither",
+    ),
+    "TVD_pair_beyond": Words(
+        "distance of a pair of columns beyond a fresh sample",
+        "How much farther the frequencies of the pair of columns that differs most are apart than in a fresh "
+        "sample.",
+        SHARE,
+        "",
+        "neither",
+    ),
+}
+
+CONTROL_IDENTITY: dict[str, Words] = {
+    "copy_UiO": Words(
+        "control: unique in the confidential table",
+        "Counted apart: so many of the sampled people are the only ones with their keys.",
+        of=_LOOKED_AT,
+        high_is="neither",
+    ),
+    "copy_repU": Words(
+        "control: replicated uniques of a copy",
+        "Of an exact copy the engine must find all people who are the only ones with their keys.",
+        of=_LOOKED_AT,
+        high_is="safe",
+        finding="the engine finds only {value} of the people in an exact copy: its figures cannot be trusted",
+    ),
+}
+
+CONTROL_ATTRIBUTE: dict[str, Words] = {
+    "copy_Dorig": Words(
+        "control: disclosive in the confidential table",
+        "Counted apart: the confidential table itself gives away so many of the sampled people.",
+        of=_LOOKED_AT,
+        high_is="neither",
+    ),
+    "copy_DiSCO": Words(
+        "control: DiSCO of a copy",
+        "Of an exact copy the engine must find all people whom the confidential table gives away.",
+        of=_LOOKED_AT,
+        high_is="safe",
+        finding="the engine finds only {value} of the people in an exact copy: its figures cannot be trusted",
+    ),
+    "copy_difference": Words(
+        "control: largest difference",
+        "The most that a figure of the copy differs from what is counted apart; it must be 0.",
+        POINTS,
+        "",
+        finding="a figure of an exact copy is off by {value}: the engine's figures cannot be trusted",
+    ),
+    "permuted_DCAP": Words(
+        "control: DCAP of a shuffled target",
+        "How often a guess is right once the synthetic target is shuffled, as the engine finds.",
+        of=_LOOKED_AT,
+        high_is="neither",
+    ),
+    "permuted_DCAP_expected": Words(
+        "control: DCAP of a shuffled target, expected",
+        "How often a guess is right once the synthetic target is shuffled, as counted apart.",
+        of=_LOOKED_AT,
+        high_is="neither",
+    ),
+    "permuted_deviation": Words(
+        "control: deviation of a shuffled target",
+        "How far the engine is from what chance gives where the keys tell nothing.",
+        "standard errors",
+        "",
+        finding="the engine is {value} off what chance gives: its figures cannot be trusted",
+    ),
+    "half_DiSCO_beyond": Words(
+        "control: DiSCO_beyond of one half",
+        "What one half of the confidential table tells of the other beyond other people's records.",
+        POINTS,
+        "",
+        "neither",
+    ),
+    "half_deviation": Words(
+        "control: deviation of one half",
+        "How far one half of the confidential table, a fresh sample, seems to tell more than others do.",
+        "standard errors",
+        "",
+        finding="a fresh sample seems to tell {value} more than others do: the figures cannot be trusted",
+    ),
+}
+
+EXACT_COPIES: dict[str, Words] = {
+    "columns": Words("columns compared", "So many columns were compared.", COUNT, "", "neither"),
+    "percent": Words("copies", "So many synthetic records equal a confidential record.", of=SYNTHETIC),
+    "copies": Words("copies", "So many synthetic records equal a confidential record.", RECORDS, SYNTHETIC),
+}
+
+NEAREST_GUESS: dict[str, Words] = {
+    f"{name}_{suffix}": words
+    for name, title in {"accuracy": "guessed", "score": "votes"}.items()
+    for suffix, words in {
+        "others": Words(
+            f"{title} from other people's nearest records",
+            "The same from other people's confidential records.",
+            high_is="neither",
+        ),
+        "beyond": Words(
+            f"{title} beyond other people's nearest records",
+            "How much more the synthetic table tells than equally many records of other people.",
+            POINTS,
+            "",
+        ),
+    }.items()
+}
+
+EXPOSURE: dict[str, Words] = {
+    "columns": Words("columns of the set", "So many columns an intruder has to know.", COUNT, "", "neither"),
+    "smallest_support": Words(
+        "smallest support",
+        "The smallest number of synthetic records that agree on a person who is disclosed.",
+        RECORDS,
+        SYNTHETIC,
+        "neither",
+    ),
+    "exposed": Words("exposed", "A set of so many columns is the smallest that discloses these people."),
+    "exposed_others": Words(
+        "exposed by other people's records",
+        "The same from other people's confidential records.",
+        high_is="neither",
+    ),
+    "exposed_beyond": Words(
+        "exposed beyond other people's records",
+        "So many more people are exposed by the synthetic table than by other people's records.",
+        POINTS,
+        "",
+    ),
+}
+
+_OVER = {
+    "any": "by at least one of the tables",
+    "agreed": "by at least two of the tables, which agree",
+}
+_WHEN = {
+    "earlier": "from the tables that are published",
+    "with_candidate": "from these and the candidate",
+    "new": "only once the candidate is published, too",
+}
+RELEASES: dict[str, Words] = {
+    f"{name}_{when}": Words(
+        f"disclosed {by}, {what}",
+        f"So many people can be told their target {what}: {by}.",
+    )
+    for name, by in _OVER.items()
+    for when, what in _WHEN.items()
+}
+
+REMEDIES: dict[str, Words] = {
+    "records": Words("records", "Synthetic records after the remedy.", RECORDS, "", "neither"),
+    "records_lost": Words("records lost", "Synthetic records that it takes out.", RECORDS, "", "neither"),
+    "cells_changed": Words("values changed", "Synthetic values that it changes.", COUNT, "", "neither"),
+    "TVD_mean": Words("mean distance", "The mean distance of pairs of columns.", SHARE, "", "neither"),
+    "TVD_largest": Words(
+        "largest distance", "The distance of the pair that differs most.", SHARE, "", "neither"
+    ),
+    "S_pMSE_mean": Words(
+        "mean standardised error", "The mean standardised error of pairs of columns.", NONE, "", "neither"
+    ),
+}
+
+REPLICATED: dict[str, Words] = {
+    "n_replicated": Words(
+        "replicated uniques",
+        "Synthetic records that are the only ones with their keys, as is one person.",
+        RECORDS,
+        SYNTHETIC,
+        source=SYNTHPOP,
+    ),
+    "pct_replicated": Words(
+        "replicated uniques",
+        "So many synthetic records are the only ones with their keys, as is one person.",
+        of=SYNTHETIC,
+        source=SYNTHPOP,
+    ),
+    "n_in_original": Words(
+        "uniques found",
+        "Synthetic records that are the only ones with their keys, which some person has.",
+        RECORDS,
+        SYNTHETIC,
+        source=SYNTHPOP,
+    ),
+    "pct_in_original": Words(
+        "uniques found",
+        "So many synthetic records are the only ones with their keys, which some person has.",
+        of=SYNTHETIC,
+        source=SYNTHPOP,
+    ),
+}
+
+WEAP: dict[str, Words] = {
+    "WEAP": Words(
+        "within equivalence class attribution probability",
+        "The share of this record's target among the synthetic records with its keys.",
+        SHARE,
+        "",
+        source=TAUB,
+    ),
+}
+
+GUESS_RECORDS: dict[str, Words] = {
+    "score": Words("votes", "The share of the nearest synthetic records with the same target.", SHARE, ""),
+    "right": Words("chance of a right guess", "The chance that the guess is right.", SHARE, ""),
+    "distance": Words("distance", "How far the nearest synthetic record is.", NONE, "", "neither"),
+}
+
+BINS: dict[str, Words] = {
+    "GT": Words("confidential records", "So many are in the group.", RECORDS, CONFIDENTIAL, "neither"),
+    "SD": Words("synthetic records", "So many are in the group.", RECORDS, SYNTHETIC, "neither"),
+}

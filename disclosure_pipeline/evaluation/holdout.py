@@ -1,0 +1,182 @@
+"""A holdout: what SD tells of people whose records had no part in making it, beside what it tells of GT's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pandas as pd
+
+from disclosure_pipeline.counting.counts import KeyCounts, TargetCounts
+from disclosure_pipeline.counting.opening import SeparableTables
+from disclosure_pipeline.counting.targets import CountRequest, Target, guess_is_impossible
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, compare_column, missing_value_doubts
+from disclosure_pipeline.evaluation.counts import Counts, Question
+from disclosure_pipeline.evaluation.exclusions import code_exclusions
+from disclosure_pipeline.evaluation.frames import frame_of, names_of
+from disclosure_pipeline.measures.certainty import certainty
+from disclosure_pipeline.measures.exact import ONE, percent, sum_of_quotients
+from disclosure_pipeline.measures.guesses import guessed
+from disclosure_pipeline.measures.holdout import (
+    BesideHoldout,
+    beside_holdout,
+    shared_records,
+    unique_at,
+)
+from disclosure_pipeline.runtime.progress import OnProgress
+from disclosure_pipeline.tables.grouping import grouping_of
+from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import GROUND_TRUTH, HOLDOUT, suggest_names
+
+
+@dataclass(frozen=True)
+class PreparedHoldout:
+    """The measured columns of GT, of all syntheses and of the holdout, coded over the levels of all.
+
+    `columns` are not grouped yet; the holdout is the last table.
+    """
+
+    opened: SeparableTables
+    question: Question
+    columns: Mapping[Any, CodedColumn]
+
+    @property
+    def table(self) -> int:
+        """The number of the holdout."""
+        return len(self.opened.columns) - 1
+
+    @property
+    def records(self) -> int:
+        """How many records it has."""
+        return int(next(iter(self.columns.values())).counts[self.table].sum())
+
+
+def prepare_holdout(opened: SeparableTables, question: Question, on_progress: OnProgress) -> PreparedHoldout:
+    """Code the columns. InputError where the holdout lacks one, or its values cannot be compared."""
+    of_holdout = opened.columns[-1]
+    for name in question.columns:
+        if name not in of_holdout:
+            raise InputError(f"Column {name!r} is not in {HOLDOUT}. {suggest_names(name, of_holdout)}")
+    columns = opened.code(question.columns, question.grouping, on_progress)
+    return PreparedHoldout(opened, question, {column.name: column for column in columns})
+
+
+def measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnProgress) -> pd.DataFrame:
+    """The frame `holdout` of a result, beside what was counted of GT."""
+    question, last = prepared.question, prepared.table
+    tables = (last, *range(1, last))
+    grouped = {name: _group_as_measured(prepared, name) for name in question.columns}
+    keys, targets = ([grouped[name] for name in names] for names in (question.keys, question.targets))
+    request = CountRequest(
+        [key.only(tables) for key in keys],
+        [
+            Target(
+                target.only(tables),
+                code_exclusions(question.exclusions, target, keys),
+                question.list_cells_above,
+                question.certainties,
+                guess_is_impossible(target),
+            )
+            for target in targets
+        ],
+    )
+    [of_holdout] = prepared.opened.only(tables).count([request], on_progress)
+    N_d, *N_s = counts.records
+    records = prepared.records
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for j, (of_GT, of_other) in enumerate(zip(counts.counts.keys, of_holdout.keys, strict=True)):
+        rows |= _rows_of_keys(j + 1, of_GT, of_other, (N_d, records, N_s[j]))
+    for i, target in enumerate(targets):
+        for j in range(len(N_s)):
+            figures = [
+                _figures(counts.counts.targets[i][j], counts.targets[i], 0, j + 1, counts.certainties),
+                _figures(of_holdout.targets[i][j], target, last, j + 1, counts.certainties),
+            ]
+            for measure, figure in figures[0].items():
+                row = beside_holdout(figure, N_d, figures[1][measure], records)
+                rows[(target.name, j + 1, measure)] = asdict(row)
+    return frame_of(rows, ["target", "synthesis", "measure"], names_of(BesideHoldout))
+
+
+def find_holdout_doubts(prepared: PreparedHoldout) -> list[str]:
+    """What says that the holdout may not be coded as GT is: its figures read too low, then."""
+    columns = [column.only((0, prepared.table)) for column in prepared.columns.values()]
+    names = (GROUND_TRUTH, HOLDOUT)
+    doubts = [doubt for column in columns for doubt in compare_column(column, names)[1]]
+    return doubts + missing_value_doubts(columns, names)
+
+
+def find_shared_records(prepared: PreparedHoldout, on_progress: OnProgress) -> list[str]:
+    """A warning where more of the holdout's records equal whole GT records than a fresh sample's would."""
+    both = prepared.opened.only((0, prepared.table))
+    shared = [name for name in both.columns[0] if name in both.columns[1]]
+    try:
+        columns = both.code(shared, grouping_of(), on_progress)
+    except InputError as error:
+        problem = str(error)
+    else:
+        [counted] = both.count([CountRequest(columns)], on_progress)
+        N_d, records = (int(of_table.sum()) for of_table in columns[0].counts)
+        return _describe_shared(counted.keys[0], records, N_d)
+    return [f"Whether {HOLDOUT} shares records with {GROUND_TRUTH} cannot be told: {problem}"]
+
+
+def _describe_shared(counts: KeyCounts, records: int, N_d: int) -> list[str]:
+    hits = counts.unique_hits
+    found = shared_records(
+        counts.shared.SD_in_GT, hits.hits, records, N_d - counts.uniques.in_GT, hits.pairs, N_d
+    )
+    if not found.beyond:
+        return []
+    return [
+        f"The holdout shares records with the ground truth: {found.copies:.2f} % of its records equal a GT "
+        f"record ({found.copies_others:.2f} % would of a fresh sample), {found.unique_copies:.2f} % one that "
+        f"no other GT record equals ({found.unique_copies_others:.2f} %). What had a part in making the "
+        "synthetic table is no holdout: take these records out of it."
+    ]
+
+
+def _group_as_measured(prepared: PreparedHoldout, name: Any) -> CodedColumn:
+    """A column grouped as without the holdout: it has no say in where groups end."""
+    column, grouping = prepared.columns[name], prepared.question.grouping
+    if not grouping.grouped(name):
+        return column
+    edges = grouping.edges_of(column.only(range(prepared.table)))
+    return grouping.group_by(column, edges)
+
+
+def _rows_of_keys(
+    synthesis: int, of_GT: KeyCounts, of_holdout: KeyCounts, sizes: tuple[int, int, int]
+) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """RepU and unique_hits, at the smaller of the sizes of GT and the holdout."""
+    N_d, records, N_s = sizes
+    n = min(N_d, records)
+    repU_GT, hits_GT = unique_at(of_GT.matched, N_d, n, N_s)
+    repU, hits = unique_at(of_holdout.matched, records, n, N_s)
+    return {
+        (WHOLE_KEY, synthesis, "repU"): asdict(beside_holdout(repU_GT, N_d, repU, records)),
+        (WHOLE_KEY, synthesis, "unique_hits"): asdict(beside_holdout(hits_GT, N_s, hits, N_s)),
+    }
+
+
+def _figures(
+    counts: TargetCounts, target: CodedColumn, table: int, synthesis: int, certainties: Sequence[Any]
+) -> dict[str, float]:
+    """The figures of the records of a table, in percent of them."""
+    people_t, s_t = target.counts[table], target.counts[synthesis]
+    N, records, excluded = int(people_t.sum()), counts.totals.records, counts.excluded
+    left_t = excluded.original_t.by_position(target.size) if excluded else people_t
+    right = guessed(counts.baselines.guessed, left_t, s_t, guess_is_impossible(target))
+    attributed = sum_of_quotients(counts.totals.DCAP.sums, counts.totals.DCAP.groups)
+    figures = {
+        "iS": percent(records.iS, N),
+        "DiSCO": percent(records.DiSCO, N),
+        "DCAP": percent(attributed, N * ONE),
+        "guessed": percent(right, N * ONE),
+    }
+    for share, claims in zip(certainties, counts.certainty, strict=True):
+        at = certainty(claims, N)
+        figures |= {f"DiS at {float(share)}": at.DiS, f"DiSCO at {float(share)}": at.DiSCO}
+    return figures

@@ -1,0 +1,120 @@
+"""How far a guard's figure goes beyond what is expected by chance alone: in small tables it goes far.
+
+This project's own. Each guard is a share of a sample, held against what is to be expected of it. A table that
+is as safe as it can be exceeds that half of the time, by the more the smaller it is. So a figure counts only
+where it is beyond what such a table shows once in `ONCE_IN` tables; then it counts as a whole, since what is
+suspected is a leak of a whole record and not of a fraction of one.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+from disclosure_pipeline.measures.hits import HitCounts
+from disclosure_pipeline.measures.samples import Sizes
+
+ONCE_IN = 10_000
+"""One table in so many, as safe as a table can be, has a figure that counts as beyond chance."""
+
+_HALF_OF_THREE_QUARTERS, _THREE_QUARTERS, _HALF = 3 / 8, 3 / 4, 1 / 2
+
+
+def beyond_chance(figure: float, by_chance: float, expected: float = 0.0) -> float:
+    """What is bounded: a figure that goes further than chance does; otherwise what is expected, or less.
+
+    >>> beyond_chance(3.1, 4.2), beyond_chance(5.0, 4.2), beyond_chance(-0.7, 4.2)
+    (0.0, 5.0, -0.7)
+    """
+    return min(figure, expected) if figure <= by_chance else figure
+
+
+def hits_by_chance(counts: HitCounts, sizes: Sizes, apart: float, comparisons: int = 1) -> float:
+    """Percent of SD records that chance alone lets hit a combination of a single GT record, at most.
+
+    `apart`: percent that hit one if columns are drawn apart. `comparisons`: so many sets of columns are
+    looked at, of which the worst counts.
+
+    Of new people the share is estimated, p = 2 f2 / N_d, with the variance (4 f2 + 6 f3) / N_d²: f2, f3 are
+    the combinations that two and three GT records have. Of columns drawn apart it is known. The observed
+    share varies by p (1 - p) / N_s. Both are compared as arcsines of roots, whose variance does not depend on
+    p: 1 / (4 N_s + 2), and (1 + 1.5 f3 / f2) / (2 N_d). The larger of both limits is returned; it is never
+    below what is expected.
+
+    >>> round(hits_by_chance(HitCounts(hits=9, pairs=1, triples=0), Sizes(300, 300), apart=0.1), 2)
+    7.08
+
+    Source: Good 1953, "The population frequencies of species and the estimation of population parameters",
+    for p and, by the same argument, its variance; Anscombe 1948, "The transformation of Poisson, binomial and
+    negative-binomial data", for arcsines; Bonferroni for the comparisons.
+    """
+    z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons))
+    of_SD = _HALF / (sizes.N_s + _HALF)  # twice the variance of its arcsine
+    of_GT = (1 + 1.5 * counts.triples / max(counts.pairs, 1)) / sizes.N_d
+    new_people = (2 * counts.pairs + _THREE_QUARTERS) / sizes.N_d
+    return max(
+        _limit(new_people, z * math.sqrt((of_SD + of_GT) / 2), sizes.N_s),
+        _limit(apart / 100, z * math.sqrt(of_SD / 2), sizes.N_s),
+    )
+
+
+def guesses_by_chance(
+    guessed: float, guessed_others: float, most_frequent: float, sizes: Sizes, comparisons: int = 1
+) -> float:
+    """Percentage points by which chance alone lets more be guessed than from other people's records, at most.
+
+    `guessed`, `guessed_others`, at n records, and `most_frequent`, those that have the most frequent level of
+    the target: percent of GT records. `comparisons`: the number of targets.
+
+    Guessing the most frequent level of all is not held against a table, though the others' records tell it
+    no more where two levels are about as frequent: each person that is left out decides between them then.
+    Beyond that, a record is guessed rightly from SD and wrongly from the others, or the other way round, with
+    the variance g (1 - g') + g' (1 - g) of independent guesses. n records let at most n groups of people be
+    guessed anew: so the variance is divided by n, be there more GT records or not.
+
+    >>> round(guesses_by_chance(30.0, 28.0, 25.0, Sizes(1000, 1000)), 1)
+    7.6
+
+    Source: this project's own; McNemar 1947 for the variance of two shares of the same records.
+    """
+    z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons))
+    g, others = guessed / 100, guessed_others / 100
+    variance = (g * (1 - others) + others * (1 - g)) / max(sizes.n, 1)
+    return max(0.0, most_frequent - guessed_others) + 100 * z * math.sqrt(variance)
+
+
+def nearness_by_chance(persons: int, sizes: Sizes) -> float:
+    """Percent of so many GT records that chance alone lets be nearer to SD than to the others, at most.
+
+    50, and what the labels of the 2 n records that persons are compared with add by chance. Each is the
+    nearest of some persons; the numbers of these differ about as much as they are large, which makes
+    1 / (4 n), and 1 / (4 persons) for the persons drawn.
+
+    >>> round(nearness_by_chance(100, Sizes(100, 100)), 1)
+    76.4
+
+    Source: this project's own.
+    """
+    z = NormalDist().inv_cdf(1 - 1 / ONCE_IN)
+    return min(100.0, 50 + 100 * z / 2 * math.sqrt(1 / max(sizes.n, 1) + 1 / persons))
+
+
+def distance_by_chance(sizes: Sizes, comparisons: int = 1) -> float:
+    """How far (a share of 1) chance alone takes a column's TVD over the expected one, at most.
+
+    One record changes TVD by 1 / N_s, or 1 / N_d, at most. `comparisons`: the number of columns.
+
+    >>> round(distance_by_chance(Sizes(1000, 1000)), 3)
+    0.096
+
+    Source: McDiarmid 1989, "On the method of bounded differences".
+    """
+    return math.sqrt(math.log(ONCE_IN * comparisons) / 2 * (1 / sizes.N_d + 1 / sizes.N_s))
+
+
+def _limit(expected: float, further: float, records: int) -> float:
+    """Percent of so many records that is `further` than an expected share, both as arcsines of roots."""
+    angle = math.asin(math.sqrt(min(expected, 1.0))) + further
+    share = math.sin(min(angle, math.pi / 2)) ** 2
+    hits = share * (records + _THREE_QUARTERS) - _HALF_OF_THREE_QUARTERS
+    return 100 * min(max(hits / records, expected), 1.0)

@@ -1,0 +1,103 @@
+"""The words for a measure: full name, one plain sentence, unit, denominator, direction and source.
+
+Each measure has them once, beside its definition; pages, checks, schemas and the command line take them from
+there (`evaluation/glossary.py` finds them by frame and column).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, get_type_hints
+
+PROJECT = "this project"
+RAAB = "Raab, Nowok & Dibben 2024, arXiv:2406.16826"
+BAILLARGEON = "Baillargeon & Charest 2020"
+HU = "Hu, Statistical Data Privacy"
+TAUB = "Taub, Elliot, Pampaka & Smith 2018"
+LITTLE = "Little, Allmendinger & Elliot 2025"
+GOOD = "Good 1953"
+PMSE = "Raab, Nowok & Dibben 2021"
+WILSON = "Wilson 1927"
+RAPID = "RAPID"
+SDMETRICS = "SDMetrics"
+SYNTHPOP = "synthpop"
+
+# Denominators.
+CONFIDENTIAL = "confidential records"
+SYNTHETIC = "synthetic records"
+
+Direction = Literal["risk", "safe", "neither"]
+PERCENT, POINTS, RECORDS, SHARE = "%", "percentage points", "records", "share of 1"
+COUNT, NONE, SQUARED, YESNO = "count", "none", "the target's unit, squared", "true or false"
+
+_DIRECTIONS: dict[Direction, str] = {
+    "risk": "A high value is a high risk.",
+    "safe": "A high value is safe.",
+    "neither": "It is no risk by itself.",
+}
+
+
+@dataclass(frozen=True)
+class Words:
+    """What people are told of a measure.
+
+    `of` is the denominator, empty where there is none; `high_is` what a high value means. `finding` states
+    a figure in a sentence, with {value} (its unit included) and {column} (the target) to be filled in.
+    """
+
+    title: str
+    sentence: str
+    unit: str = PERCENT
+    of: str = CONFIDENTIAL
+    high_is: Direction = "risk"
+    source: str = PROJECT
+    finding: str = ""
+
+    @property
+    def unit_and_denominator(self) -> str:
+        """Such as "% of the confidential records", or "percentage points".
+
+        Example:
+            >>> Words("unique", "…").unit_and_denominator
+            '% of the confidential records'
+        """
+        return f"{self.unit} of the {self.of}" if self.of and self.unit == PERCENT else self.unit
+
+    @property
+    def direction(self) -> str:
+        """What a high value means, as a sentence."""
+        return _DIRECTIONS[self.high_is]
+
+    @property
+    def description(self) -> str:
+        """Title, sentence, unit and direction in one line, for a panel or a schema."""
+        title = self.title[:1].upper() + self.title[1:]
+        return f"{title}. {self.sentence} {self._unit_sentence} {self.direction}"
+
+    def explain(self, name: str) -> str:
+        """All words, on lines of their own, under the name of the column."""
+        lines = [f"{name}: {self.title}", self.sentence, self._unit_sentence, self.direction]
+        return "\n".join([*lines, f"Source: {self.source}."])
+
+    @property
+    def _unit_sentence(self) -> str:
+        return f"Unit: {self.unit_and_denominator}."
+
+
+def words_of_fields(measures: type, names: Iterable[str] | None = None) -> dict[str, Words]:
+    """The words that stand beside the fields of a class, all or some of them, in the order of the class.
+
+    Example:
+        >>> from disclosure_pipeline.measures.identity import Identity
+        >>> list(words_of_fields(Identity, ["repU"]))
+        ['repU']
+    """
+    hints = get_type_hints(measures, include_extras=True)
+    words = {
+        name: found
+        for name, hint in hints.items()
+        for found in getattr(hint, "__metadata__", ())
+        if isinstance(found, Words)
+    }
+    return words if names is None else {name: words[name] for name in words if name in set(names)}

@@ -1,0 +1,201 @@
+"""What is wrong with a file that cannot be read: empty, damaged, another encoding, another separator.
+
+Looked at are its first and last bytes and, of text, its bytes up to the first that is wrong. No sentence
+holds a value: what stands in the place of column names may be a record.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from disclosure_pipeline.tables.files import DELIMITERS, FileFormat
+from disclosure_pipeline.tables.locations import StoragePath
+
+_CHUNK = 1 << 20
+_HASH = re.compile(r"[0-9a-f]{64}(\.|$)")
+_MAGIC = {
+    b"PAR1": "Parquet",
+    b"ARROW1": "Arrow",
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "a ZIP archive, or a workbook of a spreadsheet",
+}
+_CODECS = {"gzip": "gzip", "bz2": "bzip2", "zstd": "zstd"}
+# Those of UTF-32 first: that of little ends begins as the one of UTF-16 does.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_SAVE_AS_UTF8 = "save it as UTF-8"
+
+
+def name_separator(names: Sequence[str]) -> str | None:
+    """What a table of one column seems to be separated by, such as "semicolons"; None where nothing tells.
+
+    >>> name_separator(["sex;age;income"])
+    'semicolons'
+    >>> name_separator(["sex", "age"]) is None
+    True
+    """
+    counts = {mark: names[0].count(mark) for mark in _SEPARATORS} if len(names) == 1 else {}
+    mark = max(counts, key=lambda other: counts[other], default="")
+    return _SEPARATORS[mark] if counts.get(mark) else None
+
+
+def describe_separator(found: str) -> str:
+    """The sentence on a separator that is another one than expected, and what to do.
+
+    >>> describe_separator("semicolons").partition(".")[0]
+    'its separator is another one: the first line has semicolons'
+    """
+    return (
+        f"its separator is another one: the first line has {found}. Expected are commas in .csv, tabs in "
+        ".tsv: write it so, or give the source's delimiter"
+    )
+
+
+def describe_unreadable_file(
+    table: str, location: str, find_file: Callable[[], tuple[StoragePath, FileFormat | None]], reason: str
+) -> str:
+    """Why a file cannot be read, and what to do. `location`: where it is, without secrets.
+
+    `find_file` gives its path and its format. Where the file cannot be looked at, all that it may be is told,
+    and the `reason` why it could not be read. A store names files by their hash, which nobody knows: then
+    `table` says what the file was delivered as.
+    """
+    name = location.rstrip("/").rpartition("/")[2]
+    file = table if _HASH.match(name) else f"{table}: {name!r}"
+    try:
+        path, file_format = find_file()
+        problem = None if file_format is None else _describe_damage(path, file_format)
+    except Exception:  # of whatever file system
+        problem = None
+    if problem is None:
+        problem = (
+            "damaged, cut off, not UTF-8, not in the format that its name tells, or its records differ in "
+            f"their number of fields ({reason})"
+        )
+    return f"{file} cannot be read: it is {problem}."
+
+
+def _describe_damage(path: StoragePath, file_format: FileFormat) -> str:
+    """What is wrong with a file, or with the first that is of a folder."""
+    for file in path.files():
+        problem = _find_problem(path, file.path, file.size, file_format)
+        if problem is not None:
+            return problem
+    return "damaged: its content cannot be read as what its name tells; write it again"
+
+
+def _find_problem(path: StoragePath, file: str, size: int, file_format: FileFormat) -> str | None:
+    if not size:
+        return "empty: it has no bytes"
+    with path.open_file(file) as opened:
+        head = opened.read(8)
+        opened.seek(max(0, size - 8))
+        tail = opened.read()
+        opened.seek(0)
+        if file_format.format == "parquet":
+            return _look_at_ends(head, tail, b"PAR1", "Parquet")
+        if file_format.format == "arrow":
+            return _look_at_ends(head, tail, b"ARROW1", "Arrow")
+        delimiter = file_format.delimiter or DELIMITERS[file_format.format]
+        return _look_at_text(opened, head, file_format.codec, delimiter)
+
+
+def _look_at_ends(head: bytes, tail: bytes, magic: bytes, name: str) -> str | None:
+    """Files of both formats begin and end with the same bytes; a stream of Arrow has neither."""
+    if head.startswith(magic):
+        return None if tail.endswith(magic) else "damaged: it is cut off, its last bytes are missing"
+    kind = next((kind for start, kind in _MAGIC.items() if head.startswith(start)), None)
+    if kind is None and _is_text(head):
+        kind = "text, such as CSV"
+    if kind is None:
+        return f"damaged, or of another format: it does not begin as a {name} file does"
+    return f"of another format: its name says {name}, its content is {kind}; give it the right name"
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether a file seems to begin with letters, not with bytes that mean something to a program only."""
+    begins = head.startswith(codecs.BOM_UTF8) or head[:1].isascii()
+    return begins and all(byte >= ord(" ") or byte in b"\t\r\n" for byte in head)
+
+
+def _look_at_text(opened: Any, head: bytes, codec: str | None, delimiter: str) -> str | None:
+    kind = next((kind for start, kind in _MAGIC.items() if head.startswith(start)), None)
+    if codec is None and kind is not None:
+        return f"of another format: its name says text, its content is {kind}; give it the right name"
+    if codec is not None and kind != _CODECS[codec]:
+        return f"of another format: its name says {_CODECS[codec]}, but it is not compressed so"
+    stream = opened if codec is None else pa.CompressedInputStream(pa.PythonFile(opened), codec)
+    try:
+        return _look_at_lines(_decode(stream), delimiter)
+    except UnicodeError as error:
+        return str(error.args[-1])
+    except (OSError, pa.ArrowException):
+        return f"damaged: it cannot be unpacked ({_CODECS.get(codec or '', 'compressed')}), or is cut off"
+
+
+def _decode(stream: Any) -> Iterator[str]:
+    """The text of a stream, in lines. UnicodeError, with a sentence, where it is no UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    rest, line, is_first = "", 1, True
+    while True:
+        chunk = stream.read(_CHUNK)
+        mark = next((name for start, name in _MARKS.items() if is_first and chunk.startswith(start)), None)
+        if mark or b"\x00" in chunk:
+            found = f"{mark}" if mark else "UTF-16, or no text: it holds zero bytes"
+            raise UnicodeError(f"of another encoding: it is {found}, expected is UTF-8: {_SAVE_AS_UTF8}")
+        is_first = False
+        try:
+            text = decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as error:
+            line += error.object[: error.start].count(b"\n")
+            raise UnicodeError(
+                f"of another encoding: line {line} is not UTF-8 (it may be Latin-1 or Windows-1252, or be "
+                f"damaged): {_SAVE_AS_UTF8}"
+            ) from None
+        line += text.count("\n")
+        *lines, rest = (rest + text).splitlines(keepends=True) or [""]
+        yield from lines
+        if not chunk:
+            if rest:
+                yield rest
+            return
+
+
+def _look_at_lines(lines: Iterator[str], delimiter: str) -> str | None:
+    """What is wrong with the records of a text: told by numbers of lines and fields only."""
+    records = csv.reader(lines, delimiter=delimiter)
+    problem: str | None = None
+    fields: int | None = None
+    try:
+        for record in records:
+            if not record:
+                continue
+            if fields is None:
+                fields = len(record)
+                found = name_separator(record)
+                if found:
+                    return f"of another form: {describe_separator(found)}"
+            elif len(record) != fields and problem is None:
+                problem = (
+                    f"damaged: the record that ends in line {records.line_num} has {len(record)} fields, "
+                    f"expected are {fields} as in the first line; it may be cut off, "
+                    "or miss a quotation mark"
+                )
+    except csv.Error:
+        return problem or "damaged: a field is too long; it may miss a quotation mark"
+    if fields is None:
+        return "empty: it has blank lines only"
+    return problem

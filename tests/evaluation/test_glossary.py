@@ -1,0 +1,212 @@
+"""Every column of every frame that the library returns has words, and all places take them from there."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from support import gates
+from support.paths import ROOT
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.evaluation.glossary import FRAMES, LABELS, describe_column, find_words
+from disclosure_pipeline.evaluation.glossary_page import write_glossary
+from disclosure_pipeline.evidence.figures import collect_figures
+from disclosure_pipeline.evidence.metric_tables import build_metric_tables
+from disclosure_pipeline.policy.clause_words import words_of
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES, SMALLER_OF
+from disclosure_pipeline.policy.schema import file_schema
+
+# The few records of these tables share few incomes.
+pytestmark = pytest.mark.filterwarnings("ignore::disclosure_pipeline.ComparabilityWarning")
+
+KEYS, TARGETS = ["sex", "age"], ["work", "income"]
+# What the rows of a metric table say, and not the words of a policy.
+IN_METRIC_TABLES = {"GT_in_SD", "SD_in_GT"}
+
+
+@pytest.fixture(scope="module")
+def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
+    return gates.ground_truth(80), gates.honest().head(70)
+
+
+def frames(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, Callable[[], dict[str, Any]]]:
+    """Each public function that returns frames -> the frames, by the name that the glossary has."""
+    target = TARGETS[0]
+
+    def of_disclosure() -> dict[str, Any]:
+        result = dp.disclosure(gt, [sd, sd], KEYS, TARGETS, certainty=(0.9,), holdout=sd.tail(40))
+        names = ["identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way"]
+        names += ["certainty", "excluded", "key_overlap", "target_overlap"]
+        names += ["together", "together_identity", "holdout"]
+        return {name: result.frame(name) for name in names} | {"summary": result.summary()}
+
+    def of_exposure() -> dict[str, Any]:
+        found = dp.exposure(gt, sd, KEYS, [target])
+        return {"exposure": [found.figures, found.smallest_sets]}
+
+    def of_key_sets() -> dict[str, Any]:
+        found = dp.disclosure_of_key_sets(gt, sd, [KEYS], TARGETS)
+        assert list(found.DiSCO) == list(found.Dorig) == TARGETS  # columns of GT have no words here
+        summary = found.summary().drop(columns="target")
+        return {"key_sets": [found.identity, summary], "key_overlap": found.key_overlap}
+
+    def of_guess() -> dict[str, Any]:
+        found = dp.nearest_guess(gt, sd, KEYS, target)
+        return {"nearest_guess": found.measures, "nearest_guess_records": found.records[0]}
+
+    def of_resemblance() -> dict[str, Any]:
+        found = dp.resemblance(gt, sd)
+        return {"resemblance": [found.columns, found.pairs]}
+
+    return {
+        "disclosure": of_disclosure,
+        "disclosure_of_key_sets": of_key_sets,
+        "exposure": of_exposure,
+        "nearest_guess": of_guess,
+        "resemblance": of_resemblance,
+        "copies": lambda: {"copies": dp.copies(gt, sd)},
+        "partial_copies": lambda: {"partial_copies": dp.partial_copies(gt, sd, TARGETS)},
+        "exact_copies": lambda: {"exact_copies": dp.exact_copies(gt, sd)},
+        "nearest": lambda: {"nearest": dp.nearest(gt, sd)},
+        "subgroups": lambda: {"subgroups": dp.subgroups(gt, sd, KEYS, target, by="sex")},
+        "anonymity_loss": lambda: {"anonymity_loss": dp.anonymity_loss(gt, sd, KEYS, target)},
+        "disclosure_over_releases": lambda: {
+            "disclosure_over_releases": dp.disclosure_over_releases(gt, [sd], sd, KEYS, target)
+        },
+        "individual_attribution": lambda: {
+            "individual_attribution": dp.individual_attribution(gt, sd, KEYS, target)
+        },
+        "weap": lambda: {"weap": dp.weap(sd, KEYS, target).to_frame()},
+        "key_overlap": lambda: {"key_overlap": dp.key_overlap(gt, sd, KEYS)},
+        "prediction_risk": lambda: {"prediction": dp.prediction_risk(gt, sd, KEYS, target).measures},
+        "remedy": lambda: {
+            "remedy": dp.remedy(gt, sd, KEYS, TARGETS, [dp.remedies.RemoveReplicatedUniques()]).figures
+        },
+    }
+
+
+# Functions whose figures are fields and no columns, that return what they are given, or draw.
+NO_FRAMES = {
+    "disclosure_protection",
+    "disclosure_protection_estimate",
+    "replicated_uniques",
+    "remove_uniques",
+    "plot_cap_distributions",
+    "plot_individual_cap",
+    "save_plot",
+}
+FUNCTIONS = {name for name in dp.__all__ if inspect.isfunction(getattr(dp, name))} - NO_FRAMES
+
+
+def columns(frame: pd.DataFrame) -> Iterator[str]:
+    yield from (str(name) for name in frame.columns)
+
+
+def test_every_function_is_looked_at(tables: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    """A new public function gets words for its frame, or stands among those without one."""
+    assert set(frames(*tables)) == FUNCTIONS
+
+
+@pytest.mark.parametrize("function", sorted(FUNCTIONS))
+def test_every_column_has_words(function: str, tables: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    found = frames(*tables)[function]()
+    assert found
+    for name, some in found.items():
+        for frame in some if isinstance(some, list) else [some]:
+            missing = [column for column in columns(frame) if not describe_column(column, name)]
+            assert not missing, (name, missing)
+            unknown = [level for level in frame.index.names if level is not None and level not in LABELS]
+            assert not unknown, (name, unknown)
+
+
+@pytest.fixture(scope="module")
+def measured() -> Any:
+    """A result of a gate in which every family is on."""
+    gate = Gate.model_validate(gates.definition(measures={"protection": True, "prediction": True}))
+    return gates.measured(gate, gates.ground_truth(), [gates.honest(), gates.honest(2)])
+
+
+def test_every_frame_of_a_gate_has_words(measured: Any) -> None:
+    for name, frame in measured.further.items():
+        missing = [column for column in columns(frame) if find_words(column, name) is None]
+        assert not missing, (name, missing)
+
+
+def test_every_column_of_a_metric_table_has_words(measured: Any) -> None:
+    for name, table in build_metric_tables(collect_figures(measured, 10)).items():
+        measures = set(table.columns) - set(LABELS) - IN_METRIC_TABLES
+        assert measures
+        for measure in measures:
+            assert words_of(measure).sentence, (name, measure)
+
+
+@pytest.mark.parametrize("name", sorted({*MEASURES, *CONTROLS, *DOUBTS, *GUARDS, *SMALLER_OF}))
+def test_every_measure_of_a_policy_has_words(name: str) -> None:
+    words = words_of(name)
+    assert words.sentence.endswith(".")
+    assert words.title
+    assert words.unit
+
+
+def test_words_are_whole() -> None:
+    """Sentences end, a percentage says of what, a finding leaves a place for its figure."""
+    for frame, entries in FRAMES.items():
+        for name, words in entries.items():
+            assert words.sentence.endswith("."), (frame, name)
+            assert words.sentence[0].isupper(), (frame, name)
+            assert bool(words.of) or words.unit != "%", (frame, name)
+            assert words.source, (frame, name)
+            assert set(re.findall(r"{(\w+)}", words.finding)) <= {"value", "column"}, (frame, name)
+
+
+def test_the_schema_of_a_gate_says_what_each_measure_is() -> None:
+    properties = file_schema()["$defs"]["Policy"]["properties"]
+    for name, measure in MEASURES.items():
+        assert properties[name]["description"] == measure.words.description
+        assert set(properties[name]) > {"description"}
+
+
+def test_a_result_explains_its_columns(tables: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    result = dp.disclosure(*tables, KEYS, TARGETS)
+    for frame in (result.identity, result.attribute, result.cap):
+        for name in frame.columns:
+            lines = result.explain(name).splitlines()
+            assert len(lines) == 5
+            assert lines[0].startswith(f"{name}: ")
+    with pytest.raises(dp.InputError, match=r"no measure 'DISCO'\. Did you mean"):
+        result.explain("DISCO")
+    with pytest.raises(dp.InputError, match="no measure 'zzzz'"):
+        result.explain("zzzz")
+    with pytest.raises(dp.InputError, match="no measure 3"):
+        result.explain(3)  # type: ignore[arg-type]
+
+
+def test_the_page_of_the_documentation_is_written_from_the_words() -> None:
+    page = Path(ROOT) / "docs" / "glossary.md"
+    assert page.read_text(encoding="utf-8") == write_glossary(), (
+        "docs/glossary.md is not what write_glossary() gives: write it again"
+    )
+
+
+def test_names_on_the_page_of_measures_have_words() -> None:
+    """Each row of docs/measures.md that defines a measure is one that the glossary knows."""
+    text = (Path(ROOT) / "docs" / "measures.md").read_text(encoding="utf-8")
+    defined = set()
+    in_table = False
+    for line in text.splitlines():
+        in_table = line.startswith("| measure |") or (in_table and line.startswith("|"))
+        if in_table and not line.startswith(("| measure |", "|--")):
+            names = line.split("|")[1]
+            defined |= {name.strip() for name in names.split(",") if "`" not in name}
+    assert len(defined) > 60
+    no_columns = {"any", "agreed", "matched", "scored", "distances", "cap_protection"}
+    known = {name for entries in FRAMES.values() for name in entries}
+    known |= {name.split("__")[-1] for name in known}
+    assert defined - known <= no_columns

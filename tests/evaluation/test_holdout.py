@@ -1,0 +1,252 @@
+"""A holdout beside GT: against the records one by one, on every engine, and what is refused or warned of."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from reference import baselines
+from reference import disclosure as reference
+from reference.disclosure import Leveled, Record
+from support.doubts import FEW_SHARED_VALUES
+from support.figures import assert_same
+from support.sampling import examples
+from support.services import require_engine
+from support.small_batches import small_batches
+from support.strategies import Case, cases, frames, library_exclusions, records_of
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.measures.holdout import matched_keys, unique_at
+
+pytestmark = FEW_SHARED_VALUES
+
+CERTAINTIES = (0.5, 1)
+
+
+@st.composite
+def with_holdout(draw: st.DrawFn, *, with_groups: bool = True) -> tuple[Case, list[Record], pd.DataFrame]:
+    """A case, and a holdout as records and as a frame; some of its records may be GT's."""
+    case = draw(cases(with_groups=with_groups, most_syntheses=3))
+    names = [column.name for column in case.columns]
+    levels = [column.in_ground_truth for column in case.columns]
+    records = draw(records_of(names, levels, case.ground_truth))
+    return case, records, draw(frames(records, case.columns))
+
+
+def measured(case: Case, holdout: Any, tables: Sequence[Any] = (), engine: str = "memory") -> dp.Disclosure:
+    ground_truth, *syntheses = tables or (case.ground_truth_frame, *case.synthetic_frames)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.ComparabilityWarning)
+        warnings.simplefilter("ignore", dp.HoldoutWarning)
+        return dp.disclosure(
+            ground_truth,
+            syntheses,
+            case.keys,
+            case.targets,
+            groups=case.groups,
+            special_values=case.special_values,
+            edges=case.edges,
+            exclude=library_exclusions(case.exclusions),
+            one_way=case.one_way,
+            two_way=case.two_way,
+            certainty=CERTAINTIES,
+            holdout=holdout,
+            engine=engine,
+        )
+
+
+def levelled(records: Sequence[Record]) -> list[Leveled]:
+    return [{name: reference.label(value) for name, value in record.items()} for record in records]
+
+
+def expected_figures(
+    case: Case, people: Sequence[Leveled], gt: Sequence[Leveled], sd: Sequence[Leveled], target: str
+) -> dict[str, object]:
+    """What SD tells of some people, who are not GT's perhaps; GT says which levels are declared."""
+    untouched = reference.tables(
+        reference.count_cells(people, case.keys, target), reference.count_cells(sd, case.keys, target)
+    )
+    reduced, _ = reference.reduce(untouched, case.keys, target, case.exclusions)
+    attribute = reference.attribute(reduced, len(people), len(sd))
+    no_guess = [None, *{record[target] for record in sd} - {record[target] for record in gt}]
+    of_sd = [(reference.key_of(record, case.keys), record[target]) for record in sd]
+    right = claimed = claimed_rightly = Fraction(0)
+    for person in people:
+        q, t = reference.key_of(person, case.keys), person[target]
+        d = untouched["original"][q, t]
+        if reference.step_that_excludes((q, t), d, case.keys, target, case.exclusions):
+            continue
+        right += baselines.chance_of_guess((q, t), of_sd, no_guess)
+        levels = [level for key, level in of_sd if key == q and level not in no_guess]
+        half = {level for level in levels if 2 * levels.count(level) >= len(levels)}
+        claimed += bool(half)
+        claimed_rightly += t in half
+    return {
+        "iS": attribute["iS"],
+        "DiSCO": attribute["DiSCO"],
+        "DCAP": reference.cap_measures(untouched, reduced, len(people), len(sd))["DCAP"],
+        "guessed": reference.percent(right, len(people)),
+        "DiS at 0.5": reference.percent(claimed, len(people)),
+        "DiSCO at 0.5": reference.percent(claimed_rightly, len(people)),
+    }
+
+
+@examples(40)
+@given(with_holdout(with_groups=False))
+def test_figures_are_those_of_the_records(
+    of: tuple[Case, list[Record], pd.DataFrame],
+) -> None:
+    case, records, holdout = of
+    found = measured(case, holdout)
+    gt, other = levelled(case.ground_truth), levelled(records)
+    for target in case.targets:
+        for synthesis, sd in enumerate(map(levelled, case.synthetics), start=1):
+            rows = found.holdout.xs((target, synthesis), level=["target", "synthesis"])
+            for people, column in ((gt, "ground_truth"), (other, "holdout")):
+                for measure, figure in expected_figures(case, people, gt, sd, target).items():
+                    assert rows[column].to_dict()[measure] == pytest.approx(figure, abs=1e-9), measure
+            assert (rows["difference"] == rows["ground_truth"] - rows["holdout"]).all()
+            assert (rows["difference_low"] <= rows["difference"] + 1e-9).all()
+            assert (rows["difference"] <= rows["difference_high"] + 1e-9).all()
+    assert found.N_holdout == len(records)
+
+
+@examples(10, 60)
+@given(of=with_holdout(), table=st.sampled_from([0, 1 << 22]))
+def test_nothing_else_changes_and_every_engine_agrees(
+    of: tuple[Case, list[Record], pd.DataFrame], table: int
+) -> None:
+    """Groups end where they end without the holdout."""
+    case, _, holdout = of
+    in_memory = measured(case, holdout)
+    without = measured(case, None)
+    assert without.holdout.empty
+    assert_same(replace(in_memory, warnings=without.warnings), without)
+    with small_batches(Limits(table=table, spill_part=7), rows=3):
+        in_parts = measured(case, holdout, engine="partitioned")
+    pd.testing.assert_frame_equal(in_parts.holdout, in_memory.holdout, check_exact=True)
+    assert_same(in_parts, in_memory)
+    require_engine("duckdb://")
+    assume("" not in case.ground_truth_frame.columns)  # no name in a database
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{i}.parquet" for i in range(len(case.synthetics) + 2)]
+        for path, frame in zip(
+            paths, [case.ground_truth_frame, *case.synthetic_frames, holdout], strict=True
+        ):
+            try:
+                frame.to_parquet(path, index=False)
+            except (pa.ArrowException, OverflowError):
+                assume(False)
+        in_database = measured(case, paths[-1], paths[:-1], "duckdb://")
+    pd.testing.assert_frame_equal(in_database.holdout, in_memory.holdout, check_exact=True)
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=2, max_size=7), st.lists(st.integers(0, 4), min_size=1), st.data()
+)
+def test_uniqueness_is_the_average_over_all_draws(
+    people: list[int], sd: list[int], data: st.DataObject
+) -> None:
+    n = data.draw(st.integers(1, len(people)))
+    d, s = (np.bincount(table, minlength=5) for table in (people, sd))
+    drawn = list(combinations(range(len(people)), n))
+    repU = hits = 0.0
+    for draw in drawn:
+        of_draw = [people[i] for i in draw]
+        repU += sum(of_draw.count(q) == 1 and sd.count(q) == 1 for q in of_draw) / n
+        hits += sum(of_draw.count(q) == 1 for q in sd) / len(sd)
+    found = unique_at(matched_keys(d, s), len(people), n, len(sd))
+    assert found == pytest.approx((100 * repU / len(drawn), 100 * hits / len(drawn)))
+
+
+def test_by_hand() -> None:
+    """Two GT records are in SD as they are, no holdout record is; 95 % interval of Newcombe 1998."""
+    gt = pd.DataFrame({"age": [30, 40, 50, 60], "ill": list("yyny")})
+    sd = pd.DataFrame({"age": [30, 40, 70, 70], "ill": list("yynn")})
+    holdout = pd.DataFrame({"age": [31, 41, 51, 70], "ill": list("yyny")})
+    frame = dp.disclosure(gt, sd, ["age"], "ill", holdout=holdout).holdout
+    row = frame.xs("DiSCO", level="measure").iloc[0]
+    assert row[["ground_truth", "holdout", "difference"]].tolist() == [50, 0, 50]
+    assert row["difference_low"] == pytest.approx(-10.2, abs=0.01)
+    assert row["difference_high"] == pytest.approx(85.0, abs=0.01)
+
+
+KEYS, TARGETS = ["sex", "age", "region", "household"], ["work", "health"]
+
+
+def test_a_leak_shows_and_an_honest_synthesis_does_not() -> None:
+    gt, holdout = population(3000, 1), population(1200, 3)
+    honest = dp.disclosure(gt, population(3000, 2), KEYS, TARGETS, holdout=holdout)
+    assert honest.holdout["difference_low"].max() < 0.5
+    leak = pd.concat([gt.head(900), population(2100, 2)], ignore_index=True)
+    found = dp.disclosure(gt, leak, KEYS, TARGETS, holdout=holdout)
+    shown = found.holdout.xs("DiSCO", level="measure")
+    assert shown["difference_low"].min() > 2
+    assert "Beside a holdout of 1,200 records" in str(found)
+    assert "Beside a holdout of 1,200 records" in found._repr_html_()
+    assert "holdout" not in str(dp.disclosure(gt, leak, KEYS, TARGETS))
+
+
+def test_records_of_gt_in_the_holdout_are_warned_of(recwarn: pytest.WarningsRecorder) -> None:
+    gt, sd, fresh = (population(3000, seed) for seed in (1, 2, 3))
+    honest = dp.disclosure(gt, [sd, sd], KEYS, TARGETS, holdout=fresh)
+    assert not honest.warnings
+    assert not [warning for warning in recwarn if issubclass(warning.category, dp.HoldoutWarning)]
+    with pytest.warns(dp.HoldoutWarning, match="shares records with the ground truth"):
+        found = dp.disclosure(gt, sd, KEYS, TARGETS, holdout=pd.concat([fresh, gt.head(60)]))
+    assert any("shares records" in warning for warning in found.warnings)
+
+
+def test_the_holdout_that_is_gt_differs_in_nothing() -> None:
+    gt, sd = population(500, 1), population(700, 2)
+    with pytest.warns(dp.HoldoutWarning):
+        found = dp.disclosure(gt, sd, KEYS, TARGETS, holdout=gt)
+    assert (found.holdout["difference"] == 0).all()
+
+
+TABLE = pd.DataFrame({"age": [30, 40, 50], "ill": list("yny")})
+
+
+@pytest.mark.parametrize(
+    ("holdout", "message"),
+    [
+        (TABLE[["age"]], "Column 'ill' is not in the holdout"),
+        (TABLE.head(0), "The holdout has no records"),
+        (TABLE.assign(age=["a", "b", "c"]), "the holdout"),
+        (3, "The holdout must be a DataFrame"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["memory", "partitioned"])
+def test_bad_holdouts(holdout: Any, message: str, engine: str) -> None:
+    with pytest.raises(dp.InputError, match=message):
+        dp.disclosure(TABLE, TABLE, ["age"], "ill", holdout=holdout, engine=engine)
+
+
+def test_a_holdout_that_is_coded_otherwise_is_warned_of() -> None:
+    gt = population(400, 1)
+    sd, other = population(400, 2), population(400, 3)
+    shouted = other.assign(work=other["work"].astype(object).str.upper())
+    with pytest.warns(dp.ComparabilityWarning, match="holdout"):
+        dp.disclosure(gt, sd, KEYS, "work", holdout=shouted)
+
+
+def test_columns_that_only_the_holdout_lacks_do_not_matter() -> None:
+    """Whole records are compared in the columns that it shares with GT."""
+    gt, sd, fresh = population(400, 1), population(400, 2), population(400, 3)
+    measured_alone = dp.disclosure(gt, sd, KEYS, "work", holdout=fresh[[*KEYS, "work"]])
+    with_all = dp.disclosure(gt, sd, KEYS, "work", holdout=fresh)
+    pd.testing.assert_frame_equal(measured_alone.holdout, with_all.holdout)

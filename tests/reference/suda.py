@@ -1,0 +1,29 @@
+"""Minimal sample uniques and SUDA's scores, set by set: what asks for uniqueness in one table alone."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from math import prod
+from typing import Any
+
+Row = tuple[Any, ...]
+
+
+def minimal_sample_uniques(table: Sequence[Row], person: int, most: int) -> list[tuple[int, ...]]:
+    """The sets of up to so many columns that nobody else agrees in, none of them a part of another."""
+    found: list[tuple[int, ...]] = []
+    for size in range(1, most + 1):
+        for columns in combinations(range(len(table[person])), size):
+            own = [table[person][k] for k in columns]
+            unique = sum([row[k] for k in columns] == own for row in table) == 1
+            if unique and not any(set(smaller) <= set(columns) for smaller in found):
+                found.append(columns)
+    return found
+
+
+def suda_score(table: Sequence[Row], person: int, most: int) -> int:
+    """The sum over them of the product of (columns - i) for i from their size up to `most`."""
+    columns = len(table[person])
+    return sum(
+        prod(columns - i for i in range(len(unique), most + 1))
+        for unique in minimal_sample_uniques(table, person, most)
+    )

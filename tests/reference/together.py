@@ -1,0 +1,42 @@
+"""What several syntheses disclose together, person by person, from levelled records: slow and obvious."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from reference.disclosure import (
+    Exclusions,
+    Level,
+    Leveled,
+    count_cells,
+    key_of,
+    step_that_excludes,
+)
+
+
+def together(
+    gt: Sequence[Leveled],
+    syntheses: Sequence[Sequence[Leveled]],
+    keys: Sequence[str],
+    target: str,
+    exclusions: Exclusions,
+) -> tuple[int, int]:
+    """The number of GT records in `any`, and in `agreed`, that the exclusions leave."""
+    d = count_cells(gt, keys, target)
+    in_any = agreed = 0
+    for person in gt:
+        cell = (key_of(person, keys), person[target])
+        if step_that_excludes(cell, d[cell], keys, target, exclusions):
+            continue
+        told: list[Level] = []
+        for sd in syntheses:
+            levels: set[Level] = {record[target] for record in sd if key_of(record, keys) == cell[0]}
+            told += levels if len(levels) == 1 else []
+        in_any += person[target] in told
+        agreed += len(told) > 1 and set(told) == {person[target]}
+    return in_any, agreed
+
+
+def unique_in_any(gt: Sequence[Leveled], syntheses: Sequence[Sequence[Leveled]], keys: Sequence[str]) -> int:
+    """The number of GT records that are unique in GT, and in at least one synthesis."""
+    alone = [q for q, n in Counter(key_of(person, keys) for person in gt).items() if n == 1]
+    return sum(any(sum(key_of(record, keys) == q for record in sd) == 1 for sd in syntheses) for q in alone)

@@ -1,0 +1,146 @@
+"""A headless browser that can reach nobody: what pages show, ask for and say."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from support.processes import PATIENCE, running_program
+from support.services import chromium
+
+if TYPE_CHECKING:
+    from websockets.sync.client import ClientConnection
+
+# Seconds without an event after which a page is taken to be done.
+_QUIET = 0.3
+
+
+@dataclass
+class Visit:
+    """What a page did while it was open: addresses asked for beside its own, and messages of its console."""
+
+    requests: list[str] = field(default_factory=list)
+    console: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Browser:
+    """One tab of a browser."""
+
+    connection: ClientConnection
+    visit: Visit = field(default_factory=Visit)
+    _sent: int = 0
+    _loaded: bool = False
+
+    def open(self, address: str) -> Visit:
+        """Open a page and wait until it has loaded and is quiet."""
+        self.visit, self._loaded = Visit(), False
+        self.command("Page.navigate", url=address)
+        limit = time.monotonic() + PATIENCE
+        while not self._loaded and time.monotonic() < limit:
+            self._receive(1)
+        assert self._loaded, f"{address} did not load"
+        while self._receive(_QUIET) is not None and time.monotonic() < limit:
+            pass
+        return self.visit
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of an expression of JavaScript in the page; of a promise what it comes to."""
+        answer = self.command(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def resize(self, width: int, height: int, scale: float = 1) -> None:
+        """Make the window so many pixels large, each of `scale` pixels of a picture."""
+        self.command(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=scale,
+            mobile=False,
+        )
+
+    def picture(self, path: Path) -> None:
+        """Write what the window shows as PNG."""
+        answer = self.command("Page.captureScreenshot", format="png")
+        path.write_bytes(base64.b64decode(answer["data"]))
+
+    def command(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """The answer to a command of the DevTools protocol."""
+        self._sent += 1
+        number = self._sent
+        self.connection.send(json.dumps({"id": number, "method": method, "params": parameters}))
+        limit = time.monotonic() + PATIENCE
+        while time.monotonic() < limit:
+            message = self._receive(1)
+            if message is not None and message.get("id") == number:
+                assert "error" not in message, message
+                return dict(message["result"])
+        raise AssertionError(f"The browser did not answer {method}")
+
+    def _receive(self, seconds: float) -> dict[str, Any] | None:
+        try:
+            message: dict[str, Any] = json.loads(self.connection.recv(timeout=seconds))
+        except TimeoutError:
+            return None
+        self._note(message.get("method", ""), message.get("params", {}))
+        return message
+
+    def _note(self, event: str, parameters: dict[str, Any]) -> None:
+        if event == "Page.loadEventFired":
+            self._loaded = True
+        elif event == "Network.requestWillBeSent":
+            self.visit.requests.append(parameters["request"]["url"])
+        elif event == "Runtime.consoleAPICalled":
+            self.visit.console.append(json.dumps(parameters["args"]))
+        elif event == "Runtime.exceptionThrown":
+            self.visit.console.append(json.dumps(parameters["exceptionDetails"]))
+        elif event == "Log.entryAdded":
+            self.visit.console.append(parameters["entry"]["text"])
+
+
+@contextmanager
+def browser(folder: Path) -> Iterator[Browser]:
+    """A tab of a browser whose profile lies in `folder`."""
+    from websockets.sync.client import connect
+
+    command: list[str | Path] = [
+        *(chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
+        *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
+        *("--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder / 'profile'}"),
+        *("--remote-debugging-port=0", "--remote-allow-origins=*", "about:blank"),
+    ]
+    with running_program(command) as process:
+        port = _port(folder / "profile" / "DevToolsActivePort")
+        page = _first_page(port)
+        with connect(page, max_size=None, compression=None) as connection:
+            tab = Browser(connection)
+            for domain in ("Page", "Network", "Runtime", "Log"):
+                tab.command(f"{domain}.enable")
+            yield tab
+        process.terminate()
+
+
+def _port(file: Path) -> int:
+    limit = time.monotonic() + PATIENCE
+    while time.monotonic() < limit:
+        if file.is_file() and (lines := file.read_text().split()):
+            return int(lines[0])
+        time.sleep(0.05)
+    raise AssertionError("The browser did not start")
+
+
+def _first_page(port: int) -> str:
+    import urllib.request
+
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=PATIENCE) as answer:
+        targets = json.load(answer)
+    return next(str(target["webSocketDebuggerUrl"]) for target in targets if target["type"] == "page")

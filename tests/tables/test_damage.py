@@ -1,0 +1,163 @@
+"""A file that cannot be read: which of damaged, empty, encoding, separator it is, and under which name."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import gates
+from support.gates import Home
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.tables.damage import describe_separator, name_separator
+from disclosure_pipeline.tables.sources import FileSource, columns_of, read_raw
+
+SECRET = "Quetzalcoatl"
+TABLE = "the table"
+
+
+def people() -> pd.DataFrame:
+    """Some records whose values are easy to find again."""
+    return pd.DataFrame({"sex": ["f", "ö"] * 400, "town": [SECRET, "x"] * 400, "age": [*range(20, 100)] * 10})
+
+
+def csv(encoding: str = "utf-8", separator: str = ",") -> bytes:
+    return people().to_csv(index=False, sep=separator).encode(encoding)
+
+
+def parquet() -> bytes:
+    return bytes(people().to_parquet() or b"")
+
+
+def arrow() -> bytes:
+    sink = pa.BufferOutputStream()
+    people().to_feather(sink)
+    return sink.getvalue().to_pybytes()
+
+
+def with_holes(content: bytes) -> bytes:
+    """Some of its first bytes overwritten."""
+    return content[:50] + b"\xff" * 200 + content[250:]
+
+
+# What is in the file -> the words that say what is wrong with it.
+PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
+    "Parquet, truncated": ("t.parquet", lambda: parquet()[:-20], "damaged: it is cut off"),
+    "Parquet, a start of it": ("t.parquet", lambda: parquet()[:100], "damaged: it is cut off"),
+    "Parquet, overwritten": ("t.parquet", lambda: with_holes(parquet()), "damaged: its content cannot be"),
+    "Parquet, empty": ("t.parquet", lambda: b"", "empty: it has no bytes"),
+    "text as Parquet": ("t.parquet", csv, "its name says Parquet, its content is text, such as CSV"),
+    "noise as Parquet": ("t.parquet", lambda: bytes(range(128, 256)), "does not begin as a Parquet file"),
+    "Arrow, truncated": ("t.arrow", lambda: arrow()[:-200], "damaged: it is cut off"),
+    "Arrow, empty": ("t.arrow", lambda: b"", "empty: it has no bytes"),
+    "Parquet as Arrow": ("t.arrow", parquet, "its name says Arrow, its content is Parquet"),
+    "Parquet as text": ("t.csv", parquet, "its name says text, its content is Parquet"),
+    "a workbook as text": ("t.csv", lambda: b"PK\x03\x04" + b"a" * 99, "or a workbook of a spreadsheet"),
+    "gzip as text": ("t.csv", lambda: gzip.compress(csv()), "its name says text, its content is gzip"),
+    "CSV, empty": ("t.csv", lambda: b"", "empty: it has no bytes"),
+    "CSV, blank lines": ("t.csv", lambda: b"\n\n\n", "empty: it has blank lines only"),
+    "UTF-16": ("t.csv", lambda: csv("utf-16"), "of another encoding: it is UTF-16, expected is UTF-8"),
+    "UTF-16 without a mark": ("t.csv", lambda: csv("utf-16-le"), "of another encoding: it is UTF-16, or no"),
+    "UTF-32": ("t.csv", lambda: csv("utf-32"), "of another encoding: it is UTF-32"),
+    "Latin-1": ("t.csv", lambda: csv("latin-1"), "of another encoding: line 3 is not UTF-8 (it may be Latin"),
+    "Latin-1, compressed": ("t.csv.gz", lambda: gzip.compress(csv("latin-1")), "line 3 is not UTF-8"),
+    "semicolons": ("t.csv", lambda: csv(separator=";"), "separator is another one: the first line has semi"),
+    "semicolons and decimal commas": ("t.csv", lambda: b"a;b\n1,5;2\n2,5;3\n", "the first line has semicol"),
+    "tabs": ("t.csv", lambda: csv(separator="\t"), "separator is another one: the first line has tabs"),
+    "bars": ("t.csv", lambda: csv(separator="|"), "the first line has vertical bars"),
+    "commas by the name of tabs": ("t.tsv", csv, "separator is another one: the first line has commas"),
+    "a field too few": ("t.csv", lambda: csv() + b"f,x\n", "line 802 has 2 fields, expected are 3"),
+    "a field too many": ("t.csv", lambda: csv() + b"f,x,1,2\n", "line 802 has 4 fields, expected are 3"),
+    "an open quotation mark": ("t.csv", lambda: b'a,b\n"x,1\n2,3\n', "or miss a quotation mark"),
+    "gzip, truncated": (
+        "t.csv.gz",
+        lambda: gzip.compress(csv() * 99)[:-20],
+        "damaged: it cannot be unpacked",
+    ),
+    "gzip, only by name": ("t.csv.gz", csv, "its name says gzip, but it is not compressed so"),
+    "bzip2, truncated": ("t.csv.bz2", lambda: bz2.compress(csv())[:-9], "damaged: it cannot be unpacked"),
+}
+
+
+@pytest.mark.parametrize("what", PROBLEMS)
+def test_the_message_says_which_it_is(what: str, tmp_path: Path) -> None:
+    """With the name of the file, and with no value of it; the same where only its columns are asked for."""
+    name, content, said = PROBLEMS[what]
+    (tmp_path / name).write_bytes(content())
+    for location in (tmp_path / name, FileSource(path=str(tmp_path / name))):
+        with pytest.raises(InputError) as refused:
+            read_raw(location, TABLE)
+        message = str(refused.value)
+        assert said in message
+        assert message.startswith(f"{TABLE}: {name!r} cannot be read: ") or "separator" in message
+        assert SECRET not in message
+        assert refused.value.__context__ is None
+
+
+def test_a_header_without_records_is_not_a_damaged_file(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"sex,town,age\n")
+    assert read_raw(tmp_path / "t.csv", TABLE).shape == (0, 3)
+    with pytest.raises(InputError, match="has no records"):
+        dp.disclosure(tmp_path / "t.csv", tmp_path / "t.csv", ["sex"])
+
+
+def test_columns_that_are_asked_for_alone_tell_the_separator_too(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(csv(separator=";"))
+    with pytest.raises(InputError, match="the first line has semicolons"):
+        columns_of(tmp_path / "t.csv", TABLE)
+    assert columns_of(FileSource(path=str(tmp_path / "t.csv"), delimiter=";"), TABLE) == (
+        "sex",
+        "town",
+        "age",
+    )
+
+
+def test_a_column_of_parquet_may_have_any_name(tmp_path: Path) -> None:
+    pd.DataFrame({"a;b": [1, 2]}).to_parquet(tmp_path / "t.parquet")
+    assert columns_of(tmp_path / "t.parquet", TABLE) == ("a;b",)
+
+
+@given(st.lists(st.text("abc_", min_size=1), min_size=2, max_size=6), st.sampled_from(";\t|"))
+def test_names_that_are_separated_otherwise_are_seen(names: list[str], separator: str) -> None:
+    found = name_separator([separator.join(names)])
+    assert found is not None and found in describe_separator(found)
+    assert name_separator(names) is None
+    assert name_separator(names[:1]) is None
+
+
+def test_a_damaged_file_of_a_folder_is_found(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    for number in (1, 2):
+        (tmp_path / "t" / f"{number}.parquet").write_bytes(parquet()[: -20 if number == 2 else None])
+    with pytest.raises(InputError, match="'t' cannot be read: it is damaged: it is cut off"):
+        read_raw(tmp_path / "t", TABLE)
+
+
+# In a gate: the bytes lie in a store, by their hash
+
+
+@pytest.mark.parametrize("what", PROBLEMS)
+def test_a_candidate_is_named_as_it_was_delivered(what: str, home: Home) -> None:
+    """Not by the hash that its bytes are stored under."""
+    name, content, said = PROBLEMS[what]
+    delivered = f"delivery{name[1:]}"
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver("c", {delivered: content()})
+    assert home.run_ground_truth().success
+    run = home.run_gate("c")
+    assert not run.success
+    checks = [str(check.description) for check in gates.checks(run).values() if not check.passed]
+    told = "\n".join([*gates.failures(run).values(), *checks])
+    assert said in told
+    assert f"synthetic table {delivered!r}" in told
+    stored = [path.stem.split(".")[0] for path in (home.store / "objects").iterdir()]
+    assert stored and not [digest for digest in stored if digest in told]
+    assert SECRET not in told
