@@ -68,8 +68,10 @@ $(VENV)/ready-demo: requirements-demo.lock pyproject.toml
 $(VENV)/ready-ui: requirements-ui.lock pyproject.toml
 	$(set_up)
 
+# What the tests use is used by many processes: it is compiled at once. Some packages bring files of other Pythons.
 $(READY): requirements.lock pyproject.toml
 	$(set_up)
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null || true
 
 # Same versions for every supported Python; only names, versions and hashes are written. The locks of the demo and
 # of the user interface are parts of the large one.

@@ -1,4 +1,4 @@
-"""What stands beside the figures: copies, nearness, resemblance, subgroups; 10 million GT and SD records.
+"""All but the figures of one table: what stands beside them, and every other function; 10 million records.
 
 Run with `python benchmarks/beside.py`. Each in a process of its own, two cores; CPU seconds, seconds on the
 clock, and the peak of memory with the frames.
@@ -28,6 +28,18 @@ WORKS: dict[str, tuple[Callable[[pd.DataFrame, pd.DataFrame], object], int]] = {
     "resemblance": (dp.resemblance, 10),
     "subgroups": (lambda gt, sd: dp.subgroups(gt, sd, KEYS, "health", by="region"), 10),
     "anonymity_loss": (lambda gt, sd: dp.anonymity_loss(gt, sd, KEYS, list(TARGETS)), 10),
+    "disclosure": (lambda gt, sd: dp.disclosure(gt, sd, KEYS, list(TARGETS)), 1),
+    "certainty": (lambda gt, sd: dp.disclosure(gt, sd, KEYS, list(TARGETS), certainty=(0.9, 1)), 1),
+    "holdout": (lambda gt, sd: dp.disclosure(gt, sd, KEYS, list(TARGETS), holdout=sd.tail(len(sd) // 10)), 1),
+    "together, stacked": (lambda gt, sd: dp.disclosure(gt, [sd, sd, sd], KEYS, list(TARGETS)), 1),
+    "over_releases": (lambda gt, sd: dp.disclosure_over_releases(gt, [sd], sd, KEYS, list(TARGETS)), 10),
+    "nearest_guess": (lambda gt, sd: dp.nearest_guess(gt, sd, KEYS, "health"), 100),
+    "remedy": (
+        lambda gt, sd: dp.remedy(gt, sd, KEYS, list(TARGETS), [dp.remedies.RemoveUniqueCopies()]),
+        10,
+    ),
+    # All sets are in exposure.py.
+    "exposure": (lambda gt, sd: dp.exposure(gt, sd, KEYS, list(TARGETS), minutes=60), 10),
 }
 
 

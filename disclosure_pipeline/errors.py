@@ -1,5 +1,10 @@
 """The errors of this package. No message ever holds a value of the ground truth."""
 
+import traceback
+from pathlib import Path
+
+_FRAMES = 4
+
 
 class DisclosurePipelineError(Exception):
     """Base of every error that this package raises by itself."""
@@ -15,3 +20,16 @@ class HoldoutWarning(UserWarning):
 
 class InputError(DisclosurePipelineError, ValueError):
     """The tables or arguments cannot be measured as asked: the message says what, where and what to do."""
+
+
+def describe_unexpected(error: BaseException) -> str:
+    """An error that is not ours: its type and the last lines of code it came through.
+
+    Its message is withheld, for it may quote a record.
+
+    >>> describe_unexpected(KeyError("a value"))
+    'Unexpected KeyError. Its message is withheld.'
+    """
+    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+    places = ", ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)
+    return f"Unexpected {type(error).__name__}{f' at {places}' if places else ''}. Its message is withheld."

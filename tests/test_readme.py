@@ -47,10 +47,19 @@ def test_the_library_in_ten_lines_runs(
     assert "repU" in capsys.readouterr().out
 
 
+def test_it_is_short_and_has_a_picture() -> None:
+    assert len(README.splitlines()) <= 150
+    assert len(re.findall(r"^!\[", README, re.MULTILINE)) == 1
+    words = README.split("## Eight words")[1].split("\n## ")[0]
+    assert len([line for line in words.splitlines() if line.startswith("| ")]) == 1 + 8
+
+
 def test_the_commands_are_there() -> None:
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert (
-        set(re.findall(r"(?:`|\$ )make ([a-z]+)", README)) == {"demo", "test", "ui", "bench"} <= set(targets)
+        set(re.findall(r"(?:`|\$ )make ([a-z]+)", README))
+        == {"demo", "test", "ui", "bench", "docs"}
+        <= set(targets)
     )
 
 

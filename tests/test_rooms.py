@@ -48,6 +48,7 @@ IMPORTERS = {
         "evidence/",
     ),
     "click": ("cli/",),
+    "rich": ("cli/",),
     "sklearn": ("evaluation/learning/",),
     "securesystemslib": ("release/",),
     "cryptography": ("release/", "counting/partitioned/spill_file.py"),
@@ -76,6 +77,7 @@ LAZY = (
     "ibis",
     "pyspark",
     "psycopg",
+    "rich",
 )
 
 

@@ -64,14 +64,17 @@ def deliver(folders: GateFolders, candidate: str, delivered: Any) -> Path:
     return folder
 
 
-def receive(folders: GateFolders, candidate: str, folder: Path | None = None) -> Arrival:
+def receive(
+    folders: GateFolders, candidate: str, folder: Path | None = None, *, needs_marker: bool = True
+) -> Arrival:
     """Take the snapshot of a candidate, check its contract and how much of each key it shares with GT.
 
-    It is taken from the incoming folder of that name, or from `folder`. As GT and the candidate are read for
-    it, everything is measured at once and recorded for the steps that follow.
+    It is taken from the incoming folder of that name, or from `folder`; see `take_snapshot`. As GT and the
+    candidate are read for it, everything is measured at once and recorded for the steps that follow.
     """
     require_safe_name(candidate, "candidate")
-    snapshot = take_snapshot(folder or folders.incoming / candidate, candidate, folders.store, FORMATS)
+    incoming = folder or folders.incoming / candidate
+    snapshot = take_snapshot(incoming, candidate, folders.store, FORMATS, needs_marker=needs_marker)
     engine = choose_candidate_engine(folders, snapshot)
     syntheses: list[Any] = []
     violations: list[Violation] = []

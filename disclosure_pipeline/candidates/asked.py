@@ -16,19 +16,24 @@ from disclosure_pipeline.candidates.near_tables import (
 )
 from disclosure_pipeline.candidates.store import Snapshot, Store
 
+EVALUATIONS = "evaluations"
+"""The folder of a store that records them."""
+
 
 def count_evaluations(store: Store, ground_truth: str) -> int:
     """How many contents were measured against the ground truth of that sha256."""
-    folder = store.root / "evaluations" / ground_truth
+    folder = store.root / EVALUATIONS / ground_truth
     return len(list(folder.iterdir())) if folder.is_dir() else 0
 
 
 def count_recorded(store: Store) -> int:
-    """The same of the ground truth that is recorded; 0 where none is."""
+    """The same of the ground truth that is recorded; where none is, of the one that was asked most."""
     try:
         sha256 = read_json(store.ground_truth, "ground_truth").get("sha256")
     except StoreError:
-        return 0
+        folder = store.root / EVALUATIONS
+        asked = [count_evaluations(store, path.name) for path in folder.iterdir()] if folder.is_dir() else []
+        return max(asked, default=0)
     return count_evaluations(store, sha256) if isinstance(sha256, str) else 0
 
 
@@ -47,7 +52,7 @@ def record_evaluation(
     """
     store, gate = folders.store, folders.gate
     content = _hash_content(snapshot)
-    folder = store.root / "evaluations" / ground_truth
+    folder = store.root / EVALUATIONS / ground_truth
     folder.mkdir(parents=True, exist_ok=True)
     question = folder / content
     tables = None if is_recorded(store, gate, content) else sketch_tables()

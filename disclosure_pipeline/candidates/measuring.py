@@ -18,6 +18,7 @@ from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_guards
 from disclosure_pipeline.evaluation.prediction import prediction_frame
 from disclosure_pipeline.evaluation.protection import protection_frame
+from disclosure_pipeline.evaluation.record_sets import count_record_sets
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.policy.gate import Gate
@@ -75,7 +76,9 @@ def _measure(gate: Gate, opened: OpenedTables) -> Measured:
     shared = [name for name in ground_truth if all(name in columns for columns in syntheses)]
     columns = {column.name: column for column in opened.code(shared, grouping, ignore_progress)}
     request = count_request(question, columns)
-    counted, rows = opened.count([request, CountRequest(list(columns.values()))], ignore_progress)
+    [counted], records = count_record_sets(
+        opened, [request], list(columns.values()), gate.targets, only_whole=gate.in_database
+    )
     counts = counts_for(opened, request, counted, list(columns.values()))
     result = figures(
         counts,
@@ -84,9 +87,7 @@ def _measure(gate: Gate, opened: OpenedTables) -> Measured:
         with_cap=gate.measures.attribution,
         with_chance=gate.measures.chance,
     )
-    guards = measure_guards(
-        opened, list(columns.values()), rows.keys, gate.targets, records_stay=gate.in_database
-    )
+    guards = measure_guards(opened, list(columns.values()), records, records_stay=gate.in_database)
     frames = {
         "doubts": _find_doubts(result),
         "warnings": _count_warnings(result),
@@ -98,7 +99,7 @@ def _measure(gate: Gate, opened: OpenedTables) -> Measured:
     cap = result.cap if gate.measures.attribution else result.cap.head(0)
     return Measured(
         replace(result, cap=cap, further=frames),
-        copies_frame(len(shared), [keys.shared.SD_in_GT for keys in rows.keys], counts.records[1:]),
+        copies_frame(len(shared), [keys.shared.SD_in_GT for keys in records.whole], counts.records[1:]),
         bins_of([column for column in _list_measured_columns(request) if grouping.grouped(column.name)]),
         counts.ledger,
     )

@@ -11,7 +11,8 @@ from disclosure_pipeline.candidates.store import Store
 # Clocks of several machines may differ by so much, and may be set right by so much.
 TOLERANCE = timedelta(minutes=5)
 
-_FILE = "last_moment.json"
+LAST_MOMENT = "last_moment.json"
+"""The file of a store that records it."""
 
 
 def require_forward_clock(store: Store, now: datetime) -> None:
@@ -25,15 +26,15 @@ def require_forward_clock(store: Store, now: datetime) -> None:
         raise UndeterminedError(
             f"The clock shows {now.isoformat()}, but {last.isoformat()} was recorded before: no waiver is "
             f"applied and nothing is signed. Set the clock right; if the recorded moment is wrong, remove "
-            f"{_FILE} from the store."
+            f"{LAST_MOMENT} from the store."
         )
     if last is None or now > last:
-        write_json(store.root / _FILE, {"last_moment": now.isoformat()})
+        write_json(store.root / LAST_MOMENT, {"last_moment": now.isoformat()})
 
 
 def _read(store: Store) -> datetime | None:
     """The recorded moment; StoreError where the record is damaged."""
-    path = store.root / _FILE
+    path = store.root / LAST_MOMENT
     if not path.exists():
         return None
     try:
@@ -42,4 +43,4 @@ def _read(store: Store) -> datetime | None:
             return moment
     except (StoreError, KeyError, TypeError, ValueError):
         pass
-    raise StoreError(f"{_FILE} in the store is damaged: look at the clock, then remove the file.")
+    raise StoreError(f"{LAST_MOMENT} in the store is damaged: look at the clock, then remove the file.")

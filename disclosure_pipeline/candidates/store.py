@@ -95,17 +95,20 @@ class Snapshot:
         return hashlib.sha256(listing.encode()).hexdigest()
 
 
-def take_snapshot(folder: Path, candidate: str, store: Store, formats: Collection[str]) -> Snapshot:
+def take_snapshot(
+    folder: Path, candidate: str, store: Store, formats: Collection[str], *, needs_marker: bool = True
+) -> Snapshot:
     """Copy a candidate's files into the store, hashed while they are copied, and record what was copied.
 
-    No link is followed, neither to the folder nor in it. StoreError where the candidate is incomplete (no
-    marker file), empty, changes while it is read, or holds anything but tables of known formats: whatever is
-    in the folder would be published.
+    No link is followed, neither to the folder nor in it. StoreError where the candidate is incomplete (it
+    has no marker file and needs one), empty, changes while it is read, or holds anything but tables of known
+    formats: whatever is in the folder would be published.
     """
     with _open_folder(folder, candidate) as folder_handle:
         with os.scandir(folder_handle) as entries:
             is_plain = {entry.name: entry.is_file(follow_symlinks=False) for entry in entries}
-        if not is_plain.pop(MARKER, False):
+        has_marker = is_plain.pop(MARKER, False)
+        if needs_marker and not has_marker:
             raise StoreError(f"Candidate {candidate!r} is not complete: its folder holds no file {MARKER}.")
         if not is_plain:
             raise StoreError(f"Candidate {candidate!r} holds no table.")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.cli.exit_codes import EXIT_CODES, report_errors
 
 
-@click.command()
+@click.command(epilog=EXIT_CODES)
 @click.option(
     "--records", default=5000, show_default=True, type=click.IntRange(min=1), help="Size of the ground truth."
 )
@@ -21,16 +21,14 @@ from disclosure_pipeline.errors import DisclosurePipelineError
     show_default=True,
     help="The demo's own folder, with a Dagster instance of its own.",
 )
+@report_errors()
 def demo(records: int, seed: int, home: Path) -> None:
     """Run the gate over an honest and a leaky synthesis of an example survey."""
     from disclosure_pipeline.demo.run import run_demo
 
     home = home.resolve()
     home.mkdir(parents=True, exist_ok=True)
-    try:
-        verdicts = run_demo(home, records, seed)
-    except DisclosurePipelineError as error:
-        raise click.ClickException(str(error)) from None
+    verdicts = run_demo(home, records, seed)
     click.echo(f"\n{'candidate':<20} {'verdict':<13} {'repU':>7}  clauses not kept")
     for verdict in verdicts:
         broken_clauses = ", ".join(verdict.broken_clauses) or "-"

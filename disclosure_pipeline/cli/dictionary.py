@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.cli.exit_codes import EXIT_CODES, report_errors
 
 
 @click.group()
@@ -14,7 +14,7 @@ def dictionary() -> None:
     """Write a data dictionary, and check the file of a gate in an editor."""
 
 
-@dictionary.command("draft")
+@dictionary.command("draft", epilog=EXIT_CODES)
 @click.argument("table", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--synthetic/--confidential", "synthetic", default=None, help="What the table is: one of them is needed."
@@ -26,6 +26,7 @@ def dictionary() -> None:
     type=click.IntRange(min=1),
     help="Levels that fewer records have are not written.",
 )
+@report_errors()
 def draft_dictionary(table: Path, synthetic: bool | None, smallest_count: int) -> None:
     """Print a first data dictionary of TABLE, to be completed by hand.
 
@@ -44,13 +45,11 @@ def draft_dictionary(table: Path, synthetic: bool | None, smallest_count: int) -
         raise click.UsageError(
             f"--smallest-count must be at least {SMALLEST_COUNT} for a confidential table."
         )
-    try:
-        click.echo(draft(read_raw(table, "the table"), smallest_count).to_yaml(), nl=False)
-    except DisclosurePipelineError as error:
-        raise click.ClickException(str(error)) from None
+    click.echo(draft(read_raw(table, "the table"), smallest_count).to_yaml(), nl=False)
 
 
-@dictionary.command("schema")
+@dictionary.command("schema", epilog=EXIT_CODES)
+@report_errors()
 def dictionary_schema() -> None:
     """Print the JSON schema of a gate's file: editors complete and check the file by it."""
     import json

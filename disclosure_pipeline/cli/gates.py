@@ -1,4 +1,4 @@
-"""`check` and `status`: what a gate's definition means, and where its candidates stand."""
+"""`check` and `status`: whether a gate is ready, and where its candidates stand."""
 
 from __future__ import annotations
 
@@ -6,65 +6,117 @@ from pathlib import Path
 
 import click
 
-from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.cli.exit_codes import EXIT_CODES, ExitCode, report_errors, stop
+from disclosure_pipeline.cli.printing import (
+    Format,
+    Report,
+    Table,
+    choose_format,
+    format_option,
+    print_report,
+    show_step,
+)
 
 
-@click.command()
+@click.command(epilog=EXIT_CODES)
 @click.argument("gate", type=click.Path(exists=True, path_type=Path))
-def check(gate: Path) -> None:
-    """List the clauses that are in force in GATE (a gate's defs.yaml, or its folder), read strictly.
+@format_option("table", "json", "csv", "html")
+@report_errors()
+def check(gate: Path, shown_as: Format | None) -> None:
+    """Say whether GATE (a gate's defs.yaml, or its folder) is ready for a candidate, and what is in force.
 
-    Exit code 1 where the definition cannot be taken as it is written, or where its ground truth, keys or
-    trusted keys are not there. Relative paths start at DAGSTER_HOME.
+    The file is read strictly, and every clause is listed. Then it is looked whether the ground truth can be
+    read and keeps its data dictionary, whether keys and trusted keys fit together, whether the folders can
+    be read and written, and whether the environment is set up. Nothing is recorded, no folder is made.
+    Relative paths start at DAGSTER_HOME. Exit code 1 where the gate is not ready.
     """
-    from disclosure_pipeline.orchestration.gate_file import find_gate_file, list_missing, load_gate
+    from disclosure_pipeline.orchestration import clock
+    from disclosure_pipeline.orchestration.folders import folders_of
+    from disclosure_pipeline.orchestration.gate_file import find_gate_file, load_gate, place_problems
     from disclosure_pipeline.policy.effective_clauses import list_effective_clauses
     from disclosure_pipeline.policy.waivers import read_waivers
+    from disclosure_pipeline.release.readiness import check_readiness
 
-    try:
-        file = (find_gate_file(gate) or gate) if gate.is_dir() else gate
-        definition = load_gate(file)
-        waivers = read_waivers(file.parent / "waivers")
-        missing = list_missing(definition, file)
-    except DisclosurePipelineError as error:
-        raise click.ClickException(str(error)) from None
-    click.echo(f"Gate {definition.name}, policy digest {definition.policy_digest()}")
-    for clause in list_effective_clauses(definition.clauses()):
-        click.echo(f"  {clause}")
-    policy = definition.policy
-    click.echo(
-        f"  at most {policy.evaluations_per_ground_truth} contents are measured against one ground truth, "
-        f"and none that differs from another in fewer than {policy.smallest_count} records"
-    )
-    for waiver in waivers:
-        click.echo(f"  waiver {waiver.name}: {waiver.clause} may go to {waiver.ceiling:.4g} ", nl=False)
-        click.echo(f"until {waiver.expires.isoformat()}, approved by {waiver.approver}")
-    if missing:
-        raise click.ClickException("\n".join(missing))
+    file = (find_gate_file(gate) or gate) if gate.is_dir() else gate
+    definition = load_gate(file)
+    waivers = read_waivers(file.parent / "waivers")
+    clauses = list_effective_clauses(definition.clauses())
+    with show_step("Reading the ground truth"):
+        findings = check_readiness(folders_of(definition, waivers), clock.now())
+    problems = [(finding.subject, finding.sentence) for finding in findings if finding.is_problem]
+    heading = f"Gate {definition.name}, policy digest {definition.policy_digest()}"
+    granted = [
+        f"waiver {waiver.name}: {waiver.clause} may go to {waiver.ceiling:.4g} until "
+        f"{waiver.expires.isoformat()}, approved by {waiver.approver}"
+        for waiver in waivers
+    ]
+    chosen = choose_format(shown_as)
+    if chosen is None:
+        click.echo(heading)
+        for line in (*clauses, *granted):
+            click.echo(f"  {line}")
+        for finding in findings:
+            if not finding.is_problem:
+                click.echo(f"ok: {finding.subject}, {finding.sentence}", err=True)
+    else:
+        rows = [
+            {"looked at": each.subject, "ready": not each.is_problem, "finding": each.sentence}
+            for each in findings
+        ]
+        tables = (
+            Table("findings", "Ready for a candidate", ("looked at", "ready", "finding"), rows),
+            Table(
+                "clauses", "Clauses in force", ("clause",), [{"clause": line} for line in clauses + granted]
+            ),
+        )
+        print_report(Report(heading, {"gate": definition.name, "ready": not problems}, tables), chosen)
+    if problems:
+        raise stop("\n".join(place_problems(problems, file)), ExitCode.REFUSED)
 
 
-@click.command()
+@click.command(epilog=EXIT_CODES)
 @click.argument("gate", type=click.Path(exists=True, path_type=Path))
-def status(gate: Path) -> None:
+@format_option("table", "json", "csv", "html")
+@report_errors()
+def status(gate: Path, shown_as: Format | None) -> None:
     """List the candidates of GATE (a gate's defs.yaml, or its folder) and where each stands.
 
-    Told are candidates that are published and would be refused today, by their latest dossier.
+    Of each: its verdict, when it was judged, the clause that stands most against it, its records, and whether
+    it is published. Told are candidates that are published and would be refused today, by their latest
+    dossier.
     """
     from disclosure_pipeline.candidates.asked import count_recorded
     from disclosure_pipeline.orchestration.folders import folders_of
     from disclosure_pipeline.orchestration.gate_file import load_gate
-    from disclosure_pipeline.release.standing import list_standings
+    from disclosure_pipeline.release.candidates_overview import list_candidates
 
-    try:
-        folders = folders_of(load_gate(gate))
-        standings = list_standings(folders)
-    except DisclosurePipelineError as error:
-        raise click.ClickException(str(error)) from None
-    click.echo(
+    folders = folders_of(load_gate(gate))
+    candidates = list_candidates(folders)
+    asked, limit = count_recorded(folders.store), folders.gate.policy.evaluations_per_ground_truth
+    heading = (
         f"Gate {folders.gate.name}, policy digest {folders.gate.policy_digest()}; its ground truth was asked "
-        f"{count_recorded(folders.store)} of at most {folders.gate.policy.evaluations_per_ground_truth} times"
+        f"{asked} of at most {limit} times"
     )
-    for standing in standings:
-        click.echo(f"  {standing.candidate}: {standing}")
-    if not standings:
-        click.echo("  no candidate has arrived")
+    chosen = choose_format(shown_as)
+    if chosen is None:
+        click.echo(heading)
+        for candidate in candidates:
+            click.echo(f"  {candidate.candidate}: {candidate.standing}")
+        if not candidates:
+            click.echo("  no candidate has arrived")
+        return
+    columns = ("candidate", "verdict", "judged at", "worst clause", "records", "published", "standing")
+    rows = [
+        {
+            "candidate": candidate.candidate,
+            "verdict": candidate.decision,
+            "judged at": None if candidate.judged_at is None else candidate.judged_at.isoformat(),
+            "worst clause": candidate.worst_clause,
+            "records": candidate.records,
+            "published": candidate.is_published,
+            "standing": candidate.standing,
+        }
+        for candidate in candidates
+    ]
+    facts = {"gate": folders.gate.name, "asked": asked, "may_be_asked": limit}
+    print_report(Report(heading, facts, (Table("candidates", "Candidates", columns, rows),)), chosen)

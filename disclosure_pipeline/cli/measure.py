@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from disclosure_pipeline.errors import ComparabilityWarning, DisclosurePipelineError
+from disclosure_pipeline.cli.exit_codes import EXIT_CODES, ExitCode, report_errors
+from disclosure_pipeline.cli.figures import report_figures
+from disclosure_pipeline.cli.printing import Format, choose_format, format_option, print_report
+from disclosure_pipeline.errors import ComparabilityWarning
 
-# The exit code where the tables may not be coded alike.
-_DOUBTFUL = 3
 
-
-@click.command()
+@click.command(epilog=EXIT_CODES)
 @click.argument("ground_truth", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument(
     "synthetic", type=click.Path(exists=True, dir_okay=False, path_type=Path), nargs=-1, required=True
@@ -36,9 +36,11 @@ _DOUBTFUL = 3
     "chooses by their size and the memory that is free.",
 )
 @click.option("--accept-doubts", is_flag=True, help="Exit with 0 although the tables may not be coded alike.")
+@format_option("table", "json", "csv")
 @click.option(
     "--progress/--no-progress", default=None, help="Show how far the work is; by default on a terminal only."
 )
+@report_errors()
 def measure(
     ground_truth: Path,
     synthetic: tuple[Path, ...],
@@ -48,30 +50,33 @@ def measure(
     special: tuple[str, ...],
     engine: str,
     accept_doubts: bool,
+    shown_as: Format | None,
     progress: bool | None,
 ) -> None:
     """Print what one or more SYNTHETIC tables (CSV, Parquet, Arrow) disclose of the GROUND_TRUTH.
 
-    Exit code 3: the tables may not be coded alike, so that the risks read too low; the first lines say why.
+    As json and csv every figure, with all digits, beside its unit and what it means. Exit code 3: the tables
+    may not be coded alike, so that the risks read too low; the first lines say why.
     """
     from disclosure_pipeline.evaluation.disclosure import disclosure
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ComparabilityWarning)  # the result shows them
-            result = disclosure(
-                ground_truth,
-                list(synthetic),
-                list(keys),
-                list(targets) or None,
-                groups=dict(map(_column_and_whole_number, groups)),
-                special_values=_codes_by_column(special),
-                engine=engine,
-                progress=sys.stderr.isatty() if progress is None else progress,
-            )
-    except DisclosurePipelineError as error:
-        raise click.ClickException(str(error)) from None
-    click.echo(result)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComparabilityWarning)  # the result shows them
+        result = disclosure(
+            ground_truth,
+            list(synthetic),
+            list(keys),
+            list(targets) or None,
+            groups=dict(map(column_and_whole_number, groups)),
+            special_values=codes_by_column(special),
+            engine=engine,
+            progress=sys.stderr.isatty() if progress is None else progress,
+        )
+    chosen = choose_format(shown_as)
+    if chosen is None:
+        click.echo(result)
+    else:
+        print_report(report_figures(result, chosen), chosen)
     click.echo(f"Engine: {result.engine}", err=True)
     for change in result.ledger:
         records = f"{change.records:,} records of {change.table}"
@@ -81,7 +86,7 @@ def measure(
             "The tables may not be coded alike: see the warnings. If they are, say so by --accept-doubts.",
             err=True,
         )
-        sys.exit(_DOUBTFUL)
+        sys.exit(ExitCode.UNDETERMINED)
 
 
 def _column_and_number(text: str) -> tuple[str, float]:
@@ -92,14 +97,24 @@ def _column_and_number(text: str) -> tuple[str, float]:
         raise click.UsageError(f"{text!r}: expected COLUMN=NUMBER, such as income=20.") from None
 
 
-def _column_and_whole_number(text: str) -> tuple[str, int]:
+def column_and_whole_number(text: str) -> tuple[str, int]:
+    """Column and number of "income=20". UsageError where it is none.
+
+    >>> column_and_whole_number("income=20")
+    ('income', 20)
+    """
     column, number = _column_and_number(text)
     if not number.is_integer():
         raise click.UsageError(f"{text!r}: expected COLUMN=NUMBER, a whole number such as income=20.")
     return column, int(number)
 
 
-def _codes_by_column(special: tuple[str, ...]) -> dict[str, list[float]]:
+def codes_by_column(special: tuple[str, ...]) -> dict[str, list[float]]:
+    """Column -> its codes. UsageError where one is no "COLUMN=NUMBER".
+
+    >>> codes_by_column(("income=-8", "income=-9"))
+    {'income': [-8.0, -9.0]}
+    """
     codes: dict[str, list[float]] = {}
     for column, code in map(_column_and_number, special):
         codes.setdefault(column, []).append(code)

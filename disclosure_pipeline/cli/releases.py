@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from disclosure_pipeline.cli.exit_codes import EXIT_CODES, report_errors
 from disclosure_pipeline.errors import DisclosurePipelineError
 
 _KEY = click.option(
@@ -19,7 +20,7 @@ _KEY = click.option(
 )
 
 
-@click.command()
+@click.command(epilog=EXIT_CODES)
 @click.argument("folder", type=click.Path(path_type=Path))
 @_KEY
 @click.option("--gate", help="The gate that it must be a release of.")
@@ -31,6 +32,7 @@ _KEY = click.option(
     type=click.Path(path_type=Path),
     help="A file of signed revocations, as `revoke` writes it, none of which may concern it.",
 )
+@report_errors()
 def verify(
     folder: Path,
     keys: tuple[Path, ...],
@@ -48,18 +50,15 @@ def verify(
     from disclosure_pipeline.release.verifying import Expected
     from disclosure_pipeline.release.verifying import verify as verified
 
-    try:
-        expected = Expected(
-            gate, candidate, policy_digest, None if not_before is None else parse_moment(not_before)
-        )
-        trusted_keys = [key for path in keys for key in read_trusted(path)]
-        approval = verified(folder, trusted_keys, expected, revocations)
-    except DisclosurePipelineError as error:
-        raise click.ClickException(str(error)) from None
+    expected = Expected(
+        gate, candidate, policy_digest, None if not_before is None else parse_moment(not_before)
+    )
+    trusted_keys = [key for path in keys for key in read_trusted(path)]
+    approval = verified(folder, trusted_keys, expected, revocations)
     click.echo(approval)
 
 
-@click.command()
+@click.command(epilog=EXIT_CODES)
 @click.argument("folder", type=click.Path(path_type=Path))
 @_KEY
 @click.option("--reason", required=True, help="Why it is no longer stood by; everyone who verifies sees it.")
@@ -69,6 +68,7 @@ def verify(
     type=click.Path(path_type=Path),
     help="The file that the signed revocation is added to; it is made if it is not there.",
 )
+@report_errors()
 def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path) -> None:
     """Write a signed revocation of the release in FOLDER, for everyone who verifies it.
 
@@ -88,7 +88,7 @@ def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path)
     click.echo(f"{revocation}\nAdded to {revocations}: hand it to whoever has the release.")
 
 
-@click.command()
+@click.command(epilog=EXIT_CODES)
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option(
     "--releases",
@@ -100,6 +100,7 @@ def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path)
     "--older-than", "days", required=True, type=click.IntRange(1, 36500), help="Age in days from which on."
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@report_errors()
 def prune(store: Path, releases: Path, days: int, dry_run: bool) -> None:
     """Remove the old bytes of candidates that were refused or never decided from STORE, a gate's store/GATE.
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from disclosure_pipeline.measures.words import (
     CONFIDENTIAL,
     COUNT,
@@ -107,6 +110,31 @@ GUARDS: dict[str, Words] = {
         "neither",
     ),
 }
+
+
+def with_chance(words: Mapping[str, Words]) -> dict[str, Words]:
+    """Words of a guard's figures, and of how far chance alone takes them, and of what is beyond chance.
+
+    `unique_copies` gives `unique_copies_by_chance`; `unique_copies_beyond` gives
+    `unique_copies_beyond_chance`.
+    """
+    chance = {}
+    for name, of_figure in words.items():
+        stem = name.removesuffix("_beyond")
+        chance[f"{stem}_by_chance"] = replace(
+            of_figure,
+            title=f"{of_figure.title}: by chance",
+            sentence="So far chance alone takes the figure in honest tables of this size, once in 10,000.",
+            high_is="neither",
+            finding="",
+        )
+        chance[f"{stem}_beyond_chance"] = replace(
+            of_figure,
+            title=f"{of_figure.title}: where beyond chance",
+            sentence=f"{of_figure.sentence} Only what goes beyond chance in tables of this size counts.",
+        )
+    return {**words, **chance}
+
 
 CONTROL_IDENTITY: dict[str, Words] = {
     "copy_UiO": Words(

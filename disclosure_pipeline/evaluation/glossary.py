@@ -65,7 +65,10 @@ _ATTRIBUTE |= {name: words for name, words in _BASELINES.items() if name not in 
 _IDENTITY = words_of_fields(Identity) | words_of_fields(UniqueHits)
 _COPIES = words_of_fields(Copies)
 _GUARD_COPIES = {name: words for name, words in _COPIES.items() if name.startswith("unique")}
-_GUARD_COPIES |= frame_words.COPIES_APART
+_GUARD_COPIES |= frame_words.COPIES_APART | frame_words.with_chance(_sample(_COPIES, "unique_copies_beyond"))
+_NEARER = frame_words.with_chance(_sample(words_of_fields(Nearness), "nearer"))
+_PARTIAL_COPIES = frame_words.with_chance(_sample(frame_words.GUARDS, "partial_copies_beyond"))
+_RENAMED = words_of_fields(Relabelling)
 _KEY_SET = {
     **_sample(_IDENTITY, "repU", "unique_hits_beyond"),
     **_sample(_ATTRIBUTE, "DiSCO", "DiSCO_others", "DiSCO_beyond"),
@@ -82,15 +85,21 @@ FRAMES: Mapping[str, Mapping[str, Words]] = {
     "identity": _IDENTITY,
     "attribute": _ATTRIBUTE,
     "cap": words_of_fields(CAP) | _OF_CAP,
-    "guards": _GUARD_COPIES | _sample(words_of_fields(Nearness), "nearer") | frame_words.GUARDS,
-    "guessed": _OF_CAP,
+    "guards": {
+        **_GUARD_COPIES,
+        **_NEARER,
+        **frame_words.GUARDS,
+        **_PARTIAL_COPIES,
+        **frame_words.with_chance(_sample(frame_words.GUARDS, "relabelled")),
+    },
+    "guessed": _OF_CAP | frame_words.with_chance(_sample(_OF_CAP, "guessed_beyond")),
     "doubts": frame_words.DOUBTS,
     "warnings": frame_words.WARNINGS,
     "protection": _PROTECTION,
     "prediction": words_of_fields(Regression) | words_of_fields(Classification),
     "copies": _COPIES | _sample(frame_words.EXACT_COPIES, "columns"),
     "partial_copies": _COPIES | _GUARD_COPIES,
-    "columns_apart": words_of_fields(Relabelling),
+    "columns_apart": _RENAMED | frame_words.with_chance(_sample(_RENAMED, "looks_renamed")),
     "control_identity": frame_words.CONTROL_IDENTITY,
     "control_attribute": frame_words.CONTROL_ATTRIBUTE,
     "key_overlap": words_of_fields(Overlap),

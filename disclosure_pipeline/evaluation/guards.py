@@ -9,13 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import KeyCounts
 from disclosure_pipeline.counting.memory.frames import FramesInMemory
-from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.counting.opening import OpenedTables
-from disclosure_pipeline.counting.targets import CountRequest, guess_is_impossible
-from disclosure_pipeline.evaluation.copies import TARGETS_ALONE
+from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.evaluation.nearest import nearest_of_columns
+from disclosure_pipeline.evaluation.record_sets import RecordSets
 from disclosure_pipeline.evaluation.resemblance import GROUPS, resemblance_of_columns
 from disclosure_pipeline.measures.columns_apart import hits_of_columns_apart
 from disclosure_pipeline.measures.equal_content import has_equal_content
@@ -29,7 +27,6 @@ from disclosure_pipeline.measures.guard_chance import (
 from disclosure_pipeline.measures.hits import HitCounts, unique_hits
 from disclosure_pipeline.measures.relabelling import relabelling
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -79,15 +76,14 @@ class Guards:
 def measure_guards(
     opened: OpenedTables,
     columns: Sequence[CodedColumn],
-    whole_records: Sequence[KeyCounts],
-    targets: Sequence[Any],
+    records: RecordSets,
     *,
     records_stay: bool = False,
 ) -> Guards:
     """The guards over `columns`, all that the tables share: coded, not grouped.
 
-    `whole_records` are the counts by all of these columns. `records_stay`: whether records cannot be read,
-    because they stay in a database; what needs them is NaN then.
+    `records` are the counts by all of these columns, and by some. `records_stay`: whether records cannot be
+    read, because they stay in a database; what needs them is NaN then.
     """
     N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
     sizes = [Sizes(N_d, n) for n in N_s]
@@ -96,13 +92,13 @@ def measure_guards(
     of_partial = ["unique_copies_beyond", "unique_copies_beyond_chance"]
     largest_partial = pd.DataFrame(math.nan, index=range(1, len(sizes) + 1), columns=of_partial)
     if sample is not None:
-        partial = _measure_partial_copies(opened, columns, sizes, targets, sample)
+        partial = _measure_partial_copies(records, sizes, sample)
         largest_partial = partial[of_partial].groupby(level="synthesis").max()
     of_columns_apart = _hit_by_columns_apart(columns, sample)
     apart = _measure_columns(columns, sizes)
     largest_apart = apart.groupby(level="synthesis").max()
     rows = []
-    for synthesis, (size, counts) in enumerate(zip(sizes, whole_records, strict=True), start=1):
+    for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1):
         of_columns = apart.xs(synthesis, level="synthesis")
         rows.append(
             _name_copies(counts.unique_hits, size, of_columns_apart)
@@ -186,34 +182,15 @@ def _hit_by_columns_apart(columns: Sequence[CodedColumn], sample: Mapping[Any, C
 
 
 def _measure_partial_copies(
-    opened: OpenedTables,
-    columns: Sequence[CodedColumn],
-    sizes: Sequence[Sizes],
-    targets: Sequence[Any],
-    sample: Mapping[Any, CodedColumn],
+    records: RecordSets, sizes: Sequence[Sizes], sample: Mapping[Any, CodedColumn]
 ) -> pd.DataFrame:
-    sets = {
-        f"all but {left_out.name}": [column for column in columns if column is not left_out]
-        for left_out in columns
-    }
-    sets[TARGETS_ALONE] = [column for column in columns if column.name in targets]
-    sets = {label: of_set for label, of_set in sets.items() if of_set}
-    apart = {label: _hit_by_columns_apart(of_set, sample) for label, of_set in sets.items()}
-    rows = {
-        (label, synthesis): _name_copies(counts, size, apart[label], len(sets))
-        for (label, _), counts_by_synthesis in zip(sets.items(), _count_hits(opened, sets), strict=True)
-        for synthesis, (counts, size) in enumerate(zip(counts_by_synthesis, sizes, strict=True), start=1)
-    }
+    rows = {}
+    for label, hits in records.partial.items():
+        apart = _hit_by_columns_apart(records.columns[label], sample)
+        for synthesis, (counts, size) in enumerate(zip(hits, sizes, strict=True), start=1):
+            rows[label, synthesis] = _name_copies(counts, size, apart, len(records.partial))
     index = pd.MultiIndex.from_tuples(list(rows), names=["columns", "synthesis"])
     return pd.DataFrame(list(rows.values()), index=index)
-
-
-def _count_hits(opened: OpenedTables, sets: Mapping[str, Sequence[CodedColumn]]) -> list[list[HitCounts]]:
-    """For each set of columns the hits of each synthesis."""
-    if isinstance(opened, FramesInMemory) and not opened.in_parts:  # sorted whole, which is faster
-        return [[counts.unique for counts in count_copies(of_set)] for of_set in sets.values()]
-    counted = opened.count([CountRequest(of_set) for of_set in sets.values()], ignore_progress)
-    return [[keys.unique_hits for keys in counts.keys] for counts in counted]
 
 
 def _measure_columns(columns: Sequence[CodedColumn], sizes: Sequence[Sizes]) -> pd.DataFrame:

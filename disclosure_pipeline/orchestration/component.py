@@ -19,6 +19,7 @@ from disclosure_pipeline.orchestration.gate_file import (
     require_prerequisites,
 )
 from disclosure_pipeline.orchestration.graph import GateGraph
+from disclosure_pipeline.orchestration.scaffolding import GateScaffolder
 from disclosure_pipeline.policy.effective_clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.waivers import Waiver, read_waivers
@@ -26,6 +27,7 @@ from disclosure_pipeline.policy.waivers import Waiver, read_waivers
 _LOG = logging.getLogger(__name__)
 
 
+@dg.scaffold_with(GateScaffolder)
 class DisclosureGate(dg.Component, dg.Resolvable):
     """Decides for one data set, under one policy, which synthetic versions of it may be released.
 

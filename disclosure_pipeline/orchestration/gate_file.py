@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,12 @@ def load_gate(path: Path) -> Gate:
     file = find_gate_file(path) if path.is_dir() else path
     if file is None:
         raise DefinitionError(f"{path}: it holds no {' and no '.join(_NAMES)}.")
-    documents = read_documents(read_file(file), str(file))
+    return parse_gate(read_file(file), file)
+
+
+def parse_gate(text: str, file: Path) -> Gate:
+    """The gate of the text of a file. DefinitionError as `load_gate`."""
+    documents = read_documents(text, str(file))
     gates = [document for document in documents if _is_gate(document)]
     if len(gates) != 1:
         raise DefinitionError(f"{file}: it holds {len(gates)} gates (type: {COMPONENT}), expected is one.")
@@ -104,9 +110,14 @@ def list_missing(gate: Gate, file: Path, position: int = 0) -> list[str]:
         missing = find_missing(folders_of(gate), clock.now())
     except DisclosurePipelineError as error:  # a path that cannot be resolved
         missing = [("ground_truth", str(error))]
+    return place_problems(missing, file, position)
+
+
+def place_problems(problems: Sequence[tuple[str, str]], file: Path, position: int = 0) -> list[str]:
+    """Problems of attributes of a definition, each with file:line; what is no attribute is of the first."""
     documents = read_documents(read_file(file), str(file))
     places = documents[position].places if position < len(documents) else {}
-    return [f"{file}:{_line(places, ('attributes', name))}: {name}: {problem}" for name, problem in missing]
+    return [f"{file}:{_line(places, ('attributes', name))}: {name}: {problem}" for name, problem in problems]
 
 
 def is_validating() -> bool:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
 import dagster as dg
 
 from disclosure_pipeline.candidates.folders import RefusedError
-from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.errors import DisclosurePipelineError, describe_unexpected
 from disclosure_pipeline.orchestration.presentation import FOR_ANYBODY
 from disclosure_pipeline.tables.contract import ContractError
 
@@ -45,14 +43,9 @@ def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
             outcome, description = "undetermined", str(error)
         except Exception as error:  # nothing may reach the event log as it is
             outcome = "crashed"
-            description = f"Unexpected {type(error).__name__} at {_places(error)}. Its message is withheld."
+            description = describe_unexpected(error)
         # Outside the except block, so that the failure has no context that is logged with it.
         told = {"outcome": outcome, FOR_ANYBODY: description if for_anybody is None else for_anybody}
         raise dg.Failure(description=description, metadata=told, allow_retries=False)
 
     return within
-
-
-def _places(error: Exception) -> str:
-    frames = traceback.extract_tb(error.__traceback__)[-4:]
-    return ", ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)

@@ -78,7 +78,9 @@ def _draft_column(encoded: Encoded, records: int, smallest_count: int) -> tuple[
     if not not_missing.any():
         return Column(type="category"), "holds nothing but missing values: set its type"
     kind = _infer_type(encoded, not_missing)
-    if records >= smallest_count and _is_unique(encoded, text.missing):
+    # Amounts and times are often unique without naming anybody by a number of their own.
+    may_identify = kind in {"category", "integer"}
+    if may_identify and records >= smallest_count and _is_unique(encoded, text.missing):
         return Column(type="text identifier"), (
             "every record has a value of its own: an identifier? If not, set its type"
         )

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import site
-import sys
-import venv
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import gates
+from support import distributions, gates
 from support.paths import ROOT
 from support.processes import Finished, run_program
 
@@ -22,21 +18,7 @@ from disclosure_pipeline.demo.run import HONEST, LEAKY
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package as it is distributed, built once."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    shutil.copytree(
-        ROOT / "disclosure_pipeline",
-        source / "disclosure_pipeline",
-        ignore=shutil.ignore_patterns("__pycache__"),
-    )
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    built = run_program(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=source
-    )
-    assert built.returncode == 0, built.stderr
-    (made,) = folder.glob("*.whl")
-    return made
+    return distributions.build("wheel", tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture
@@ -58,12 +40,7 @@ def project(wheel: Path) -> Iterator[Path]:
         (home / "demo" / "store" / "survey" / "ground_truth.json").write_text('{"sha256": "real"}')
         (home / "demo" / "ground_truth.csv").write_text("real,records\n")
         (home / "dagster.yaml").touch()
-        venv.create(folder / ".venv", symlinks=True)
-        (packages,) = (folder / ".venv" / "lib").glob("python*/site-packages")
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(packages)
-        # The dependencies, but not what is installed of this project: no file of that folder runs.
-        (packages / "dependencies.pth").write_text("\n".join(site.getsitepackages()))
+        distributions.install(distributions.environment(folder / ".venv"), wheel)
         yield folder
 
 

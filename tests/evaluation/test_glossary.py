@@ -18,6 +18,7 @@ from disclosure_pipeline.evaluation.glossary import FRAMES, LABELS, describe_col
 from disclosure_pipeline.evaluation.glossary_page import write_glossary
 from disclosure_pipeline.evidence.figures import collect_figures
 from disclosure_pipeline.evidence.metric_tables import build_metric_tables
+from disclosure_pipeline.measures.words import SHARE
 from disclosure_pipeline.policy.clause_words import words_of
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES, SMALLER_OF
@@ -210,3 +211,23 @@ def test_names_on_the_page_of_measures_have_words() -> None:
     known = {name for entries in FRAMES.values() for name in entries}
     known |= {name.split("__")[-1] for name in known}
     assert defined - known <= no_columns
+
+
+def test_shares_of_one_are_named_once_at_the_top_of_the_page_of_measures() -> None:
+    """A column that is no percentage but a share says so in its name, or the page does."""
+    page = (ROOT / "docs" / "measures.md").read_text(encoding="utf-8")
+    paragraph = next(line for line in page.splitlines() if line.startswith("**Units.**"))
+    named = [re.escape(name).replace("…", r"\w*") for name in re.findall(r"`([^`]+)`", paragraph)]
+    columns = {
+        column.rpartition("__")[2]
+        for words in FRAMES.values()
+        for column in words
+        if words[column].unit == SHARE
+    }
+    unnamed = {
+        column
+        for column in columns
+        if "share" not in column and not any(re.fullmatch(name, column) for name in named)
+    }
+    assert "TVD" in columns
+    assert not unnamed

@@ -105,7 +105,7 @@ def expected_figures(
     }
 
 
-@examples(40)
+@examples(25, 80)
 @given(with_holdout(with_groups=False))
 def test_figures_are_those_of_the_records(
     of: tuple[Case, list[Record], pd.DataFrame],
@@ -125,7 +125,7 @@ def test_figures_are_those_of_the_records(
     assert found.N_holdout == len(records)
 
 
-@examples(10, 60)
+@examples(10, 40)
 @given(of=with_holdout(), table=st.sampled_from([0, 1 << 22]))
 def test_nothing_else_changes_and_every_engine_agrees(
     of: tuple[Case, list[Record], pd.DataFrame], table: int

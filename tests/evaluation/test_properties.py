@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 from reference import disclosure as reference
 from reference.disclosure import Exclusions, Level, Record
+from support.figures import OF_DRAWS
 from support.sampling import examples
 from support.strategies import Case, Column, cases, converted, library_exclusions, measured
 
@@ -21,7 +22,6 @@ FLAGS = ("one_way", "two_way")
 FRAMES = ("identity", *BY_TARGET, *FLAGS)
 ALL = 100.0
 # Which records are drawn, where the tables' sizes differ, depends on the codes of keys and levels.
-OF_DRAWS = ["guessed_others", "guessed_beyond"]
 
 
 def without_draws(result: dp.Disclosure) -> dp.Disclosure:

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from support.figures import OF_DRAWS
 
 import disclosure_pipeline as dp
-
-OF_DRAWS = ["guessed_others", "guessed_beyond"]
 
 # Values
 

@@ -1,0 +1,108 @@
+"""`init`: a new gate, from a table that is not confidential."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from disclosure_pipeline.cli.exit_codes import EXIT_CODES, report_errors
+from disclosure_pipeline.cli.measure import codes_by_column, column_and_whole_number
+
+if TYPE_CHECKING:
+    from disclosure_pipeline.orchestration.gate_setup import GateSetup
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=Path())
+@click.option("--name", help="What the gate is called, such as survey.")
+@click.option(
+    "--table",
+    type=click.Path(exists=True, path_type=Path),
+    help="A synthetic or an invented table with the columns of the confidential one: never that one itself.",
+)
+@click.option("--ground-truth", help="Where the confidential table is; it is not read.")
+@click.option("--key", "keys", multiple=True, help="A column that somebody may know; repeat for more.")
+@click.option(
+    "--target", "targets", multiple=True, help="A column to protect; by default all that are no keys."
+)
+@click.option("--groups", multiple=True, metavar="COLUMN=N", help="Put a numeric column into N groups.")
+@click.option("--special", multiple=True, metavar="COLUMN=CODE", help="A code that stays a level of its own.")
+@report_errors()
+def init(
+    folder: Path,
+    name: str | None,
+    table: Path | None,
+    ground_truth: str | None,
+    keys: tuple[str, ...],
+    targets: tuple[str, ...],
+    groups: tuple[str, ...],
+    special: tuple[str, ...],
+) -> None:
+    """Set up a gate in FOLDER: a commented defs.yaml, keys that sign releases, and folders.
+
+    FOLDER is empty, or a project of Dagster. What is not given as an option is asked for on a terminal. The
+    folders and keys lie in DAGSTER_HOME, or in FOLDER/home; what the environment needs is written into
+    FOLDER/.env. At the end the new gate is ready for `check`, and for Dagster.
+    """
+    from disclosure_pipeline.orchestration.gate_setup import set_up_gate, set_up_project
+    from disclosure_pipeline.policy.gate_template import describe_table, require_gate_name
+    from disclosure_pipeline.tables.sources import read_raw
+
+    name = require_gate_name(name or _ask("Name of the gate (small letters, digits, _)", "--name", "survey"))
+    table = table or Path(_ask("A synthetic or invented table with the same columns", "--table"))
+    raw = read_raw(table, "the table")
+    if not keys:
+        click.echo(f"Columns: {', '.join(map(str, raw.columns))}", err=True)
+        keys = _ask_columns("Columns that somebody may know of a person (with commas)", "--key")
+        targets = targets or _ask_columns(
+            "Columns to protect (with commas; Enter: all others)", "--target", ""
+        )
+    schema = describe_table(
+        raw, keys, targets, dict(map(column_and_whole_number, groups)), codes_by_column(special)
+    )
+    ground_truth = ground_truth or _ask("Where the confidential table is", "--ground-truth")
+    if "://" not in ground_truth and "$" not in ground_truth:
+        ground_truth = str(Path(ground_truth).resolve())
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    setup = set_up_gate(name, set_up_project(folder) / name, folder, ground_truth, schema)
+    _tell_next_steps(setup, folder, name)
+
+
+def _ask(question: str, option: str, default: str | None = None) -> str:
+    """The answer of a person. UsageError where nobody can be asked."""
+    if not _is_interactive():
+        raise click.UsageError(f"Give {option}: nobody can be asked here.")
+    answer: Any = click.prompt(question, default=default, err=True)
+    return str(answer)
+
+
+def _ask_columns(question: str, option: str, default: str | None = None) -> tuple[str, ...]:
+    if default is not None and not _is_interactive():
+        return ()
+    return tuple(part.strip() for part in _ask(question, option, default).split(",") if part.strip())
+
+
+def _is_interactive() -> bool:
+    return sys.stdin.isatty()
+
+
+def _tell_next_steps(setup: GateSetup, folder: Path, name: str) -> None:
+    gate = shlex.quote(str(setup.file.parent))
+    variables = shlex.quote(str(setup.environment_file))
+    click.echo(f"The gate {name} is defined in {setup.file}: read it, every line has its comment.")
+    click.echo(f"Its folders and keys are in {setup.home}: the private key and the salt are secret.")
+    click.echo("\nNext:")
+    for command, purpose in (
+        (f"set -a; . {variables}; set +a", "the environment, in every new shell"),
+        (f"disclosure-pipeline check {gate}", "whether everything is there"),
+        (f"disclosure-pipeline policy draft {gate}", "which bounds follow from the ground truth"),
+        (f"disclosure-pipeline evaluate {gate} FOLDER", "a verdict on synthetic tables, without a run"),
+        (f"cd {shlex.quote(str(folder))} && dg dev", "Dagster, which decides and publishes"),
+    ):
+        click.echo(f"  {command}\n      {purpose}")
+    click.echo(f"\nCandidates arrive in {setup.incoming}: a folder for each, with a file _SUCCESS at last.")

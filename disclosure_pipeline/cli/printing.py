@@ -1,0 +1,191 @@
+"""What commands print: tables that fit the terminal, JSON, CSV, and a page of HTML."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+import click
+
+Format = Literal["table", "json", "csv", "html"]
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Decimals of a figure in a table; JSON and CSV have all digits.
+_DIGITS = 4
+
+_STYLE = (
+    "body{font:1rem/1.5 sans-serif;margin:2rem;color:#222;background:#fff}"
+    "table{border-collapse:collapse;margin:1rem 0}caption{text-align:left;font-weight:bold}"
+    "th,td{border:1px solid #767676;padding:.3rem .6rem;text-align:left;vertical-align:top}"
+    "th{background:#12436D;color:#fff}thead{display:table-header-group}"
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Figures to be printed: a name for programs, a title for readers, and rows of cells by column."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a command found: a heading, single facts, and tables. The first table is the one for CSV."""
+
+    heading: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    tables: tuple[Table, ...] = ()
+
+
+def format_option(*formats: Format) -> Callable[[F], F]:
+    """The option `--format` of a command that prints figures."""
+    return click.option(
+        "--format",
+        "shown_as",
+        type=click.Choice(formats),
+        default=None,
+        help="How to print. Without it a terminal gets tables, and a pipe or file plain lines.",
+    )
+
+
+def choose_format(shown_as: Format | None) -> Format | None:
+    """The format that was asked for; tables on a terminal; None for plain lines."""
+    return "table" if shown_as is None and sys.stdout.isatty() else shown_as
+
+
+def print_report(report: Report, shown_as: Format) -> None:
+    """Print a report on the standard output stream."""
+    if shown_as == "table":
+        _print_tables(report)
+        return
+    writers = {"json": to_json, "csv": to_csv, "html": to_html}
+    click.echo(writers[shown_as](report), nl=False)
+
+
+def _print_tables(report: Report) -> None:
+    """As tables as wide as the terminal, or of 80 columns where there is none; long cells are folded."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, highlight=False, emoji=False, markup=False)
+    console.print(Text(report.heading, style="bold"))
+    for name, fact in report.facts.items():
+        console.print(Text(f"{name.replace('_', ' ')}: {format_cell(fact)}"))
+    for table in report.tables:
+        columns = list(table.columns)
+        drawn = RichTable(title=table.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for name in columns:
+            numbers = any(isinstance(row.get(name), int | float) for row in table.rows)
+            drawn.add_column(name, justify="right" if numbers else "left", overflow="fold")
+        for row in table.rows:
+            drawn.add_row(*(Text(format_cell(row.get(name))) for name in columns))
+        console.print(drawn if table.rows else Text(f"{table.title}: none"))
+
+
+def format_cell(value: Any) -> str:
+    """A cell for a reader: numbers with at most four decimals, nothing for what is not there.
+
+    >>> format_cell(8.0), format_cell(1 / 3), format_cell(None), format_cell(True)
+    ('8', '0.3333', '', 'yes')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.{_DIGITS}f}".rstrip("0").rstrip(".") if math.isfinite(value) else str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(format_cell, value))
+    return str(value)
+
+
+def to_json(report: Report) -> str:
+    """The report as one JSON object: its facts, and each table as a list of objects. No number is null."""
+    tables = {
+        table.name: [{name: _to_plain(row.get(name)) for name in table.columns} for row in table.rows]
+        for table in report.tables
+    }
+    facts = {name: _to_plain(fact) for name, fact in report.facts.items()}
+    content = {"heading": report.heading, **facts, **tables}
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def to_csv(report: Report) -> str:
+    """The first table of a report as CSV, with a header; missing cells are empty."""
+    file = io.StringIO()
+    table = report.tables[0]
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(table.columns)
+    for row in table.rows:
+        cells = [_to_plain(row.get(name)) for name in table.columns]
+        writer.writerow(["" if cell is None else cell for cell in cells])
+    return file.getvalue()
+
+
+def to_html(report: Report) -> str:
+    """The report as one page without scripts and without a request to anywhere."""
+    heading = html.escape(report.heading)
+    facts = "".join(
+        f"<li>{html.escape(name.replace('_', ' '))}: {html.escape(format_cell(fact))}</li>"
+        for name, fact in report.facts.items()
+    )
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{heading}</title><style>{_STYLE}</style></head><body><main><h1>{heading}</h1>"
+        f"{f'<ul>{facts}</ul>' if facts else ''}{''.join(map(_to_html_table, report.tables))}"
+        "</main></body></html>\n"
+    )
+
+
+def _to_html_table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.columns)
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td>{html.escape(format_cell(row.get(name)))}</td>" for name in table.columns)
+        + "</tr>"
+        for row in table.rows
+    )
+    caption = html.escape(table.title)
+    return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _to_plain(value: Any) -> Any:
+    """A value that JSON has a word for: numbers of NumPy as Python's, what is not finite as None."""
+    if isinstance(value, list | tuple):
+        return [_to_plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return str(value)
+
+
+@contextmanager
+def show_step(text: str) -> Iterator[None]:
+    """Say what is under way on a terminal (standard error stream) while the block runs; elsewhere nothing."""
+    from rich.console import Console
+
+    console = Console(file=sys.stderr, emoji=False, markup=False)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield

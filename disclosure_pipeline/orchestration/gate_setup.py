@@ -1,0 +1,141 @@
+"""A new gate on this machine: its file, folders, keys, the settings of Dagster, and the environment."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from disclosure_pipeline.candidates.files import write_whole
+from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.orchestration.gate_file import parse_gate
+from disclosure_pipeline.policy.gate_template import Schema, require_gate_name, write_definition
+from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
+
+HOME = "DAGSTER_HOME"
+_SETTINGS = Path(__file__).with_name("dagster.yaml")
+_PROJECT = """\
+[project]
+name = "gates"
+version = "0"
+
+[tool.dg]
+directory_type = "project"
+
+[tool.dg.cli.telemetry]
+enabled = false
+
+[tool.dg.project]
+root_module = "gates"
+"""
+_IGNORED = "# Nothing of these belongs into a repository.\n.env\nhome/\n"
+_DEFINITIONS = '''\
+"""Every gate in `defs/`, for Dagster."""
+
+from pathlib import Path
+
+import dagster as dg
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """All gates; steps run in one process, where they take less than a second each."""
+    gates = dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
+    return dg.Definitions.merge(gates, dg.Definitions(executor=dg.in_process_executor))
+'''
+
+
+@dataclass(frozen=True)
+class GateSetup:
+    """What was set up: the gate's file, DAGSTER_HOME, and the variables that everything needs."""
+
+    file: Path
+    home: Path
+    incoming: Path
+    environment: dict[str, str]
+    environment_file: Path
+
+
+def find_home(project: Path) -> Path:
+    """DAGSTER_HOME where it is set, else the folder `home` of a project."""
+    return Path(os.environ.get(HOME) or project / "home").resolve()
+
+
+def set_up_project(folder: Path) -> Path:
+    """Make a folder a project of Dagster unless it is one; the folder of its definitions.
+
+    DisclosurePipelineError where it has a pyproject.toml that is none.
+    """
+    settings = folder / "pyproject.toml"
+    if settings.exists():
+        return _find_definitions(folder, settings.read_text(encoding="utf-8"))
+    write_whole(settings, _PROJECT.encode())
+    for name, text in {
+        ".gitignore": _IGNORED,
+        "gates/__init__.py": "",
+        "gates/definitions.py": _DEFINITIONS,
+    }.items():
+        if not (folder / name).exists():
+            write_whole(folder / name, text.encode())
+    return folder / "gates" / "defs"
+
+
+def _find_definitions(folder: Path, settings: str) -> Path:
+    """The folder `defs` of a project, as its root module says."""
+    lines = [line.partition("=") for line in settings.splitlines() if line.strip().startswith("root_module")]
+    module = lines[0][2].strip().strip("\"'").replace(".", "/") if len(lines) == 1 else ""
+    for root in (folder / "src", folder):
+        if module and (root / module).is_dir():
+            return root / module / "defs"
+    raise DisclosurePipelineError(
+        f"{folder / 'pyproject.toml'} is of no Dagster project with a root_module: give an empty folder, or "
+        "one that `create-dagster project` made."
+    )
+
+
+def set_up_gate(
+    name: str, definition_folder: Path, project: Path, ground_truth: str, schema: Schema
+) -> GateSetup:
+    """Write the file of a gate, and make folders and keys in DAGSTER_HOME where they are not there yet.
+
+    Keys are made once for all gates of a home. Errors as `write_gate`.
+    """
+    file = write_gate(name, definition_folder, ground_truth, schema)
+    home = find_home(project)
+    for folder in ("incoming", "store", "releases"):
+        (home / name / folder).mkdir(parents=True, exist_ok=True)
+    keys = KeyFiles.in_folder(home / "keys")
+    if not keys.public_key.exists():
+        keygen(home / "keys")
+    if not (home / "dagster.yaml").exists():
+        write_whole(home / "dagster.yaml", _SETTINGS.read_bytes())
+    environment = {HOME: str(home), SIGNING_KEY: str(keys.signing_key), SALT: str(keys.salt)}
+    environment_file = project / ".env"
+    _add_variables(environment_file, environment)
+    return GateSetup(file, home, home / name / "incoming", environment, environment_file)
+
+
+def write_gate(name: str, definition_folder: Path, ground_truth: str, schema: Schema) -> Path:
+    """Write the file of a gate alone; its path.
+
+    DefinitionError, and nothing is written, where it cannot be loaded; DisclosurePipelineError where there is
+    one already.
+    """
+    require_gate_name(name)
+    file = definition_folder / "defs.yaml"
+    if file.exists():
+        raise DisclosurePipelineError(f"{file} is there already: give another name, or remove it.")
+    text = write_definition(name, ground_truth, schema)
+    parse_gate(text, file)
+    write_whole(file, text.encode())
+    return file
+
+
+def _add_variables(file: Path, environment: dict[str, str]) -> None:
+    """Add what a file of variables lacks; what it has stays as it is."""
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    present = {line.partition("=")[0].removeprefix("export ").strip() for line in text.splitlines()}
+    lines = [f"{name}={shlex.quote(value)}" for name, value in environment.items() if name not in present]
+    if lines:
+        write_whole(file, "\n".join([*text.splitlines(), *lines, ""]).encode())

@@ -1,0 +1,236 @@
+"""Bounds that follow from the ground truth and from other people's records, each with its reason.
+
+A bound that a candidate happens to keep says nothing of people. So none is taken from a candidate: all follow
+from what the ground truth has itself and from what halves of it, which share nobody, show of each other.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.registry import values
+
+# Points beyond other people's records that are asked for at least: less is hard to tell from good models.
+LEAST = 2.0
+# Standard errors of chance that a bound leaves room for.
+_WIDTH = 3
+_STEP = 0.5
+# Shares of records that tables must have in common: half of what other people's records share is enough.
+_OVERLAPS = {"key_overlap": "key_overlap", "target_overlap": "target_overlap"}
+_DRAFTED = ("unique_hits_beyond", "DiSCO")
+
+
+@dataclass(frozen=True)
+class DraftedBound:
+    """A bound with its reason: `at` is where it stands, such as ("DiSCO", "income")."""
+
+    measure: str
+    column: str | None
+    bound: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class PolicyDraft:
+    """The bounds, and what they follow from: a row for each figure of a target, or of the whole table."""
+
+    bounds: tuple[DraftedBound, ...]
+    baselines: tuple[dict[str, Any], ...]
+
+
+def draft_policy(gate: Gate, own: Disclosure, halves: Sequence[Disclosure]) -> PolicyDraft:
+    """Bounds for a gate, from its ground truth as its own synthesis, and from halves of it.
+
+    Identity disclosure and DiSCO of every target are bounded by what goes beyond other people's records: by
+    three standard errors of chance for a table of this size, two points at least. Overlaps that other
+    people's records do not reach are lowered to half of what they share.
+    """
+    rows = [_row_of(own, halves, "unique_hits", None, "UiO", "unique_hits_others")]
+    bounds = [_draft_beyond(own, halves, "unique_hits_beyond", None)]
+    measure = "DiSCO_beyond_both" if gate.measures.chance else "DiSCO_beyond"
+    for target in gate.targets:
+        bounds.append(_draft_beyond(own, halves, measure, target))
+        rows.append(_row_of(own, halves, "DiSCO", target, "Dorig", "DiSCO_others"))
+    bounds += _draft_overlaps(gate, halves)
+    return PolicyDraft(tuple(bounds), tuple(rows))
+
+
+def _draft_beyond(
+    own: Disclosure, halves: Sequence[Disclosure], measure: str, column: str | None
+) -> DraftedBound:
+    chance = measure_chance(own, halves, measure, column)
+    bound = round_up(max(LEAST, chance))
+    room = f"chance alone reaches {chance:.2g} points with {own.N_d:,} people"
+    rest = "" if chance >= LEAST else f", and {LEAST:g} leave room for a good model"
+    share = f"{math.floor(own.N_d * bound / 100):,} people"
+    if column is None:
+        share = "so many of a hundred synthetic records"
+    reason = f"Other people's records are at 0; {room}{rest}; {bound:g} are {share}"
+    return DraftedBound(measure, column, bound, reason)
+
+
+def measure_chance(own: Disclosure, halves: Sequence[Disclosure], measure: str, column: str | None) -> float:
+    """Three standard errors of a figure that is 0 for other people's records, at the size of the table.
+
+    By the root of the mean square over the halves, which are smaller: the error falls with the root of the
+    number of people. Infinite where a half has no finite figure.
+    """
+    figures = [values(half, measure, column) for half in halves]
+    if not figures or not all(of_half and all(map(math.isfinite, of_half)) for of_half in figures):
+        return math.inf
+    squares = [figure**2 for of_half in figures for figure in of_half]
+    size = halves[0].N_d / max(1, own.N_d)
+    return _WIDTH * math.sqrt(math.fsum(squares) / len(squares) * size)
+
+
+def round_up(bound: float) -> float:
+    """A bound rounded up to half a point, at most 50.
+
+    >>> round_up(2.01), round_up(2), round_up(math.inf)
+    (2.5, 2.0, 50.0)
+    """
+    return 50.0 if bound > 50 else math.ceil(bound / _STEP - 1e-9) * _STEP  # noqa: PLR2004
+
+
+def _draft_overlaps(gate: Gate, halves: Sequence[Disclosure]) -> list[DraftedBound]:
+    """Lower overlaps where other people's records do not reach those of the gate."""
+    asked: list[tuple[str, str, float, Sequence[str | None]]] = [
+        ("key_overlap", "key_overlap", gate.policy.key_overlap, gate.keys),
+        ("whole_key_overlap", "key_overlap", gate.policy.whole_key_overlap, [None]),
+        ("target_overlap", "target_overlap", gate.policy.target_overlap, gate.targets),
+    ]
+    drafted = []
+    for name, measure, bound, columns in asked:
+        shares = [share for half in halves for column in columns for share in values(half, measure, column)]
+        finite = [share for share in shares if math.isfinite(share)]
+        lowest = min(finite, default=math.inf)
+        if lowest < bound:
+            lower = max(0.5, math.floor(lowest / 2 / _STEP) * _STEP)
+            reason = (
+                f"Other people's records share only {lowest:.3g} %, so {bound:g} would refuse any table; half"
+                " of it still shows tables that are coded differently"
+            )
+            drafted.append(DraftedBound(name, None, lower, reason))
+    return drafted
+
+
+def _row_of(
+    own: Disclosure, halves: Sequence[Disclosure], name: str, column: str | None, original: str, others: str
+) -> dict[str, Any]:
+    def first(measure: str) -> float | None:
+        found = values(own, measure, column)
+        return found[0] if found else None
+
+    return {
+        "measure": name,
+        "target": column or "",
+        "GT itself": first(original),
+        "other people": first(others),
+        "chance": first("DiSCO_chance") if column and "DiSCO_chance" in own.attribute.columns else None,
+        "3 standard errors": measure_chance(own, halves, f"{name}_beyond", column),
+    }
+
+
+def write_policy(gate: Gate, draft: PolicyDraft, candidates: Sequence[Mapping[str, Any]] = ()) -> str:
+    """The draft as the `policy:` of a gate's file, with its reasons as comments; it loads in this gate.
+
+    What the gate's policy has beside these bounds stays as it is. `candidates`: dossiers, told for
+    comparison only. ValueError where the draft does not load.
+    """
+    lines = [*_comment_baselines(draft), "policy:", *_write_bounds(gate, draft), *_write_kept(gate, draft)]
+    text = "\n".join([*lines, *_comment_candidates(draft, candidates)]) + "\n"
+    Gate.model_validate(gate.model_dump() | {"policy": yaml.safe_load(text)["policy"]})
+    return text
+
+
+def _comment_baselines(draft: PolicyDraft) -> list[str]:
+    lines = [
+        "# Drafted from the ground truth alone: what it has itself, what other people's records would tell",
+        "# of each person, and how far chance alone goes beyond that. Percent of the people, but for",
+        "# unique_hits: percent of the synthetic records.",
+        "#",
+        f"# {'figure':<30} {'GT itself':>10} {'others':>10} {'by chance':>10}",
+    ]
+    for row in draft.baselines:
+        name = f"{row['measure']}{' of ' + row['target'] if row['target'] else ''}"
+        cells = [row["GT itself"], row["other people"], row["chance"]]
+        shown = [f"{'-' if cell is None else f'{cell:.2f}':>10}" for cell in cells]
+        lines.append(f"# {_one_line(name):<30} {' '.join(shown)}")
+    return lines
+
+
+def _write_bounds(gate: Gate, draft: PolicyDraft) -> list[str]:
+    lines = []
+    of_targets = [drafted for drafted in draft.bounds if drafted.column is not None]
+    for drafted in draft.bounds:
+        if drafted.column is None:
+            lines += [*_comment(drafted.reason, 2), f"  {drafted.measure}: {drafted.bound:g}"]
+    if not of_targets:
+        return lines
+    if gate.measures.chance:
+        common = min(drafted.bound for drafted in of_targets)
+        lines += ["  DiSCO:", f"    beyond: {common:g}", "    targets:"]
+        for drafted in of_targets:
+            lines += _comment(drafted.reason, 6)
+            lines.append(f"      {_name(drafted.column)}: {{beyond: {drafted.bound:g}}}")
+        return lines
+    lines += ["  # Chance is not measured (measures.chance), so DiSCO is bounded by what others show, too."]
+    lines += ["  DiSCO:", "    targets:"]
+    others = {row["target"]: row["other people"] for row in draft.baselines}
+    for drafted in of_targets:
+        at_most = min(99.5, round_up((others[drafted.column or ""] or 0) + drafted.bound))
+        lines += _comment(f"{drafted.reason}, beside what other people's records tell", 6)
+        lines.append(f"      {_name(drafted.column)}: {{at_most: {at_most:g}}}")
+    return lines
+
+
+def _write_kept(gate: Gate, draft: PolicyDraft) -> list[str]:
+    """What the gate's policy says beside the drafted bounds."""
+    drafted = {bound.measure for bound in draft.bounds} | set(_DRAFTED)
+    content = gate.policy.model_dump(mode="json", exclude_defaults=True)
+    kept = {name: value for name, value in content.items() if name not in drafted}
+    if not kept:
+        return []
+    text = yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
+    return ["  # As it is in the gate already.", *(f"  {line}" for line in text.splitlines())]
+
+
+def _comment_candidates(draft: PolicyDraft, candidates: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How the candidates that were judged stand to the bounds: a comparison, and no reason for any."""
+    if not candidates:
+        return []
+    lines = ["", "# What was judged before, for comparison: no bound was taken from it."]
+    for dossier in candidates:
+        values_of = {(row["measure"], row["column"]): row["value"] for row in dossier["clauses"]}
+        told = []
+        for bound in draft.bounds:
+            value = values_of.get((bound.measure, bound.column))
+            if value is not None and bound.measure not in {*_OVERLAPS, "whole_key_overlap"}:
+                name = bound.measure if bound.column is None else f"{bound.measure}[{bound.column}]"
+                told.append(f"{name} {value:.3g} {'<=' if value <= bound.bound else '>'} {bound.bound:g}")
+        lines.append(f"# {dossier['candidate']} ({dossier['decision']}): {'; '.join(told) or 'not measured'}")
+    return [_one_line(line) for line in lines]
+
+
+def _comment(sentence: str, indent: int) -> list[str]:
+    """A sentence as a comment."""
+    margin = " " * indent + "# "
+    return textwrap.wrap(f"{sentence}.", 100, initial_indent=margin, subsequent_indent=margin)
+
+
+def _name(column: str | None) -> str:
+    """A column's name as YAML takes it for text."""
+    return yaml.safe_dump(column, default_style='"', width=10_000, allow_unicode=True).strip()
+
+
+def _one_line(text: str) -> str:
+    """Text that does not end a comment."""
+    return " ".join(text.split()) if "\n" in text or "\r" in text else text

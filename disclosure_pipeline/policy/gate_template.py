@@ -1,0 +1,173 @@
+"""The commented file of a new gate, from the schema of a table that is not confidential."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.policy.schema import COMPONENT
+from disclosure_pipeline.tables.dictionary import NUMERIC, Column
+from disclosure_pipeline.tables.draft import draft
+from disclosure_pipeline.tables.messages import suggest_names
+
+# A number with more values than this is put into groups where it is a target.
+_MOST_VALUES = 50
+_GROUPS = 20
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_NOT_PLAIN = {"true", "false", "yes", "no", "on", "off", "null", "y", "n", ""}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table with a note for a person on some of them; the keys and targets among them."""
+
+    columns: Mapping[str, Column]
+    notes: Mapping[str, str]
+    keys: tuple[str, ...]
+    targets: tuple[str, ...]
+
+
+def describe_table(
+    raw: pd.DataFrame,
+    keys: Sequence[str],
+    targets: Sequence[str],
+    groups: Mapping[str, int] | None = None,
+    special: Mapping[str, Sequence[float]] | None = None,
+) -> Schema:
+    """The schema of a synthetic or invented table: types only, for the ground truth has the levels.
+
+    Without targets all columns are that are no keys and no identifiers. A number with many values that is a
+    target is put into groups. InputError where a key or target is no column, or looks like an identifier.
+    """
+    drafted = draft(raw, 1)
+    columns: dict[str, Column] = {}
+    notes = {name: note for name, note in drafted.notes.items() if "levels" not in note}
+    for name in (*keys, *targets, *(groups or {}), *(special or {})):
+        if name not in drafted.columns:
+            raise InputError(f"There is no column {name!r}. {suggest_names(name, drafted.columns)}")
+    chosen = tuple(targets) or tuple(
+        name
+        for name, column in drafted.columns.items()
+        if name not in keys and column.type != "text identifier"
+    )
+    for name, column in drafted.columns.items():
+        if column.type == "text identifier" and name in (*keys, *chosen):
+            raise InputError(
+                f"Column {name!r} has a value of its own in every record, as an identifier has: it can be no "
+                "key and no target."
+            )
+        changes: dict[str, Any] = {"levels": None}
+        if groups and name in groups:
+            changes["groups"] = groups[name]
+        elif name in chosen and column.type in NUMERIC and raw[name].nunique() > _MOST_VALUES:
+            changes["groups"] = _GROUPS
+            notes[name] = "many values, so it is compared in groups: who is told the group has learned enough"
+        if special and name in special:
+            changes["special_values"] = tuple(
+                int(code) if code == int(code) else code for code in special[name]
+            )
+        columns[name] = Column.model_validate(column.model_dump() | changes)
+    return Schema(columns, notes, tuple(keys), chosen)
+
+
+EXAMPLE = Schema(
+    columns={
+        "sex": Column(type="category"),
+        "age": Column(type="integer"),
+        "region": Column(type="category"),
+        "income": Column(type="number", groups=_GROUPS),
+        "health": Column(type="category"),
+    },
+    notes={"sex": "an invented example: write down the columns of your own table"},
+    keys=("sex", "age", "region"),
+    targets=("income", "health"),
+)
+"""What stands in the file of a gate that was made without a table."""
+
+
+def require_gate_name(name: str) -> str:
+    """The name itself. InputError where a gate cannot be called so.
+
+    >>> require_gate_name("survey")
+    'survey'
+    """
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"A gate cannot be called {name!r}: a small letter first, then small letters, digits and '_', at "
+            "most 50."
+        )
+    return name
+
+
+def write_definition(name: str, ground_truth: str, schema: Schema) -> str:
+    """The text of a gate's file, with comments; its folders and keys lie in DAGSTER_HOME."""
+    columns = "\n".join(_write_column(column, schema) for column in schema.columns)
+    return f"""\
+# A gate: what has to hold before a synthetic version of one confidential table may be published.
+# `disclosure-pipeline check` says whether it is ready; docs/policy.md has everything that can stand here.
+type: {COMPONENT}
+
+attributes:
+  name: {name}
+  description: {_quote(f"Decides which synthetic versions of {name} may be published")}
+
+  # Relative paths start at DAGSTER_HOME.
+  ground_truth: {_quote(ground_truth)} # the confidential table: read where it lies, never copied
+  incoming: {name}/incoming # a folder for each candidate, complete once it holds a file _SUCCESS
+  store: {name}/store # what arrived, its figures and dossiers
+  releases: {name}/releases # what was approved
+  trusted_keys: keys/public-key.pem # whose signature a release must carry
+
+  # The data dictionary. What does not fit is refused, in the ground truth and in every candidate. A category
+  # has the levels of the ground truth unless it has `levels`; numbers may have a `range`. A column that is
+  # neither key nor target is left out of a release unless it says `published: true`.
+  columns:
+{columns}
+
+  # What somebody may know of a person before they look into a release.
+  keys: {_list(schema.keys)}
+  # What they must not learn from it.
+  targets: {_list(schema.targets)}
+
+  # What is allowed, in percentage points beyond what the records of other people would show anyway.
+  # `disclosure-pipeline policy draft` says which bounds follow from your ground truth, and why. Guards
+  # against copies hold in every gate.
+  policy:
+    unique_hits_beyond: 3 # synthetic records that hit a person who is unique by the keys
+    DiSCO:
+      beyond: 3 # people whose target can be told, rightly, by somebody who knows their keys
+"""
+
+
+def _write_column(name: str, schema: Schema) -> str:
+    content = schema.columns[name].model_dump(mode="json", exclude_defaults=True)
+    entries = ", ".join(f"{key}: {_write(value)}" for key, value in content.items())
+    note = schema.notes.get(name)
+    lines = [f"    # {note}"] if note else []
+    return "\n".join([*lines, f"    {_quote(name)}: {{{entries}}}"])
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_write, value))}]"
+    return _quote(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _list(names: Collection[str]) -> str:
+    return f"[{', '.join(map(_quote, names))}]"
+
+
+def _quote(text: str) -> str:
+    """Text as every reader of YAML takes it for text."""
+    if _PLAIN.fullmatch(text) and text.casefold() not in _NOT_PLAIN:
+        return text
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9_ ]*", text) and text == text.strip():
+        return text
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,127 @@
+"""Whether a gate is ready for a candidate: everything that can be known before one comes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+from disclosure_pipeline.candidates.files import StoreError, read_json
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.reading import choose_engine_for, read_ground_truth
+from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.release.prerequisites import find_missing
+from disclosure_pipeline.tables.sources import DuckDBSource, SqlSource
+
+_HOME = "DAGSTER_HOME"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was looked at: the attribute of the definition, or a variable, and a sentence on it."""
+
+    subject: str
+    sentence: str
+    is_problem: bool = False
+
+
+def check_readiness(folders: GateFolders, now: datetime) -> list[Finding]:
+    """Ground truth and its contract, keys, folders, environment and packages, each with what was found.
+
+    The ground truth is read as a whole; nothing is recorded and no folder is made.
+    """
+    missing = find_missing(folders, now)
+    attributes = {attribute for attribute, _ in missing}
+    findings = [Finding(attribute, problem, is_problem=True) for attribute, problem in missing]
+    if "trusted_keys" not in attributes:
+        findings.append(Finding("trusted_keys", "the gate's key can sign, and what it signs is believed"))
+    if "ground_truth" not in attributes:
+        findings.append(_check_contract(folders))
+    findings += _check_folders(folders)
+    findings.append(_check_home())
+    return [*findings, *_check_packages(folders)]
+
+
+def _check_contract(folders: GateFolders) -> Finding:
+    try:
+        with ExitStack() as stack:
+            engine = choose_engine_for(folders.gate, [folders.ground_truth])
+            table, digest = read_ground_truth(folders, engine, stack)
+            records = table.records
+    except DisclosurePipelineError as error:
+        return Finding("ground_truth", str(error), is_problem=True)
+    recorded = "which a run has recorded" if _is_recorded(folders, digest) else "not recorded by a run yet"
+    return Finding(
+        "ground_truth",
+        f"{records:,} records that keep the data dictionary, {recorded}; counted by {engine.description}",
+    )
+
+
+def _is_recorded(folders: GateFolders, digest: str) -> bool:
+    try:
+        return read_json(folders.store.ground_truth, "").get("sha256") == digest
+    except (StoreError, OSError):
+        return False
+
+
+def _check_folders(folders: GateFolders) -> Iterator[Finding]:
+    if folders.gate.synthesis_asset is None:
+        if folders.incoming.is_dir() and os.access(folders.incoming, os.R_OK | os.X_OK):
+            yield Finding("incoming", f"candidates are looked for in {folders.incoming}")
+        else:
+            sentence = f"{folders.incoming} is no folder that can be read: make it, candidates arrive there"
+            yield Finding("incoming", sentence, is_problem=True)
+    for attribute, folder in (("store", folders.store.root), ("releases", folders.releases)):
+        existing = _find_existing(folder)
+        if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+            yield Finding(attribute, f"{folder} can be written")
+        else:
+            sentence = f"{folder} cannot be written: {existing} is no folder that this user may write into"
+            yield Finding(attribute, sentence, is_problem=True)
+    staging, releases = _find_existing(folders.staging), _find_existing(folders.releases)
+    if staging.stat().st_dev != releases.stat().st_dev:
+        sentence = (
+            f"{folders.staging} and {folders.releases} lie on two file systems: let releases be a folder "
+            "within what is mounted there"
+        )
+        yield Finding("releases", sentence, is_problem=True)
+
+
+def _find_existing(path: Path) -> Path:
+    """The path itself, or the nearest one above it that is there."""
+    return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
+def _check_home() -> Finding:
+    home = os.environ.get(_HOME)
+    if not home:
+        return Finding(_HOME, "is not set: Dagster would forget every run", is_problem=True)
+    if not Path(home).is_dir():
+        return Finding(_HOME, f"names {home}, which is no folder: make it", is_problem=True)
+    settings = Path(home, "dagster.yaml")
+    if not settings.is_file():
+        return Finding(_HOME, f"{home}; it holds no dagster.yaml, so Dagster's own settings hold")
+    return Finding(_HOME, f"{home}, set up by {settings.name}")
+
+
+def _check_packages(folders: GateFolders) -> Iterator[Finding]:
+    """What the definition needs beside the package itself, by its extras."""
+    gate = folders.gate
+    needed = {
+        "measures": ("sklearn", "prediction", bool(gate.measures.prediction)),
+        "notify": ("dagster_slack", "slack", gate.notify.slack is not None),
+        "engine": ("ibis", "ibis", gate.in_database),
+        "ground_truth": (
+            ("duckdb", "duckdb", True)
+            if isinstance(folders.ground_truth, DuckDBSource)
+            else ("sqlalchemy", "sql", isinstance(folders.ground_truth, SqlSource))
+        ),
+    }
+    for attribute, (package, extra, is_needed) in needed.items():
+        if is_needed and find_spec(package) is None:
+            sentence = f"needs the package {package}: install disclosure-pipeline[{extra}]"
+            yield Finding(attribute, sentence, is_problem=True)

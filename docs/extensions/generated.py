@@ -1,0 +1,43 @@
+"""A Sphinx extension: writes what the code says of itself into docs/generated/, before the pages are read.
+
+The attributes of a gate from its model, the command line from its commands, the library from its docstrings,
+the pictures of the gallery from the code that is shown there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import code_reference
+import command_reference
+import gallery
+import gate_reference
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+PAGES = {
+    "gate.md": gate_reference.page,
+    "commands.md": command_reference.page,
+    "library.md": code_reference.page,
+}
+
+
+def write(app: Sphinx) -> None:
+    """Write the generated parts; a file that stays the same is not touched, so that it is not read again."""
+    source = Path(app.srcdir)
+    folder = source / "generated"
+    folder.mkdir(exist_ok=True)
+    for name, page in PAGES.items():
+        text = page()
+        path = folder / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+    gallery.draw((source / "gallery.md").read_text(encoding="utf-8"), folder)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.connect("builder-inited", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,167 @@
+"""What commands print: tables that fit, JSON and CSV with all digits, and a page without requests."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from disclosure_pipeline.candidates.folders import RefusedError, UndeterminedError
+from disclosure_pipeline.cli.exit_codes import ExitCode, code_of, report_errors
+from disclosure_pipeline.cli.printing import (
+    Report,
+    Table,
+    format_cell,
+    print_report,
+    to_csv,
+    to_html,
+    to_json,
+)
+from disclosure_pipeline.errors import DisclosurePipelineError
+
+SECRET = "Xylophonist-4711"
+
+
+def table(*rows: dict[str, Any], columns: tuple[str, ...] = ("clause", "value")) -> Report:
+    return Report("A heading", {"gate": "small", "ready": True}, (Table("rows", "The rows", columns, rows),))
+
+
+LONG = table(
+    {"clause": "a_clause_with_a_very_long_name[and_a_column_that_is_long_too]" * 3, "value": 1 / 3},
+    {"clause": "words " * 60, "value": None},
+)
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_tables_fit_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """And nothing is cut: long cells go on in the next line."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_report(LONG, "table")
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= width
+    letters = "".join(shown.split())
+    assert letters.count("words") == 60 and "0.3333" in letters and "…" not in letters
+
+
+def test_tables_are_80_columns_wide_in_a_pipe(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """Without colours and cursor movements."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_report(LONG, "table")
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "\x1b" not in shown
+
+
+def test_what_looks_like_markup_is_printed_as_it_is(capsys: Any) -> None:
+    print_report(table({"clause": "DiSCO[income] [bold]x[/bold] :warning:", "value": 1}), "table")
+    assert "DiSCO[income] [bold]x[/bold] :warning:" in capsys.readouterr().out
+
+
+cells = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.floats(), st.text(max_size=9))
+
+
+@given(st.lists(st.fixed_dictionaries({"clause": st.text(max_size=5), "value": cells}), max_size=4))
+def test_json_and_csv_hold_every_row(rows: list[dict[str, Any]]) -> None:
+    """What is not finite is null, and empty in CSV; all else is what it was, to the last digit."""
+    report = table(*rows)
+    read = json.loads(to_json(report), parse_constant=pytest.fail)
+    assert read["gate"] == "small" and read["ready"] is True
+    for row, shown in zip(rows, read["rows"], strict=True):
+        value = row["value"]
+        is_finite = not isinstance(value, float) or math.isfinite(value)
+        assert shown == {"clause": row["clause"], "value": value if is_finite else None}
+    header, *lines = list(csv.reader(io.StringIO(to_csv(report), newline="")))
+    assert header == ["clause", "value"]
+    assert len(lines) == len(rows)
+    for row, line in zip(rows, lines, strict=True):
+        if isinstance(row["value"], float) and math.isfinite(row["value"]):
+            assert float(line[1]) == row["value"]
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    read = json.loads(to_json(table({"clause": "c", "value": np.float64(0.1)}, {"value": np.int64(3)})))
+    assert [row["value"] for row in read["rows"]] == [0.1, 3]
+
+
+def test_a_page_asks_nobody_and_escapes_what_it_shows() -> None:
+    page = to_html(table({"clause": "<script>alert(1)</script>", "value": "a & b"}))
+    assert "<script" not in page and "&lt;script&gt;" in page and "a &amp; b" in page
+    assert "default-src 'none'" in page and "http://" not in page and "https://" not in page
+    assert '<html lang="en">' in page and '<th scope="col">' in page and "<caption>" in page
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (8.0, "8"),
+        (1 / 3, "0.3333"),
+        (None, ""),
+        (True, "yes"),
+        (float("nan"), ""),
+        (0.00001, "0"),
+        ([1, "a"], "1, a"),
+    ],
+)
+def test_cells(value: Any, shown: str) -> None:
+    assert format_cell(value) == shown
+
+
+# Exit codes
+
+
+def failing(error: BaseException, otherwise: ExitCode = ExitCode.REFUSED) -> Any:
+    @click.command()
+    @report_errors(otherwise)
+    def command() -> None:
+        raise error
+
+    return CliRunner().invoke(command)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (DisclosurePipelineError("ours"), 1),
+        (RefusedError("ours"), 1),
+        (UndeterminedError("ours"), 3),
+        (click.UsageError("ours"), 2),
+    ],
+)
+def test_errors_of_ours_are_told(error: Exception, code: int) -> None:
+    ran = failing(error)
+    assert ran.exit_code == code
+    assert "ours" in ran.stderr
+    assert isinstance(ran.exception, SystemExit)
+
+
+def test_a_command_says_what_its_errors_mean() -> None:
+    assert failing(DisclosurePipelineError("x"), ExitCode.UNDETERMINED).exit_code == 3
+    assert failing(RefusedError("x"), ExitCode.UNDETERMINED).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError(SECRET), ValueError(SECRET), OSError(5, SECRET), RecursionError(SECRET)]
+)
+def test_a_crash_is_told_without_its_message(error: Exception) -> None:
+    """It may quote a record."""
+    ran = failing(error)
+    assert ran.exit_code == 4
+    assert f"Unexpected {type(error).__name__} at " in ran.stderr and "test_printing.py" in ran.stderr
+    assert SECRET not in ran.output
+    assert ran.exception is not None and SECRET not in repr(ran.exception.__context__)
+
+
+@pytest.mark.parametrize(
+    ("decision", "code"), [("approved", 0), ("refused", 1), ("undetermined", 3), (None, 3), ("x", 3)]
+)
+def test_only_an_approval_ends_with_0(decision: str | None, code: int) -> None:
+    assert code_of(decision) == code

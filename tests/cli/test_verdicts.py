@@ -1,0 +1,318 @@
+"""`evaluate`, `report`, `status`, `check`: verdicts as of a run, and nothing kept but the question."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from support import gates
+from support.gates import COPY, GATE, HONEST, Home
+
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.release.candidates_overview import describe_worst_clause
+from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def write_gate(home: Home, **changes: Any) -> Path:
+    """The file of the small gate, in a folder of its own."""
+    folder = home.path / "definition"
+    folder.mkdir(exist_ok=True)
+    body = {
+        "type": "disclosure_pipeline.DisclosureGate",
+        "attributes": gates.definition(**changes),
+    }
+    (folder / "defs.yaml").write_text(yaml.safe_dump(body))
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def deliver(home: Home, table: pd.DataFrame | bytes, name: str = "synthetic.csv") -> Path:
+    """A candidate outside of the incoming folder, without a marker."""
+    folder = home.path / "elsewhere" / "trial"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(table if isinstance(table, bytes) else table.to_csv(index=False).encode())
+    return folder
+
+
+# evaluate
+
+
+def test_the_verdict_is_that_of_a_run(finished_home: Home) -> None:
+    """To the last digit; and of all that it did, only the question is kept, once for a content."""
+    home = finished_home
+    gate = write_gate(home)
+    before = contents(home.path)
+    for candidate, code in ((HONEST, 0), (COPY, 1)):
+        shown = run("evaluate", gate, home.path / "incoming" / candidate, "--format", "json")
+        assert shown.exit_code == code, shown.output
+        told = json.loads(shown.stdout)
+        dossier = gates.read_json(home.record(candidate, "dossier.json"))
+        assert told["decision"] == dossier["decision"]
+        ours = {row["clause"]: (row["value"], row["outcome"]) for row in told["clauses"]}
+        assert ours == {row["name"]: (row["value"], row["outcome"]) for row in dossier["clauses"]}
+        assert all(row["meaning"] for row in told["clauses"])
+    assert contents(home.path) == before  # a run had asked the same
+
+
+def test_only_the_question_is_recorded(home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    folder, gate = deliver(home, gates.honest()), write_gate(home)
+    before = contents(home.path)
+    shown = run("evaluate", gate, folder)
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout == "trial: approved\n"
+    new = set(contents(home.path)) - set(before)
+    (question,) = [name for name in new if (home.path / name).is_file()]
+    assert question.startswith(f"store/{GATE}/evaluations/")
+    assert {name for name in new if (home.path / name).is_dir()} <= {
+        str(folder) for folder in Path(question).parents
+    }
+    assert run("evaluate", gate, folder).exit_code == 0
+    shutil.copytree(folder, folder.with_name("again"))
+    assert run("evaluate", gate, folder.with_name("again")).exit_code == 0
+    assert len([name for name in contents(home.path) if "evaluations" in name]) == 3  # 2 folders, 1 question
+    assert "asked 1 of at most 500 times" in run("status", gate).stdout
+
+
+def test_the_number_of_questions_is_limited(home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    policy = gates.definition()["policy"] | {"evaluations_per_ground_truth": 1}
+    gate = write_gate(home, policy=policy)
+    assert run("evaluate", gate, deliver(home, gates.honest(1))).exit_code == 0
+    refused = run("evaluate", gate, deliver(home, gates.honest(2)))
+    assert refused.exit_code == 1
+    assert "1 contents were measured against this ground truth, which is the limit" in refused.stderr
+    assert run("evaluate", gate, deliver(home, gates.honest(1))).exit_code == 0
+
+
+def test_it_knows_the_waivers_of_the_gate(home: Home) -> None:
+    """One for another content is none; a waiver that does not apply refuses, as in a run."""
+    home.write_ground_truth(gates.ground_truth())
+    folder, gate = deliver(home, gates.honest()), write_gate(home)
+    (gate / "waivers").mkdir()
+    (gate / "waivers" / "x.yaml").write_text("gate: small\n")
+    shown = run("evaluate", gate, folder)
+    assert shown.exit_code == 3
+    assert "Waiver x.yaml" in shown.stderr
+
+
+UNDECIDED: dict[str, tuple[Callable[[], pd.DataFrame | bytes], int, str]] = {
+    "another level": (lambda: gates.honest().assign(sex="x"), 1, "is none of the declared levels"),
+    "a column too few": (lambda: gates.honest().drop(columns="work"), 1, "the column is not in the table"),
+    "semicolons": (lambda: gates.honest().to_csv(index=False, sep=";").encode(), 1, "separator is another"),
+    "a header alone": (lambda: gates.honest().head(0), 1, "the table has no records"),
+    "an empty file": (lambda: b"", 3, "cannot be read: it is empty"),
+    "UTF-16": (lambda: gates.honest().to_csv(index=False).encode("utf-16"), 3, "of another encoding"),
+    "no shared key": (lambda: gates.honest().assign(age=98), 3, "key_overlap"),
+}
+
+
+@pytest.mark.parametrize("what", UNDECIDED)
+def test_what_cannot_be_approved(what: str, home: Home) -> None:
+    table, code, said = UNDECIDED[what]
+    home.write_ground_truth(gates.ground_truth())
+    shown = run("evaluate", write_gate(home), deliver(home, table()))
+    assert shown.exit_code == code, shown.output
+    assert said in shown.output
+    assert not [canary for canary in gates.CANARIES if canary in shown.output]
+    assert not list((home.path / "store" / GATE).glob(".rehearsal*"))
+
+
+@pytest.mark.parametrize(
+    ("break_it", "said"),
+    [
+        (lambda home: (home.path / "ground_truth.csv").unlink(), "The ground truth is not where"),
+        (lambda home: home.write_ground_truth(b"sex,age,work,income\nf,500,office,1\n"), "outside the range"),
+        (lambda home: home.write_ground_truth(b""), "cannot be read: it is empty"),
+    ],
+)
+def test_without_a_ground_truth_nothing_is_determined(
+    break_it: Callable[[Home], Any], said: str, home: Home
+) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    break_it(home)
+    shown = run("evaluate", write_gate(home), deliver(home, gates.honest()))
+    assert shown.exit_code == 3
+    assert said in shown.output
+
+
+def test_a_crash_ends_with_4(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(*_: Any, **__: Any) -> None:
+        raise KeyError(gates.CANARIES[0])
+
+    home.write_ground_truth(gates.ground_truth())
+    monkeypatch.setattr("disclosure_pipeline.candidates.rehearsal.measure", crash)
+    shown = run("evaluate", write_gate(home), deliver(home, gates.honest()))
+    assert shown.exit_code == 4
+    assert "Unexpected KeyError" in shown.stderr and gates.CANARIES[0] not in shown.output
+    assert not list((home.path / "store" / GATE).glob(".rehearsal*"))
+
+
+def test_formats_of_a_verdict(finished_home: Home) -> None:
+    gate, folder = write_gate(finished_home), finished_home.path / "incoming" / COPY
+    as_table = run("evaluate", gate, folder, "--format", "table")
+    assert max(map(len, as_table.stdout.splitlines()[:40])) <= 80
+    assert "copy: refused" in as_table.stdout and "exceeded" in as_table.stdout
+    assert "breaks the bound" in as_table.stdout
+    rows = list(csv.DictReader(io.StringIO(run("evaluate", gate, folder, "--format", "csv").stdout)))
+    assert {"clause", "value", "bound", "outcome", "if not kept", "meaning"} == set(rows[0])
+    assert rows[0]["outcome"] == "exceeded" and rows[-1]["outcome"] == "kept"
+    assert run("evaluate", gate, folder, "--format", "html").stdout.startswith("<!DOCTYPE html>")
+
+
+# report
+
+
+def test_the_dossier_of_a_candidate(finished_home: Home, tmp_path: Path) -> None:
+    home, gate = finished_home, write_gate(finished_home)
+    for candidate, code in ((HONEST, 0), (COPY, 1)):
+        shown = run("report", gate, candidate, "--format", "json")
+        assert shown.exit_code == code
+        assert shown.stdout == home.record(candidate, "dossier.json").read_text()
+        assert run("report", gate, candidate).stdout.startswith(f"{candidate}: ")
+    rows = list(csv.DictReader(io.StringIO(run("report", gate, COPY, "--format", "csv").stdout)))
+    assert len(rows) == len(gates.read_json(home.record(COPY, "dossier.json"))["clauses"])
+    file = tmp_path / "dossier.html"
+    written = run("report", gate, COPY, "--format", "html", "--output", file)
+    assert (written.exit_code, written.stdout) == (1, "")
+    assert "<html" in file.read_text() and "refused" in file.read_text()
+    missing = run("report", gate, "nobody")
+    assert missing.exit_code == 3 and "run the gate for candidate 'nobody' first" in missing.stderr
+    assert run("report", gate, "../../evil").exit_code == 3
+
+
+# status
+
+
+def test_every_candidate_and_where_it_stands(finished_home: Home) -> None:
+    gate = write_gate(finished_home)
+    told = json.loads(run("status", gate, "--format", "json").stdout)
+    rows = {row["candidate"]: row for row in told["candidates"]}
+    assert set(rows) == {HONEST, COPY} and told["asked"] == 2
+    honest, copied = rows[HONEST], rows[COPY]
+    assert (honest["verdict"], honest["published"], honest["records"]) == ("approved", True, 298)
+    assert (copied["verdict"], copied["published"], copied["records"]) == ("refused", False, 300)
+    assert " <= " in honest["worst clause"] or " >= " in honest["worst clause"]
+    assert " > " in copied["worst clause"]
+    assert honest["judged at"].endswith("+00:00")
+    lines = list(csv.DictReader(io.StringIO(run("status", gate, "--format", "csv").stdout)))
+    assert [line["candidate"] for line in lines] == sorted(rows)
+    shown = run("status", gate, "--format", "table").stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "<table>" in run("status", gate, "--format", "html").stdout
+
+
+def clause(**changes: Any) -> dict[str, Any]:
+    plain = {"name": "c", "value": 1.0, "limit": 2.0, "outcome": "kept", "at_least": False}
+    return plain | {"warns": False, "control": False} | changes
+
+
+BROKEN = clause(value=9.0, outcome="exceeded")
+
+
+@pytest.mark.parametrize(
+    ("clauses", "worst"),
+    [
+        ([], ""),
+        ([clause(name="a", value=1.0), clause(name="b", value=1.9)], "b 1.9 <= 2"),
+        ([clause(value=1.9), clause(name="b", value=2.1, outcome="exceeded")], "b 2.1 > 2"),
+        ([BROKEN, clause(name="b", value=None, outcome="undetermined")], "b could not be determined"),
+        ([clause(value=9.0, outcome="exceeded", warns=True), clause(name="b", value=0.1)], "b 0.1 <= 2"),
+        ([clause(name="a", value=60, limit=80, at_least=True, outcome="exceeded"), clause()], "a 60 < 80"),
+        ([clause(name="a", value=3, limit=0, outcome="exceeded"), BROKEN], "a 3 > 0"),
+        ([clause(name="a", value=1.0, limit=1.0, control=True), clause(name="b", value=0.1)], "b 0.1 <= 2"),
+    ],
+)
+def test_the_worst_clause(clauses: list[dict[str, Any]], worst: str) -> None:
+    assert describe_worst_clause(clauses) == worst
+
+
+# check
+
+
+def ready(home: Home) -> Path:
+    home.write_ground_truth(gates.ground_truth())
+    (home.path / "incoming").mkdir(exist_ok=True)
+    return write_gate(home)
+
+
+def test_a_gate_that_is_ready(home: Home) -> None:
+    gate = ready(home)
+    before = contents(home.path)
+    shown = run("check", gate, "--format", "json")
+    assert shown.exit_code == 0, shown.output
+    told = json.loads(shown.stdout)
+    assert told["ready"] is True
+    looked_at = {row["looked at"]: row["finding"] for row in told["findings"]}
+    assert set(looked_at) == {"ground_truth", "trusted_keys", "incoming", "store", "releases", "DAGSTER_HOME"}
+    assert looked_at["ground_truth"].startswith("300 records that keep the data dictionary, not recorded")
+    assert len(told["clauses"]) == len(gates.resolve(gates.definition()).gate.clauses())
+    assert contents(home.path) == before
+    assert max(map(len, run("check", gate, "--format", "table").stdout.splitlines())) <= 80
+
+
+NOT_READY: dict[str, tuple[Callable[[Home, pytest.MonkeyPatch], Any], str]] = {
+    "GT breaks its contract": (
+        lambda home, _: home.write_ground_truth(gates.ground_truth().assign(age=500)),
+        "ground_truth: the ground truth, column 'age': is outside the range",
+    ),
+    "GT lacks a key": (
+        lambda home, _: home.write_ground_truth(gates.ground_truth().drop(columns="sex")),
+        "ground_truth: the ground truth, column 'sex': the column is not in the table",
+    ),
+    "GT is cut off": (
+        lambda home, _: home.write_ground_truth(b"sex,age,work,income\nf,30\n"),
+        "cannot be read: it is damaged",
+    ),
+    "no incoming folder": (lambda home, _: (home.path / "incoming").rmdir(), "incoming: "),
+    "a file for a store": (lambda home, _: (home.path / "store").write_text(""), "store: "),
+    "a file for releases": (lambda home, _: (home.path / "releases").write_text(""), "releases: "),
+    "no signing key": (lambda _, patch: patch.delenv(SIGNING_KEY), f"{SIGNING_KEY} is not set"),
+    "no salt": (lambda _, patch: patch.delenv(SALT), f"{SALT} is not set"),
+    "no DAGSTER_HOME": (
+        lambda _, patch: patch.delenv("DAGSTER_HOME"),
+        "DAGSTER_HOME, where it starts, is not",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NOT_READY)
+def test_a_gate_that_is_not_ready(what: str, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = ready(home)
+    change, said = NOT_READY[what]
+    change(home, monkeypatch)
+    shown = run("check", gate)
+    assert shown.exit_code == 1, shown.output
+    assert said in shown.stderr
+    assert not [canary for canary in gates.CANARIES if canary in shown.output]
+
+
+def test_a_home_that_is_no_folder(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths may be absolute, and DAGSTER_HOME is needed all the same."""
+    ready(home)
+    paths = {name: str(home.path / name) for name in ("incoming", "store", "releases")}
+    paths |= {"ground_truth": str(home.path / "ground_truth.csv")}
+    gate = write_gate(home, **paths, trusted_keys=str(home.path / "keys" / "public-key.pem"))
+    monkeypatch.setenv("DAGSTER_HOME", str(home.path / "nowhere"))
+    assert "DAGSTER_HOME: names" in run("check", gate).stderr
+    monkeypatch.delenv("DAGSTER_HOME")
+    assert "DAGSTER_HOME: is not set: Dagster would forget every run" in run("check", gate).stderr

@@ -1,0 +1,113 @@
+"""The documentation as a site: built with every warning an error, opened in a browser without a network."""
+
+from __future__ import annotations
+
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urlparse
+
+import pytest
+from support.browser import browser
+from support.paths import ROOT
+from support.processes import run_program
+from support.sampling import CI
+
+pytestmark = pytest.mark.skipif(not CI, reason="builds the whole site: in CI only")
+
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` does."""
+    folder = tmp_path_factory.mktemp("site")
+    options = ["-b", "html", "-W", "--keep-going", "-n", "-q", "-d", str(folder / "doctrees")]
+    built = run_program(
+        [sys.executable, "-m", "sphinx", *options, DOCS, folder / "html"], cwd=ROOT, limit=600
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder / "html"
+
+
+def test_the_command_of_the_makefile_is_the_same() -> None:
+    assert "-m sphinx -b html -W --keep-going -n -q docs" in (ROOT / "Makefile").read_text()
+
+
+class Links(HTMLParser):
+    """The addresses that a page leads to or loads, and the places within it that one can lead to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.loaded: list[str] = []
+        self.places: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if place := values.get("id"):
+            self.places.add(place)
+        if tag == "a" and (address := values.get("href")):
+            self.addresses.append(address)
+        elif tag in {"link", "script", "img", "source", "iframe"}:
+            self.loaded += [address for name in ("href", "src") if (address := values.get(name))]
+
+
+def links(page: Path) -> Links:
+    found = Links()
+    found.feed(page.read_text(encoding="utf-8"))
+    return found
+
+
+def pages(site: Path) -> list[Path]:
+    return sorted(path for path in site.rglob("*.html") if "_downloads" not in path.parts)
+
+
+def test_there_is_a_page_for_every_document(site: Path) -> None:
+    documents = {
+        path.relative_to(DOCS).with_suffix(".html")
+        for path in DOCS.rglob("*.md")
+        if "generated" not in path.parts
+    }
+    assert documents <= {page.relative_to(site) for page in pages(site)}
+
+
+def test_every_link_leads_to_a_page_and_a_place_that_are_there(site: Path) -> None:
+    of_page = {page: links(page) for page in pages(site)}
+    broken = []
+    for page, found in of_page.items():
+        for address in (*found.addresses, *found.loaded):
+            path, place = urldefrag(address)
+            if urlparse(address).scheme:
+                continue
+            target = (page.parent / unquote(urlparse(path).path)).resolve() if path else page
+            known = of_page[target].places if target in of_page else {unquote(place)}
+            if not target.is_file() or (place and unquote(place) not in known):
+                broken.append(f"{page.name}: {address}")
+    assert not broken
+
+
+def test_nothing_is_loaded_from_elsewhere_and_nothing_goes_wrong(site: Path, tmp_path: Path) -> None:
+    with browser(tmp_path) as tab:
+        for page in pages(site):
+            visit = tab.open(page.as_uri())
+            assert not [address for address in visit.requests if not address.startswith(("file:", "data:"))]
+            assert not visit.console, page.name
+            assert tab.evaluate("document.querySelector('h1, #search-results') !== null"), page.name
+            assert tab.evaluate("[...document.images].every(image => image.naturalWidth > 0)"), page.name
+
+
+def test_the_search_finds_a_page(site: Path, tmp_path: Path) -> None:
+    with browser(tmp_path) as tab:
+        visit = tab.open(f"{(site / 'search.html').as_uri()}?q=waiver")
+        assert "how_to/waive.html" in tab.evaluate("document.querySelector('#search-results').innerHTML")
+        assert not visit.console
+
+
+def test_pages_fit_a_narrow_window(site: Path, tmp_path: Path) -> None:
+    """Wide tables scroll by themselves."""
+    with browser(tmp_path) as tab:
+        tab.resize(400, 800)
+        for name in ("index", "policy", "glossary", "reference/gate"):
+            tab.open((site / f"{name}.html").as_uri())
+            assert tab.evaluate("document.documentElement.scrollWidth") <= 400, name

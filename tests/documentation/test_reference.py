@@ -1,0 +1,136 @@
+"""The reference names all that there is: attributes, commands, public names, extras."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+
+import code_reference
+import command_reference
+import gate_reference
+import pytest
+import yaml
+from support.paths import ROOT
+
+import disclosure_pipeline as dp
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_every_attribute_of_a_gate_is_there_with_its_words() -> None:
+    page = gate_reference.page()
+    for model, attribute in gate_reference.attributes():
+        section = page.split(f"## {model}\n")[1].split("\n## ")[0]
+        assert f"| `{attribute}` | " in section
+    assert "| `name` | text | required | Prefix of the gate's assets |" in page
+    targets = set(re.findall(r"\]\(#(gate-\w+)\)", page))
+    assert targets <= set(re.findall(r"^\((gate-\w+)\)=$", page, re.MULTILINE))
+
+
+def test_every_command_is_there_with_its_options() -> None:
+    page = command_reference.page()
+    for name, told in command_reference.commands():
+        assert f"## {name}\n" in page
+        assert told.startswith("Usage: disclosure-pipeline")
+        assert "--help" in told
+    assert "## disclosure-pipeline dictionary draft\n" in page
+
+
+def test_every_public_name_is_there_with_its_docstring() -> None:
+    page = code_reference.page()
+    for name in dp.__all__:
+        if name == "DisclosureGate":
+            continue
+        section = page.split(f"\n### {name}\n")[1].split("\n### ")[0]
+        first = (inspect.getdoc(getattr(dp, name)) or "").splitlines()[0]
+        assert first
+        assert first in section
+    assert page.count("```") % 2 == 0
+    assert "#### Disclosure.plot" in page
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/how_to/own_project.md"])
+def test_every_extra_is_named(path: str) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    extras = set(PROJECT["project"]["optional-dependencies"])
+    rows = {
+        name
+        for line in text.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`(\w+)`", line.split("|")[1])
+    }
+    assert rows == extras
+
+
+def test_the_locks_are_parts_of_one_and_name_nothing_but_packages() -> None:
+    version = r"^[a-z0-9][a-z0-9._-]*(\[[a-z0-9, _-]+\])?==[\w.+!]+( ; .+)? \\$"
+    pinned = re.compile(rf"{version}|^    --hash=sha256:[0-9a-f]{{64}}( \\)?$")
+    of_file = {}
+    for name in ("requirements.lock", "requirements-demo.lock", "requirements-ui.lock"):
+        lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+        assert not [line for line in lines if not pinned.match(line)]
+        of_file[name] = {line.split(" ;")[0].removesuffix(" \\") for line in lines if line[0] != " "}
+    whole, demo, ui = of_file.values()
+    without_extras = {re.sub(r"\[.*?\]", "", each) for each in whole}
+    assert {re.sub(r"\[.*?\]", "", each) for each in ui} <= without_extras
+    assert {re.sub(r"\[.*?\]", "", each) for each in demo} <= without_extras
+    assert not [
+        each for each in demo if each.startswith(("pyspark", "dagster-webserver", "mypy==", "sdmetrics"))
+    ]
+    assert [each for each in ui if each.startswith("dagster-webserver")]
+
+
+# Files that others read
+
+
+def test_the_citation_can_be_read() -> None:
+    """The fields that the Citation File Format 1.2.0 demands, and what they have to agree with."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["cff-version"] == "1.2.0"
+    assert isinstance(citation["message"], str)
+    assert isinstance(citation["title"], str)
+    assert citation["authors"]
+    for author in citation["authors"]:
+        assert {"name"} <= set(author) or {"family-names", "given-names"} <= set(author)
+    assert citation["type"] == "software"
+    assert citation["version"] == PROJECT["project"]["version"] == dp.__version__
+    assert citation["license"] == PROJECT["project"]["license"]
+    known = {
+        "cff-version",
+        "message",
+        "title",
+        "authors",
+        "type",
+        "version",
+        "license",
+        "abstract",
+        "keywords",
+        "references",
+    }
+    assert set(citation) <= known
+    for reference in citation["references"]:
+        assert {"type", "title", "authors"} <= set(reference)
+    [paper] = [each for each in citation["references"] if "Raab" in str(each["authors"])]
+    assert {"type": "other", "value": "arXiv:2406.16826"}.items() <= paper["identifiers"][0].items()
+
+
+def test_the_hooks_run_what_the_first_minute_of_ci_runs() -> None:
+    """All of them programs that are installed: no repository is fetched."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    assert [repository["repo"] for repository in hooks["repos"]] == ["local"]
+    entries = [hook["entry"] for hook in hooks["repos"][0]["hooks"]]
+    assert all(hook["language"] == "system" for hook in hooks["repos"][0]["hooks"])
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    [line] = re.findall(r"^lint:.*\n\t(.*)$", makefile, re.MULTILINE)
+    assert entries == [command.replace("$(BIN)", ".venv/bin") for command in line.split(" && ")]
+
+
+def test_types_are_told_to_who_installs_it() -> None:
+    assert (ROOT / "disclosure_pipeline" / "py.typed").is_file()
+    assert "Typing :: Typed" in PROJECT["project"]["classifiers"]
