@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from disclosure_pipeline.candidates.confidential import add_confidential
 from disclosure_pipeline.candidates.files import write_json
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.measuring import Measured, measure_tables
@@ -27,6 +28,7 @@ from disclosure_pipeline.candidates.store import Snapshot, load_snapshot, read_s
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.policy.public_figures import PublicJudgement, publish
+from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Judgement, RefusedWaiver, judge, waive
 
 
@@ -74,6 +76,7 @@ def evaluate(folders: GateFolders, candidate: str, now: datetime, stage: Path | 
     engine = choose_candidate_engine(folders, snapshot)
     with open_candidate(folders, snapshot, engine, stage=stage) as (opened, ground_truth):
         measured = measure_tables(folders.gate, opened, engine.name)
+    measured = add_confidential(folders, snapshot, engine, measured, stage)
     return _judge(folders, snapshot, measured, ground_truth, now)
 
 
@@ -87,6 +90,7 @@ def _load_or_measure(folders: GateFolders, snapshot: Snapshot) -> tuple[Measured
     snapshot = load_snapshot(snapshot.candidate, folders.store)
     with open_candidate(folders, snapshot, engine) as (opened, digest):
         measured = measure_tables(folders.gate, opened, engine.name)
+    measured = add_confidential(folders, snapshot, engine, measured)
     record_measured(folders, snapshot, digest, measured)
     return without_rare_levels(measured, folders.gate.policy.smallest_count), digest
 
@@ -108,7 +112,11 @@ def _judge(
     content = build_dossier(
         gate,
         snapshot.candidate,
-        {"ground_truth": ground_truth, "snapshot": snapshot.sha256},
+        {
+            "ground_truth": ground_truth,
+            **{f"{CONFIDENTIAL}[{name}]": digest for name, digest in measured.confidential.items()},
+            "snapshot": snapshot.sha256,
+        },
         measured.result,
         judgements,
         measured.ledger,

@@ -14,6 +14,7 @@ from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.evidence.html_page import INDEX
 from disclosure_pipeline.evidence.site import render_site
 from disclosure_pipeline.evidence.validation import find_disagreements, validate
+from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import can_be_waived
 
 
@@ -27,8 +28,18 @@ def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
     content = read_json(folder / "figures.json", "identity_disclosure and attribute_disclosure")
     snapshot = read_snapshot(candidate, folders.store)
     recorded = read_json(folders.store.ground_truth, "ground_truth")
-    measured = {"ground_truth": recorded.get("sha256"), "snapshot": snapshot.sha256}
-    if content.get("measured") != measured or content.get("policy_digest") != folders.gate.policy_digest():
+    of_figures = content.get("measured", {})
+    measured = {
+        "ground_truth": recorded.get("sha256"),
+        # What has no sha256 before it is read is compared by the release, which measures again.
+        **{
+            label: source.sha256() or of_figures.get(label)
+            for name, source in folders.confidential.items()
+            for label in [f"{CONFIDENTIAL}[{name}]"]
+        },
+        "snapshot": snapshot.sha256,
+    }
+    if of_figures != measured or content.get("policy_digest") != folders.gate.policy_digest():
         raise StoreError(
             "The figures were measured with another ground truth, snapshot or policy: run "
             "identity_disclosure and attribute_disclosure again."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from disclosure_pipeline.candidates.store import Store
@@ -32,6 +33,7 @@ class GateFolders:
     releases: Path
     waivers: tuple[Waiver, ...]
     trusted_keys: Path | tuple[TrustedKey, ...]
+    confidential: Mapping[str, Source] = field(default_factory=dict)
 
     @property
     def staging(self) -> Path:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -15,7 +15,7 @@ from disclosure_pipeline.evaluation.controls import SAMPLE, controls
 from disclosure_pipeline.evaluation.counts import ask, count_request, counts_for
 from disclosure_pipeline.evaluation.exact_copies import copies_frame
 from disclosure_pipeline.evaluation.figures import figures
-from disclosure_pipeline.evaluation.guards import bound_guesses, measure_guards
+from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
 from disclosure_pipeline.evaluation.prediction import prediction_frame
 from disclosure_pipeline.evaluation.protection import protection_frame
 from disclosure_pipeline.evaluation.record_sets import count_record_sets
@@ -36,13 +36,14 @@ class Measured:
     """The figures of a candidate, its exact copies of GT records, and the groups of its numbers.
 
     `groups`: the levels of every grouped column and the records in each, as `bins` gives them. `ledger`: what
-    was changed to compare the tables.
+    was changed to compare the tables; `confidential`: the sha256 of each further confidential table.
     """
 
     result: Disclosure
     copies: pd.DataFrame
     groups: pd.DataFrame
     ledger: tuple[Change, ...]
+    confidential: Mapping[str, str] = field(default_factory=dict)
 
 
 def measure_tables(gate: Gate, opened: OpenedTables, engine: str) -> Measured:
@@ -64,6 +65,15 @@ def measure_tables(gate: Gate, opened: OpenedTables, engine: str) -> Measured:
     }
     stacked = _measure(gate, opened.stacked()).result if len(result.N_s) > 1 else None
     return replace(measured, result=replace(result, further=frames, stacked=stacked))
+
+
+def measure_against(gate: Gate, opened: OpenedTables) -> pd.DataFrame:
+    """Copies of the records of a further confidential table, which is opened in GT's place; by synthesis."""
+    confidential, *syntheses = opened.columns
+    shared = [name for name in confidential if all(name in columns for columns in syntheses)]
+    columns = opened.code(shared, gate.grouping, ignore_progress)
+    _, records = count_record_sets(opened, [], columns, gate.targets)
+    return measure_copies(opened, columns, records)[0]
 
 
 def _measure(gate: Gate, opened: OpenedTables) -> Measured:

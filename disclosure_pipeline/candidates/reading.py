@@ -30,7 +30,7 @@ from disclosure_pipeline.tables.fingerprint import content_sha256, values_sha256
 from disclosure_pipeline.tables.identifiers import GT_IDENTIFIER, IDENTIFIER, holds_identifiers
 from disclosure_pipeline.tables.locations import fill_in_variables, redact_location
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
-from disclosure_pipeline.tables.sources import Location
+from disclosure_pipeline.tables.sources import Location, Source
 
 CHANGED = "The ground truth changed while it was read: run again."
 
@@ -58,7 +58,8 @@ def choose_engine_for(gate: Gate, locations: Sequence[Location]) -> Engine:
 def choose_candidate_engine(folders: GateFolders, snapshot: Snapshot) -> Engine:
     """The engine for GT and a candidate."""
     stored = [folders.store.stored_path(file) for file in snapshot.files]
-    return choose_engine_for(folders.gate, [folders.ground_truth, *stored])
+    largest = [folders.ground_truth, *folders.confidential.values()]
+    return choose_engine_for(folders.gate, [*largest, *stored])
 
 
 def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
@@ -67,15 +68,33 @@ def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) ->
     What is kept of it on disk is gone with the stack. StoreError where it is not there, or changes while it
     is read; ContractError where it breaks its contract.
     """
-    source, gate = folders.ground_truth, folders.gate
+    return _read_source(folders.gate, folders.ground_truth, GROUND_TRUTH, engine, stack)
+
+
+def read_confidential(folders: GateFolders, name: str, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
+    """A further confidential table of the gate, as `read_ground_truth` reads GT."""
+    return _read_source(folders.gate, folders.confidential[name], name_confidential(name), engine, stack)
+
+
+def name_confidential(name: str) -> str:
+    """What messages call a further confidential table."""
+    return f"the confidential table {name!r}"
+
+
+def _begin(name: str) -> str:
+    """A table's name at the beginning of a sentence."""
+    return name[:1].upper() + name[1:]
+
+
+def _read_source(gate: Gate, source: Source, name: str, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
     if not source.exists():
-        raise StoreError("The ground truth is not where the gate's definition says.")
+        raise StoreError(f"{_begin(name)} is not where the gate's definition says.")
     before = source.sha256()
     table = read_canonical_table(
-        source, engine.name, gate.columns, GROUND_TRUTH, gate.published, only_known=False, stack=stack
+        source, engine.name, gate.columns, name, gate.published, only_known=False, stack=stack
     )
     if source.sha256() != before:
-        raise StoreError(CHANGED)
+        raise StoreError(f"{_begin(name)} changed while it was read: run again.")
     if before is not None:
         return table, before
     if isinstance(table, CanonicalTable):

@@ -47,6 +47,7 @@ def record_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str,
         "copies": _to_record(measured.copies),
         "groups": _to_record(measured.groups),
         "ledger": [asdict(change) for change in measured.ledger],
+        "confidential": dict(measured.confidential),
     }
     write_json(folders.store.candidate_folder(snapshot.candidate) / _FILE, content)
 
@@ -58,9 +59,14 @@ def read_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -
         expected = _identify_inputs(folders, snapshot, ground_truth)
         if {name: content.get(name) for name in expected} != expected:
             return None
+        confidential = content["confidential"]
+        # What has no sha256 before it is read, a table in a database, is measured anew.
+        if confidential != {name: source.sha256() for name, source in folders.confidential.items()}:
+            return None
         ledger = tuple(Change(**change) for change in content["ledger"])
         result = replace(_read_result(content["result"]), ledger=ledger)
-        return Measured(result, _from_record(content["copies"]), _from_record(content["groups"]), ledger)
+        copies, groups = _from_record(content["copies"]), _from_record(content["groups"])
+        return Measured(result, copies, groups, ledger, confidential)
     except (StoreError, KeyError, TypeError, ValueError, AttributeError):
         return None  # a record that is damaged is none
 

@@ -85,8 +85,35 @@ def measure_guards(
     `records` are the counts by all of these columns, and by some. `records_stay`: whether records cannot be
     read, because they stay in a database; what needs them is NaN then.
     """
-    N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
-    sizes = [Sizes(N_d, n) for n in N_s]
+    copies, partial = measure_copies(opened, columns, records, records_stay=records_stay)
+    sizes = _sizes(columns)
+    apart = _measure_columns(columns, sizes)
+    largest_apart = apart.groupby(level="synthesis").max()
+    rows = []
+    for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1):
+        of_columns = apart.xs(synthesis, level="synthesis")
+        rows.append(
+            {
+                "relabelled": largest_apart.loc[synthesis, "looks_renamed"],
+                "relabelled_beyond_chance": largest_apart.loc[synthesis, "looks_renamed_beyond_chance"],
+                "equal_content": float(has_equal_content(counts, size)),
+                "TVD_column_beyond": (of_columns["TVD"] - of_columns["TVD_expected"]).max(),
+            }
+        )
+    frame = pd.concat([copies, pd.DataFrame(rows, index=copies.index)], axis=1)
+    frame["TVD_pair_beyond"] = math.nan if records_stay else _measure_pairs(opened, columns)
+    return Guards(frame, partial, apart)
+
+
+def measure_copies(
+    opened: OpenedTables,
+    columns: Sequence[CodedColumn],
+    records: RecordSets,
+    *,
+    records_stay: bool = False,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The figures of `Guards.guards` on copies and nearness, and `Guards.partial_copies`. Args as there."""
+    sizes = _sizes(columns)
     sample = None if records_stay else _code_ground_truth(opened, columns)
     partial = pd.DataFrame()
     of_partial = ["unique_copies_beyond", "unique_copies_beyond_chance"]
@@ -95,28 +122,24 @@ def measure_guards(
         partial = _measure_partial_copies(records, sizes, sample)
         largest_partial = partial[of_partial].groupby(level="synthesis").max()
     of_columns_apart = _hit_by_columns_apart(columns, sample)
-    apart = _measure_columns(columns, sizes)
-    largest_apart = apart.groupby(level="synthesis").max()
-    rows = []
-    for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1):
-        of_columns = apart.xs(synthesis, level="synthesis")
-        rows.append(
-            _name_copies(counts.unique_hits, size, of_columns_apart)
-            | {
-                "partial_copies_beyond": largest_partial.loc[synthesis, of_partial[0]],
-                "partial_copies_beyond_chance": largest_partial.loc[synthesis, of_partial[1]],
-                "relabelled": largest_apart.loc[synthesis, "looks_renamed"],
-                "relabelled_beyond_chance": largest_apart.loc[synthesis, "looks_renamed_beyond_chance"],
-                "equal_content": float(has_equal_content(counts, size)),
-                "TVD_column_beyond": (of_columns["TVD"] - of_columns["TVD_expected"]).max(),
-            }
-        )
+    rows = [
+        _name_copies(counts.unique_hits, size, of_columns_apart)
+        | {
+            "partial_copies_beyond": largest_partial.loc[synthesis, of_partial[0]],
+            "partial_copies_beyond_chance": largest_partial.loc[synthesis, of_partial[1]],
+        }
+        for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1)
+    ]
     frame = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
-    frame["TVD_pair_beyond"] = math.nan if records_stay else _measure_pairs(opened, columns)
     nearness = pd.DataFrame() if records_stay else _measure_nearness(opened, columns, sizes)
     for name in ("nearer", "nearer_by_chance", "nearer_beyond_chance"):
         frame[name] = nearness.get(name, math.nan)
-    return Guards(frame, partial, apart)
+    return frame, partial
+
+
+def _sizes(columns: Sequence[CodedColumn]) -> list[Sizes]:
+    N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
+    return [Sizes(N_d, n) for n in N_s]
 
 
 def bound_guesses(

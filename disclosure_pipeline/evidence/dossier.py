@@ -130,6 +130,7 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         _to_table(figures["columns_apart"]),
         "Guessed from the keys (% of GT records), beside what other people's records let guess:",
         _to_table(figures["guessed"]),
+        *_format_confidential(figures),
         *_format_stack(figures),
         "## Key overlap (% of records)",
         _to_table(figures["key_overlap"]),
@@ -177,11 +178,20 @@ def _format_families(figures: Mapping[str, Any]) -> list[str]:
     return sections
 
 
+def _format_confidential(figures: Mapping[str, Any]) -> list[str]:
+    """Copies of further confidential tables, where the gate has some."""
+    rows = figures.get("confidential")
+    return ["Copies of further confidential tables, and nearness to them:", _to_table(rows)] if rows else []
+
+
 def _format_stack(figures: Mapping[str, Any]) -> list[str]:
     """The figures of all files as one table, where there are several."""
     if "stacked" not in figures:
         return []
-    frames = [figures["stacked"][name] for name in ("identity", "attribute", "cap", "guards", "guessed")]
+    frames = [
+        figures["stacked"][name]
+        for name in ("identity", "attribute", "cap", "guards", "guessed", "confidential")
+    ]
     return ["## All files together", *(_to_table(rows) for rows in frames if rows)]
 
 

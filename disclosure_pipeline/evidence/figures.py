@@ -29,6 +29,7 @@ FRAMES = (
     "guessed",
     "partial_copies",
     "columns_apart",
+    "confidential",
     "warnings",
 )
 _WITHHELD = "(too few records to name)"

@@ -9,7 +9,16 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES, SMALLER_OF, Measure
+from disclosure_pipeline.policy.registry import (
+    CONFIDENTIAL,
+    CONTROLS,
+    DOUBTS,
+    GUARDS,
+    MEASURES,
+    OF_CONFIDENTIAL,
+    SMALLER_OF,
+    Measure,
+)
 
 Row = Mapping[str, Any]
 
@@ -71,6 +80,7 @@ def _select_attribute(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:
         for frame in dict.fromkeys(measure.frame for measure in measures.values() if measure.per_target):
             yield _select_measures(figures, frame, measures)
     yield _select_smaller(figures)
+    yield _select_confidential(figures)
     for check in _CHECKS:
         yield _count_flags(figures, check)
 
@@ -100,6 +110,14 @@ def _select_measures(
     for row in figures.get(frame, []):
         measured = {name: row[column] for name, column in columns.items() if column in row}
         yield {name: row.get(name) for name in _LABELS} | measured
+
+
+def _select_confidential(figures: Mapping[str, Any]) -> Iterable[Row]:
+    """Copies of further confidential tables; the name of the table stands for a target, which none is."""
+    columns = {name: GUARDS[name].column for name in OF_CONFIDENTIAL}
+    for row in figures.get(CONFIDENTIAL, []):
+        measured = {name: row[column] for name, column in columns.items() if column in row}
+        yield {"target": row.get(CONFIDENTIAL), "synthesis": row.get("synthesis")} | measured
 
 
 def _select_smaller(figures: Mapping[str, Any]) -> Iterable[Row]:

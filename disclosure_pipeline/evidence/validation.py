@@ -17,7 +17,7 @@ import pandas as pd
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
 from disclosure_pipeline.evidence.metric_tables import FILE, OVERLAPS, WARNINGS, build_metric_tables
 from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.registry import CONTROLS, SMALLER_OF, find_measure
+from disclosure_pipeline.policy.registry import CONTROLS, OF_CONFIDENTIAL, SMALLER_OF, find_measure
 from disclosure_pipeline.policy.verdict import counts_stack
 
 if TYPE_CHECKING:
@@ -125,6 +125,8 @@ def _name_metric_table(clause: Clause) -> str:
     if clause.measure in CONTROLS:
         return "controls"
     if clause.measure in SMALLER_OF:
+        return "attribute"
+    if clause.measure in OF_CONFIDENTIAL and clause.column is not None:
         return "attribute"
     measure = find_measure(clause.measure)
     return "attribute" if measure is None or measure.per_target else "identity"

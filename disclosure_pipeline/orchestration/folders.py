@@ -24,12 +24,13 @@ def folders_of(gate: Gate, waivers: Sequence[Waiver] = ()) -> GateFolders:
         store=Store(_resolve(gate.store) / gate.name),
         releases=_resolve(gate.releases) / gate.name,
         waivers=tuple(waivers),
+        confidential={name: _source(declared) for name, declared in gate.confidential.items()},
         trusted_keys=_resolve(gate.trusted_keys) if isinstance(gate.trusted_keys, str) else gate.trusted_keys,
     )
 
 
 def _source(declared: str | Source) -> Source:
-    """The source of GT; a relative path of this machine starts at DAGSTER_HOME."""
+    """The source of a confidential table; a relative path of this machine starts at DAGSTER_HOME."""
     source = source_of(declared)
     if isinstance(source, FileSource) and not is_remote(source.path) and not source.path.startswith("${"):
         return source.model_copy(update={"path": str(_resolve(source.path))})

@@ -49,6 +49,14 @@ def fill_in_templates(gate: Gate, context: dg.ResolutionContext) -> Gate:
         for name, path in paths.items()
         if isinstance(path, str)
     }
+    resolved["confidential"] = {
+        name: path
+        if not isinstance(path, str)
+        else context.resolve_value(path, as_type=str)
+        if _is_filled(path)
+        else None
+        for name, path in gate.confidential.items()
+    }
     return Gate.model_validate(gate.model_dump() | resolved)
 
 

@@ -12,6 +12,7 @@ from disclosure_pipeline.policy.guards import Guards, loosened_from
 from disclosure_pipeline.policy.registry import (
     BEYOND_BOTH,
     MEASURES,
+    OF_CONFIDENTIAL,
     OF_IDENTITY,
     ORIGINALS,
     SMALLER_OF,
@@ -29,7 +30,8 @@ class PolicyError(DisclosurePipelineError, ValueError):
 class Clause:
     """One condition on one figure: `measure` (of `column`) over the syntheses is at most `bound`.
 
-    `column` is a target; for key_overlap a key, or None for all of them combined. With `share_of` the bound
+    `column` is a target; for key_overlap a key, or None for all of them combined; for copies and nearness a
+    further confidential table, or None for GT. With `share_of` the bound
     is that share of another measure: GT's own risk. With `at_least` the figure must not be below the bound.
     `warns` marks a clause that does not refuse, `control` one that tells whether the engine can be trusted:
     where it is not kept nothing is determined. `name` is unique in a policy.
@@ -75,12 +77,14 @@ def clauses(
     most_excluded: float | None = None,
     *,
     records_stay: bool = False,
+    confidential: Sequence[str] = (),
 ) -> tuple[Clause, ...]:
     """Every clause of the policy for these keys and targets, and the families of measures that are on.
 
     `tasks` says whether a target is predicted by classification or regression; `most_excluded` is the largest
     percentage of GT that the exclusions may take, None where nothing is excluded; `records_stay` whether
-    a database keeps the records, so that nobody can look for near copies. PolicyError where identity
+    a database keeps the records, so that nobody can look for near copies; `confidential` the names of further
+    tables that copies and nearness are held against. PolicyError where identity
     disclosure, or DiSCO of a target, has no bound (no value is safe by itself), or where a bound is on
     a column that is no target, or on what is not measured.
     """
@@ -98,6 +102,7 @@ def clauses(
     return (
         *bounded,
         *_clauses_of_guards(policy.guards, targets, records_stay),
+        *_clauses_of_confidential(policy.guards, confidential),
         *_clauses_of_checks(policy, keys, targets),
         *(Clause("excluded", target, most_excluded) for target in targets if most_excluded is not None),
         *_controls(targets),
@@ -193,6 +198,13 @@ def _clauses_of_guards(guards: Guards, targets: Sequence[str], records_stay: boo
         yield Clause("guessed_beyond", target, guards.guessed_beyond)
     yield Clause("relabelled", None, guards.relabelled)
     yield Clause("equal_content", None, 0)
+
+
+def _clauses_of_confidential(guards: Guards, confidential: Sequence[str]) -> Iterator[Clause]:
+    """Copies of the records of further confidential tables, and nearness to them: as of GT."""
+    for name in confidential:
+        for measure in OF_CONFIDENTIAL:
+            yield Clause(measure, name, getattr(guards, measure))
 
 
 def _clauses_of_checks(policy: Policy, keys: Sequence[str], targets: Sequence[str]) -> Iterator[Clause]:

@@ -14,7 +14,12 @@ from disclosure_pipeline.evaluation.learning.learners import Task
 from disclosure_pipeline.policy.bounds import Finite, Policy
 from disclosure_pipeline.policy.clauses import Clause, clauses
 from disclosure_pipeline.policy.families import Measures
-from disclosure_pipeline.policy.gate_checks import check_columns, check_edges, check_engine
+from disclosure_pipeline.policy.gate_checks import (
+    check_columns,
+    check_confidential,
+    check_edges,
+    check_engine,
+)
 from disclosure_pipeline.policy.gate_exclusions import GateExclusions
 from disclosure_pipeline.policy.notify import Notify
 from disclosure_pipeline.policy.trust import TrustedKey
@@ -33,6 +38,7 @@ _NOT_DECIDING: dict[str, Any] = {
             "owners",
             "notify",
             "ground_truth",
+            "confidential",
             "incoming",
             "ground_truth_asset",
             "synthesis_asset",
@@ -75,6 +81,14 @@ class Gate(BaseModel):
             pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*$",
         ),
     ] = None
+    confidential: Annotated[
+        Mapping[str, str | Source],
+        Field(
+            description="Further confidential tables, by a name for each, such as last year's ground truth: "
+            "sources as that of ground_truth, with its dictionary. No candidate may hold copies of their "
+            "records, or be too near to them"
+        ),
+    ] = {}
     incoming: Annotated[
         str,
         Field(description="Folder with a folder for each candidate, complete once it holds a file _SUCCESS"),
@@ -141,6 +155,7 @@ class Gate(BaseModel):
         check_edges(self)
         check_exclusions(self.exclusions.as_exclusions(), self.keys, self.targets)
         check_engine(self)
+        check_confidential(self)
         self.clauses()
         return self
 
@@ -215,6 +230,7 @@ class Gate(BaseModel):
                 self.tasks,
                 self.exclusions.limit,
                 records_stay=self.in_database,
+                confidential=tuple(self.confidential),
             ),
             Clause("warnings", None, 0, warns=self.warnings == "warn"),
         )
@@ -222,5 +238,7 @@ class Gate(BaseModel):
     def policy_digest(self) -> str:
         """sha256 of everything in the definition that decides: dictionary, keys, targets, policy."""
         deciding = self.model_dump(mode="json", exclude=_NOT_DECIDING)
+        if self.confidential:  # which there are decides, where they lie does not
+            deciding["confidential"] = sorted(self.confidential)
         text = json.dumps(deciding, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, SqlSour
 
 if TYPE_CHECKING:
     from disclosure_pipeline.policy.gate import Gate
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
 
 
 def check_columns(gate: Gate) -> None:
@@ -54,6 +57,23 @@ def check_engine(gate: Gate) -> None:
     if (gate.in_database or gate.engine == "partitioned") and gate.only_in_memory:
         shown = redact_location(gate.engine)
         raise ValueError(f"engine {shown} cannot do {gate.only_in_memory}: use memory or auto")
+
+
+def check_confidential(gate: Gate) -> None:
+    """Confidential tables have plain names, unlike any column, and an engine that reads them."""
+    for name in gate.confidential:
+        if not _NAME.fullmatch(name):
+            raise ValueError(
+                f"confidential names a table {name!r}: expected are lower-case letters, digits and _, from a "
+                "letter on"
+            )
+        if name in gate.columns:
+            raise ValueError(f"confidential names a table {name!r}, as a column is: give it another name")
+    if gate.confidential and gate.in_database:
+        shown = redact_location(gate.engine)
+        raise ValueError(
+            f"engine {shown} cannot look for copies of confidential tables: use memory or partitioned"
+        )
 
 
 def _check_database(gate: Gate) -> None:

@@ -141,6 +141,11 @@ GUARDS: dict[str, Measure] = {
     "guessed_beyond": Measure("guards", "guessed", "guessed_beyond_chance"),
 }
 
+# The guards that every further confidential table has, too: in the frame `confidential`, index (confidential,
+# synthesis), by the same columns.
+OF_CONFIDENTIAL = ("unique_copies_beyond", "partial_copies_beyond", "nearer")
+CONFIDENTIAL = "confidential"
+
 # What the bound `beyond` of a measure is about: the smaller of two figures, so that it is broken where both
 # exceed it. Neither what other people's records show nor what chance gives is a disclosure by SD.
 BEYOND_BOTH = {"DiSCO": "DiSCO_beyond_both"}
@@ -188,12 +193,14 @@ def values(result: Disclosure, measure: str, column: str | None) -> Sequence[flo
     if measure in SMALLER_OF:
         return _smallest(result.attribute, "target", column, SMALLER_OF[measure])
     registered = find_measure(measure) or CONTROLS[measure]
-    frame = result.frame(registered.frame)
+    against_confidential = measure in OF_CONFIDENTIAL and column is not None
+    frame = result.frame(CONFIDENTIAL if against_confidential else registered.frame)
     if registered.column not in frame.columns:
         return []
     figures = frame[registered.column]  # the one column first: frames are slow to filter
     if column is not None:
-        figures = figures[frame.index.get_level_values("target") == column]
+        level = CONFIDENTIAL if against_confidential else "target"
+        figures = figures[frame.index.get_level_values(level) == column]
     return _figure_per_synthesis(figures)
 
 

@@ -116,6 +116,13 @@ class GroundTruthStated(_Part):
     ]
 
 
+class ConfidentialStated(_Part):
+    """A further confidential table that copies and nearness were held against."""
+
+    name: Named
+    salted_hash: Annotated[Digest, Field(description="As that of the ground truth")]
+
+
 class SyntheticStated(_Part):
     """A file of the release: a synthetic table, or the same table in another format."""
 
@@ -144,6 +151,10 @@ class Predicate(_Part):
     ]
     waivers: tuple[WaiverStated, ...]
     ground_truth: GroundTruthStated
+    confidential: Annotated[
+        tuple[ConfidentialStated, ...],
+        Field(description="Further confidential tables of which no copies are released"),
+    ] = ()
     synthetic: Annotated[tuple[SyntheticStated, ...], Field(min_length=1)]
     dossier: Annotated[
         Digest, Field(description="sha256 of the dossier, the evidence that stays in the store")
@@ -164,11 +175,13 @@ def build_predicate(
     run_id: str,
     measured_at: datetime,
     published_at: datetime,
+    confidential: Mapping[str, str] | None = None,
 ) -> Predicate:
     """The predicate of an approved candidate, from its dossier's content.
 
     `definition` is the policy section as plain data, `dossier` the sha256 of the dossier's file,
-    `ground_truth` the salted hash of GT, `tables` the numbers of records of the released files by name.
+    `ground_truth` the salted hash of GT, `confidential` that of each further confidential table, by name,
+    `tables` the numbers of records of the released files by name.
     StatementError where the dossier says anything but approved, or lacks a figure.
     """
     from disclosure_pipeline.evidence.dossier import read_versions
@@ -206,6 +219,10 @@ def build_predicate(
             ),
             ground_truth=GroundTruthStated(
                 salted_hash=ground_truth, records=round_records(figures["N_d"], few)
+            ),
+            confidential=tuple(
+                ConfidentialStated(name=name, salted_hash=digest)
+                for name, digest in (confidential or {}).items()
             ),
             synthetic=tuple(SyntheticStated(name=name, records=records) for name, records in tables.items()),
             dossier=dossier,

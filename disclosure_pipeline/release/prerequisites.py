@@ -14,7 +14,7 @@ from disclosure_pipeline.release.keys import hash_with_salt, load_signer, parse_
 
 def find_missing(folders: GateFolders, now: datetime) -> list[tuple[str, str]]:
     """What is not there, each as the attribute of the definition that it belongs to and a sentence on it."""
-    return [*_check_ground_truth(folders), *_check_keys(folders, now)]
+    return [*_check_ground_truth(folders), *_check_confidential(folders), *_check_keys(folders, now)]
 
 
 def _check_ground_truth(folders: GateFolders) -> Iterator[tuple[str, str]]:
@@ -24,6 +24,15 @@ def _check_ground_truth(folders: GateFolders) -> Iterator[tuple[str, str]]:
             yield "ground_truth", f"the ground truth is not there: {location}"
     except DisclosurePipelineError as error:
         yield "ground_truth", str(error)
+
+
+def _check_confidential(folders: GateFolders) -> Iterator[tuple[str, str]]:
+    for name, source in folders.confidential.items():
+        try:
+            if not source.exists():
+                yield "confidential", f"the table {name!r} is not there: {source.redacted_location}"
+        except DisclosurePipelineError as error:
+            yield "confidential", f"{name}: {error}"
 
 
 def _check_keys(folders: GateFolders, now: datetime) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ from disclosure_pipeline.candidates.folders import GateFolders, RefusedError, Un
 from disclosure_pipeline.candidates.moments import require_forward_clock
 from disclosure_pipeline.candidates.store import Snapshot, load_snapshot
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release.keys import hash_with_salt, load_signer
@@ -78,6 +79,10 @@ def release(
             folders.gate.policy.model_dump(mode="json"),
             dossier=hashlib.sha256(to_json(content)).hexdigest(),
             ground_truth=hash_with_salt(content["measured"]["ground_truth"]),
+            confidential={
+                name: hash_with_salt(content["measured"][f"{CONFIDENTIAL}[{name}]"])
+                for name in folders.confidential
+            },
             tables={file.name: file.records for file in files},
             run_id=run_id,
             measured_at=measured_at,

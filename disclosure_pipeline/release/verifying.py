@@ -231,6 +231,8 @@ def _describe_approval(approval: Approval) -> Iterator[str]:
         yield f"    Until {waiver.expires.isoformat()}, approved by {waiver.approver}: {waiver.reason}"
     ground_truth = predicate.ground_truth
     yield f"Ground truth: at least {ground_truth.records} records, salted hash {ground_truth.salted_hash}."
+    for table in predicate.confidential:
+        yield f"Confidential table {table.name}: salted hash {table.salted_hash}."
     yield f"Snapshot: {predicate.snapshot}. Dossier: {predicate.dossier}."
     yield f"Measured {predicate.measured_at.isoformat()} in run {predicate.run_id}, with:"
     yield f"  {', '.join(f'{name} {version}' for name, version in predicate.versions.items())}"

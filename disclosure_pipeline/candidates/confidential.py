@@ -1,0 +1,54 @@
+"""Copies of the records of further confidential tables, and nearness to them: as of the ground truth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.measuring import Measured, measure_against
+from disclosure_pipeline.candidates.reading import Engine, read_confidential, read_synthesis
+from disclosure_pipeline.candidates.store import Snapshot
+from disclosure_pipeline.counting.opening import open_canonical
+from disclosure_pipeline.policy.registry import CONFIDENTIAL
+
+
+def add_confidential(
+    folders: GateFolders, snapshot: Snapshot, engine: Engine, measured: Measured, stage: Path | None = None
+) -> Measured:
+    """What was measured of a candidate, and its copies of every further confidential table's records.
+
+    In the frame `confidential`, index (confidential, synthesis), of each file and of all of them stacked;
+    the sha256 of each table beside it. StoreError where one is not there or changes while it is read,
+    ContractError where it breaks the dictionary: then nothing is determined.
+    """
+    digests: dict[str, str] = {}
+    by_file: dict[str, pd.DataFrame] = {}
+    stacked: dict[str, pd.DataFrame] = {}
+    for name in folders.confidential:
+        with ExitStack() as stack:
+            table, digests[name] = read_confidential(folders, name, engine, stack)
+            syntheses = [read_synthesis(folders, engine, file, stack, stage) for file in snapshot.files]
+            tables = [table.keep_columns(folders.gate.published), *syntheses]
+            opened = stack.enter_context(open_canonical(tables, engine.name, engine.description))
+            by_file[name] = measure_against(folders.gate, opened)
+            if len(syntheses) > 1:
+                stacked[name] = measure_against(folders.gate, opened.stacked())
+    if not digests:
+        return measured
+    result = measured.result
+    of_stack = (
+        None
+        if result.stacked is None
+        else replace(result.stacked, further={**result.stacked.further, CONFIDENTIAL: _join(stacked)})
+    )
+    further = {**result.further, CONFIDENTIAL: _join(by_file)}
+    return replace(measured, result=replace(result, further=further, stacked=of_stack), confidential=digests)
+
+
+def _join(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    return pd.concat(frames, names=[CONFIDENTIAL]) if frames else pd.DataFrame()

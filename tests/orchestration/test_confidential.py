@@ -1,0 +1,160 @@
+"""Further confidential tables of a gate: copies of their records are refused, through real runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+from support import gates
+from support.gates import COPY, HONEST, Home
+
+from disclosure_pipeline.orchestration.folders import folders_of
+from disclosure_pipeline.policy.effective_clauses import list_effective_clauses
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.release.prerequisites import find_missing
+
+NAME = "last_year"
+CANARY = "81234"
+CLAUSES = {f"{measure}[{NAME}]" for measure in ("unique_copies_beyond", "partial_copies_beyond", "nearer")}
+LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
+
+
+def last_year() -> pd.DataFrame:
+    """Other people, and a fifth who are in the ground truth too; one has an amount of their own."""
+    truth, random = gates.ground_truth(), np.random.default_rng(5)
+    others = pd.DataFrame(
+        {
+            "sex": random.choice(["f", "m"], 240),
+            "age": random.choice(truth["age"], 240),
+            "work": random.choice(["office", "field", "none"], 240),
+            "income": random.integers(0, 1000, 240),
+        }
+    )
+    others.loc[0, "income"] = int(CANARY)
+    return pd.concat([others, truth.head(60)], ignore_index=True)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """A gate with a further confidential table, and the ground truth recorded."""
+    gates.with_keys(tmp_path, monkeypatch)
+    defs = gates.load(gates.definition(policy=LOOSE, confidential={NAME: "last_year.csv"}))
+    last_year().to_csv(tmp_path / "last_year.csv", index=False)
+    with dg.DagsterInstance.ephemeral() as instance:
+        home = Home(tmp_path, defs, instance)
+        home.write_ground_truth(gates.ground_truth())
+        assert home.run_ground_truth().success
+        yield home
+
+
+def outcomes(home: Home, candidate: str) -> dict[str, Any]:
+    """The outcome of every clause on the confidential table, from the dossier."""
+    clauses = gates.read_json(home.record(candidate, "dossier.json"))["clauses"]
+    return {row["name"]: row["outcome"] for row in clauses if row["name"] in CLAUSES}
+
+
+def test_an_honest_candidate_is_released_and_names_the_table(home: Home) -> None:
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    ran = home.run_gate(HONEST)
+    assert ran.success, gates.failures(ran)
+    assert outcomes(home, HONEST) == dict.fromkeys(CLAUSES, "kept")
+    dossier = gates.read_json(home.record(HONEST, "dossier.json"))
+    stated = gates.stated(home.published(HONEST))
+    assert [table.name for table in stated.confidential] == [NAME]
+    digest = dossier["measured"][f"confidential[{NAME}]"]
+    assert stated.confidential[0].salted_hash not in {digest, stated.ground_truth.salted_hash}
+    assert {clause.name for clause in stated.clauses} >= CLAUSES
+    assert digest in home.record(HONEST, "dossier.md").read_text(encoding="utf-8")
+    assert digest not in stated.model_dump_json()
+
+
+@pytest.mark.parametrize("files", [1, 3])
+def test_copies_of_the_table_are_refused(home: Home, files: int) -> None:
+    """In one file or in several; nothing tells a value of the table."""
+    copy = last_year().drop(index=0).head(239).reset_index(drop=True)
+    parts = {f"synthetic_{i}.csv": copy[i::files] for i in range(files)}
+    home.deliver(COPY, parts)
+    ran = home.run_gate(COPY)
+    assert not ran.success and home.nothing_published()
+    checks = gates.checks(ran)
+    failed = {name for name, check in checks.items() if not check.passed}
+    assert {f"attribute_disclosure:{name}__{NAME}" for name in ("unique_copies_beyond", "nearer")} <= failed
+    assert outcomes(home, COPY)[f"unique_copies_beyond[{NAME}]"] == "exceeded"
+    assert "guessed_beyond" not in " ".join(failed)
+    assert CANARY not in gates.everything_logged(home.instance)
+    assert not gates.files_with(home.path, [CANARY], ["last_year.csv"])
+
+
+@pytest.mark.parametrize("damage", ["missing", "contract", "empty"])
+def test_without_the_table_nothing_is_released(home: Home, damage: str) -> None:
+    path = home.path / "last_year.csv"
+    if damage == "missing":
+        path.unlink()
+    else:
+        broken = {"contract": last_year().assign(age=CANARY), "empty": last_year().head(0)}[damage]
+        broken.to_csv(path, index=False)
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    ran = home.run_gate(HONEST)
+    assert not ran.success and home.nothing_published()
+    assert CANARY not in gates.everything_logged(home.instance)
+
+
+def test_another_table_is_measured_anew(home: Home) -> None:
+    """What was recorded of another table is not believed, and a release asks for the same figures."""
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    assert home.run_gate(HONEST).success
+    gates.honest().to_csv(home.path / "last_year.csv", index=False)
+    ran = home.materialize("release", HONEST)
+    assert not ran.success
+    home.materialize("identity_disclosure", HONEST)
+    figures = gates.read_json(home.record(HONEST, "figures.json"))
+    assert figures["decision"] == "refused"
+
+
+def test_clauses_are_listed_and_loosened_ones_told() -> None:
+    loosened = LOOSE | {"guards": {"nearer": 80}}
+    of = Gate.model_validate(gates.definition(policy=loosened, confidential={NAME: "a.csv"}))
+    words = "\n".join(list_effective_clauses(of.clauses()))
+    assert f"unique_copies_beyond of {NAME} is at most 2.5 (worst synthesis): refuses" in words
+    assert f"nearer of {NAME} is at most 80, loosened from 70" in words
+    assert {clause.name for clause in of.clauses()} >= CLAUSES
+
+
+def test_the_digest_tells_which_tables_there_are_and_not_where() -> None:
+    def digest(**confidential: str) -> str:
+        return Gate.model_validate(gates.definition(confidential=confidential)).policy_digest()
+
+    assert digest(last_year="a.csv") == digest(last_year="b.csv")
+    assert len({digest(), digest(last_year="a.csv"), digest(holdout="a.csv")}) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"confidential": {"income": "a.csv"}}, "as a column is"),
+        ({"confidential": {"Last year": "a.csv"}}, "lower-case letters"),
+        ({"confidential": {"": "a.csv"}}, "lower-case letters"),
+        ({"confidential": ["a.csv"]}, "valid dictionary"),
+        (
+            {"confidential": {NAME: "a.csv"}, "engine": "duckdb:///x.db", "ground_truth": "gt.parquet"},
+            "cannot look for copies",
+        ),
+    ],
+)
+def test_what_is_no_confidential_table(changes: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        Gate.model_validate(gates.definition(**changes))
+
+
+def test_a_missing_table_is_told_with_its_place(home: Home) -> None:
+    """As `disclosure-pipeline check` and `dg check defs` tell it."""
+    gate = Gate.model_validate(gates.definition(confidential={NAME: "elsewhere.csv"}))
+    [(attribute, problem)] = find_missing(folders_of(gate), datetime.now(timezone.utc))
+    assert attribute == "confidential" and NAME in problem and "elsewhere.csv" in problem
