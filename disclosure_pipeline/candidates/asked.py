@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from disclosure_pipeline.candidates.files import StoreError, hold_lock, read_json, sync_folder
 from disclosure_pipeline.candidates.folders import GateFolders, RefusedError
 from disclosure_pipeline.candidates.near_tables import (
+    SKETCHES,
     SketchedTable,
     is_recorded,
     record_tables,
@@ -58,7 +59,8 @@ def record_evaluation(
     tables = None if is_recorded(store, gate, content) else sketch_tables()
     if tables is None and question.exists():
         return
-    with hold_lock(store.root / "evaluations.lock"):  # of several at the same moment none is overlooked
+    (store.root / SKETCHES).mkdir(exist_ok=True)
+    with hold_lock(store.root / SKETCHES / "measured.lock"):  # of several at the same moment none is overlooked
         limit = gate.policy.evaluations_per_ground_truth
         if not question.exists() and count_evaluations(store, ground_truth) >= limit:
             raise RefusedError(

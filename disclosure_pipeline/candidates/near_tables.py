@@ -31,6 +31,9 @@ from disclosure_pipeline.tables.record_sketch import (
     to_record,
 )
 
+SKETCHES = "sketches"
+"""The folder of a store that holds the sketches of what was measured, and their key."""
+
 _KEY_FILE = "sketch_key"
 _KEY_BYTES = 32
 _ALL_FILES = "all files together"
@@ -127,7 +130,7 @@ def is_recorded(store: Store, gate: Gate, content: str) -> bool:
 def _folder(store: Store, gate: Gate) -> Path:
     """Where the sketches of tables with the same columns lie: only these can be compared."""
     columns = {name: (gate.columns[name].type, gate.columns[name].time_zone) for name in gate.published}
-    return store.root / "sketches" / _hash([columns, sorted(gate.measured)])[:16]
+    return store.root / SKETCHES / _hash([columns, sorted(gate.measured)])[:16]
 
 
 def _hash_definition(gate: Gate) -> str:
@@ -173,11 +176,12 @@ def _parse(record: Mapping[str, Any], key: str) -> tuple[str, tuple[SketchedTabl
 
 def _read_key(store: Store) -> bytes:
     """The key of the store's hashes, drawn when it is needed first. StoreError where it is damaged."""
-    path = store.root / _KEY_FILE
-    store.root.mkdir(parents=True, exist_ok=True)
-    with hold_lock(store.root / f"{_KEY_FILE}.lock"):
+    folder = store.root / SKETCHES
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / _KEY_FILE
+    with hold_lock(folder / f"{_KEY_FILE}.lock"):
         if not path.exists():
-            partial = store.root / f".partial-{_KEY_FILE}"
+            partial = folder / f".partial-{_KEY_FILE}"
             partial.unlink(missing_ok=True)
             handle = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
             with os.fdopen(handle, "wb") as file:
@@ -185,7 +189,7 @@ def _read_key(store: Store) -> bytes:
                 file.flush()
                 os.fsync(handle)
             partial.replace(path)
-            sync_folder(store.root)
+            sync_folder(folder)
     key = path.read_bytes()
     if len(key) != _KEY_BYTES:
         raise StoreError(f"{_KEY_FILE} in the store is damaged: restore it.")

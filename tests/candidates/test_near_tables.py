@@ -201,9 +201,9 @@ def test_records_that_cannot_be_read_stop_the_gate(tmp_path: Path) -> None:
         kind, message = gate_steps.steps(gate, "candidate-1")["refused"]
         assert kind == "StoreError" and record.name in message
     record.write_text(whole)
-    (gate.store.root / "sketch_key").write_bytes(b"short")
+    (gate.store.root / "sketches" / "sketch_key").write_bytes(b"short")
     assert gate_steps.steps(gate, "candidate-1")["refused"][0] == "StoreError"
-    (gate.store.root / "sketch_key").unlink()  # another one is drawn: nothing can be compared any more
+    (gate.store.root / "sketches" / "sketch_key").unlink()  # another one is drawn: nothing can be compared any more
     assert gate_steps.steps(gate, "candidate-1")["refused"][0] == "StoreError"
 
 
@@ -211,7 +211,7 @@ def test_nobody_else_reads_the_key(tmp_path: Path) -> None:
     gate = folders(tmp_path)
     gate_steps.deliver(tmp_path, "first", gates.honest())
     gate_steps.steps(gate, "first")
-    key = gate.store.root / "sketch_key"
+    key = gate.store.root / "sketches" / "sketch_key"
     assert key.stat().st_mode & 0o777 == 0o600 and len(key.read_bytes()) == 32
     [record] = (gate.store.root / "sketches").rglob("*.json")
     assert not any(text in record.read_text() for text in ("office", "field"))
@@ -314,6 +314,6 @@ def test_the_key_of_a_store_is_drawn_once(tmp_path: Path) -> None:
     table = {"a table": CanonicalTable(gates.honest(), ())}
     first, second = (sketch_candidate(gate.store, gate.gate, table) for _ in range(2))
     assert least_difference(first[0].sketches[0], second[0].sketches[0]) == 0
-    (gate.store.root / "sketch_key").write_bytes(b"")
+    (gate.store.root / "sketches" / "sketch_key").write_bytes(b"")
     with pytest.raises(StoreError, match="damaged"):
         sketch_candidate(gate.store, gate.gate, table)
