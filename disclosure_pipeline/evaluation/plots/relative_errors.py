@@ -50,11 +50,13 @@ def plot_relative_errors(risk: PredictionRisk) -> alt.ConcatChart:
             f"{risk.target} was predicted as levels, which have no relative errors: "
             "plot() is for a target of numbers (task='regression')."
         )
+    counts = [_count_errors(records) for records in risk.records]
+    largest = max(1, *(int(of_panel["records"].max()) for of_panel in counts))  # one scale for all panels
     panels = [
-        _panel(_count_errors(records)).properties(
-            title=alt.Title(f"Synthesis {i}" if len(risk.records) > 1 else "", anchor="start", fontSize=12)
+        _panel(of_panel, largest).properties(
+            title=alt.Title(f"Synthesis {i}" if len(counts) > 1 else "", anchor="start", fontSize=12)
         )
-        for i, records in enumerate(risk.records, start=1)
+        for i, of_panel in enumerate(counts, start=1)
     ]
     worse = percent_range(risk.measures["worse_from_SD"])
     title = heading(
@@ -88,10 +90,9 @@ def _bin_of(errors: Sequence[float]) -> np.ndarray:
     return np.searchsorted(_EDGES, np.asarray(errors, dtype=np.float64), side="right")
 
 
-def _panel(counts: pd.DataFrame) -> alt.LayerChart:
+def _panel(counts: pd.DataFrame, largest: int) -> alt.LayerChart:
     import altair as alt
 
-    largest = max(int(counts["records"].max()), 1)
     base = alt.Chart(counts).encode(
         x=alt.X("from_GT:N", title="error from other GT records (%)", sort=_NAMES, axis=_axis()),
         y=alt.Y("from_SD:N", title="error from SD (%)", sort=_NAMES[::-1], axis=_axis(0)),
