@@ -87,7 +87,8 @@ def test_the_tutorial_from_two_files_to_a_verified_release(wheel: Path, tmp_path
                 (reader.folder / ".block.py").write_text(text)
                 reader.run("python .block.py")
     release = folder / "custodian" / "gate" / "releases" / "survey" / "first"
-    assert {path.name for path in release.iterdir()} == {"statement.dsse.json", "synthetic.parquet"}
+    published = {"dossier.html", "statement.dsse.json", "synthetic.parquet"}
+    assert {path.name for path in release.iterdir()} == published
 
 
 def test_a_wheel_from_the_source_distribution_is_the_same(wheel: Path, tmp_path: Path) -> None:
