@@ -223,6 +223,9 @@ def test_the_demo_shows_both_verdicts(demo: tuple[Path, str]) -> None:
     assert f"{HONEST}: published in {home / 'demo/releases/survey' / HONEST}" in shown
     assert f"{LEAKY}: not published" in shown
     assert "make ui" in shown
+    pages = [Path(line.strip()).read_text(encoding="utf-8") for line in shown.splitlines()[-2:]]
+    assert [HONEST in pages[0], LEAKY in pages[1]] == [True, True]
+    assert ["Approved" in pages[0], "Refused" in pages[1]] == [True, True]
 
 
 def test_the_demo_can_be_run_twice(demo: tuple[Path, str]) -> None:
