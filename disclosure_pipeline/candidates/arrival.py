@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.candidates.files import StoreError
+from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.measuring import measure_tables
 from disclosure_pipeline.candidates.reading import (
@@ -26,6 +26,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import ask, count
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.key_overlap import overlap_of
+from disclosure_pipeline.policy.public_figures import PublicJudgement, publish
 from disclosure_pipeline.policy.registry import smallest_overlap
 from disclosure_pipeline.policy.verdict import Judgement, hold
 from disclosure_pipeline.tables.contract import ContractError, Violation
@@ -36,7 +37,8 @@ from disclosure_pipeline.tables.sources import FORMATS
 class Arrival:
     """A candidate as it arrived: its snapshot, its violations, and how much of each key it shares with GT.
 
-    Where the contract is broken nothing is compared: no overlap is there.
+    Where the contract is broken nothing is compared: no overlap is there. `public_overlaps` are the same for
+    those who may not see exact figures.
     """
 
     snapshot: Snapshot
@@ -44,6 +46,7 @@ class Arrival:
     violations: tuple[Violation, ...]
     key_overlap: pd.DataFrame
     overlaps: tuple[Judgement, ...]
+    public_overlaps: tuple[PublicJudgement, ...] = ()
 
 
 def deliver(folders: GateFolders, candidate: str, delivered: Any) -> Path:
@@ -93,7 +96,9 @@ def receive(
         for clause in folders.gate.clauses()
         if clause.measure == "key_overlap"
     )
-    return Arrival(snapshot, records, (), overlap, overlaps)
+    in_GT: int = read_json(folders.store.ground_truth, "ground_truth")["records"]
+    public = publish(overlaps, [in_GT, *records], folders.gate.policy.smallest_count)
+    return Arrival(snapshot, records, (), overlap, overlaps, public)
 
 
 def _measure_overlap(

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Sequence
 
-from disclosure_pipeline.candidates.files import StoreError, read_json, sync_folder
+from disclosure_pipeline.candidates.files import StoreError, hold_lock, read_json, sync_folder
 from disclosure_pipeline.candidates.folders import GateFolders, RefusedError
+from disclosure_pipeline.candidates.near_tables import (
+    SKETCHES,
+    SketchedTable,
+    is_recorded,
+    record_tables,
+    require_far_tables,
+)
 from disclosure_pipeline.candidates.store import Snapshot, Store
 
 EVALUATIONS = "evaluations"
@@ -30,27 +38,42 @@ def count_recorded(store: Store) -> int:
     return count_evaluations(store, sha256) if isinstance(sha256, str) else 0
 
 
-def record_evaluation(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> None:
+def record_evaluation(
+    folders: GateFolders,
+    snapshot: Snapshot,
+    ground_truth: str,
+    sketch_tables: Callable[[], Sequence[SketchedTable]],
+) -> None:
     """Record that a candidate is measured against a ground truth, before it is; once for the same content.
 
-    RefusedError where the policy's `evaluations_per_ground_truth` were made: whoever may ask without end
-    learns the ground truth from the answers.
+    `sketch_tables` gives its tables, and is called unless they are recorded. RefusedError where the policy's
+    `evaluations_per_ground_truth` were made, or where a table differs in too few records from another one of
+    the candidate or from one that was measured before: whoever may ask without end, or about single
+    records, learns the ground truth from the answers.
     """
-    limit = folders.gate.policy.evaluations_per_ground_truth
-    folder = folders.store.root / EVALUATIONS / ground_truth
+    store, gate = folders.store, folders.gate
+    content = _hash_content(snapshot)
+    folder = store.root / EVALUATIONS / ground_truth
     folder.mkdir(parents=True, exist_ok=True)
-    question = folder / _hash_content(snapshot)
-    if question.exists():
+    question = folder / content
+    tables = None if is_recorded(store, gate, content) else sketch_tables()
+    if tables is None and question.exists():
         return
-    os.close(os.open(question, os.O_CREAT | os.O_WRONLY, 0o600))
-    # Counted with this one in it, so that of several at the same moment none is overlooked.
-    if count_evaluations(folders.store, ground_truth) > limit:
-        question.unlink(missing_ok=True)
-        raise RefusedError(
-            f"Candidate {snapshot.candidate!r} is not measured: {limit} contents were measured against this "
-            "ground truth, which is the limit (policy.evaluations_per_ground_truth)."
-        )
-    sync_folder(folder)
+    (store.root / SKETCHES).mkdir(exist_ok=True)
+    with hold_lock(
+        store.root / SKETCHES / "measured.lock"
+    ):  # of several at the same moment none is overlooked
+        limit = gate.policy.evaluations_per_ground_truth
+        if not question.exists() and count_evaluations(store, ground_truth) >= limit:
+            raise RefusedError(
+                f"Candidate {snapshot.candidate!r} is not measured: {limit} contents were measured against "
+                "this ground truth, which is the limit (policy.evaluations_per_ground_truth)."
+            )
+        if tables is not None:
+            require_far_tables(store, gate, snapshot.candidate, content, tables)
+            record_tables(store, gate, snapshot.candidate, content, tables)
+        os.close(os.open(question, os.O_CREAT | os.O_WRONLY, 0o600))
+        sync_folder(folder)
 
 
 def _hash_content(snapshot: Snapshot) -> str:

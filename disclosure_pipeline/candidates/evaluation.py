@@ -27,16 +27,21 @@ from disclosure_pipeline.candidates.recording import (
 from disclosure_pipeline.candidates.store import Snapshot, load_snapshot, read_snapshot
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier
+from disclosure_pipeline.policy.public_figures import PublicJudgement, publish
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Judgement, RefusedWaiver, judge, waive
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What was measured, the verdict on it, and the dossier that says both."""
+    """What was measured, the verdict on it, and the dossier that says both.
+
+    `public` are the same judgements for those who may not see exact figures.
+    """
 
     result: Disclosure
     judgements: tuple[Judgement, ...]
+    public: tuple[PublicJudgement, ...]
     refused_waivers: tuple[RefusedWaiver, ...]
     dossier: dict[str, Any]
 
@@ -118,17 +123,19 @@ def _judge(
         measured.copies,
         refused_waivers,
     )
-    return Evaluation(measured.result, judgements, refused_waivers, content)
+    records = [measured.result.N_d, *measured.result.N_s]
+    public = publish(judgements, records, gate.policy.smallest_count)
+    return Evaluation(measured.result, judgements, public, refused_waivers, content)
 
 
 def list_refusal_reasons(evaluation: Evaluation) -> list[str]:
-    """The clauses and waivers for which the candidate is not released, each as a sentence."""
+    """The clauses and waivers for which the candidate is not released, each as a sentence for anybody."""
     return [
         *(
-            str(judgement)
-            for judgement in evaluation.judgements
-            if judgement.outcome == "undetermined"
-            or (judgement.outcome == "exceeded" and not judgement.clause.warns)
+            str(public)
+            for public in evaluation.public
+            if public.judgement.outcome == "undetermined"
+            or (public.judgement.outcome == "exceeded" and not public.judgement.clause.warns)
         ),
         *map(str, evaluation.refused_waivers),
     ]

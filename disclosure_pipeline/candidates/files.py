@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -45,6 +47,20 @@ def write_whole(path: Path, content: bytes) -> None:
         Path(name).unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+@contextmanager
+def hold_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold a lock that the system takes back when the process ends, however it ends.
+
+    BlockingIOError where another process has it and it is not to be waited for.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
 
 
 def sync_folder(folder: Path) -> None:

@@ -16,6 +16,7 @@ from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
 from disclosure_pipeline.evidence.validation import find_disagreements, validate
 from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.public_figures import publish
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Judgement, can_be_waived
 
@@ -91,17 +92,21 @@ def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def describe_broken_clauses(content: Mapping[str, Any]) -> list[str]:
-    """The same, each as a sentence with its value and bound."""
+def describe_broken_clauses(content: Mapping[str, Any], smallest_count: int) -> dict[str, str]:
+    """The same, each as a sentence with its value and bound, and as one that anybody may read."""
     broken = set(list_broken_clauses(content))
-    return [
-        *(str(_read_judgement(row)) for row in content["clauses"] if row["name"] in broken),
-        *(
-            f"waiver {waiver['name']} is refused: {waiver['problem']}"
-            for waiver in content["waivers"]
-            if waiver["problem"]
-        ),
-    ]
+    judgements = [_read_judgement(row) for row in content["clauses"]]
+    records = [content["figures"]["N_d"], *content["figures"]["N_s"]]
+    sentences = {
+        str(public.judgement): str(public)
+        for public in publish(judgements, records, smallest_count)
+        if public.judgement.clause.name in broken
+    }
+    for waiver in content["waivers"]:
+        if waiver["problem"]:
+            sentence = f"waiver {waiver['name']} is refused: {waiver['problem']}"
+            sentences[sentence] = sentence
+    return sentences
 
 
 def _read_judgement(row: Mapping[str, Any]) -> Judgement:

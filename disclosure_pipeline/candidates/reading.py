@@ -12,6 +12,7 @@ from typing import Any
 from disclosure_pipeline.candidates.asked import record_evaluation
 from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.near_tables import SketchedTable, sketch_candidate
 from disclosure_pipeline.candidates.store import Snapshot, StoredFile
 from disclosure_pipeline.counting.opening import (
     OpenedTables,
@@ -144,17 +145,19 @@ def open_candidate(
     """The recorded GT and the tables of a candidate, to be measured, and the sha256 of GT.
 
     `syntheses`: its tables, where they are read already. StoreError where GT is not the recorded one,
-    RefusedError where it was asked too often, ContractError where a table breaks its contract, or holds
-    identifiers of GT.
+    RefusedError where it was asked too often, or about single records (see `record_evaluation`),
+    ContractError where a table breaks its contract, or holds identifiers of GT.
     """
     recorded = read_json(folders.store.ground_truth, "ground_truth").get("sha256")
     with ExitStack() as stack:
         ground_truth, digest = read_ground_truth(folders, engine, stack)
         if recorded != digest:
             raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
-        record_evaluation(folders, snapshot, digest)
         if syntheses is None:
             syntheses = [read_synthesis(folders, engine, file, stack, stage) for file in snapshot.files]
+        record_evaluation(
+            folders, snapshot, digest, lambda: _sketch(folders, snapshot, engine, syntheses, stack, stage)
+        )
         violations = _find_additions(folders, snapshot, ground_truth, syntheses)
         if violations:
             raise ContractError(violations)
@@ -163,6 +166,25 @@ def open_candidate(
         # A database reads its tables while they are measured.
         if "://" in engine.name and folders.ground_truth.sha256() not in {None, digest}:
             raise StoreError(CHANGED)
+
+
+def _sketch(
+    folders: GateFolders,
+    snapshot: Snapshot,
+    engine: Engine,
+    syntheses: Sequence[Any],
+    stack: ExitStack,
+    stage: Path | None,
+) -> tuple[SketchedTable, ...]:
+    """The tables of a candidate as `near_tables` compares them; a database gives no records."""
+    if "://" in engine.name:
+        stored = [
+            folders.store.stored_path(file) if stage is None else stage / file.name for file in snapshot.files
+        ]
+        local = Engine(*choose_engine("auto", stored))
+        syntheses = [read_synthesis(folders, local, file, stack, stage) for file in snapshot.files]
+    tables = {name_table(file): table for file, table in zip(snapshot.files, syntheses, strict=True)}
+    return sketch_candidate(folders.store, folders.gate, tables)
 
 
 def _find_additions(

@@ -24,6 +24,7 @@ from disclosure_pipeline.candidates.evaluation import list_refusal_reasons, meas
 from disclosure_pipeline.candidates.folders import GateFolders, UndeterminedError
 from disclosure_pipeline.candidates.ground_truth import record_ground_truth
 from disclosure_pipeline.candidates.moments import LAST_MOMENT
+from disclosure_pipeline.candidates.near_tables import SKETCHES
 from disclosure_pipeline.candidates.store import Store
 from disclosure_pipeline.policy.verdict import Decision
 
@@ -62,13 +63,16 @@ def rehearse(folders: GateFolders, folder: Path, now: datetime) -> Rehearsal:
 def _open_scratch(folders: GateFolders) -> Iterator[GateFolders]:
     """The gate with an empty store inside its own, where stored tables are as safe as others.
 
-    It shares the record of what the ground truth was asked, and knows the last moment that was recorded.
+    It shares the record of what the ground truth was asked, and about which tables, and knows the last moment
+    that was recorded.
     """
     root = folders.store.root
-    (root / EVALUATIONS).mkdir(parents=True, exist_ok=True)
+    for shared in (EVALUATIONS, SKETCHES):
+        (root / shared).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root, prefix=".rehearsal-") as name:
         scratch = Path(name)
-        (scratch / EVALUATIONS).symlink_to(root / EVALUATIONS, target_is_directory=True)
+        for shared in (EVALUATIONS, SKETCHES):
+            (scratch / shared).symlink_to(root / shared, target_is_directory=True)
         if (root / LAST_MOMENT).is_file():
             shutil.copyfile(root / LAST_MOMENT, scratch / LAST_MOMENT)
         yield replace(folders, store=Store(scratch))

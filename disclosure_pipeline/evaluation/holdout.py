@@ -26,7 +26,7 @@ from disclosure_pipeline.measures.holdout import (
     unique_at,
 )
 from disclosure_pipeline.runtime.progress import OnProgress
-from disclosure_pipeline.tables.grouping import group, grouping_of
+from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, HOLDOUT, suggest_names
 
@@ -144,7 +144,7 @@ def _group_as_measured(prepared: PreparedHoldout, name: Any) -> CodedColumn:
     if not grouping.grouped(name):
         return column
     edges = grouping.edges_of(column.only(range(prepared.table)))
-    return group(column, edges, grouping.special_values.get(name, ()))
+    return grouping.group_by(column, edges)
 
 
 def _rows_of_keys(

@@ -67,18 +67,21 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
             },
         )
         approved = content["decision"] == "approved"
+        description = f"{standing}: {', '.join(broken) or 'every clause is kept'}"
         within_policy = dg.AssetCheckResult(
             passed=approved,
             asset_key=key,
             check_name="within_policy",
-            description=f"{standing}: {', '.join(broken) or 'every clause is kept'}",
-            metadata={"value": len(broken), "bound": 0},
+            description=description,
+            metadata={"value": len(broken), "bound": 0, presentation.FOR_ANYBODY: description},
         )
         waivers = presentation.waivers_result(content["waivers"], void, key)
         results: list[StepResult] = [made, within_policy, waivers, list_candidates(graph)]
         if approved:
             return StepOutcome(results)
-        reasons = describe_broken_clauses(content) or ["no clause of the policy is determined"]
+        reasons = describe_broken_clauses(content, graph.gate.policy.smallest_count)
+        if not reasons:
+            reasons = {"no clause of the policy is determined": "no clause of the policy is determined"}
         outcome: RunOutcome = "refused" if content["decision"] == "refused" else "undetermined"
         published = ", which is published," if is_published(folders, candidate) else ""
         sentence = f"Candidate {candidate!r}{published} is {content['decision']}"

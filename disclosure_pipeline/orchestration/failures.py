@@ -10,6 +10,7 @@ from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.orchestration.folders import folders_of
 from disclosure_pipeline.orchestration.notices import Notice, NoticeError, make_senders, send, write_to_logs
+from disclosure_pipeline.orchestration.presentation import FOR_ANYBODY
 from disclosure_pipeline.orchestration.redaction import RunOutcome, redact_errors
 from disclosure_pipeline.orchestration.steps import tag_run
 from disclosure_pipeline.policy.gate import Gate
@@ -76,9 +77,9 @@ def _is_said(
     check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey], reasons: Collection[str]
 ) -> bool:
     """Whether every clause that a check of the gate names is among the reasons already."""
-    if check.asset_check_key not in checks or not check.description:
+    if check.asset_check_key not in checks:
         return False
-    return set(check.description.split("; ")) <= set(reasons)
+    return set(_say_to_anybody(check.metadata).split("; ")) <= set(reasons)
 
 
 def _combine_outcomes(outcomes: Collection[RunOutcome]) -> RunOutcome:
@@ -153,18 +154,24 @@ def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Endi
 
 
 def _read_reasons(raised: Any) -> tuple[str, ...]:
-    """The reasons of a failure that the gate raised: a list of them, or its one sentence."""
-    reasons = raised.metadata.get("reasons")
+    """The reasons of a failure that the gate raised, for anybody: a list of them, or its one sentence."""
+    reasons = raised.metadata.get(FOR_ANYBODY)
     if reasons is not None and isinstance(reasons.value, list):
         return tuple(map(str, reasons.value))
-    return (str(raised.description),)
+    return (_say_to_anybody(raised.metadata),)
 
 
 def _describe_check(check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey]) -> str:
     """A failed check in words. Those of a check that somebody added to the gate may hold anything."""
     is_of_gate = check.asset_check_key in checks
-    words = check.description if is_of_gate else "not a check of the gate, words withheld"
+    words = _say_to_anybody(check.metadata) if is_of_gate else "not a check of the gate, words withheld"
     return f"{check.check_name} of {check.asset_key.path[-1]}: {words}"
+
+
+def _say_to_anybody(metadata: Mapping[str, dg.MetadataValue[Any]]) -> str:
+    """What may be said to those who may not see exact figures of GT; descriptions are for custodians."""
+    words = metadata.get(FOR_ANYBODY)
+    return str(words.value) if words is not None else "its words are withheld, the user interface has them"
 
 
 def failures_sensor(

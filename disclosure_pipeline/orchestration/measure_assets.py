@@ -70,7 +70,7 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
     def disclosure(context: dg.AssetExecutionContext) -> StepOutcome:
         evaluation = measure(graph.folders, context.partition_key, clock.now())
         result = evaluation.result
-        judgements = {judgement.clause: judgement for judgement in evaluation.judgements}
+        judgements = {public.judgement.clause: public for public in evaluation.public}
 
         def check_results(asset: dg.AssetKey) -> list[dg.AssetCheckResult]:
             checks = [check for check in graph.clause_checks if check.asset == asset.path[-1]]

@@ -17,6 +17,7 @@ from disclosure_pipeline.orchestration.plots import show_numbers
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.effective_clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.public_figures import PublicJudgement
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.policy.worst_clause import find_worst_judgement
@@ -26,14 +27,19 @@ from disclosure_pipeline.tables.contract import Violation
 Metadata = Mapping[str, Any]
 
 
+FOR_ANYBODY = "for_anybody"
+"""The metadata of a check, or of a failure, that say what a notice may say of it: no exact figure of GT."""
+
+
 def check_result(
-    check: ClauseCheck, judgements: Mapping[Clause, Judgement], asset: dg.AssetKey
+    check: ClauseCheck, judgements: Mapping[Clause, PublicJudgement], asset: dg.AssetKey
 ) -> dg.AssetCheckResult:
     """The clauses of a check as its result; `value` and `bound` are of that which is worst.
 
     It fails where any of its clauses is not kept, as a warning where each such clause is only warned of.
     """
-    held = [judgements[clause] for clause in check.clauses]
+    public = [judgements[clause] for clause in check.clauses]
+    held = [of_clause.judgement for of_clause in public]
     worst = find_worst_judgement(held)
     assert worst is not None, "a check has a clause"
     broken = [judgement for judgement in held if judgement.outcome != "kept"]
@@ -42,6 +48,8 @@ def check_result(
     if len(held) > 1:
         metadata["clauses"] = judgements_table(held)
     kept = str(worst) if len(held) == 1 else f"All {len(held)} clauses are kept. The nearest is {worst}"
+    for_anybody = [str(of_clause) for of_clause in public if of_clause.judgement.outcome != "kept"]
+    metadata[FOR_ANYBODY] = "; ".join(for_anybody) or "Every clause is kept"
     return dg.AssetCheckResult(
         passed=not broken,
         asset_key=asset,
@@ -65,14 +73,19 @@ def waivers_result(
     used = [
         f"waiver {waiver['name']} lets {waiver['clause']} pass" for waiver in waivers if not waiver["problem"]
     ]
-    sentences = [*refused, *used, *void]
+    description = "; ".join([*refused, *used, *void]) or "No waiver is needed and none is there"
     return dg.AssetCheckResult(
-        passed=not sentences,
+        passed=not (refused or used or void),
         asset_key=asset,
         check_name="waivers",
         severity=dg.AssetCheckSeverity.ERROR if refused else dg.AssetCheckSeverity.WARN,
-        description="; ".join(sentences) or "No waiver is needed and none is there",
-        metadata={"refused": len(refused), "used": len(used), "void": len(void)},
+        description=description,
+        metadata={
+            "refused": len(refused),
+            "used": len(used),
+            "void": len(void),
+            FOR_ANYBODY: description,
+        },
     )
 
 

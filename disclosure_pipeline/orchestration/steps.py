@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import dagster as dg
 
 from disclosure_pipeline.orchestration.failure_in_words import in_words, restore_stacks
+from disclosure_pipeline.orchestration.presentation import FOR_ANYBODY
 from disclosure_pipeline.orchestration.redaction import RunOutcome, redact_errors
 
 Verdict = Literal["approved", "refused", "undetermined", "crashed"]
@@ -34,10 +35,15 @@ class StepOutcome:
     last_words: str = ""
 
 
-def refuse(outcome: RunOutcome, sentence: str, reasons: Sequence[str], checks: Sequence[str]) -> dg.Failure:
+def refuse(
+    outcome: RunOutcome, sentence: str, reasons: Mapping[str, str], checks: Sequence[str]
+) -> dg.Failure:
     r"""The failure of a step whose blocking checks (by name) did not pass, with the reasons, a sentence each.
 
-    >>> refuse("refused", "Candidate 'a' is refused", ["repU: 10.9 breaks the bound"], ["within_policy"])
+    `reasons`: each as custodians read it, and as a notice may say it.
+
+    >>> reasons = {"repU: 10.9 breaks the bound": "repU breaks the bound"}
+    >>> refuse("refused", "Candidate 'a' is refused", reasons, ["within_policy"])
     Failure("Candidate 'a' is refused:\n- repU: 10.9 breaks the bound")
     """
     return dg.Failure(
@@ -46,6 +52,7 @@ def refuse(outcome: RunOutcome, sentence: str, reasons: Sequence[str], checks: S
             "outcome": outcome,
             "failed_checks": ", ".join(checks),
             "reasons": dg.MetadataValue.json(list(reasons)),
+            FOR_ANYBODY: dg.MetadataValue.json(list(dict.fromkeys(reasons.values()))),
         },
         allow_retries=False,
     )

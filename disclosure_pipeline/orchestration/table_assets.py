@@ -15,6 +15,9 @@ from disclosure_pipeline.orchestration.steps import StepOutcome, StepResult, gat
 from disclosure_pipeline.release.publishing import remove_abandoned
 from disclosure_pipeline.tables.contract import Violation
 
+NOT_MEASURED = "Not measured: the contract is broken"
+KEPT = "Every rule of the data dictionary is kept"
+
 
 def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:
     """The asset that checks the ground truth against its data dictionary, and records its hash."""
@@ -50,7 +53,7 @@ def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:
         if not recorded.violations:
             return StepOutcome(results)
         sentence = "Nothing can be determined: the ground truth breaks its data dictionary"
-        failure = refuse("undetermined", sentence, list(map(str, recorded.violations)), ["contract"])
+        failure = refuse("undetermined", sentence, _reasons(recorded.violations), ["contract"])
         return StepOutcome(results, failure)
 
     return ground_truth
@@ -93,14 +96,20 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
         candidate = arrival.snapshot.candidate
         if arrival.violations:
             sentence = f"Candidate {candidate!r} is refused: it breaks the data dictionary"
-            failure = refuse("refused", sentence, list(map(str, arrival.violations)), ["contract"])
+            failure = refuse("refused", sentence, _reasons(arrival.violations), ["contract"])
             return StepOutcome([*results, list_candidates(graph)], failure)
         if not overlap.passed:
             sentence = (
                 f"Candidate {candidate!r} is undetermined: it shares too few values with the ground truth"
             )
-            broken = [str(judgement) for judgement in arrival.overlaps if judgement.outcome != "kept"]
-            failure = refuse("undetermined", sentence, broken or ["not measured"], ["key_overlap"])
+            broken = {
+                str(public.judgement): str(public)
+                for public in arrival.public_overlaps
+                if public.judgement.outcome != "kept"
+            }
+            failure = refuse(
+                "undetermined", sentence, broken or {NOT_MEASURED: NOT_MEASURED}, ["key_overlap"]
+            )
             return StepOutcome([*results, list_candidates(graph)], failure)
         return StepOutcome(results)
 
@@ -133,9 +142,20 @@ def _contract_result(key: dg.AssetKey, violations: Sequence[Violation]) -> dg.As
         passed=not violations,
         asset_key=key,
         check_name="contract",
-        description="; ".join(map(str, violations)) or "Every rule of the data dictionary is kept",
-        metadata={"violations": presentation.violations_table(violations)},
+        description="; ".join(map(str, violations)) or KEPT,
+        metadata={
+            "violations": presentation.violations_table(violations),
+            presentation.FOR_ANYBODY: "; ".join(
+                dict.fromkeys(violation.without_numbers for violation in violations)
+            )
+            or KEPT,
+        },
     )
+
+
+def _reasons(violations: Sequence[Violation]) -> dict[str, str]:
+    """Each violation in words for custodians, and in those for anybody."""
+    return {str(violation): violation.without_numbers for violation in violations}
 
 
 def _overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int, bound: float) -> dg.AssetCheckResult:
@@ -151,7 +171,10 @@ def _overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int, bound: flo
         passed=len(kept) == clauses and all(kept),
         asset_key=key,
         check_name="key_overlap",
-        description="; ".join(map(str, arrival.overlaps)) or "Not measured: the contract is broken",
+        description="; ".join(map(str, arrival.overlaps)) or NOT_MEASURED,
         metadata=show_numbers({"value": min(shares, default=None), "bound": bound})
-        | {"overlap": presentation.show_table(arrival.key_overlap, "key_overlap")},
+        | {
+            "overlap": presentation.show_table(arrival.key_overlap, "key_overlap"),
+            presentation.FOR_ANYBODY: "; ".join(map(str, arrival.public_overlaps)) or NOT_MEASURED,
+        },
     )

@@ -124,8 +124,9 @@ class Policy(BaseModel):
     smallest_count: Annotated[
         int,
         Field(
-            description="The smallest number of GT records about which a level, or the edge of a group, may "
-            "be told in evidence and user interface",
+            description="The smallest number of records that anything may be told about: levels of fewer "
+            "are not named, what leaves the gate is rounded to so many, and tables that differ in fewer from "
+            "a measured one are not measured",
             ge=1,
             strict=True,
         ),

@@ -202,9 +202,9 @@ class Gate(BaseModel):
 
     @property
     def grouping(self) -> Grouping:
-        """How numbers are grouped."""
+        """How numbers are grouped. Edges that are found in the tables are shown rounded."""
         special = {name: self.columns[name].special_values for name in self.measured}
-        return Grouping(self.groups, special, self.edges)
+        return Grouping(self.groups, special, self.edges, hides_edges=True)
 
     @property
     def key_grouping(self) -> Grouping:
@@ -214,7 +214,7 @@ class Gate(BaseModel):
         if isinstance(edges, Mapping):
             edges = {name: column_edges for name, column_edges in edges.items() if name in self.keys}
         groups = {name: number for name, number in grouping.groups.items() if name in self.keys}
-        return Grouping(groups, grouping.special_values, edges)
+        return Grouping(groups, grouping.special_values, edges, hides_edges=True)
 
     @property
     def tasks(self) -> dict[str, Task]:

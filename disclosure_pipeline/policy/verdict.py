@@ -176,7 +176,7 @@ def _why_not_waived(judgement: Judgement, waiver: Waiver) -> str | None:
     if judgement.outcome != "exceeded" or value is None:
         return f"{clause.name} could not be determined"
     within = value >= waiver.ceiling if clause.at_least else value <= waiver.ceiling
-    return None if within else f"the value {value:.4g} is beyond its ceiling, {waiver.ceiling:.4g}"
+    return None if within else f"the value is beyond its ceiling, {waiver.ceiling:.4g}"
 
 
 def decide(judgements: Sequence[Judgement], refused_waivers: Sequence[RefusedWaiver] = ()) -> Decision:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from disclosure_pipeline.policy.clauses import Clause, find_unbounded
+from disclosure_pipeline.policy.public_figures import has_public_value
 from disclosure_pipeline.policy.verdict import can_be_waived, hold
 from disclosure_pipeline.release.predicate import ClauseStated, Predicate
 
@@ -49,21 +50,31 @@ def _find_in_clauses(predicate: Predicate) -> Iterator[str]:
             yield f"clause {stated.name} is named for another measure than {clause.name}"
         if stated.loosened_from != clause.loosened_from:
             yield f"clause {stated.name} does not say right from which default it is loosened"
-        if stated.value is None or stated.limit is None:
+        if stated.outcome == "undetermined":
             yield f"clause {stated.name} could not be determined"
             continue
-        if stated.share_of is None and stated.limit != stated.bound:
-            yield f"clause {stated.name} has another limit than its bound"
-        limited = _to_clause(stated, bound=stated.limit, control=clause.control)
-        outcome = hold(limited, [stated.value], 1).outcome
+        yield from _find_in_figures(stated, clause)
+        if (clause.control and stated.outcome != "kept") or (
+            stated.outcome == "exceeded" and not stated.warns
+        ):
+            yield f"clause {stated.name} stands against an approval: {stated.words}"
+
+
+def _find_in_figures(stated: ClauseStated, clause: Clause) -> Iterator[str]:
+    """Where value and limit of a clause do not fit its outcome, or are there where they must not be."""
+    if stated.share_of is not None and stated.limit is not None:
+        yield f"clause {stated.name} tells the limit of a share, which is a figure of the ground truth"
+    if stated.share_of is None and stated.limit != stated.bound:
+        yield f"clause {stated.name} has another limit than its bound"
+    if has_public_value(stated.measure, stated.share_of) != (stated.value is not None):
+        has_to = "does not tell its value" if stated.value is None else "tells a value that is no share"
+        yield f"clause {stated.name} {has_to}"
+    elif stated.value is not None and stated.limit is not None:
+        outcome = hold(_to_clause(stated, bound=stated.limit), [stated.value], 1).outcome
         if outcome != ("exceeded" if stated.outcome == "waived" else stated.outcome):
             yield (
                 f"clause {stated.name} is said to be {stated.outcome}, but by value and limit it is {outcome}"
             )
-        elif (
-            outcome != "kept" and stated.outcome != "waived" and not (outcome == "exceeded" and stated.warns)
-        ):
-            yield f"clause {stated.name} stands against an approval: {stated.words}"
 
 
 def _to_clause(stated: ClauseStated, bound: float | None = None, *, control: bool = False) -> Clause:
@@ -88,8 +99,8 @@ def _find_in_waivers(predicate: Predicate) -> Iterator[str]:
         clause = waived[waiver.clause]
         if not can_be_waived(_to_clause(clause)):
             yield f"clause {clause.name} cannot be waived"
-        value = [] if clause.value is None else [clause.value]
-        if hold(_to_clause(clause, bound=waiver.ceiling), value, 1).outcome != "kept":
+        limited = _to_clause(clause, bound=waiver.ceiling)
+        if clause.value is not None and hold(limited, [clause.value], 1).outcome != "kept":
             yield f"clause {clause.name} is beyond the ceiling of waiver {waiver.name}"
         if waiver.expires <= predicate.published_at:
             yield f"waiver {waiver.name} had expired when the candidate was published"

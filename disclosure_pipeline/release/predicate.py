@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
@@ -13,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Va
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.bounds import Over
 from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.public_figures import PublicJudgement, publish, round_records
 from disclosure_pipeline.policy.trust import Moment
 from disclosure_pipeline.policy.verdict import Judgement, Outcome
 from disclosure_pipeline.policy.waivers import Digest, Waiver
@@ -69,13 +71,22 @@ class ClauseStated(_Part):
     warns: Annotated[
         bool, Field(description="Whether the candidate may be approved with this clause exceeded")
     ]
-    value: Figure | None
+    value: Annotated[
+        Figure | None,
+        Field(
+            description="The figure, rounded to the policy's smallest_count records, never to the safer "
+            "side; null where the measure is no share of all records, or the bound is a share"
+        ),
+    ]
     bound: Annotated[Figure, Field(description="The bound as the policy writes it")]
     loosened_from: Annotated[
         Figure | None,
         Field(description="The default of a guard that the policy bounds more loosely; null: it does not"),
     ]
-    limit: Annotated[Figure | None, Field(description="The bound in the measure's own unit")]
+    limit: Annotated[
+        Figure | None,
+        Field(description="The bound in the measure's own unit; null where it is a share of GT's own risk"),
+    ]
     outcome: Outcome
     words: Annotated[str, Field(description="The same for a reader")]
 
@@ -100,7 +111,9 @@ class GroundTruthStated(_Part):
             description="HMAC-SHA256 of the table's sha256 (in hexadecimal), keyed with the custodian's salt"
         ),
     ]
-    records: Count
+    records: Annotated[
+        Count, Field(description="Its number of records, rounded down to the policy's smallest_count")
+    ]
 
 
 class ConfidentialStated(_Part):
@@ -192,25 +205,35 @@ def build_predicate(
         _require_measured(tables, figures["N_s"])
         used_names = {row["waiver"] for row in rows if row.get("waiver")}
         waivers = {row["name"]: row for row in content.get("waivers", ()) if row["name"] in used_names}
-        clauses = [(row["control"], _state_clause(row, waivers)) for row in rows]
+        policy = PolicyStated(
+            digest=content["policy_digest"],
+            keys=tuple(figures["keys"]),
+            targets=tuple(figures["targets"]),
+            definition=dict(definition),
+        )
+        few, records = int(definition["smallest_count"]), [figures["N_d"], *figures["N_s"]]
+        if min(records) < 1:
+            raise ValueError("a table is empty")
+        public = publish([_to_judgement(row, waivers) for row in rows], records, few)
+        clauses = [
+            (row["control"], _state_clause(row, judgement))
+            for row, judgement in zip(rows, public, strict=True)
+        ]
         return Predicate(
             gate=content["gate"],
             candidate=content["candidate"],
             decision=content["decision"],
             snapshot=content["measured"]["snapshot"],
-            policy=PolicyStated(
-                digest=content["policy_digest"],
-                keys=tuple(figures["keys"]),
-                targets=tuple(figures["targets"]),
-                definition=dict(definition),
-            ),
+            policy=policy,
             clauses=tuple(clause for is_control, clause in clauses if not is_control),
             controls=tuple(clause for is_control, clause in clauses if is_control),
             waivers=tuple(
                 WaiverStated.model_validate({name: row[name] for name in WaiverStated.model_fields})
                 for row in waivers.values()
             ),
-            ground_truth=GroundTruthStated(salted_hash=ground_truth, records=figures["N_d"]),
+            ground_truth=GroundTruthStated(
+                salted_hash=ground_truth, records=round_records(figures["N_d"], few)
+            ),
             confidential=tuple(
                 ConfidentialStated(name=name, salted_hash=digest)
                 for name, digest in (confidential or {}).items()
@@ -241,10 +264,16 @@ def _require_measured(tables: Mapping[str, int], measured: Sequence[int]) -> Non
         raise ValueError("the files are not the tables that were measured")
 
 
-def _state_clause(row: Mapping[str, Any], waivers: Mapping[str, Mapping[str, Any]]) -> ClauseStated:
+def _to_judgement(row: Mapping[str, Any], waivers: Mapping[str, Mapping[str, Any]]) -> Judgement:
     clause = Clause(**{field.name: row[field.name] for field in fields(Clause)})
     waiver_row = waivers[row["waiver"]] if row.get("waiver") else None
     waiver = Waiver(**{name: waiver_row[name] for name in Waiver.model_fields}) if waiver_row else None
-    judgement = Judgement(clause, row["value"], row["limit"], row["outcome"], waiver)
-    figures = {name: row[name] for name in ClauseStated.model_fields if name != "words"}
-    return ClauseStated(**figures, words=str(judgement))
+    if not all(row[name] is None or math.isfinite(row[name]) for name in ("value", "limit")):
+        raise ValueError("a figure is not finite")
+    return Judgement(clause, row["value"], row["limit"], row["outcome"], waiver)
+
+
+def _state_clause(row: Mapping[str, Any], judgement: PublicJudgement) -> ClauseStated:
+    of_row = {name: row[name] for name in ClauseStated.model_fields if name != "words"}
+    rounded = {"value": judgement.value, "limit": judgement.limit, "words": str(judgement)}
+    return ClauseStated(**(of_row | rounded))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from disclosure_pipeline.candidates.files import StoreError, copy_hashed, sync_folder
+from disclosure_pipeline.candidates.files import StoreError, copy_hashed, hold_lock, sync_folder
 from disclosure_pipeline.candidates.store import Snapshot, Store, is_safe_name
 
 # Not allowed in a candidate's id: it separates the id from what makes a staged folder's name unique.
@@ -35,7 +33,7 @@ def stage_snapshot(snapshot: Snapshot, store: Store, staging: Path) -> Iterator[
     stored bytes are not those of the snapshot.
     """
     staging.mkdir(parents=True, exist_ok=True)
-    with _hold_lock(_lock_path(store, snapshot.candidate)):
+    with hold_lock(_lock_path(store, snapshot.candidate)):
         prefix = f".partial-{snapshot.candidate}{_SEPARATOR}"
         for abandoned in staging.glob(f"{prefix}*"):
             shutil.rmtree(abandoned)
@@ -61,7 +59,7 @@ def remove_abandoned(store: Store, staging: Path) -> None:
         candidate = stage.name.removeprefix(".partial-").partition(_SEPARATOR)[0]
         if stage.is_symlink() or not is_safe_name(candidate):
             continue
-        with suppress(BlockingIOError), _hold_lock(_lock_path(store, candidate), wait=False):
+        with suppress(BlockingIOError), hold_lock(_lock_path(store, candidate), wait=False):
             shutil.rmtree(stage, ignore_errors=True)
 
 
@@ -80,20 +78,6 @@ def _lock_path(store: Store, candidate: str) -> Path:
     folder = store.candidate_folder(candidate)
     folder.mkdir(parents=True, exist_ok=True)
     return folder / "release.lock"
-
-
-@contextmanager
-def _hold_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold a lock that the system takes back when the process ends, however it ends.
-
-    BlockingIOError where another process has it and it is not to be waited for.
-    """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(handle)
 
 
 def publish(stage: Path, target: Path) -> None:

@@ -27,16 +27,21 @@ from disclosure_pipeline.counting.opening import choose_engine, read_canonical_t
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.hashing import hash_stream
 from disclosure_pipeline.tables.additions import starts_formula
-from disclosure_pipeline.tables.dictionary import CATEGORIES, Column
+from disclosure_pipeline.tables.dictionary import CATEGORIES
 from disclosure_pipeline.tables.encoding import encode
+from disclosure_pipeline.tables.record_hashes import (
+    MISSING,
+    RECORDS_AT_ONCE,
+    Hashes,
+    hash_levels,
+    mix,
+    plain_type,
+)
 
 NAME = "synthetic"
 
 # So many records are written at once: a row group of Parquet, whichever way the table was read.
-_RECORDS = 1 << 20
-_MISSING = np.uint64(0x9E3779B97F4A7C15)
-
-Hashes = npt.NDArray[np.uint64]
+_RECORDS = RECORDS_AT_ONCE
 
 
 @dataclass(frozen=True)
@@ -118,23 +123,11 @@ class _OrderedTable:
 def _describe_columns(gate: Gate) -> dict[str, _ColumnWriter]:
     return {
         name: _ColumnWriter(
-            _arrow_type(gate.columns[name]),
+            plain_type(gate.columns[name]),
             gate.formulas == "quote" and gate.columns[name].type in CATEGORIES,
         )
         for name in gate.published
     }
-
-
-def _arrow_type(column: Column) -> Any:
-    """The plain type that a column is published in."""
-    if column.type == "datetime":
-        return pa.timestamp("us", None if column.time_zone is None else "UTC")
-    return {
-        "integer": pa.int64(),
-        "number": pa.float64(),
-        "boolean": pa.bool_(),
-        "date": pa.date32(),
-    }.get(column.type, pa.string())
 
 
 def _order_records(
@@ -146,12 +139,12 @@ def _order_records(
         positions = np.arange(start, min(start + _RECORDS, records))
         part = some_records(positions)
         for name, column in columns.items():
-            hashes[positions] = _mix(hashes[positions] + _hash_values(part[name], column))
+            hashes[positions] = mix(hashes[positions] + _hash_values(part[name], column))
     content = hashlib.sha256(repr(list(columns)).encode())
     content.update(np.sort(hashes).astype("<u8").tobytes())
     seed = np.uint64(int.from_bytes(content.digest()[:8], "little"))
     return _OrderedTable(
-        columns, some_records, np.argsort(_mix(hashes ^ seed), kind="stable"), content.digest()
+        columns, some_records, np.argsort(mix(hashes ^ seed), kind="stable"), content.digest()
     )
 
 
@@ -164,24 +157,8 @@ def _write_column(values: pd.Series[Any], column: _ColumnWriter) -> Any:
 def _hash_values(values: pd.Series[Any], column: _ColumnWriter) -> Hashes:
     """A hash of each record's value, which depends on nothing but the value."""
     encoded = encode(values)
-    levels = column.write_levels(encoded.levels)
-    if pa.types.is_string(levels.type):
-        of_levels = pd.util.hash_array(np.array(levels.to_pylist(), dtype=object), categorize=False)
-    elif pa.types.is_floating(levels.type):
-        of_levels = _mix(levels.to_numpy(zero_copy_only=False).view(np.uint64))
-    else:
-        whole = levels.cast(pa.int32()) if pa.types.is_date32(levels.type) else levels
-        numbers = whole.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        of_levels = _mix(numbers.astype(np.int64).view(np.uint64))
-    return np.append(of_levels.astype(np.uint64), _MISSING)[encoded.codes]
-
-
-def _mix(numbers: Hashes) -> Hashes:
-    """Every bit depends on every bit: the finalizer of SplitMix64 (Steele, Lea and Flood 2014)."""
-    mixed = numbers + _MISSING
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
+    of_levels = hash_levels(column.write_levels(encoded.levels))
+    return np.append(of_levels.astype(np.uint64), MISSING)[encoded.codes]
 
 
 def _write(table: _OrderedTable, path: Path, *, with_csv: bool) -> list[PublishedFile]:

@@ -230,7 +230,7 @@ def _describe_approval(approval: Approval) -> Iterator[str]:
         yield f"  {waiver.name}: {waiver.clause} may go to {waiver.ceiling:.4g}"
         yield f"    Until {waiver.expires.isoformat()}, approved by {waiver.approver}: {waiver.reason}"
     ground_truth = predicate.ground_truth
-    yield f"Ground truth: {ground_truth.records} records, salted hash {ground_truth.salted_hash}."
+    yield f"Ground truth: at least {ground_truth.records} records, salted hash {ground_truth.salted_hash}."
     for table in predicate.confidential:
         yield f"Confidential table {table.name}: salted hash {table.salted_hash}."
     yield f"Snapshot: {predicate.snapshot}. Dossier: {predicate.dossier}."

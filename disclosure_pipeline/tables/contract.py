@@ -47,8 +47,13 @@ class Violation:
 
     def __str__(self) -> str:
         if self.records is None:
-            return f"{self.table}, column {self.column!r}: {self.rule}"
-        return f"{self.table}, column {self.column!r}: {self.rule} ({self.records} records, {self.share:.2%})"
+            return self.without_numbers
+        return f"{self.without_numbers} ({self.records} records, {self.share:.2%})"
+
+    @property
+    def without_numbers(self) -> str:
+        """The same without a number of records, for those who may not see numbers of GT."""
+        return f"{self.table}, column {self.column!r}: {self.rule}"
 
 
 class ContractError(InputError):

@@ -28,11 +28,16 @@ _FEWEST_QUANTILE_GROUPS = 3
 
 @dataclass(frozen=True)
 class Grouping:
-    """How numeric columns are grouped: see `disclosure()` for the meaning of the three."""
+    """How numeric columns are grouped: see `disclosure()` for the meaning of the first three.
+
+    `hides_edges`: edges that a rule finds in the tables are shown rounded, since each may be the value of a
+    record; records are grouped by them as they are. Edges that were given are shown as they are.
+    """
 
     groups: Mapping[Any, int]
     special_values: Mapping[Any, Sequence[float]]
     edges: Edges
+    hides_edges: bool = False
 
     @property
     def explicit(self) -> Mapping[Any, Sequence[float]]:
@@ -52,7 +57,13 @@ class Grouping:
         """The column, grouped where that was requested."""
         if not self.grouped(column.name):
             return column
-        return group(column, self.edges_of(column), self.special_values.get(column.name, ()))
+        return self.group_by(column, self.edges_of(column))
+
+    def group_by(self, column: CodedColumn, edges: Floats) -> CodedColumn:
+        """The column, grouped by these interior edges and named as the grouping shows them."""
+        hidden = self.hides_edges and column.name not in self.explicit
+        labels = group_labels(round_edges(edges) if hidden else [level_label(edge) for edge in edges])
+        return group(column, edges, labels, self.special_values.get(column.name, ()))
 
     def edges_of(self, column: CodedColumn) -> Floats:
         """The interior edges of a column that is grouped."""
@@ -189,28 +200,47 @@ def explicit_edges(column: Any, edges: Sequence[float]) -> Floats:
     return array[1:-1]
 
 
-def group(column: CodedColumn, edges: Floats, special: Iterable[float]) -> CodedColumn:
+def group(column: CodedColumn, edges: Floats, labels: Sequence[str], special: Iterable[float]) -> CodedColumn:
     """The column with intervals as its levels, closed on the left; special values and missing stay levels.
 
     Values below the first interior edge belong to the first group, those from the last one on to the
-    last group. The levels are the labels of the groups, then those of the special values.
+    last group. The levels are the `labels` of the groups, one more than `edges`, then those of the special
+    values.
     """
     _require_numbers(column)
     special_levels = column.levels[_is_special(column, special)]
     ordinary = ~_is_special(column, special)
     new_code = np.empty(column.size, dtype=np.int64)
     new_code[:-1][ordinary] = np.searchsorted(edges, column.levels[ordinary].astype(np.float64), side="right")
-    groups = group_labels(edges)
-    new_code[:-1][~ordinary] = len(groups) + np.arange(len(special_levels))
-    new_code[-1] = len(groups) + len(special_levels)
-    levels = np.array([*groups, *(level_label(value) for value in special_levels)], dtype=object)
+    new_code[:-1][~ordinary] = len(labels) + np.arange(len(special_levels))
+    new_code[-1] = len(labels) + len(special_levels)
+    levels = np.array([*labels, *(level_label(value) for value in special_levels)], dtype=object)
     return column.recoded(levels, new_code, Kind.TEXT)
 
 
-def group_labels(edges: Floats) -> list[str]:
-    """The intervals, such as "(-inf, 500)", "[500, 1000)", "[1000, inf)": no smallest or largest value."""
-    bounds = ["-inf", *(level_label(edge) for edge in edges), "inf"]
+def group_labels(edges: Sequence[str]) -> list[str]:
+    """The intervals between edges, closed on the left: no smallest or largest value.
+
+    >>> group_labels(["500", "1000"])
+    ['(-inf, 500)', '[500, 1000)', '[1000, inf)']
+    """
+    bounds = ["-inf", *edges, "inf"]
     return [f"{'[' if low != '-inf' else '('}{low}, {high})" for low, high in pairwise(bounds)]
+
+
+def round_edges(edges: Iterable[float]) -> list[str]:
+    """Edges as they may be shown: about two significant digits, numbered where several look the same.
+
+    An edge that a rule finds is a value of a record, or lies between two; rounded it is neither.
+
+    >>> round_edges([1210.0, 1234.5, 20000.0])
+    ['~1200 (1)', '~1200 (2)', '~20000']
+    """
+    rounded = [f"~{level_label(float(f'{edge:.1e}'))}" for edge in edges]
+    return [
+        f"{edge} ({rounded[:position].count(edge) + 1})" if rounded.count(edge) > 1 else edge
+        for position, edge in enumerate(rounded)
+    ]
 
 
 def _is_special(column: CodedColumn, special: Iterable[float]) -> npt.NDArray[np.bool_]:

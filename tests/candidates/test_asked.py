@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support import gate_steps, gates
 
-from disclosure_pipeline.candidates.asked import count_evaluations, count_recorded, record_evaluation
+from disclosure_pipeline.candidates import asked
+from disclosure_pipeline.candidates.asked import count_evaluations, count_recorded
 from disclosure_pipeline.candidates.evaluation import evaluate
 from disclosure_pipeline.candidates.folders import GateFolders, RefusedError
+from disclosure_pipeline.candidates.near_tables import SketchedTable
 from disclosure_pipeline.candidates.store import Snapshot, StoredFile
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.tables.record_sketch import BUCKETS, RecordSketch
 
 GT = "a" * 64
 
@@ -24,6 +28,17 @@ def snapshot(name: str, *contents: str) -> Snapshot:
 def folders(root: Path, limit: int) -> GateFolders:
     policy = gates.definition()["policy"] | {"evaluations_per_ground_truth": limit}
     return gate_steps.folders(root, gates.definition(policy=policy), "memory", "ground_truth.csv")
+
+
+def sketch(file: StoredFile) -> SketchedTable:
+    """Of a table that has no record of another content."""
+    random = np.random.default_rng(int(file.sha256, 16))
+    sums = random.integers(1, 2**63, BUCKETS, dtype=np.uint64)
+    return SketchedTable(file.name, (RecordSketch(np.ones(BUCKETS, dtype=np.int64), sums),))
+
+
+def record_evaluation(gate: GateFolders, arrived: Snapshot, ground_truth: str) -> None:
+    asked.record_evaluation(gate, arrived, ground_truth, lambda: list(map(sketch, arrived.files)))
 
 
 def test_only_new_contents_count(tmp_path: Path) -> None:

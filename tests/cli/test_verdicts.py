@@ -81,6 +81,9 @@ def test_only_the_question_is_recorded(home: Home) -> None:
     assert shown.exit_code == 0, shown.output
     assert shown.stdout == "trial: approved\n"
     new = set(contents(home.path)) - set(before)
+    sketches = {name for name in new if name.startswith(f"store/{GATE}/sketches")}
+    assert len([name for name in sketches if name.endswith(".json")]) == 1  # of what was asked about
+    new -= sketches
     (question,) = [name for name in new if (home.path / name).is_file()]
     assert question.startswith(f"store/{GATE}/evaluations/")
     assert {name for name in new if (home.path / name).is_dir()} <= {

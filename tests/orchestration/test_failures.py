@@ -30,7 +30,7 @@ from support.sampling import some_of
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.counting import opening
 from disclosure_pipeline.evaluation.controls import controls
-from disclosure_pipeline.orchestration import notices
+from disclosure_pipeline.orchestration import notices, presentation
 from disclosure_pipeline.orchestration.failures import classify_failed_run
 
 SECRET = "not-to-be-shown-4711"
@@ -408,9 +408,9 @@ def test_a_warning_is_no_reason(refused: list[dg.DagsterEvent], known: set[dg.As
             asset_key=dg.AssetKey([GATE, "attribute_disclosure"]),
             check_name="flags_one_way",
             passed=False,
-            metadata={},
+            metadata={presentation.FOR_ANYBODY: dg.MetadataValue.text("flags")},
             severity=severity,
-            description="flags",
+            description="12.34 flags",
         )
         return classify_failed_run([*refused, check._replace(event_specific_data=data)], known).reasons
 

@@ -23,6 +23,7 @@ from disclosure_pipeline.evidence.figures import FRAMES, format_cell
 from disclosure_pipeline.orchestration import candidates_asset, measure_assets, presentation, table_assets
 from disclosure_pipeline.orchestration.clause_checks import group_clauses
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.public_figures import has_public_value
 from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.statement import STATEMENT
 
@@ -160,8 +161,17 @@ def test_the_statement_fits_what_is_published(
     assert said.policy.definition == gate.policy.model_dump(mode="json")
     assert said.run_id == demo_run(demo_instance, DEMO_HONEST).run_id
     dossier = demo_dossier(home, DEMO_HONEST)
-    found = {each.name: (each.value, each.limit) for each in (*said.clauses, *said.controls)}
-    assert found == {each["name"]: (each["value"], each["limit"]) for each in dossier["clauses"]}
+    rows = {row["name"]: row for row in dossier["clauses"]}
+    stated = {clause.name: clause for clause in (*said.clauses, *said.controls)}
+    assert stated.keys() == rows.keys()
+    step = 100 * 10 / min(said.ground_truth.records, *dossier["figures"]["N_s"])
+    for name, clause in stated.items():  # as the dossier has it, rounded to ten records
+        assert (clause.bound, clause.outcome) == (rows[name]["bound"], rows[name]["outcome"])
+        assert clause.limit == (None if clause.share_of else rows[name]["limit"])
+        assert (clause.value is not None) == has_public_value(clause.measure, clause.share_of)
+        if clause.value is not None:
+            assert 0 <= clause.value - max(0, rows[name]["value"]) <= 2 * step
+    assert said.ground_truth.records == dossier["figures"]["N_d"] // 10 * 10
     assert {"python", "disclosure-pipeline", "dagster", "pandas"} <= set(said.versions)
     assert said.waivers == ()
 

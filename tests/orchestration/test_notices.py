@@ -121,9 +121,9 @@ def test_whom_a_gate_tells_is_no_part_of_its_policy() -> None:
     assert list(make_senders(told.notify)) == ["webhook", "email", "slack"]
 
 
-def test_the_readme_shows_what_a_file_may_hold() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"^```yaml\n( *notify:.*?)^```", readme, re.DOTALL | re.MULTILINE)
+def test_the_documents_show_what_a_file_may_hold() -> None:
+    page = (ROOT / "docs" / "how_to" / "notify.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```yaml\n( *notify:.*?)^```", page, re.DOTALL | re.MULTILINE)
     notify = Notify.model_validate(yaml.safe_load(shown)["notify"])
     assert list(make_senders(notify)) == ["webhook", "email", "slack"]
     assert notify.web_server

@@ -21,6 +21,7 @@ from securesystemslib.signer import CryptoSigner, Signature
 from support import releases
 from support.paths import ROOT
 
+from disclosure_pipeline.policy.public_figures import has_public_value, round_figure
 from disclosure_pipeline.policy.trust import read_trusted
 from disclosure_pipeline.release.keys import KeysError, parse_keys_by_id, to_pem
 from disclosure_pipeline.release.predicate import Predicate, StatementError, build_predicate
@@ -58,6 +59,11 @@ def stated(content: dict[str, Any], **changes: Any) -> Predicate:
 
 # What it says
 
+ROUNDED = {"value", "limit", "words"}
+NOT_STATED = {"control", "waiver", "note"}
+# Ten of the fewest records, in percent.
+STEP = 100 * 10 / 298
+
 
 @pytest.mark.parametrize("waived", [False, True])
 def test_it_says_what_the_dossier_says(waived: bool) -> None:
@@ -72,12 +78,15 @@ def test_it_says_what_the_dossier_says(waived: bool) -> None:
         rows = [row for row in content["clauses"] if row["control"] is is_control]
         assert rows
         assert [
-            {name: value for name, value in clause.model_dump().items() if name != "words"}
+            {name: value for name, value in clause.model_dump().items() if name not in ROUNDED}
             for clause in clauses
         ] == [
-            {name: value for name, value in row.items() if name not in {"control", "waiver", "note"}}
-            for row in rows
+            {name: value for name, value in row.items() if name not in ROUNDED | NOT_STATED} for row in rows
         ]
+        for clause, row in zip(clauses, rows, strict=True):
+            assert clause.limit == (None if clause.share_of else row["limit"])
+            assert (clause.value is not None) == has_public_value(clause.measure, clause.share_of)
+            assert clause.value is None or 0 <= clause.value - max(0, row["value"]) <= 2 * STEP
         # A note is on a clause that is not kept, and such a guard is not approved.
         assert not any(row["note"] for row in rows)
     assert said.ground_truth.records == content["figures"]["N_d"] == 300
@@ -90,9 +99,11 @@ def test_it_says_what_the_dossier_says(waived: bool) -> None:
 
 def test_it_tells_the_figures_in_words() -> None:
     words = {clause.name: clause.words for clause in releases.said(waived=True).clauses}
-    assert re.fullmatch(r"repU: the worst value [0-9.]+ keeps the bound, at most 8", words["repU"])
+    rounded = r"the worst value, at most [0-9.]+ as rounded to 10 records,"
+    assert re.fullmatch(rf"repU: {rounded} keeps the bound, at most 8", words["repU"])
+    assert words["repU / UiO"] == "repU / UiO: the worst value keeps the bound, at most 0.6 of UiO"
     assert re.fullmatch(
-        r"DiSCO\[income\]: the worst value [0-9.]+ breaks the bound, at most 0\.01; waived .*",
+        rf"DiSCO\[income\]: {rounded} breaks the bound, at most 0\.01; waived .*",
         words["DiSCO[income]"],
     )
 
@@ -333,14 +344,26 @@ def test_there_is_no_form_for_nan(value: float) -> None:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=0, max_value=8))
-def test_every_figure_comes_back_as_it_was(value: float) -> None:
+def test_every_figure_comes_back_rounded(value: float) -> None:
     content = releases.content()[0]
     next(row for row in content["clauses"] if row["name"] == "repU")["value"] = value
     made = build_statement(releases.hashes(), stated(content))
     (clause,) = [
         each for each in read_statement(encode_statement(made)).predicate.clauses if each.name == "repU"
     ]
-    assert clause.value == value
+    assert clause.value == round_figure(value, STEP, [8.0], highest=100.0)
+
+
+def test_ground_truths_that_differ_in_few_records_are_told_alike() -> None:
+    """And a relative bound tells nothing of them: neither its limit nor its value."""
+    content = releases.content()[0]
+    other = copy.deepcopy(content)
+    other["figures"]["N_d"] += 9
+    for row in other["clauses"]:
+        if row["share_of"]:
+            row["limit"] *= 1.03
+    one, two = (stated(each) for each in (content, other))
+    assert one == two and one.ground_truth.records == 300
 
 
 # The schema

@@ -308,7 +308,9 @@ def _signature(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unpadded(content: dict[str, Any]) -> None:
+    """Of the payload, and of the signature, whose 64 bytes always need it."""
     content["payload"] = content["payload"].rstrip("=")
+    _signature(content)["sig"] = _signature(content)["sig"].rstrip("=")
 
 
 def _add_order(content: dict[str, Any]) -> None:
@@ -501,15 +503,34 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "a value beyond its limit": (with_clause("repU", value=8.0000001), "by value and limit it is exceeded"),
     "an exceeded clause": (with_clause("repU", value=9.0, outcome="exceeded"), "stands against an approval"),
     "a kept clause said to be exceeded": (with_clause("repU", outcome="exceeded"), "it is kept"),
-    "an undetermined clause": (with_clause("repU", outcome="undetermined"), "it is kept"),
-    "no value": (with_clause("repU", value=None), "could not be determined"),
+    "an undetermined clause": (
+        with_clause("repU", outcome="undetermined"),
+        "could not be determined",
+    ),
+    "no value": (with_clause("repU", value=None), "clause repU does not tell its value"),
+    "no value of a clause that breaks its limit": (
+        with_clause("repU", value=None, outcome="exceeded"),
+        "stands against an approval",
+    ),
+    "a value of a relative bound": (
+        with_clause("repU / UiO", value=0.5),
+        "clause repU / UiO tells a value that is no share",
+    ),
+    "the limit of a relative bound": (
+        with_clause("repU / UiO", limit=20.5),
+        "tells the limit of a share, which is a figure of the ground truth",
+    ),
+    "a relative bound that is broken": (
+        with_clause("repU / UiO", outcome="exceeded"),
+        "clause repU / UiO stands against an approval",
+    ),
     "no value, undetermined": (
         with_clause("repU", value=None, limit=None, outcome="undetermined"),
         "could not be determined",
     ),
-    "no limit": (with_clause(DISCO, limit=None), "could not be determined"),
+    "no limit": (with_clause(DISCO, limit=None), "another limit than its bound"),
     "a guard that is loosened in silence": (
-        with_clause("nearer", value=75.0, bound=80.0, limit=80.0),
+        with_clause("nearer", bound=80.0, limit=80.0),
         "clause nearer does not say right from which default it is loosened",
     ),
     "a guard that is said to be loosened and is not": (
@@ -517,8 +538,15 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
         "clause nearer does not say right from which default it is loosened",
     ),
     "a limit that is not the bound": (with_clause(DISCO, limit=99.0), "another limit than its bound"),
-    "below what it must be at least": (with_clause("key_overlap[sex]", value=79.9), "it is exceeded"),
-    "a minimum said to be a maximum": (with_clause("key_overlap[sex]", at_least=False), "it is exceeded"),
+    "an overlap that is too low": (
+        with_clause("key_overlap[sex]", outcome="exceeded"),
+        "stands against an approval",
+    ),
+    "the value of an overlap": (
+        with_clause("key_overlap[sex]", value=79.9),
+        "tells a value that is no share",
+    ),
+    "a maximum said to be a minimum": (with_clause("repU", at_least=True, value=7.0), "it is exceeded"),
     "a binding clause that warns": (with_clause(DISCO, warns=True), "no bound on DiSCO of work"),
     "no repU": (without_clause("repU", "repU / UiO"), "no bound on repU"),
     "no DiSCO of a target": (without_clause(DISCO), "no bound on DiSCO of work"),
@@ -527,18 +555,25 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
         "more than one clause repU",
     ),
     "a clause with the name of another": (with_clause(DISCO, measure="repU"), "named for another measure"),
-    "a control that failed": (with_clause(CONTROL, "controls", value=0.0), "it is undetermined"),
-    "a control that failed and says so": (
-        with_clause(CONTROL, "controls", value=0.0, outcome="undetermined"),
+    "a control that failed": (
+        with_clause(CONTROL, "controls", outcome="exceeded"),
         "stands against an approval",
     ),
+    "the value of a control": (
+        with_clause(CONTROL, "controls", value=0.0),
+        "tells a value that is no share",
+    ),
+    "a control that failed and says so": (
+        with_clause(CONTROL, "controls", outcome="undetermined"),
+        "could not be determined",
+    ),
     "a control that is waived": (
-        with_clause(CONTROL, "controls", value=0.0, outcome="waived"),
-        "undetermined",
+        with_clause(CONTROL, "controls", outcome="waived"),
+        "stands against an approval",
     ),
     "a control that only warns": (
-        with_clause(CONTROL, "controls", value=0.0, outcome="exceeded", warns=True),
-        "it is undetermined",
+        with_clause(CONTROL, "controls", outcome="exceeded", warns=True),
+        "stands against an approval",
     ),
     "waived without a waiver": ({"waivers": ()}, "its waivers are not those"),
     "a waiver for nothing": (with_clause("DiSCO[income]", value=0.0, outcome="kept"), "its waivers are not"),
@@ -562,7 +597,7 @@ def test_a_contradiction_is_found_although_it_is_signed(release: Release, contra
 
 def test_an_overlap_cannot_be_waived(release: Release) -> None:
     said = releases.said(waived=True)
-    changes = with_clause("key_overlap[sex]", value=1.0, outcome="waived")
+    changes = with_clause("key_overlap[sex]", outcome="waived")
     (waiver,) = said.waivers
     more = waiver.model_copy(update={"clause": "key_overlap[sex]", "ceiling": 0.0})
     release.sign(changed(said, **changes, waivers=(waiver, more)))
@@ -570,7 +605,7 @@ def test_an_overlap_cannot_be_waived(release: Release) -> None:
 
 
 def test_a_clause_that_warns_may_be_exceeded(release: Release) -> None:
-    changes = with_clause("one_way_flags[work]", value=2.0, outcome="exceeded", warns=True)
+    changes = with_clause("one_way_flags[work]", outcome="exceeded", warns=True)
     release.sign(changed(releases.said(waived=True), **changes))
     approval = verify(release.folder, release.keys)
     assert "  warns   one_way_flags[work]" in str(approval)

@@ -57,6 +57,8 @@ def refused(result: dg.ExecuteInProcessResult | dg.JobExecutionResult) -> str:
 
 # What is of one run: a rerun has its own. Everything else has to be the same.
 OF_A_RUN = {"run_id", "measured_at", "published_at", "signatures", "last_moment"}
+# What depends on a key that every store draws for itself.
+OF_A_STORE = {"sketch_key", "sketches"}
 
 
 def state(home: Path) -> dict[str, Any]:
@@ -65,7 +67,7 @@ def state(home: Path) -> dict[str, Any]:
         str(path.relative_to(home)): content(path)
         for folder in ("store", "releases", "releases-staging")
         for path in sorted((home / folder).rglob("*"))
-        if path.is_file() and path.suffix != ".lock"
+        if path.is_file() and path.suffix != ".lock" and path.name not in OF_A_STORE
     }
 
 
@@ -83,7 +85,7 @@ def _timeless(value: Any) -> Any:
         return value
     if "payload" in value and "payloadType" in value:
         value["payload"] = json.loads(base64.b64decode(value["payload"]))
-    return {name: _timeless(each) for name, each in value.items() if name not in OF_A_RUN}
+    return {name: _timeless(each) for name, each in value.items() if name not in OF_A_RUN | OF_A_STORE}
 
 
 # What opens a file to write, and what else changes a folder, by the names of Python's audit events.

@@ -1,0 +1,200 @@
+"""Tables that differ from a measured one in too few records: their figures tell of single people.
+
+Compared are sketches of the records (see `record_sketch`), which stay in the store when the tables themselves
+are pruned. Their hashes have a key, drawn once for the store, so that they tell no value and nobody can make
+tables whose hashes agree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+from disclosure_pipeline.candidates.files import StoreError, hold_lock, read_json, sync_folder, write_json
+from disclosure_pipeline.candidates.folders import RefusedError
+from disclosure_pipeline.candidates.store import Store
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.tables.record_hashes import Records
+from disclosure_pipeline.tables.record_sketch import (
+    RecordSketch,
+    from_record,
+    least_difference,
+    sketch_records,
+    stack_sketches,
+    to_record,
+)
+
+SKETCHES = "sketches"
+"""The folder of a store that holds the sketches of what was measured, and their key."""
+
+_KEY_FILE = "sketch_key"
+_KEY_BYTES = 32
+_ALL_FILES = "all files together"
+
+
+@dataclass(frozen=True)
+class SketchedTable:
+    """A table as it is measured: its published columns, and its keys and targets where these are fewer.
+
+    `name` is what messages call it: a file of a candidate, or all of them together.
+    """
+
+    name: str
+    sketches: tuple[RecordSketch, ...]
+
+    def is_near(self, other: SketchedTable, smallest_count: int) -> bool:
+        """Whether it differs from another one in so few records, but in some; or may do so."""
+        differences = map(least_difference, self.sketches, other.sketches)
+        return any(0 < difference < smallest_count for difference in differences)
+
+
+def sketch_candidate(store: Store, gate: Gate, tables: Mapping[str, Records]) -> tuple[SketchedTable, ...]:
+    """What is measured of a candidate: each of its tables, by the names of messages, and all as one."""
+    key = _read_key(store)
+    measured = [name for name in gate.published if name in gate.measured]
+    parts = [gate.published] if len(measured) == len(gate.published) else [gate.published, measured]
+    sketched = [
+        SketchedTable(name, tuple(sketch_records(table, columns, gate.columns, key) for columns in parts))
+        for name, table in tables.items()
+    ]
+    if len(sketched) > 1:
+        sketches = zip(*(table.sketches for table in sketched), strict=True)
+        sketched.append(SketchedTable(_ALL_FILES, tuple(map(stack_sketches, sketches))))
+    return tuple(sketched)
+
+
+def require_far_tables(
+    store: Store, gate: Gate, candidate: str, content: str, tables: Sequence[SketchedTable]
+) -> None:
+    """RefusedError where two of a candidate's tables, or one and an earlier one, differ in too few records.
+
+    These are fewer than the policy's `smallest_count`; the same records again are no new question, nor is
+    the same `content` (the sha256 of what arrived) under another data dictionary. StoreError where the record
+    of an earlier candidate is damaged.
+    """
+    near = _find_near(store, gate, content, tables)
+    if near is not None:
+        few = gate.policy.smallest_count
+        raise RefusedError(
+            f"Candidate {candidate!r} is not measured: {near} in fewer than {few} records "
+            "(policy.smallest_count), but not in none. By their difference they would tell of single people: "
+            "make a synthesis anew instead of changing one."
+        )
+
+
+def _find_near(store: Store, gate: Gate, content: str, tables: Sequence[SketchedTable]) -> str | None:
+    """The first two tables that are near, in words; None where there are none."""
+    few = gate.policy.smallest_count
+    for one, other in combinations(tables, 2):
+        if one.is_near(other, few):
+            return f"{one.name} and {other.name} differ"
+    for candidate, earlier in _read_measured(store, gate, content):
+        for one, other in product(tables, earlier):
+            if one.is_near(other, few):
+                return f"{one.name} differs from {other.name} of {candidate!r}, which was measured before,"
+    return None
+
+
+def record_tables(
+    store: Store, gate: Gate, candidate: str, content: str, tables: Sequence[SketchedTable]
+) -> None:
+    """Record the tables of a candidate as measured; `content` is the sha256 of what arrived."""
+    rows = [{"name": table.name, "sketches": list(map(to_record, table.sketches))} for table in tables]
+    write_json(
+        _folder(store, gate) / f"{content}.json",
+        {
+            "candidate": candidate,
+            "sketch_key": _identify_key(_read_key(store)),
+            "columns": _hash_definition(gate),
+            "tables": rows,
+        },
+    )
+
+
+def is_recorded(store: Store, gate: Gate, content: str) -> bool:
+    """Whether a content was measured, read by the data dictionary as it is now."""
+    try:
+        record = read_json(_folder(store, gate) / f"{content}.json", "synthetic")
+    except StoreError:
+        return False
+    return record.get("columns") == _hash_definition(gate)
+
+
+def _folder(store: Store, gate: Gate) -> Path:
+    """Where the sketches of tables with the same columns lie: only these can be compared."""
+    columns = {name: (gate.columns[name].type, gate.columns[name].time_zone) for name in gate.published}
+    return store.root / SKETCHES / _hash([columns, sorted(gate.measured)])[:16]
+
+
+def _hash_definition(gate: Gate) -> str:
+    """Of all that the values of the published columns are read by."""
+    return _hash({name: gate.columns[name].model_dump(mode="json") for name in gate.published})
+
+
+def _hash(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _read_measured(
+    store: Store, gate: Gate, leaving_out: str
+) -> Iterator[tuple[str, tuple[SketchedTable, ...]]]:
+    """The candidates that were measured, each with its tables; one content is left out."""
+    key = _identify_key(_read_key(store))
+    for path in sorted(_folder(store, gate).glob("*.json")):
+        if path.stem == leaving_out:
+            continue
+        try:
+            yield _parse(read_json(path, "synthetic"), key)
+            continue
+        except (StoreError, KeyError, TypeError, ValueError):
+            pass  # told outside: the error itself is not carried along
+        raise StoreError(
+            f"The record {path.name} among the store's sketches is damaged, or of another key than "
+            f"{_KEY_FILE}: nobody can tell whether the candidate is near to that one. Restore it; remove it "
+            "only if nobody has seen the figures of that candidate."
+        )
+
+
+def _parse(record: Mapping[str, Any], key: str) -> tuple[str, tuple[SketchedTable, ...]]:
+    if record["sketch_key"] != key:
+        raise ValueError("of another key")
+    tables = tuple(
+        SketchedTable(str(table["name"]), tuple(map(from_record, table["sketches"])))
+        for table in record["tables"]
+    )
+    if not tables or not all(table.sketches for table in tables):
+        raise ValueError("without a sketch")
+    return str(record["candidate"]), tables
+
+
+def _read_key(store: Store) -> bytes:
+    """The key of the store's hashes, drawn when it is needed first. StoreError where it is damaged."""
+    folder = store.root / SKETCHES
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / _KEY_FILE
+    with hold_lock(folder / f"{_KEY_FILE}.lock"):
+        if not path.exists():
+            partial = folder / f".partial-{_KEY_FILE}"
+            partial.unlink(missing_ok=True)
+            handle = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(secrets.token_bytes(_KEY_BYTES))
+                file.flush()
+                os.fsync(handle)
+            partial.replace(path)
+            sync_folder(folder)
+    key = path.read_bytes()
+    if len(key) != _KEY_BYTES:
+        raise StoreError(f"{_KEY_FILE} in the store is damaged: restore it.")
+    return key
+
+
+def _identify_key(key: bytes) -> str:
+    return hashlib.sha256(b"sketch key " + key).hexdigest()[:16]

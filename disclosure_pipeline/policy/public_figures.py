@@ -1,0 +1,174 @@
+"""Figures for those who may not see them exactly: rounded so that they tell of no single record.
+
+Whoever delivers a candidate, or gets a release, reads of each clause its outcome, and the figure rounded to
+so many records as the policy's `smallest_count`. The exact figures are for custodians.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
+
+from disclosure_pipeline.measures.attribute import Attribute
+from disclosure_pipeline.measures.baselines import Baselines
+from disclosure_pipeline.measures.chance import Chance
+from disclosure_pipeline.measures.hits import UniqueHits
+from disclosure_pipeline.measures.identity import Identity
+from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.verdict import Judgement
+
+_COUNTS = {"max_denom", "n_predicted_correctly"}
+# The guards are no shares: of them it is told how far they go beyond chance.
+_NO_SHARE = {*_COUNTS, "mean_denom", "DiSCO_beyond_se", "guessed_beyond"}
+
+# Of a step: an end of an interval, which is rounded as a float, belongs to that interval.
+_NOISE = 1e-9
+
+# Percent of all records of GT, or of all of SD: so many records are so many points. What has another
+# denominator, as one that GT decides, is told without its figure.
+_OF_ALL_RECORDS = frozenset(
+    {
+        *(
+            field.name
+            for measures in (Identity, UniqueHits, Attribute, Baselines, Chance)
+            for field in fields(measures)
+            if field.name not in _NO_SHARE
+        ),
+        *(f"{field.name}_after_exclusions" for field in fields(Identity)),
+        *("CAPd", "CAPs", "DCAP", "pct_predicted_correctly"),
+        *("DiSCO_beyond_both", "excluded"),
+    }
+)
+
+
+def has_public_value(measure: str, share_of: str | None) -> bool:
+    """Whether the figure of a clause can be rounded to records; a relative bound would tell GT's own risk.
+
+    >>> has_public_value("DiSCO", None), has_public_value("DiSCO", "Dorig"), has_public_value("TCAP", None)
+    (True, False, False)
+    """
+    return share_of is None and (measure in _OF_ALL_RECORDS or measure in _COUNTS)
+
+
+def round_records(records: int, smallest_count: int) -> int:
+    """A number of records as it may be told: rounded down to a multiple of the smallest count, at least one.
+
+    >>> round_records(1234, 10), round_records(7, 10)
+    (1230, 10)
+    """
+    return max(smallest_count, records - records % smallest_count)
+
+
+def round_figure(
+    value: float, step: float, limits: Collection[float], *, highest: float = math.inf, at_least: bool = False
+) -> float:
+    """A figure as it may be told: the end of the interval that it lies in, never on the safer side.
+
+    The intervals have at least the width `step`, so much as `smallest_count` records are. The `limits` that
+    the figure is held against are ends of intervals, so that the outcome tells nothing more than the figure
+    does; two limits that are nearer to each other than `step` are the only exception. 0 and `highest` are the
+    ends of all; what is below 0 lies in the lowest interval. With `at_least` high figures are safe.
+
+    >>> round_figure(6.1, 2.0, [8.0]), round_figure(8.1, 2.0, [8.0]), round_figure(0.4, 3.0, [8.0])
+    (8.0, 10.0, 5.0)
+    >>> round_figure(85.0, 4.0, [80.0], highest=100.0, at_least=True)
+    84.0
+    """
+    if at_least:
+        return -_round_up(-value, step, [-limit for limit in limits], -highest, 0.0)
+    return _round_up(value, step, limits, 0.0, highest)
+
+
+def _round_up(value: float, step: float, limits: Collection[float], lowest: float, highest: float) -> float:
+    """The upper end of an interval: below a limit counted down from it, above the last one counted up."""
+    upper = min((limit for limit in limits if value <= limit), default=None)
+    lower = max((limit for limit in limits if limit < value), default=lowest)
+    if upper is None:
+        number = max(1, math.ceil((value - lower) / step - _NOISE))
+        if math.isinf(highest):
+            return lower + number * step
+        return highest if number >= math.floor((highest - lower) / step) else lower + number * step
+    if math.isinf(lower):
+        return upper - math.floor((upper - value) / step + _NOISE) * step
+    last = max(0, math.floor((upper - lower) / step) - 1)
+    return upper - min(math.floor((upper - value) / step + _NOISE), last) * step
+
+
+@dataclass(frozen=True)
+class PublicJudgement:
+    """A judgement for those who may not see exact figures.
+
+    `value` is rounded to `smallest_count` records; it is None where that cannot be, `limit` where it would
+    tell GT's own risk. The outcome is always the true one.
+    """
+
+    judgement: Judgement
+    value: float | None
+    limit: float | None
+    smallest_count: int
+
+    def __str__(self) -> str:
+        judgement, clause = self.judgement, self.judgement.clause
+        if judgement.value is None or judgement.limit is None:
+            return f"{clause.name} could not be determined"
+        if judgement.note:
+            return f"{clause.name}: {judgement.note}"
+        verb = "keeps" if judgement.outcome == "kept" else "breaks"
+        bound = f"{'at least' if clause.at_least else 'at most'} {clause.bound:.4g}"
+        bound += f" of {clause.share_of}" if clause.share_of else ""
+        if clause.loosened_from is not None:
+            bound += f" (loosened: by default {clause.loosened_from:g})"
+        value = f"the {clause.over} value"
+        if self.value is not None:
+            side = "at least" if clause.at_least else "at most"
+            value += f", {side} {self.value:.4g} as rounded to {self.smallest_count} records,"
+        sentence = f"{clause.name}: {value} {verb} the bound, {bound}"
+        if judgement.waiver is None:
+            return sentence
+        until = judgement.waiver.expires.isoformat()
+        return f"{sentence}; waived until {until} by {judgement.waiver.approver}: {judgement.waiver.reason}"
+
+
+def publish(
+    judgements: Sequence[Judgement], records: Sequence[int], smallest_count: int
+) -> tuple[PublicJudgement, ...]:
+    """The judgements as those may read them who may not see exact figures.
+
+    `records` are the numbers of records of GT (first) and of each synthetic table. A share of the records is
+    rounded as if it were one of the smallest of these tables.
+    """
+    in_GT, *in_SD = records
+    fewest = min(round_records(in_GT, smallest_count), *in_SD)
+    return tuple(_publish(judgement, judgements, fewest, smallest_count) for judgement in judgements)
+
+
+def _publish(
+    judgement: Judgement, judgements: Sequence[Judgement], fewest: int, smallest_count: int
+) -> PublicJudgement:
+    clause, value = judgement.clause, judgement.value
+    limit = None if clause.share_of is not None else judgement.limit
+    if value is None or limit is None or not has_public_value(clause.measure, clause.share_of):
+        return PublicJudgement(judgement, None, limit, smallest_count)
+    is_count = clause.measure in _COUNTS
+    step = float(smallest_count) if is_count else min(100.0, 100 * smallest_count / max(fewest, 1))
+    rounded = round_figure(
+        value,
+        step,
+        _find_limits(clause, judgements),
+        highest=math.inf if is_count else 100.0,
+        at_least=clause.at_least,
+    )
+    return PublicJudgement(judgement, rounded, limit, smallest_count)
+
+
+def _find_limits(clause: Clause, judgements: Sequence[Judgement]) -> list[float]:
+    """All that the same measure of the same column is held against: every outcome is told."""
+    same = [
+        judgement
+        for judgement in judgements
+        if (judgement.clause.measure, judgement.clause.column) == (clause.measure, clause.column)
+        and judgement.clause.share_of is None
+    ]
+    ceilings = [judgement.waiver.ceiling for judgement in same if judgement.waiver is not None]
+    return [*(judgement.limit for judgement in same if judgement.limit is not None), *ceilings]

@@ -1,0 +1,319 @@
+"""Tables that are near to a measured one are not measured: nobody asks about single people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import gate_steps, gates
+
+from disclosure_pipeline.candidates.asked import count_recorded
+from disclosure_pipeline.candidates.files import StoreError
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.near_tables import sketch_candidate
+from disclosure_pipeline.tables.canonical_tables import CanonicalTable
+from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.record_sketch import (
+    RecordSketch,
+    from_record,
+    least_difference,
+    sketch_records,
+    stack_sketches,
+    to_record,
+)
+
+FEW = 10
+ENGINES = ("memory", "partitioned")
+DICTIONARY = {
+    "sex": Column(type="category"),
+    "age": Column(type="integer"),
+    "pay": Column(type="number"),
+    "born": Column(type="date"),
+}
+
+
+def folders(root: Path, engine: str = "memory", **changes: object) -> GateFolders:
+    gates.ground_truth().to_csv(root / "ground_truth.csv", index=False)
+    return gate_steps.folders(root, gates.definition(**changes), engine, "ground_truth.csv")
+
+
+def altered(table: pd.DataFrame, *records: int) -> pd.DataFrame:
+    """The table with another key in some of its records."""
+    other = table.copy()
+    other.loc[list(records), "age"] = np.where(other.loc[list(records), "age"] == 33, 34, 33)
+    return other
+
+
+def refusal(gate: GateFolders, candidate: str) -> str:
+    """Why a candidate is refused before anything is measured."""
+    found = gate_steps.steps(gate, candidate)
+    kind, message = found["refused"]
+    assert kind == "RefusedError" and "differ" in message
+    assert set(found) == {"ground truth", "refused"}  # no overlap, no figure
+    assert not (gate.store.candidate_folder(candidate) / "measured.json").exists()
+    return str(message)
+
+
+# The attack of which the gate knew nothing: chosen persons, one row each
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_eight_files_that_differ_in_one_row(tmp_path: Path, engine: str) -> None:
+    gate = folders(tmp_path, engine)
+    base = gates.honest()
+    gate_steps.deliver(tmp_path, "eight", base, *(altered(base, number) for number in range(7)))
+    message = refusal(gate, "eight")
+    assert "'synthetic0.csv' and synthetic table 'synthetic1.csv' differ in fewer than 10 records" in message
+    assert count_recorded(gate.store) == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_eight_candidates_in_turn(tmp_path: Path, engine: str) -> None:
+    """The first is measured; whatever is near to it is not, however it is written and in whatever order."""
+    gate = folders(tmp_path, engine)
+    base = gates.honest()
+    gate_steps.deliver(tmp_path, "first", base)
+    assert "refused" not in gate_steps.steps(gate, "first")
+    near = {
+        "changed": altered(base, 0),
+        "nine": altered(base, *range(9)),
+        "shuffled": altered(base, 7).sample(frac=1, random_state=1),
+        "removed": base.iloc[1:],
+        "added": pd.concat([base, gates.honest(2).iloc[:1]]),
+        "columns": altered(base, 9)[["income", "work", "age", "sex"]],
+        "exchanged": pd.concat([base.iloc[1:], gates.honest(3).iloc[:1]]),
+    }
+    for name, table in near.items():
+        gate_steps.deliver(tmp_path, name, table, suffix=".parquet")
+        assert "'synthetic0.csv' of 'first', which was measured before" in refusal(gate, name)
+    assert count_recorded(gate.store) == 1
+    gate_steps.deliver(tmp_path, "anew", gates.honest(2))
+    assert "refused" not in gate_steps.steps(gate, "anew")
+    assert count_recorded(gate.store) == 2
+
+
+def test_one_row_that_differs_in_the_sum_of_all_files(tmp_path: Path) -> None:
+    """Files that are far from each other, and together the same table but for one row."""
+    gate = folders(tmp_path)
+    base = pd.concat([gates.honest(1), gates.honest(2)], ignore_index=True)
+    other = altered(base, 0).sample(frac=1, random_state=3)
+    gate_steps.deliver(tmp_path, "whole", base.iloc[:298], base.iloc[298:])
+    gate_steps.deliver(tmp_path, "cut-otherwise", other.iloc[:298], other.iloc[298:])
+    gate_steps.deliver(tmp_path, "as-one", altered(base, 5))
+    assert "refused" not in gate_steps.steps(gate, "whole")
+    for name in ("cut-otherwise", "as-one"):
+        assert "all files together of 'whole'" in refusal(gate, name)
+
+
+def test_a_column_that_no_measure_of_the_keys_reads(tmp_path: Path) -> None:
+    """A published column that is neither may change everywhere: a key of one record may not."""
+    columns = gates.definition()["columns"] | {"note": {"type": "category", "published": True}}
+    gate = folders(tmp_path, columns=columns)
+    ground_truth = gates.ground_truth()
+    random = np.random.default_rng(5)
+    letters = np.array(list("abcdef"))
+    ground_truth.assign(note=random.choice(letters, 300)).to_csv(tmp_path / "ground_truth.csv", index=False)
+    base = gates.honest()
+    gate_steps.deliver(tmp_path, "first", base.assign(note=random.choice(letters, 298)))
+    gate_steps.deliver(tmp_path, "second", altered(base, 0).assign(note=random.choice(letters, 298)))
+    assert "refused" not in gate_steps.steps(gate, "first")
+    assert "of 'first'" in refusal(gate, "second")
+
+
+def test_the_same_content_is_no_new_question(tmp_path: Path) -> None:
+    """Again, under another name, in another order and format, and twice in one candidate."""
+    gate = folders(tmp_path)
+    base = gates.honest()
+    gate_steps.deliver(tmp_path, "first", base)
+    gate_steps.deliver(tmp_path, "again", base)
+    gate_steps.deliver(tmp_path, "shuffled", base.sample(frac=1, random_state=1), suffix=".parquet")
+    gate_steps.deliver(tmp_path, "twice", base, base)
+    found = [gate_steps.steps(gate, name) for name in ("first", "first", "again", "shuffled", "twice")]
+    assert not [each["refused"] for each in found if "refused" in each]
+    assert found[1]["frames"] == found[0]["frames"] == found[2]["frames"]
+    assert found[3]["frames"]["attribute"] == found[0]["frames"]["attribute"]
+
+
+def test_ten_records_are_enough(tmp_path: Path) -> None:
+    """As many as the policy says: its own number decides."""
+    base = gates.honest()
+    for number, (few, is_refused) in enumerate([(10, False), (11, True)]):
+        root = tmp_path / str(number)
+        root.mkdir()
+        gate = folders(root, policy=gates.definition()["policy"] | {"smallest_count": few})
+        gate_steps.deliver(root, "first", base)
+        gate_steps.deliver(root, "second", altered(base, *range(10)))
+        assert "refused" not in gate_steps.steps(gate, "first")
+        assert ("refused" in gate_steps.steps(gate, "second")) == is_refused
+
+
+def test_another_reading_of_the_same_bytes(tmp_path: Path) -> None:
+    """Who mends the data dictionary may measure all candidates again."""
+    base = gates.honest().astype({"sex": object})
+    base.loc[0, "sex"] = "female"
+    columns = gates.definition()["columns"]
+    levels = [{"level": "f", "aliases": ["female"]}, "m"]
+    gate = folders(tmp_path, columns=columns | {"sex": {"type": "category", "levels": levels}})
+    gate_steps.deliver(tmp_path, "first", base)
+    assert "refused" not in gate_steps.steps(gate, "first")
+    levels = ["f", {"level": "m", "aliases": ["female"]}]
+    gate = folders(tmp_path, columns=columns | {"sex": {"type": "category", "levels": levels}})
+    assert "refused" not in gate_steps.steps(gate, "first")
+
+
+def test_two_near_candidates_at_the_same_moment(tmp_path: Path) -> None:
+    """One of them is measured, whichever comes first."""
+    gate = folders(tmp_path)
+    base = gates.honest()
+    names = [f"candidate-{number}" for number in range(4)]
+    for number, name in enumerate(names):
+        gate_steps.deliver(tmp_path, name, altered(base, number))
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda name: gate_steps.steps(gate, name), names))
+    assert sorted("refused" in each for each in found) == [False, True, True, True]
+    assert count_recorded(gate.store) == 1
+
+
+def test_records_that_cannot_be_read_stop_the_gate(tmp_path: Path) -> None:
+    gate = folders(tmp_path)
+    for number, seed in enumerate((1, 2, 3)):
+        gate_steps.deliver(tmp_path, f"candidate-{number}", gates.honest(seed))
+    assert "refused" not in gate_steps.steps(gate, "candidate-0")
+    [record] = (gate.store.root / "sketches").rglob("*.json")
+    whole = record.read_text()
+    content = json.loads(whole)
+    for damaged in (
+        "{",
+        "{}",
+        json.dumps(content | {"tables": []}),
+        json.dumps(content | {"sketch_key": "another"}),
+        json.dumps(content | {"tables": [{"name": "x", "sketches": []}]}),
+        whole.replace('"counts": "', '"counts": "A'),
+    ):
+        record.write_text(damaged)
+        kind, message = gate_steps.steps(gate, "candidate-1")["refused"]
+        assert kind == "StoreError" and record.name in message
+    record.write_text(whole)
+    (gate.store.root / "sketches" / "sketch_key").write_bytes(b"short")
+    assert gate_steps.steps(gate, "candidate-1")["refused"][0] == "StoreError"
+    (gate.store.root / "sketches" / "sketch_key").unlink()  # another one is drawn
+    assert gate_steps.steps(gate, "candidate-1")["refused"][0] == "StoreError"
+
+
+def test_nobody_else_reads_the_key(tmp_path: Path) -> None:
+    gate = folders(tmp_path)
+    gate_steps.deliver(tmp_path, "first", gates.honest())
+    gate_steps.steps(gate, "first")
+    key = gate.store.root / "sketches" / "sketch_key"
+    assert key.stat().st_mode & 0o777 == 0o600 and len(key.read_bytes()) == 32
+    [record] = (gate.store.root / "sketches").rglob("*.json")
+    assert not any(text in record.read_text() for text in ("office", "field"))
+
+
+# The sketch against the difference of two multisets
+
+
+RECORDS = st.lists(
+    st.tuples(
+        st.sampled_from([*"fm", None]),
+        st.sampled_from([20, 30, None]),
+        st.sampled_from([0.5, -0.0, 1e9, None]),
+        st.sampled_from([pd.Timestamp("2020-02-01"), None]),
+    ),
+    max_size=30,
+)
+
+
+def sketched(records: Sequence[tuple[object, ...]], secret: bytes = bytes(32)) -> RecordSketch:
+    frame = pd.DataFrame(records, columns=list(DICTIONARY), dtype=object)
+    typed = frame.assign(
+        sex=frame["sex"].astype("category"),
+        age=frame["age"].astype("Int64"),
+        pay=frame["pay"].astype("Float64").astype(float),
+        born=pd.to_datetime(frame["born"]),
+    )
+    return sketch_records(CanonicalTable(typed, ()), tuple(DICTIONARY), DICTIONARY, secret)
+
+
+def difference(one: Sequence[tuple[object, ...]], other: Sequence[tuple[object, ...]]) -> int:
+    """The larger number of records that only one of the tables has, record by record."""
+    left, right = list(one), list(other)
+    for record in one:
+        if record in right:
+            left.remove(record)
+            right.remove(record)
+    return max(len(left), len(right))
+
+
+@given(RECORDS, RECORDS, st.binary(min_size=32, max_size=32))
+def test_the_bound_is_never_above_the_difference(
+    one: Sequence[tuple[object, ...]], other: Sequence[tuple[object, ...]], secret: bytes
+) -> None:
+    bound = least_difference(sketched(one, secret), sketched(other, secret))
+    assert bound <= difference(one, other)
+    assert (bound == 0) == (difference(one, other) == 0)
+    assert bound == least_difference(sketched(other, secret), sketched(one, secret))
+
+
+@given(RECORDS, RECORDS)
+def test_stacked_sketches_are_those_of_the_stack(
+    one: Sequence[tuple[object, ...]], other: Sequence[tuple[object, ...]]
+) -> None:
+    stacked = stack_sketches([sketched(one), sketched(other)])
+    assert least_difference(stacked, sketched([*other, *one])) == 0
+    assert stacked.records == len(one) + len(other)
+    assert least_difference(from_record(to_record(stacked)), stacked) == 0
+
+
+@pytest.mark.parametrize("changed", [1, 5, 9, 10, 20, 500, 5_000])
+def test_how_exact_the_bound_is(changed: int) -> None:
+    """With 100,000 records, of which some are changed: nearly exact where it matters, and never near 0."""
+    random = np.random.default_rng(changed)
+    one = pd.DataFrame({"age": random.integers(0, 10**9, 100_000)})
+    other = one.copy()
+    other.loc[: changed - 1, "age"] = -1 - np.arange(changed)
+    first, second = (
+        sketch_records(CanonicalTable(frame, ()), ("age",), DICTIONARY, bytes(32)) for frame in (one, other)
+    )
+    bound = least_difference(first, second)
+    assert bound <= changed
+    assert bound >= (changed - 1 if changed <= 20 else 200)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(0.1 + 0.2, 0.3), (-0.0, 0.0), (1e9 + 1e-6, 1e9), (7.0, 7 - 1e-12)],
+)
+def test_noise_makes_no_other_record(one: float, other: float) -> None:
+    pair = [sketched([("f", 20, pay, None)]) for pay in (one, other)]
+    assert least_difference(*pair) == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(0.5, None), (1e9, 1e9 + 1), (2.0**52, 2.0**52 + 1), (0.1, 0.1000001), (1e300, 1e301)]
+)
+def test_other_numbers_make_other_records(one: float, other: float | None) -> None:
+    pair = [sketched([("f", 20, pay, None)]) for pay in (one, other)]
+    assert least_difference(*pair) == 1
+
+
+def test_another_key_gives_another_sketch() -> None:
+    records = [("f", 20, 0.5, None)]
+    assert least_difference(sketched(records, b"a" * 32), sketched(records, b"b" * 32)) == 1
+
+
+def test_the_key_of_a_store_is_drawn_once(tmp_path: Path) -> None:
+    gate = folders(tmp_path)
+    table = {"a table": CanonicalTable(gates.honest(), ())}
+    first, second = (sketch_candidate(gate.store, gate.gate, table) for _ in range(2))
+    assert least_difference(first[0].sketches[0], second[0].sketches[0]) == 0
+    (gate.store.root / "sketches" / "sketch_key").write_bytes(b"")
+    with pytest.raises(StoreError, match="damaged"):
+        sketch_candidate(gate.store, gate.gate, table)
