@@ -138,6 +138,16 @@ def test_measure_one_target(tables: Callable[..., list[Path]]) -> None:
     assert "work" in shown.stdout and "income" not in shown.stdout
 
 
+def test_measure_writes_a_page(tables: Callable[..., list[Path]]) -> None:
+    paths = tables(gates.honest())
+    shown = run("measure", *paths, *OPTIONS, "--format", "html")
+    assert shown.exit_code == 0
+    assert shown.stdout.lower().startswith("<!doctype html>")
+    assert "<svg" in shown.stdout and "<script" not in shown.stdout
+    repU = dp.disclosure(*paths, ["sex", "age"]).identity["repU"].iloc[0]
+    assert f"{repU:.1f}" in shown.stdout
+
+
 def test_measure_says_where_tables_share_few_values(tables: Callable[..., list[Path]]) -> None:
     """A risk near 0 may mean that they are not coded alike."""
     shown = run("measure", *tables(gates.honest().assign(sex=["female", "male"] * 149)), *OPTIONS)
