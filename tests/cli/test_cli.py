@@ -139,12 +139,12 @@ def test_measure_one_target(tables: Callable[..., list[Path]]) -> None:
 
 
 def test_measure_writes_a_page(tables: Callable[..., list[Path]]) -> None:
-    paths = tables(gates.honest())
-    shown = run("measure", *paths, *OPTIONS, "--format", "html")
+    ground_truth, synthetic = tables(gates.honest())
+    shown = run("measure", ground_truth, synthetic, *OPTIONS, "--format", "html")
     assert shown.exit_code == 0
     assert shown.stdout.lower().startswith("<!doctype html>")
     assert "<svg" in shown.stdout and "<script" not in shown.stdout
-    repU = dp.disclosure(*paths, ["sex", "age"]).identity["repU"].iloc[0]
+    repU = dp.disclosure(ground_truth, synthetic, ["sex", "age"]).identity["repU"].iloc[0]
     assert f"{repU:.1f}" in shown.stdout
 
 
