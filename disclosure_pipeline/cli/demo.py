@@ -35,7 +35,9 @@ def demo(records: int, seed: int, home: Path) -> None:
         click.echo(f"{verdict.candidate:<20} {verdict.decision:<13} {verdict.repU:>6.2f}%  {broken_clauses}")
     for verdict in verdicts:
         click.echo(f"\n{verdict.candidate}: {_publication(verdict.folder)}")
-    click.echo(f"\nRuns and dossiers are in {home}. In a checkout, `make ui` shows them.")
+    click.echo(f"\nThe runs are in {home}: in a checkout, `make ui` shows them. Why, on a page for each:")
+    for verdict in verdicts:
+        click.echo(f"  {verdict.page}")
 
 
 def _publication(folder: Path | None) -> str:

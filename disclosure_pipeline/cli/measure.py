@@ -36,7 +36,7 @@ from disclosure_pipeline.errors import ComparabilityWarning
     "chooses by their size and the memory that is free.",
 )
 @click.option("--accept-doubts", is_flag=True, help="Exit with 0 although the tables may not be coded alike.")
-@format_option("table", "json", "csv")
+@format_option("table", "json", "csv", "html")
 @click.option(
     "--progress/--no-progress", default=None, help="Show how far the work is; by default on a terminal only."
 )
@@ -55,7 +55,8 @@ def measure(
 ) -> None:
     """Print what one or more SYNTHETIC tables (CSV, Parquet, Arrow) disclose of the GROUND_TRUTH.
 
-    As json and csv every figure, with all digits, beside its unit and what it means. Exit code 3: the tables
+    As json and csv every figure, with all digits, beside its unit and what it means; as html a page with
+    charts and explanations. Exit code 3: the tables
     may not be coded alike, so that the risks read too low; the first lines say why.
     """
     from disclosure_pipeline.evaluation.disclosure import disclosure
@@ -75,6 +76,10 @@ def measure(
     chosen = choose_format(shown_as)
     if chosen is None:
         click.echo(result)
+    elif chosen == "html":
+        from disclosure_pipeline.evidence.page.rendering import render_result
+
+        click.echo(render_result(result))
     else:
         print_report(report_figures(result, chosen), chosen)
     click.echo(f"Engine: {result.engine}", err=True)

@@ -15,6 +15,7 @@ from disclosure_pipeline.candidates.store import MARKER
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.evidence.page.rendering import PAGE
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 
 if TYPE_CHECKING:
@@ -29,12 +30,13 @@ HONEST, LEAKY = "conditional-model", "memorising-model"
 
 @dataclass(frozen=True)
 class Verdict:
-    """The gate's decision on one candidate; `folder` is where it is published, if it is."""
+    """The gate's decision on one candidate, and its page; `folder` is where it is published, if it is."""
 
     candidate: str
     decision: str
     repU: float
     broken_clauses: tuple[str, ...]
+    page: Path
     folder: Path | None
 
 
@@ -146,7 +148,8 @@ def make_data(folder: Path, records: int, seed: int) -> None:
 
 def verdict(folder: Path, candidate: str) -> Verdict:
     """What the dossier of a candidate says, and where it is published."""
-    dossier = read_json(folder / "store" / GATE / "candidates" / candidate / "dossier.json", "the demo")
+    evidence = folder / "store" / GATE / "candidates" / candidate
+    dossier = read_json(evidence / "dossier.json", "the demo")
     published = folder / "releases" / GATE / candidate
     return Verdict(
         candidate=candidate,
@@ -157,5 +160,6 @@ def verdict(folder: Path, candidate: str) -> Verdict:
             for clause in dossier["clauses"]
             if clause["outcome"] == "exceeded" and not clause["warns"]
         ),
+        page=evidence / PAGE,
         folder=published if published.is_dir() else None,
     )

@@ -138,6 +138,16 @@ def test_measure_one_target(tables: Callable[..., list[Path]]) -> None:
     assert "work" in shown.stdout and "income" not in shown.stdout
 
 
+def test_measure_writes_a_page(tables: Callable[..., list[Path]]) -> None:
+    ground_truth, synthetic = tables(gates.honest())
+    shown = run("measure", ground_truth, synthetic, *OPTIONS, "--format", "html")
+    assert shown.exit_code == 0
+    assert shown.stdout.lower().startswith("<!doctype html>")
+    assert "<svg" in shown.stdout and "<script" not in shown.stdout
+    repU = dp.disclosure(ground_truth, synthetic, ["sex", "age"]).identity["repU"].iloc[0]
+    assert f"{repU:.1f}" in shown.stdout
+
+
 def test_measure_says_where_tables_share_few_values(tables: Callable[..., list[Path]]) -> None:
     """A risk near 0 may mean that they are not coded alike."""
     shown = run("measure", *tables(gates.honest().assign(sex=["female", "male"] * 149)), *OPTIONS)
@@ -223,6 +233,9 @@ def test_the_demo_shows_both_verdicts(demo: tuple[Path, str]) -> None:
     assert f"{HONEST}: published in {home / 'demo/releases/survey' / HONEST}" in shown
     assert f"{LEAKY}: not published" in shown
     assert "make ui" in shown
+    pages = [Path(line.strip()).read_text(encoding="utf-8") for line in shown.splitlines()[-2:]]
+    assert [HONEST in pages[0], LEAKY in pages[1]] == [True, True]
+    assert ["Approved" in pages[0], "Refused" in pages[1]] == [True, True]
 
 
 def test_the_demo_can_be_run_twice(demo: tuple[Path, str]) -> None:

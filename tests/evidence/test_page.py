@@ -329,6 +329,24 @@ def test_warnings_are_counted_and_not_repeated(approved: dict[str, Any]) -> None
     assert "1 warnings about the tables stand in the internal edition" in public
 
 
+def test_files_that_arrived_are_not_named(approved: dict[str, Any]) -> None:
+    """A file's name can hold anything: the edition for publication numbers the tables."""
+    change = {
+        "table": "synthetic table 'Carried-8844.csv'",
+        "column": "age",
+        "rule": "read so",
+        "records": 14,
+    }
+    content = {**approved, "ledger": [change, {**change, "table": "the ground truth"}]}
+    assert "Carried-8844" in render_page(content)
+    public = render_page(content, "publication")
+    assert "Carried-8844" not in public
+    assert make_publishable(content)["ledger"] == [
+        {**change, "table": "table 1 of those compared with it", "records": 10},
+        {**change, "table": "the ground truth", "records": 10},
+    ]
+
+
 # Files of earlier versions
 
 

@@ -85,7 +85,9 @@ def test_copies_of_the_table_are_refused(home: Home, files: int) -> None:
     assert not ran.success and home.nothing_published()
     checks = gates.checks(ran)
     failed = {name for name, check in checks.items() if not check.passed}
-    assert {f"attribute_disclosure:{name}__{NAME}" for name in ("unique_copies_beyond", "nearer")} <= failed
+    guards = {f"identity_disclosure:guard_{name}" for name in ("unique_copies_beyond", "nearer")}
+    assert guards <= failed
+    assert all(f"[{NAME}]" in str(checks[name].description) for name in guards)
     assert outcomes(home, COPY)[f"unique_copies_beyond[{NAME}]"] == "exceeded"
     assert "guessed_beyond" not in " ".join(failed)
     assert CANARY not in gates.everything_logged(home.instance)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evidence.figures import FRAMES
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE, Words
 from disclosure_pipeline.policy.clause_words import words_of
+from disclosure_pipeline.tables.messages import GROUND_TRUTH
 
 Edition = Literal["internal", "publication"]
 
@@ -33,7 +34,7 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
         "clauses": [_round_clause(clause, rounding) for clause in content["clauses"]],
         "figures": _round_figures(figures, rounding),
         "exact_copies": [_round_row(row, "exact_copies", rounding) for row in content["exact_copies"]],
-        "ledger": [{**change, "records": rounding.count(change["records"])} for change in content["ledger"]],
+        "ledger": _round_ledger(content["ledger"], rounding),
         "warnings": [],
         "number_of_warnings": len(content["warnings"]),
     }
@@ -68,6 +69,18 @@ class _Rounding:
         if unit == COUNT:  # of values, columns, warnings: not of people
             return value
         return float(f"{value:.1g}")
+
+
+def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> list[dict[str, Any]]:
+    """What was changed, tables by number: the names of the files that arrived are nobody's business."""
+    numbers: dict[str, int] = {}
+    rows = []
+    for change in ledger:
+        table = change["table"]
+        if table != GROUND_TRUTH:
+            table = f"table {numbers.setdefault(table, len(numbers) + 1)} of those compared with it"
+        rows.append({**change, "table": table, "records": rounding.count(change["records"])})
+    return rows
 
 
 def _round_clause(clause: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any]:
