@@ -26,6 +26,9 @@ PICTURES: dict[str, tuple[str, list[str], int]] = {
 }
 """Name -> the page, words that it shows once it is whole, and its height in pixels."""
 
+# Dagster greets whoever comes for the first time, over the page.
+_CLOSE_GREETING = "[...document.querySelectorAll('button')].find((b) => b.textContent === 'Skip')?.click()"
+
 
 def draw(pages: Pages, name: str) -> None:
     """Write one picture."""
@@ -33,6 +36,8 @@ def draw(pages: Pages, name: str) -> None:
     pages.tab.resize(WIDTH, height)
     pages.open(path, words)
     time.sleep(3)  # what moves comes to rest
+    pages.tab.evaluate(_CLOSE_GREETING)
+    time.sleep(1)
     pages.open(path, words)
     time.sleep(3)
     pages.tab.picture(ROOT / "docs" / "images" / f"{name}.png")
