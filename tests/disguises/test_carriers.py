@@ -150,6 +150,7 @@ def test_what_a_format_carries_is_not_published(home: Home, carrier: str) -> Non
     assert {path.name for path in published.iterdir()} == {
         "synthetic.parquet",
         "synthetic.csv",
+        "dossier.html",
         STATEMENT,
     }
     assert gates.files_with(published, carried, ()) == {}

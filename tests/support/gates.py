@@ -41,8 +41,9 @@ GATE = "small"
 HONEST, COPY = "honest", "copy"
 MARKER = "_SUCCESS"
 
-# A rare level of a target, and a value of a grouped column: one record each, and no quantile.
-CANARIES = ("Xylophonist-4711", "90210", "91177")
+# A rare level of a target, and values of a grouped column: one record each, and no quantile. They are so long that
+# no clock or digest shows one by chance.
+CANARIES = ("Xylophonist-4711", "902104357", "911779846")
 
 _DEFINITION: dict[str, Any] = {
     "name": GATE,
