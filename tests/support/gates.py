@@ -41,8 +41,8 @@ GATE = "small"
 HONEST, COPY = "honest", "copy"
 MARKER = "_SUCCESS"
 
-# A rare level of a target, and values of a grouped column: one record each, and no quantile. They are so long that
-# no clock or digest shows one by chance.
+# A rare level of a target, and values of a grouped column: one record each, and no quantile. They are so
+# long that no clock or digest shows one by chance.
 CANARIES = ("Xylophonist-4711", "902104357", "911779846")
 
 _DEFINITION: dict[str, Any] = {
