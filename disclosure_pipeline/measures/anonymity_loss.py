@@ -116,6 +116,15 @@ def precision_recall_coefficient(precision: float, recall: float) -> float:
     return (1 - (math.log10(recall) / math.log10(_LEAST_RECALL)) ** _ALPHA) * precision
 
 
+def _shortfall(counts: CertaintyCounts, records: int) -> float:
+    """1 - PRC from the integers: where nearly all is told rightly, PRC has few digits left for it."""
+    if counts.claimed / records <= _LEAST_RECALL:
+        return 1 - counts.claimed / records
+    log10_recall = math.log1p((counts.claimed - records) / records) / math.log(10)
+    lost = (log10_recall / math.log10(_LEAST_RECALL)) ** _ALPHA
+    return (counts.claimed - counts.right + lost * counts.right) / counts.claimed
+
+
 def anonymity_loss(
     attack: Mapping[Fraction, CertaintyCounts], others: Mapping[Fraction, CertaintyCounts], records: int
 ) -> AnonymityLoss:
@@ -123,8 +132,9 @@ def anonymity_loss(
     PRC, c = _best(attack, records)
     PRC_others, c_others = _best(others, records)
     of_attack, of_others = attack[c], others[c_others]
+    left, left_of_others = _shortfall(of_attack, records), _shortfall(of_others, records)
     return AnonymityLoss(
-        ALC=(PRC - PRC_others) / (1 - PRC_others) if PRC_others < 1 else 0.0,
+        ALC=(left_of_others - left) / left_of_others if left_of_others > 0 else 0.0,
         PRC=PRC,
         PRC_others=PRC_others,
         precision=percent(of_attack.right, of_attack.claimed),

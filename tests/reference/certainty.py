@@ -1,8 +1,8 @@
 """Certainty record by record, and the anonymity loss coefficient of it."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 from reference.baselines import others
@@ -31,16 +31,17 @@ def counts_of_others(gt: Sequence[Record], c: Fraction) -> tuple[int, int]:
     return sum(map(bool, found)), sum(t in levels for (_, t), levels in zip(gt, found, strict=True))
 
 
-def coefficient(claimed: int, right: int, records: int) -> float:
+def coefficient(claimed: int, right: int, records: int) -> Decimal:
     """PRC."""
-    recall = claimed / records
-    if recall <= 1e-4:
+    recall = Decimal(claimed) / records
+    if recall <= Decimal("1e-4"):
         return recall
-    return (1 - (math.log10(recall) / -4) ** 3) * right / claimed
+    return (1 - (recall.log10() / -4) ** 3) * right / claimed
 
 
 def anonymity_loss(gt: Sequence[Record], sd: Sequence[Record], certainties: Sequence[Fraction]) -> float:
-    """ALC; what others tell for certain is no loss."""
-    attack = max(coefficient(*counts(gt, sd, c), len(gt)) for c in certainties)
-    base = max(coefficient(*counts_of_others(gt, c), len(gt)) for c in certainties)
-    return (attack - base) / (1 - base) if base < 1 else 0.0
+    """ALC, of fifty digits: PRC can lie next to 1; what others tell for certain is no loss."""
+    with localcontext(Context(prec=50)):
+        attack = max(coefficient(*counts(gt, sd, c), len(gt)) for c in certainties)
+        base = max(coefficient(*counts_of_others(gt, c), len(gt)) for c in certainties)
+        return float((attack - base) / (1 - base)) if base < 1 else 0.0
