@@ -18,14 +18,12 @@ Distance = Annotated[
     float,
     Words(
         "total variation distance",
-        "So large a share of the records would have to change for both tables to have the "
-        "same frequencies.",
+        "So large a share of the records would have to change for both tables to have the same frequencies.",
         unit=SHARE,
         of="",
         high_is="neither",
         source="total variation distance",
-        finding="{value} of the records would have to change for both tables to have the same "
-        "frequencies",
+        finding="{value} of the records would have to change for both tables to have the same frequencies",
     ),
 ]
 ExpectedDistance = Annotated[
