@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from disclosure_pipeline.candidates.asked import record_evaluation
+from disclosure_pipeline.candidates.evaluation_records import record_evaluation
 from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.near_tables import SketchedTable, sketch_candidate

@@ -134,8 +134,14 @@ def _group_records(tables: Tables, names: Sequence[Any], smallest: int) -> tuple
         for k, column in enumerate(columns)
     ]
     labels = [", ".join(labels_of_group) for labels_of_group in zip(*level_labels, strict=True)]
-    merged = merged_groups(combined.counts[0], smallest)
-    kept = [q for q in range(combined.size) if q not in set(merged.tolist())]
-    number = np.full(combined.size, len(kept))
+    number, names_of_groups = merge_small_groups(combined.counts[0], labels, smallest)
+    return number[combined.q[0]], names_of_groups
+
+
+def merge_small_groups(records: IntArray, labels: Sequence[str], smallest: int) -> tuple[IntArray, list[str]]:
+    """The number of each level's group, and the labels of the groups; the small ones are the last group."""
+    merged = set(merged_groups(records, smallest).tolist())
+    kept = [level for level in range(len(records)) if level not in merged]
+    number = np.full(len(records), len(kept))
     number[kept] = np.arange(len(kept))
-    return number[combined.q[0]], [labels[q] for q in kept] + ([OTHERS] if len(merged) else [])
+    return number, [labels[level] for level in kept] + ([OTHERS] if merged else [])

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import gate_steps, gates
 
-from disclosure_pipeline.candidates.asked import count_recorded
+from disclosure_pipeline.candidates.evaluation_records import count_recorded
 from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.near_tables import sketch_candidate
