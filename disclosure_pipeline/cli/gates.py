@@ -58,8 +58,8 @@ def check(gate: Path, shown_as: Format | None) -> None:
                 click.echo(f"ok: {finding.subject}, {finding.sentence}", err=True)
     else:
         rows = [
-            {"looked at": each.subject, "ready": not each.is_problem, "finding": each.sentence}
-            for each in findings
+            {"looked at": finding.subject, "ready": not finding.is_problem, "finding": finding.sentence}
+            for finding in findings
         ]
         tables = (
             Table("findings", "Ready for a candidate", ("looked at", "ready", "finding"), rows),
@@ -83,17 +83,17 @@ def status(gate: Path, shown_as: Format | None) -> None:
     it is published. Told are candidates that are published and would be refused today, by their latest
     dossier.
     """
-    from disclosure_pipeline.candidates.asked import count_recorded
+    from disclosure_pipeline.candidates.evaluation_records import count_recorded
     from disclosure_pipeline.orchestration.folders import folders_of
     from disclosure_pipeline.orchestration.gate_file import load_gate
     from disclosure_pipeline.release.candidates_overview import list_candidates
 
     folders = folders_of(load_gate(gate))
     candidates = list_candidates(folders)
-    asked, limit = count_recorded(folders.store), folders.gate.policy.evaluations_per_ground_truth
+    evaluations, limit = count_recorded(folders.store), folders.gate.policy.evaluations_per_ground_truth
     heading = (
         f"Gate {folders.gate.name}, policy digest {folders.gate.policy_digest()}; its ground truth was asked "
-        f"{asked} of at most {limit} times"
+        f"{evaluations} of at most {limit} times"
     )
     chosen = choose_format(shown_as)
     if chosen is None:
@@ -116,5 +116,5 @@ def status(gate: Path, shown_as: Format | None) -> None:
         }
         for candidate in candidates
     ]
-    facts = {"gate": folders.gate.name, "asked": asked, "may_be_asked": limit}
+    facts = {"gate": folders.gate.name, "asked": evaluations, "may_be_asked": limit}
     print_report(Report(heading, facts, (Table("candidates", "Candidates", columns, rows),)), chosen)

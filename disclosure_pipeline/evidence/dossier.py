@@ -64,7 +64,7 @@ def build_dossier(
             *(_to_waiver_row(judgement.waiver) for judgement in judgements if judgement.waiver),
             *(_to_waiver_row(refused.waiver, refused.problem) for refused in refused_waivers),
         ],
-        "figures": collect_figures(result, gate.policy.smallest_count),
+        "figures": _mark_public_groups(collect_figures(result, gate.policy.smallest_count), gate),
         "exact_copies": [] if copies is None else to_rows(copies.reset_index()),
         "ledger": [asdict(change) for change in ledger],
         "warnings": list(result.warnings),
@@ -95,6 +95,14 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
         "smallest_count": smallest_count,
         "documentation": {},
     }
+
+
+def _mark_public_groups(figures: dict[str, Any], gate: Gate) -> dict[str, Any]:
+    """The figures; of each group of people, whether the gate's definition declares its name: it is public."""
+    rows = [
+        {**row, "public": gate.declares_level(row["column"], row["group"])} for row in figures["subgroups"]
+    ]
+    return figures | {"subgroups": rows}
 
 
 def _to_waiver_row(waiver: Waiver, problem: str | None = None) -> dict[str, Any]:

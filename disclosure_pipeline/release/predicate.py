@@ -210,10 +210,10 @@ def build_predicate(
             targets=tuple(figures["targets"]),
             definition=dict(definition),
         )
-        few, records = int(definition["smallest_count"]), [figures["N_d"], *figures["N_s"]]
+        smallest_count, records = int(definition["smallest_count"]), [figures["N_d"], *figures["N_s"]]
         if min(records) < 1:
             raise ValueError("a table is empty")
-        public = publish([_to_judgement(row, waivers) for row in rows], records, few)
+        public = publish([_to_judgement(row, waivers) for row in rows], records, smallest_count)
         clauses = [
             (row["control"], _state_clause(row, judgement))
             for row, judgement in zip(rows, public, strict=True)
@@ -231,7 +231,7 @@ def build_predicate(
                 for row in waivers.values()
             ),
             ground_truth=GroundTruthStated(
-                salted_hash=ground_truth, records=round_records(figures["N_d"], few)
+                salted_hash=ground_truth, records=round_records(figures["N_d"], smallest_count)
             ),
             confidential=tuple(
                 ConfidentialStated(name=name, salted_hash=digest)

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from securesystemslib.signer import CryptoSigner
 from support import releases
 
-from disclosure_pipeline.candidates.asked import EVALUATIONS
+from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS
 from disclosure_pipeline.candidates.files import StoreError, write_json
 from disclosure_pipeline.candidates.near_tables import SKETCHES
 from disclosure_pipeline.candidates.store import MARKER, Store, load_snapshot, take_snapshot
