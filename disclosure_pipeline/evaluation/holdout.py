@@ -125,16 +125,17 @@ def find_shared_records(prepared: PreparedHoldout, on_progress: OnProgress) -> l
 
 def _describe_shared(counts: KeyCounts, records: int, N_d: int) -> list[str]:
     hits = counts.unique_hits
-    found = shared_records(
+    shared = shared_records(
         counts.shared.SD_in_GT, hits.hits, records, N_d - counts.uniques.in_GT, hits.pairs, N_d
     )
-    if not found.beyond:
+    if not shared.beyond:
         return []
     return [
-        f"The holdout shares records with the ground truth: {found.copies:.2f} % of its records equal a GT "
-        f"record ({found.copies_others:.2f} % would of a fresh sample), {found.unique_copies:.2f} % one that "
-        f"no other GT record equals ({found.unique_copies_others:.2f} %). What had a part in making the "
-        "synthetic table is no holdout: take these records out of it."
+        f"The holdout shares records with the ground truth: {shared.copies:.2f} % of its records equal a GT "
+        f"record ({shared.copies_others:.2f} % would of a fresh sample), "
+        f"{shared.unique_copies:.2f} % one that no other GT record equals "
+        f"({shared.unique_copies_others:.2f} %). What had a part in making the synthetic table is no "
+        "holdout: take these records out of it."
     ]
 
 
