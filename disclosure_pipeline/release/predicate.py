@@ -27,11 +27,11 @@ def _require_finite(content: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return content
 
 
-class _Part(BaseModel):
+class _StatedModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class PolicyStated(_Part):
+class PolicyStated(_StatedModel):
     """The policy that the candidate was held against."""
 
     digest: Annotated[
@@ -47,7 +47,7 @@ class PolicyStated(_Part):
     ]
 
 
-class ClauseStated(_Part):
+class ClauseStated(_StatedModel):
     """One condition of the policy, the figure that was found, and what follows."""
 
     name: Named
@@ -84,7 +84,7 @@ class ClauseStated(_Part):
     words: Annotated[str, Field(description="The same for a reader")]
 
 
-class WaiverStated(_Part):
+class WaiverStated(_StatedModel):
     """A waiver that let a clause pass."""
 
     name: Named
@@ -95,7 +95,7 @@ class WaiverStated(_Part):
     expires: Moment
 
 
-class GroundTruthStated(_Part):
+class GroundTruthStated(_StatedModel):
     """The confidential table: only its custodian can tell which one it is."""
 
     salted_hash: Annotated[
@@ -109,28 +109,28 @@ class GroundTruthStated(_Part):
     ]
 
 
-class ConfidentialStated(_Part):
+class ConfidentialStated(_StatedModel):
     """A further confidential table that copies and nearness were held against."""
 
     name: Named
     salted_hash: Annotated[Digest, Field(description="As that of the ground truth")]
 
 
-class SyntheticStated(_Part):
+class SyntheticStated(_StatedModel):
     """A file of the release: a synthetic table, or the same table in another format."""
 
     name: Named
     records: Count
 
 
-class PageStated(_Part):
+class PageStated(_StatedModel):
     """The page of the dossier in its edition for publication: a file of the release."""
 
     name: Named
     rounded_to: Annotated[Count, Field(description="The number of people that every figure is rounded to")]
 
 
-class Predicate(_Part):
+class Predicate(_StatedModel):
     """What was approved, on which figures, under which policy, by which code. NaN never: null."""
 
     gate: Named
