@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ from disclosure_pipeline.candidates.store import read_snapshot
 from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
 from disclosure_pipeline.evidence.validation import find_disagreements, validate
-from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.judgement_rows import read_judgement_row
 from disclosure_pipeline.policy.public_figures import publish
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
-from disclosure_pipeline.policy.verdict import Judgement, can_be_waived
+from disclosure_pipeline.policy.verdict import can_be_waived
 
 
 def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
@@ -95,7 +94,7 @@ def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
 def describe_broken_clauses(content: Mapping[str, Any], smallest_count: int) -> dict[str, str]:
     """The same, each as a sentence with its value and bound, and as one that anybody may read."""
     broken = set(list_broken_clauses(content))
-    judgements = [_read_judgement(row) for row in content["clauses"]]
+    judgements = [read_judgement_row(row) for row in content["clauses"]]
     records = [content["figures"]["N_d"], *content["figures"]["N_s"]]
     sentences = {
         str(public.judgement): str(public)
@@ -107,11 +106,6 @@ def describe_broken_clauses(content: Mapping[str, Any], smallest_count: int) -> 
             sentence = f"waiver {waiver['name']} is refused: {waiver['problem']}"
             sentences[sentence] = sentence
     return sentences
-
-
-def _read_judgement(row: Mapping[str, Any]) -> Judgement:
-    clause = Clause(**{field.name: row[field.name] for field in fields(Clause)})
-    return Judgement(clause, row["value"], row["limit"], row["outcome"], note=row["note"])
 
 
 def find_void_waivers(folders: GateFolders, content: Mapping[str, Any], now: datetime) -> list[str]:

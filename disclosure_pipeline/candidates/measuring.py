@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pandas as pd
 
@@ -12,8 +13,14 @@ from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.evaluation.bins import bins_of
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls
-from disclosure_pipeline.evaluation.counts import ask, count_request, counts_for
+from disclosure_pipeline.evaluation.counts import count_request, counts_for, plan_measures
 from disclosure_pipeline.evaluation.exact_copies import copies_frame
+from disclosure_pipeline.evaluation.exposed_groups import (
+    choose_group_columns,
+    find_worst_target,
+    measure_exposed_groups,
+    read_records,
+)
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
 from disclosure_pipeline.evaluation.prediction import prediction_frame
@@ -52,7 +59,7 @@ def measure_tables(gate: Gate, opened: OpenedTables, engine: str) -> Measured:
     Several syntheses are measured each, and as one table. `engine`: who counts the controls: "memory",
     "partitioned" or the URL of a database.
     """
-    measured = _measure(gate, opened)
+    measured = _measure(gate, opened, by_group=True)
     result = measured.result
     control_identity, control_attribute = controls(
         opened.sample(SAMPLE, 0), gate.keys, gate.targets, gate.grouping, engine
@@ -63,7 +70,7 @@ def measure_tables(gate: Gate, opened: OpenedTables, engine: str) -> Measured:
         "control_identity": control_identity,
         "control_attribute": control_attribute,
     }
-    stacked = _measure(gate, opened.stacked()).result if len(result.N_s) > 1 else None
+    stacked = _measure(gate, opened.stacked(), by_group=False).result if len(result.N_s) > 1 else None
     return replace(measured, result=replace(result, further=frames, stacked=stacked))
 
 
@@ -76,16 +83,16 @@ def measure_against(gate: Gate, opened: OpenedTables) -> pd.DataFrame:
     return measure_copies(opened, columns, records)[0]
 
 
-def _measure(gate: Gate, opened: OpenedTables) -> Measured:
+def _measure(gate: Gate, opened: OpenedTables, *, by_group: bool) -> Measured:
     """What is measured of each table in the same way, be it a file or all of them as one."""
     grouping = gate.grouping
-    question = ask(
+    plan = plan_measures(
         opened, gate.keys, gate.targets, grouping, gate.exclusions.as_exclusions(), gate.two_way[0]
     )
     ground_truth, *syntheses = opened.columns
     shared = [name for name in ground_truth if all(name in columns for columns in syntheses)]
     columns = {column.name: column for column in opened.code(shared, grouping, ignore_progress)}
-    request = count_request(question, columns)
+    request = count_request(plan, columns)
     [counted], records = count_record_sets(
         opened, [request], list(columns.values()), gate.targets, only_whole=gate.in_database
     )
@@ -104,6 +111,7 @@ def _measure(gate: Gate, opened: OpenedTables) -> Measured:
         "guessed": bound_guesses(
             result.cap[_GUESSED], counts.targets, [Sizes(result.N_d, N_s) for N_s in result.N_s]
         ),
+        "subgroups": _measure_groups(gate, opened, columns, result.attribute) if by_group else pd.DataFrame(),
         **guards.frames,
     }
     cap = result.cap if gate.measures.attribution else result.cap.head(0)
@@ -129,6 +137,24 @@ def _count_warnings(result: Disclosure) -> pd.DataFrame:
 
 def _list_measured_columns(request: CountRequest) -> Sequence[CodedColumn]:
     return [*request.keys, *(target.column for target in request.targets)]
+
+
+def _measure_groups(
+    gate: Gate, opened: OpenedTables, columns: Mapping[Any, CodedColumn], attribute: pd.DataFrame
+) -> pd.DataFrame:
+    """Who bears most of what is disclosed; empty where records stay in a database. `columns`: not grouped."""
+    worst = find_worst_target(attribute)
+    if gate.in_database or worst is None:
+        return pd.DataFrame()
+    by_name = {column.name: gate.grouping.apply(column) for column in read_records(opened, columns)}
+    by = [by_name[name] for name in gate.published if name in by_name and name != worst]
+    special_values = {name: gate.columns[name].special_values for name in by_name}
+    return measure_exposed_groups(
+        [by_name[name] for name in gate.keys],
+        by_name[worst],
+        choose_group_columns(by, special_values),
+        gate.policy.smallest_count,
+    )
 
 
 def _measure_families(gate: Gate, opened: OpenedTables) -> dict[str, pd.DataFrame]:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from disclosure_pipeline.candidates.arrival import receive
-from disclosure_pipeline.candidates.asked import EVALUATIONS
 from disclosure_pipeline.candidates.evaluation import list_refusal_reasons, measure
+from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS
 from disclosure_pipeline.candidates.folders import GateFolders, UndeterminedError
 from disclosure_pipeline.candidates.ground_truth import record_ground_truth
 from disclosure_pipeline.candidates.moments import LAST_MOMENT

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from disclosure_pipeline.cli.exit_codes import EXIT_CODES, ExitCode, report_errors, stop
+from disclosure_pipeline.cli.gate_argument import gate_argument, load_with_waivers
 from disclosure_pipeline.cli.printing import (
     Format,
     Report,
@@ -19,7 +20,7 @@ from disclosure_pipeline.cli.printing import (
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("gate", type=click.Path(exists=True, path_type=Path))
+@gate_argument
 @format_option("table", "json", "csv", "html")
 @report_errors()
 def check(gate: Path, shown_as: Format | None) -> None:
@@ -31,24 +32,21 @@ def check(gate: Path, shown_as: Format | None) -> None:
     Relative paths start at DAGSTER_HOME. Exit code 1 where the gate is not ready.
     """
     from disclosure_pipeline.orchestration import clock
-    from disclosure_pipeline.orchestration.folders import folders_of
-    from disclosure_pipeline.orchestration.gate_file import find_gate_file, load_gate, place_problems
+    from disclosure_pipeline.orchestration.gate_file import place_problems
     from disclosure_pipeline.policy.effective_clauses import list_effective_clauses
-    from disclosure_pipeline.policy.waivers import read_waivers
     from disclosure_pipeline.release.readiness import check_readiness
 
-    file = (find_gate_file(gate) or gate) if gate.is_dir() else gate
-    definition = load_gate(file)
-    waivers = read_waivers(file.parent / "waivers")
+    file, folders = load_with_waivers(gate)
+    definition = folders.gate
     clauses = list_effective_clauses(definition.clauses())
     with show_step("Reading the ground truth"):
-        findings = check_readiness(folders_of(definition, waivers), clock.now())
+        findings = check_readiness(folders, clock.now())
     problems = [(finding.subject, finding.sentence) for finding in findings if finding.is_problem]
     heading = f"Gate {definition.name}, policy digest {definition.policy_digest()}"
     granted = [
         f"waiver {waiver.name}: {waiver.clause} may go to {waiver.ceiling:.4g} until "
         f"{waiver.expires.isoformat()}, approved by {waiver.approver}"
-        for waiver in waivers
+        for waiver in folders.waivers
     ]
     chosen = choose_format(shown_as)
     if chosen is None:
@@ -60,8 +58,8 @@ def check(gate: Path, shown_as: Format | None) -> None:
                 click.echo(f"ok: {finding.subject}, {finding.sentence}", err=True)
     else:
         rows = [
-            {"looked at": each.subject, "ready": not each.is_problem, "finding": each.sentence}
-            for each in findings
+            {"looked at": finding.subject, "ready": not finding.is_problem, "finding": finding.sentence}
+            for finding in findings
         ]
         tables = (
             Table("findings", "Ready for a candidate", ("looked at", "ready", "finding"), rows),
@@ -75,7 +73,7 @@ def check(gate: Path, shown_as: Format | None) -> None:
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("gate", type=click.Path(exists=True, path_type=Path))
+@gate_argument
 @format_option("table", "json", "csv", "html")
 @report_errors()
 def status(gate: Path, shown_as: Format | None) -> None:
@@ -85,17 +83,17 @@ def status(gate: Path, shown_as: Format | None) -> None:
     it is published. Told are candidates that are published and would be refused today, by their latest
     dossier.
     """
-    from disclosure_pipeline.candidates.asked import count_recorded
+    from disclosure_pipeline.candidates.evaluation_records import count_recorded
     from disclosure_pipeline.orchestration.folders import folders_of
     from disclosure_pipeline.orchestration.gate_file import load_gate
     from disclosure_pipeline.release.candidates_overview import list_candidates
 
     folders = folders_of(load_gate(gate))
     candidates = list_candidates(folders)
-    asked, limit = count_recorded(folders.store), folders.gate.policy.evaluations_per_ground_truth
+    evaluations, limit = count_recorded(folders.store), folders.gate.policy.evaluations_per_ground_truth
     heading = (
         f"Gate {folders.gate.name}, policy digest {folders.gate.policy_digest()}; its ground truth was asked "
-        f"{asked} of at most {limit} times"
+        f"{evaluations} of at most {limit} times"
     )
     chosen = choose_format(shown_as)
     if chosen is None:
@@ -118,5 +116,5 @@ def status(gate: Path, shown_as: Format | None) -> None:
         }
         for candidate in candidates
     ]
-    facts = {"gate": folders.gate.name, "asked": asked, "may_be_asked": limit}
+    facts = {"gate": folders.gate.name, "asked": evaluations, "may_be_asked": limit}
     print_report(Report(heading, facts, (Table("candidates", "Candidates", columns, rows),)), chosen)

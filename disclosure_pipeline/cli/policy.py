@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from disclosure_pipeline.cli.exit_codes import EXIT_CODES, ExitCode, report_errors
+from disclosure_pipeline.cli.gate_argument import gate_argument
 from disclosure_pipeline.cli.printing import Format, Report, Table, print_report, show_step
 
 _NEWEST = 3
@@ -19,7 +20,7 @@ def policy() -> None:
 
 
 @policy.command("draft", epilog=EXIT_CODES)
-@click.argument("gate", type=click.Path(exists=True, path_type=Path))
+@gate_argument
 @click.option(
     "--format",
     "shown_as",

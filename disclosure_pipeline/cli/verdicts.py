@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from disclosure_pipeline.cli.exit_codes import EXIT_CODES, ExitCode, code_of, report_errors
+from disclosure_pipeline.cli.gate_argument import gate_argument, load_with_waivers
 from disclosure_pipeline.cli.printing import (
     Format,
     Report,
@@ -21,11 +22,10 @@ from disclosure_pipeline.cli.printing import (
 )
 
 _CLAUSE_COLUMNS = ("clause", "value", "bound", "outcome", "if not kept")
-_GATE = click.argument("gate", type=click.Path(exists=True, path_type=Path))
 
 
 @click.command(epilog=EXIT_CODES)
-@_GATE
+@gate_argument
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @format_option("table", "json", "csv", "html")
 @click.option("--all", "show_all", is_flag=True, help="Show the clauses that are kept, too, in plain lines.")
@@ -40,12 +40,8 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) 
     """
     from disclosure_pipeline.candidates.rehearsal import rehearse
     from disclosure_pipeline.orchestration import clock
-    from disclosure_pipeline.orchestration.folders import folders_of
-    from disclosure_pipeline.orchestration.gate_file import find_gate_file, load_gate
-    from disclosure_pipeline.policy.waivers import read_waivers
 
-    file = (find_gate_file(gate) or gate) if gate.is_dir() else gate
-    folders = folders_of(load_gate(file), read_waivers(file.parent / "waivers"))
+    _, folders = load_with_waivers(gate)
     with show_step("Measuring the candidate"):
         rehearsal = rehearse(folders, folder.resolve(), clock.now())
     clauses = rehearsal.dossier.get("clauses", [])
@@ -68,7 +64,7 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) 
 
 
 @click.command(epilog=EXIT_CODES)
-@_GATE
+@gate_argument
 @click.argument("candidate")
 @format_option("table", "json", "csv", "html")
 @click.option(

@@ -25,10 +25,12 @@ from disclosure_pipeline.counting.memory.exposure_search import (
     estimate_seconds,
     search_key_sets,
 )
+from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.memory.key_set_tree import Column
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.exposure_result import Exposure
-from disclosure_pipeline.evaluation.key_sets import column_warnings
+from disclosure_pipeline.evaluation.identifiers import identifier_warnings
 from disclosure_pipeline.evaluation.key_sets_arguments import join_names
 from disclosure_pipeline.evaluation.record_cells import draw_equal_sizes
 from disclosure_pipeline.measures.exact import percent
@@ -131,6 +133,8 @@ def exposure(
         )
     with show_progress() if progress else nullcontext(ignore_progress) as on_progress:
         set_figures, exposed = search_key_sets(search, on_progress)
+    doubts = find_doubts(tables, coded)
+    warn_of_doubts(doubts)
     figures, key_sets = _figures(set_figures, search, names, target_names)
     return Exposure(
         targets=target_names,
@@ -139,7 +143,7 @@ def exposure(
         key_sets=key_sets,
         figures=figures,
         smallest_sets=_smallest_sets(exposed, search, target_names),
-        warnings=tuple(column_warnings(tables, coded)),
+        warnings=(*doubts, *identifier_warnings(FramesInMemory(tables.frames, "memory"), coded)),
     )
 
 

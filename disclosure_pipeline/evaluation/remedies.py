@@ -17,10 +17,8 @@ suppression, rounding).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,16 +27,18 @@ import pandas as pd
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.copies import shared_names
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
+from disclosure_pipeline.evaluation.recoding import (
+    recode_numbers,
+    recode_texts,
+    require_number,
+    text_column,
+)
 from disclosure_pipeline.measures.exact import Mask
 from disclosure_pipeline.measures.frequency import Keys
 from disclosure_pipeline.measures.individual import combine_cells
 from disclosure_pipeline.measures.uniques import unique_records
 from disclosure_pipeline.tables.alignment import Tables, check_tables
-from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import grouping_of
-from disclosure_pipeline.tables.kinds import Kind
-from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.messages import describe_argument, suggest_names
 
 OTHER = "(other)"
 
@@ -104,8 +104,8 @@ class TopCode:
 
     def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
         """See `Remedy`."""
-        at = _number("at", self.at)
-        return _recode_numbers(tables, self.column, lambda numbers: np.minimum(numbers, at))
+        at = require_number("at", self.at)
+        return recode_numbers(tables, self.column, lambda numbers: np.minimum(numbers, at))
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ class BottomCode:
 
     def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
         """See `Remedy`."""
-        at = _number("at", self.at)
-        return _recode_numbers(tables, self.column, lambda numbers: np.maximum(numbers, at))
+        at = require_number("at", self.at)
+        return recode_numbers(tables, self.column, lambda numbers: np.maximum(numbers, at))
 
 
 @dataclass(frozen=True)
@@ -130,10 +130,10 @@ class Round:
 
     def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
         """See `Remedy`."""
-        to = _number("to", self.to)
+        to = require_number("to", self.to)
         if to <= 0:
             raise InputError(f"to must be a number above 0, not {self.to!r}.")
-        return _recode_numbers(tables, self.column, lambda numbers: np.round(numbers / to) * to)
+        return recode_numbers(tables, self.column, lambda numbers: np.round(numbers / to) * to)
 
 
 @dataclass(frozen=True)
@@ -145,14 +145,14 @@ class GroupNumbers:
 
     def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
         """See `Remedy`."""
-        edges = np.array([_number("edges", edge) for edge in self.edges])
+        edges = np.array([require_number("edges", edge) for edge in self.edges])
         if not len(edges) or (np.diff(edges) <= 0).any():
             raise InputError("edges must be ascending numbers, one at least.")
 
         def lower_edge(numbers: Any) -> Any:
             return edges[np.maximum(np.searchsorted(edges, numbers, side="right") - 1, 0)]
 
-        return _recode_numbers(tables, self.column, lower_edge)
+        return recode_numbers(tables, self.column, lower_edge)
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,8 @@ class MergeLevels:
 
     def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
         """See `Remedy`."""
-        _text_column(tables, self.column)
-        return _recode_texts(tables, self.column, dict(self.into))
+        text_column(tables, self.column)
+        return recode_texts(tables, self.column, dict(self.into))
 
 
 @dataclass(frozen=True)
@@ -177,9 +177,9 @@ class MergeSmallLevels:
 
     def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
         """See `Remedy`."""
-        coded = _text_column(tables, self.column)
+        coded = text_column(tables, self.column)
         small = coded.counts[0][: coded.missing] < self.fewest
-        return _recode_texts(tables, self.column, dict.fromkeys(coded.levels[small].tolist(), OTHER))
+        return recode_texts(tables, self.column, dict.fromkeys(coded.levels[small].tolist(), OTHER))
 
 
 def apply_remedy(remedy: Any, tables: Tables) -> tuple[Tables, list[int]]:
@@ -232,71 +232,3 @@ def _blank(series: pd.Series[Any], mask: Mask) -> pd.Series[Any]:
     elif series.dtype == bool:
         series = series.astype("boolean")
     return series.mask(mask)
-
-
-def _coded(tables: Tables, column: Any) -> CodedColumn:
-    for frame, name in zip(tables.frames, tables.names, strict=True):
-        if column not in frame.columns:
-            raise InputError(
-                f"Column {describe_argument(column)} of a remedy is not in {name}. "
-                f"{suggest_names(column, list(frame.columns))}"
-            )
-    return code_column(column, [frame[column] for frame in tables.frames], tables.names)
-
-
-def _text_column(tables: Tables, column: Any) -> CodedColumn:
-    coded = _coded(tables, column)
-    if coded.kind is not Kind.TEXT:
-        raise InputError(f"Column {column!r} holds {coded.kind.value}: only levels of text can be merged.")
-    return coded
-
-
-def _recode_texts(tables: Tables, column: Any, into: Mapping[str, str]) -> tuple[pd.DataFrame, ...]:
-    frames = []
-    for frame in tables.frames:
-        texts = frame[column]
-        new = texts.astype(object).map(lambda level: into.get(level, level), na_action="ignore")
-        is_category = isinstance(texts.dtype, pd.CategoricalDtype)
-        frames.append(_with_column(frame, column, new.astype("category" if is_category else texts.dtype)))
-    return tuple(frames)
-
-
-def _with_column(frame: pd.DataFrame, column: Any, values: pd.Series[Any]) -> pd.DataFrame:
-    changed = frame.copy(deep=False)
-    changed[column] = values
-    return changed
-
-
-def _recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) -> tuple[pd.DataFrame, ...]:
-    """Every number recoded but the special values; whole numbers stay whole where they can."""
-    coded = _coded(tables, column)
-    if coded.kind is Kind.EMPTY:
-        return tables.frames
-    if coded.kind is not Kind.NUMBER:
-        raise InputError(f"Column {column!r} holds {coded.kind.value}: only numbers can be recoded so.")
-    special = [float(value) for value in tables.grouping.special_values.get(column, ())]
-    frames = []
-    for frame in tables.frames:
-        numbers = pd.to_numeric(frame[column].astype(object)).to_numpy(np.float64, na_value=np.nan)
-        ordinary = ~np.isnan(numbers) & ~np.isin(numbers, special)
-        new = numbers.copy()
-        new[ordinary] = recode(numbers[ordinary])
-        if (new[ordinary] == numbers[ordinary]).all():
-            frames.append(frame)
-            continue
-        recoded = pd.Series(new, index=frame.index)
-        whole = (new[~np.isnan(new)] % 1 == 0).all()
-        if whole and _holds_integers(frame[column]):
-            recoded = recoded.astype(frame[column].dtype)
-        frames.append(_with_column(frame, column, recoded))
-    return tuple(frames)
-
-
-def _holds_integers(series: pd.Series[Any]) -> bool:
-    return bool(pd.api.types.is_integer_dtype(series.dtype))
-
-
-def _number(argument: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise InputError(f"{argument} of a remedy must be a finite number, not {describe_argument(value)}.")
-    return float(value)

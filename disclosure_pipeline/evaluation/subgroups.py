@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.evaluation.record_cells import RecordCells, draw_equal_sizes
 from disclosure_pipeline.measures.exact import IntArray
@@ -87,8 +88,9 @@ def subgroups(
         )
     tables = check_tables(ground_truth, synthetic, keys, [target], grouping_of(groups, special_values, edges))
     names = _check_by(by, list(tables.frames[0].columns))
-    q = combine_columns(tables.code(tables.keys))
-    t = tables.coded(target)
+    key_columns, t = tables.code(tables.keys), tables.coded(target)
+    warn_of_doubts(find_doubts(tables, [*key_columns, t]))
+    q = combine_columns(key_columns)
     no_guess = np.arange(t.size) == t.missing
     group_of_record, labels = _group_records(tables, names, int(smallest_count))
     rows: dict[tuple[int, int], dict[str, float]] = {}
@@ -134,8 +136,14 @@ def _group_records(tables: Tables, names: Sequence[Any], smallest: int) -> tuple
         for k, column in enumerate(columns)
     ]
     labels = [", ".join(labels_of_group) for labels_of_group in zip(*level_labels, strict=True)]
-    merged = merged_groups(combined.counts[0], smallest)
-    kept = [q for q in range(combined.size) if q not in set(merged.tolist())]
-    number = np.full(combined.size, len(kept))
+    number, names_of_groups = merge_small_groups(combined.counts[0], labels, smallest)
+    return number[combined.q[0]], names_of_groups
+
+
+def merge_small_groups(records: IntArray, labels: Sequence[str], smallest: int) -> tuple[IntArray, list[str]]:
+    """The number of each level's group, and the labels of the groups; the small ones are the last group."""
+    merged = set(merged_groups(records, smallest).tolist())
+    kept = [level for level in range(len(records)) if level not in merged]
+    number = np.full(len(records), len(kept))
     number[kept] = np.arange(len(kept))
-    return number[combined.q[0]], [labels[q] for q in kept] + ([OTHERS] if len(merged) else [])
+    return number, [labels[level] for level in kept] + ([OTHERS] if merged else [])

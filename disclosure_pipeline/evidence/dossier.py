@@ -14,6 +14,7 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.figures import collect_figures, format_cell, to_markdown_table, to_rows
 from disclosure_pipeline.policy.documentation import list_documented
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.judgement_rows import write_judgement_row
 from disclosure_pipeline.policy.verdict import Decision, Judgement, RefusedWaiver, decide
 from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.tables.raw_columns import Change
@@ -58,12 +59,12 @@ def build_dossier(
         "decision": decide(judgements, refused_waivers),
         "policy_digest": gate.policy_digest(),
         "measured": dict(measured),
-        "clauses": [_to_clause_row(judgement) for judgement in judgements],
+        "clauses": [write_judgement_row(judgement) for judgement in judgements],
         "waivers": [
             *(_to_waiver_row(judgement.waiver) for judgement in judgements if judgement.waiver),
             *(_to_waiver_row(refused.waiver, refused.problem) for refused in refused_waivers),
         ],
-        "figures": collect_figures(result, gate.policy.smallest_count),
+        "figures": _mark_public_groups(collect_figures(result, gate.policy.smallest_count), gate),
         "exact_copies": [] if copies is None else to_rows(copies.reset_index()),
         "ledger": [asdict(change) for change in ledger],
         "warnings": list(result.warnings),
@@ -96,18 +97,12 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
     }
 
 
-def _to_clause_row(judgement: Judgement) -> dict[str, Any]:
-    """One judgement as plain data."""
-    return {
-        "name": judgement.clause.name,
-        **asdict(judgement.clause),
-        "value": judgement.value,
-        "limit": judgement.limit,
-        "outcome": judgement.outcome,
-        "waiver": None if judgement.waiver is None else judgement.waiver.name,
-        "loosened_from": judgement.clause.loosened_from,
-        "note": judgement.note,
-    }
+def _mark_public_groups(figures: dict[str, Any], gate: Gate) -> dict[str, Any]:
+    """The figures; of each group of people, whether the gate's definition declares its name: it is public."""
+    rows = [
+        {**row, "public": gate.declares_level(row["column"], row["group"])} for row in figures["subgroups"]
+    ]
+    return figures | {"subgroups": rows}
 
 
 def _to_waiver_row(waiver: Waiver, problem: str | None = None) -> dict[str, Any]:

@@ -30,6 +30,7 @@ FRAMES = (
     "partial_copies",
     "columns_apart",
     "confidential",
+    "subgroups",
     "warnings",
 )
 _WITHHELD = "(too few records to name)"

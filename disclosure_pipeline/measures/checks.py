@@ -15,6 +15,18 @@ from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.tables import Cells
 from disclosure_pipeline.measures.words import NONE, RECORDS, SYNTHPOP, Words
 
+TargetLevel = Annotated[
+    int,
+    Words(
+        "target level",
+        "The value of the target that is flagged.",
+        unit=NONE,
+        of="",
+        high_is="neither",
+        source=SYNTHPOP,
+    ),
+]
+
 
 @dataclass(frozen=True)
 class OneWay:
@@ -24,17 +36,7 @@ class OneWay:
     total_disclosive: the DiSCO records of all levels; n_level_disclosive have this level.
     """
 
-    level: Annotated[
-        int,
-        Words(
-            "target level",
-            "The value of the target that is flagged.",
-            unit=NONE,
-            of="",
-            high_is="neither",
-            source=SYNTHPOP,
-        ),
-    ]
+    level: TargetLevel
     level_records: Annotated[
         int,
         Words(
@@ -83,17 +85,7 @@ class OneWay:
 class TwoWay:
     """A target level that most GT records with one key level have. Counts of GT records, and percent."""
 
-    target_level: Annotated[
-        int,
-        Words(
-            "target level",
-            "The value of the target that is flagged.",
-            unit=NONE,
-            of="",
-            high_is="neither",
-            source=SYNTHPOP,
-        ),
-    ]
+    target_level: TargetLevel
     key: Annotated[
         int, Words("key", "The key that goes with it.", unit=NONE, of="", high_is="neither", source=SYNTHPOP)
     ]

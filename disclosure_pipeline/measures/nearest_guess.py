@@ -137,14 +137,14 @@ def _votes_of_same_key(f: FrequencyTable, cells: IntArray, r: IntArray, *, leave
         behind = np.repeat(np.add.reduceat((r == most - 1).astype(np.int64), f.first), f.cells_of_q)
         is_named = (r[cells] == most[cells]) & (with_most[cells] == 1)
         levels = np.where(is_named, 1 + behind[cells], levels)
-    found = pool > 0
+    has_votes = pool > 0
     return Votes(
         d=f.d[cells],
-        right=np.where(found, right, 0),
+        right=np.where(has_votes, right, 0),
         pool=pool,
-        levels=np.where(found, levels, 0),
-        is_named=is_named & found,
-        distance=np.where(found, 0.0, np.nan),
+        levels=np.where(has_votes, levels, 0),
+        is_named=is_named & has_votes,
+        distance=np.where(has_votes, 0.0, np.nan),
     )
 
 
@@ -202,10 +202,10 @@ def _nearest_by_keys(
             np.add.at(sums, grouped.q, grouped.votes)
             pool += sums[of_person]
             groups.append((of_person, grouped))
-        found = np.flatnonzero(pool > 0)
+        with_votes = np.flatnonzero(pool > 0)
         step = max(1, _AT_A_TIME // voters.targets)
-        for start in range(0, len(found), step):
-            some = found[start : start + step]
+        for start in range(0, len(with_votes), step):
+            some = with_votes[start : start + step]
             table = np.zeros((len(some), voters.targets), dtype=np.int64)
             for of_person, grouped in groups:
                 grouped.add_to(table, np.arange(len(some)), of_person[some])

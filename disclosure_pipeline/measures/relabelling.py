@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.resemblance import distance, resemblance
+from disclosure_pipeline.measures.resemblance import Distance, ExpectedDistance, distance, resemblance
 from disclosure_pipeline.measures.words import SHARE, Words
 
 _GONE = 0.5
@@ -26,28 +26,8 @@ class Relabelling:
     looks_renamed: how far TVD is over the expected, where matching takes it to less than half; otherwise 0.
     """
 
-    TVD: Annotated[
-        float,
-        Words(
-            "total variation distance",
-            "So large a share of the records would have to change for both tables to have the "
-            "same frequencies.",
-            unit=SHARE,
-            of="",
-            high_is="neither",
-            source="total variation distance",
-        ),
-    ]
-    TVD_expected: Annotated[
-        float,
-        Words(
-            "total variation distance of a fresh sample",
-            "The distance that a fresh sample of the same people would have by chance.",
-            unit=SHARE,
-            of="",
-            high_is="neither",
-        ),
-    ]
+    TVD: Distance
+    TVD_expected: ExpectedDistance
     TVD_relabelled: Annotated[
         float,
         Words(

@@ -14,6 +14,29 @@ import numpy as np
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.words import COUNT, NONE, PMSE, SHARE, Words
 
+Distance = Annotated[
+    float,
+    Words(
+        "total variation distance",
+        "So large a share of the records would have to change for both tables to have the same frequencies.",
+        unit=SHARE,
+        of="",
+        high_is="neither",
+        source="total variation distance",
+        finding="{value} of the records would have to change for both tables to have the same frequencies",
+    ),
+]
+ExpectedDistance = Annotated[
+    float,
+    Words(
+        "total variation distance of a fresh sample",
+        "The distance that a fresh sample of the same people would have by chance.",
+        unit=SHARE,
+        of="",
+        high_is="neither",
+    ),
+]
+
 
 @dataclass(frozen=True)
 class Resemblance:
@@ -25,30 +48,8 @@ class Resemblance:
     and there is nothing to tell apart: pMSE is 0 and S_pMSE what is expected.
     """
 
-    TVD: Annotated[
-        float,
-        Words(
-            "total variation distance",
-            "So large a share of the records would have to change for both tables to have the "
-            "same frequencies.",
-            unit=SHARE,
-            of="",
-            high_is="neither",
-            source="total variation distance",
-            finding="{value} of the records would have to change for both tables to have the same "
-            "frequencies",
-        ),
-    ]
-    TVD_expected: Annotated[
-        float,
-        Words(
-            "total variation distance of a fresh sample",
-            "The distance that a fresh sample of the same people would have by chance.",
-            unit=SHARE,
-            of="",
-            high_is="neither",
-        ),
-    ]
+    TVD: Distance
+    TVD_expected: ExpectedDistance
     pMSE: Annotated[
         float,
         Words(

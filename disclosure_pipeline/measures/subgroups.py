@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, tot
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import guess_counts, guess_counts_without_self, guessed
 from disclosure_pipeline.measures.intervals import wilson
-from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
 from disclosure_pipeline.measures.words import NONE, POINTS, RAAB, RECORDS, WILSON, Words
 
 _FEWEST_MERGED = 2
@@ -141,21 +141,77 @@ def subgroup(
     exposed_cells = (f.s > 0) & (f.s == f.s_q)
     exposed, everybody = total(d, exposed_cells), total(f.d, exposed_cells)
     at_n, by_others = disclosed_of(f, d, sizes)
-    low, high = wilson(exposed, records)
-    share = records / f.N_d
-    ends = [end / share for end in wilson(exposed, everybody)] if everybody else [math.nan, math.nan]
     return Subgroup(
-        records=records,
-        DiSCO=percent(exposed, records),
-        DiSCO_low=100 * low,
-        DiSCO_high=100 * high,
-        DiSCO_others=100 * by_others / records,
-        DiSCO_beyond=100 * (at_n - by_others) / records,
+        **_disclosure_of_group(records, exposed, at_n, by_others, everybody, f.N_d),
         guessed_beyond=guessed_beyond_of(for_guess, d_for_guess, no_guess),
-        lift=exposed / everybody / share if everybody else math.nan,
-        lift_low=ends[0],
-        lift_high=ends[1],
     )
+
+
+def _disclosure_of_group(
+    records: int, exposed: int, at_n: float, by_others: float, everybody: int, N_d: int
+) -> dict[str, Any]:
+    """The figures of a group from its sums, all in records, and of `everybody` whom DiSCO counts."""
+    low, high = wilson(exposed, records)
+    share = records / N_d
+    ends = [end / share for end in wilson(exposed, everybody)] if everybody else [math.nan, math.nan]
+    return {
+        "records": records,
+        "DiSCO": percent(exposed, records),
+        "DiSCO_low": 100 * low,
+        "DiSCO_high": 100 * high,
+        "DiSCO_others": 100 * by_others / records,
+        "DiSCO_beyond": 100 * (at_n - by_others) / records,
+        "lift": exposed / everybody / share if everybody else math.nan,
+        "lift_low": ends[0],
+        "lift_high": ends[1],
+    }
+
+
+@dataclass(frozen=True)
+class RecordDisclosure:
+    """What each GT record adds to DiSCO (0 or 1), to DiSCO at n and to DiSCO_others (in units of a chance).
+
+    All are integers, so that the sums of a group are the same in any order of the records.
+    """
+
+    exposed: IntArray
+    at_n: IntArray
+    by_others: IntArray
+
+    @classmethod
+    def of(cls, f: FrequencyTable, position: IntArray) -> RecordDisclosure:
+        """Of the GT records whose cells are these of `f`."""
+        sizes = Sizes(f.N_d, f.N_s)
+        at_n = in_integers(sizes.q0(f.s_q - f.s) - sizes.q0(f.s_q))
+        occupied = f.d > 0
+        by_others = np.zeros(len(f.d), dtype=np.int64)
+        d_q, d_tq = f.d_q[occupied], f.d[occupied]
+        by_others[occupied] = in_integers(sizes.p0(d_q - d_tq) - sizes.p0(d_q - 1))
+        exposed = ((f.s > 0) & (f.s == f.s_q)).astype(np.int64)
+        return cls(exposed[position], at_n[position], by_others[position])
+
+    def of_groups(self, group: IntArray, groups: int) -> list[dict[str, Any]]:
+        """The figures of `Subgroup`, but for guesses, of each group that has a record (shape: GT records)."""
+        records = _add_up(np.ones_like(self.exposed), group, groups)
+        sums = [_add_up(part, group, groups) for part in (self.exposed, self.at_n, self.by_others)]
+        everybody = int(self.exposed.sum())
+        return [
+            _disclosure_of_group(
+                int(of_group),
+                int(exposed),
+                int(at_n) / ONE_CHANCE,
+                int(by_others) / ONE_CHANCE,
+                everybody,
+                len(group),
+            )
+            for of_group, exposed, at_n, by_others in zip(records, *sums, strict=True)
+        ]
+
+
+def _add_up(values: IntArray, group: IntArray, groups: int) -> IntArray:
+    sums = np.zeros(groups, dtype=np.int64)
+    np.add.at(sums, group, values)
+    return sums
 
 
 def disclosed_of(f: FrequencyTable, d: IntArray, sizes: Sizes) -> tuple[float, float]:

@@ -95,9 +95,9 @@ def words_of_fields(measures: type, names: Iterable[str] | None = None) -> dict[
     """
     hints = get_type_hints(measures, include_extras=True)
     words = {
-        name: found
+        name: annotation
         for name, hint in hints.items()
-        for found in getattr(hint, "__metadata__", ())
-        if isinstance(found, Words)
+        for annotation in getattr(hint, "__metadata__", ())
+        if isinstance(annotation, Words)
     }
     return words if names is None else {name: words[name] for name in words if name in set(names)}

@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from disclosure_pipeline.candidates.asked import count_evaluations
+from disclosure_pipeline.candidates.evaluation_records import count_evaluations
 from disclosure_pipeline.candidates.filing import (
     describe_broken_clauses,
     file_dossier,

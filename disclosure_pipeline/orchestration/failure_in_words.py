@@ -12,7 +12,7 @@ import sys
 
 import dagster as dg
 
-_limited_here: list[bool] = []
+_stacks_taken: list[bool] = []
 
 
 class FailureInWords(dg.Failure):
@@ -28,13 +28,13 @@ def in_words(failure: dg.Failure) -> dg.Failure:
     without_stack = FailureInWords(failure.description, failure.metadata, failure.allow_retries)
     if not hasattr(sys, "tracebacklimit"):  # whoever set a limit keeps it
         sys.tracebacklimit = 0
-        _limited_here.append(True)
+        _stacks_taken.append(True)
     return without_stack
 
 
 def restore_stacks() -> None:
     """Let exceptions have their stacks again, if a failure took them."""
-    while _limited_here:
-        _limited_here.pop()
+    while _stacks_taken:
+        _stacks_taken.pop()
         if hasattr(sys, "tracebacklimit"):
             del sys.tracebacklimit

@@ -52,10 +52,10 @@ def show_plots(
 def _figures_of(result: Disclosure, measure: str, target: str | None) -> dict[str, float | None]:
     """The worst value over the syntheses, and what others would show."""
     label = measure if target is None else f"{measure}__{target}"
-    found = {label: _find_worst(result, measure, target)}
+    figures = {label: _find_worst(result, measure, target)}
     if not measure.endswith("_others"):
-        found[f"{label}__others"] = _find_worst(result, f"{measure}_others", target)
-    return found
+        figures[f"{label}__others"] = _find_worst(result, f"{measure}_others", target)
+    return figures
 
 
 def _find_worst(result: Disclosure, measure: str, target: str | None) -> float | None:

@@ -45,7 +45,7 @@ def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
             outcome = "crashed"
             description = describe_unexpected(error)
         # Outside the except block, so that the failure has no context that is logged with it.
-        told = {"outcome": outcome, FOR_ANYBODY: description if for_anybody is None else for_anybody}
-        raise dg.Failure(description=description, metadata=told, allow_retries=False)
+        metadata = {"outcome": outcome, FOR_ANYBODY: description if for_anybody is None else for_anybody}
+        raise dg.Failure(description=description, metadata=metadata, allow_retries=False)
 
     return within

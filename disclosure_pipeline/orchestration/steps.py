@@ -112,8 +112,10 @@ def gate_step(
 
 
 def _read_verdict(failure: dg.Failure) -> Verdict:
-    said = failure.metadata.get("outcome")
-    return next((word for word in get_args(RunOutcome) if said is not None and said.value == word), "crashed")
+    outcome = failure.metadata.get("outcome")
+    return next(
+        (word for word in get_args(RunOutcome) if outcome is not None and outcome.value == word), "crashed"
+    )
 
 
 def tag_run(instance: dg.DagsterInstance, run_id: str, verdict: Verdict) -> None:

@@ -18,7 +18,7 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import values
 
-# Points beyond other people's records that are asked for at least: less is hard to tell from good models.
+# Points beyond other people's records that are overlaps for at least: less is hard to tell from good models.
 LEAST = 2.0
 # Standard errors of chance that a bound leaves room for.
 _WIDTH = 3
@@ -102,13 +102,13 @@ def round_up(bound: float) -> float:
 
 def _draft_overlaps(gate: Gate, halves: Sequence[Disclosure]) -> list[DraftedBound]:
     """Lower overlaps where other people's records do not reach those of the gate."""
-    asked: list[tuple[str, str, float, Sequence[str | None]]] = [
+    overlaps: list[tuple[str, str, float, Sequence[str | None]]] = [
         ("key_overlap", "key_overlap", gate.policy.key_overlap, gate.keys),
         ("whole_key_overlap", "key_overlap", gate.policy.whole_key_overlap, [None]),
         ("target_overlap", "target_overlap", gate.policy.target_overlap, gate.targets),
     ]
     drafted = []
-    for name, measure, bound, columns in asked:
+    for name, measure, bound, columns in overlaps:
         shares = [share for half in halves for column in columns for share in values(half, measure, column)]
         finite = [share for share in shares if math.isfinite(share)]
         lowest = min(finite, default=math.inf)
@@ -126,8 +126,8 @@ def _row_of(
     own: Disclosure, halves: Sequence[Disclosure], name: str, column: str | None, original: str, others: str
 ) -> dict[str, Any]:
     def first(measure: str) -> float | None:
-        found = values(own, measure, column)
-        return found[0] if found else None
+        figures = values(own, measure, column)
+        return figures[0] if figures else None
 
     return {
         "measure": name,
@@ -210,13 +210,15 @@ def _comment_candidates(draft: PolicyDraft, candidates: Sequence[Mapping[str, An
     lines = ["", "# What was judged before, for comparison: no bound was taken from it."]
     for dossier in candidates:
         values_of = {(row["measure"], row["column"]): row["value"] for row in dossier["clauses"]}
-        told = []
+        figures = []
         for bound in draft.bounds:
             value = values_of.get((bound.measure, bound.column))
             if value is not None and bound.measure not in {*_OVERLAPS, "whole_key_overlap"}:
                 name = bound.measure if bound.column is None else f"{bound.measure}[{bound.column}]"
-                told.append(f"{name} {value:.3g} {'<=' if value <= bound.bound else '>'} {bound.bound:g}")
-        lines.append(f"# {dossier['candidate']} ({dossier['decision']}): {'; '.join(told) or 'not measured'}")
+                figures.append(f"{name} {value:.3g} {'<=' if value <= bound.bound else '>'} {bound.bound:g}")
+        lines.append(
+            f"# {dossier['candidate']} ({dossier['decision']}): {'; '.join(figures) or 'not measured'}"
+        )
     return [_one_line(line) for line in lines]
 
 

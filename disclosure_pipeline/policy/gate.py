@@ -25,7 +25,8 @@ from disclosure_pipeline.policy.gate_exclusions import GateExclusions
 from disclosure_pipeline.policy.notify import Notify
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.tables.dictionary import Column
-from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.grouping import Grouping, explicit_edges, group_labels
+from disclosure_pipeline.tables.levels import level_label
 from disclosure_pipeline.tables.sources import ENVIRONMENT, FileSource, Source
 
 # Two numbers; not tuple[float, float], whose JSON schema Dagster cannot show.
@@ -194,6 +195,16 @@ class Gate(BaseModel):
         return tuple(
             name for name, column in self.columns.items() if name in self.measured or column.published
         )
+
+    def declares_level(self, name: str, level: str) -> bool:
+        """Whether a level, as figures name it, stands in this definition, so that it tells nothing of GT."""
+        column = self.columns[name]
+        if column.type == "boolean":
+            return level in {"True", "False"}
+        declared = [*(column.level_names or ()), *map(level_label, column.special_values)]
+        if isinstance(self.edges, Mapping) and name in self.edges:
+            declared += group_labels([*map(level_label, explicit_edges(name, self.edges[name]))])
+        return level in declared
 
     @property
     def groups(self) -> dict[str, int]:

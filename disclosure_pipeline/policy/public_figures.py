@@ -95,6 +95,24 @@ def _round_up(value: float, step: float, limits: Collection[float], lowest: floa
     return upper - min(math.floor((upper - value) / step + _NOISE), last) * step
 
 
+def step_of_share(records: int, smallest_count: int, *, whole: float = 100.0) -> float:
+    """The share of `whole` that the smallest count of so many records is, rounded: no exact number shows.
+
+    >>> step_of_share(1234, 10, whole=123.0), step_of_share(7, 10)
+    (1.0, 100.0)
+    """
+    return min(whole, whole * smallest_count / round_records(records, smallest_count))
+
+
+def round_share(value: float, records: int, smallest_count: int) -> float:
+    """A percentage of a group of so many records as it may be told, never on the safer side.
+
+    >>> round_share(12.0, 153, 10), round_share(0.0, 153, 10)
+    (13.333333333333334, 6.666666666666667)
+    """
+    return round_figure(value, step_of_share(records, smallest_count), (), highest=100.0)
+
+
 @dataclass(frozen=True)
 class PublicJudgement:
     """A judgement for those who may not see exact figures.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -13,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Va
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.bounds import Over
-from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.judgement_rows import read_judgement_row
 from disclosure_pipeline.policy.public_figures import PublicJudgement, publish, round_records
 from disclosure_pipeline.policy.trust import Moment
 from disclosure_pipeline.policy.verdict import Judgement, Outcome
@@ -211,10 +210,10 @@ def build_predicate(
             targets=tuple(figures["targets"]),
             definition=dict(definition),
         )
-        few, records = int(definition["smallest_count"]), [figures["N_d"], *figures["N_s"]]
+        smallest_count, records = int(definition["smallest_count"]), [figures["N_d"], *figures["N_s"]]
         if min(records) < 1:
             raise ValueError("a table is empty")
-        public = publish([_to_judgement(row, waivers) for row in rows], records, few)
+        public = publish([_to_judgement(row, waivers) for row in rows], records, smallest_count)
         clauses = [
             (row["control"], _state_clause(row, judgement))
             for row, judgement in zip(rows, public, strict=True)
@@ -232,7 +231,7 @@ def build_predicate(
                 for row in waivers.values()
             ),
             ground_truth=GroundTruthStated(
-                salted_hash=ground_truth, records=round_records(figures["N_d"], few)
+                salted_hash=ground_truth, records=round_records(figures["N_d"], smallest_count)
             ),
             confidential=tuple(
                 ConfidentialStated(name=name, salted_hash=digest)
@@ -265,12 +264,12 @@ def _require_measured(tables: Mapping[str, int], measured: Sequence[int]) -> Non
 
 
 def _to_judgement(row: Mapping[str, Any], waivers: Mapping[str, Mapping[str, Any]]) -> Judgement:
-    clause = Clause(**{field.name: row[field.name] for field in fields(Clause)})
     waiver_row = waivers[row["waiver"]] if row.get("waiver") else None
     waiver = Waiver(**{name: waiver_row[name] for name in Waiver.model_fields}) if waiver_row else None
     if not all(row[name] is None or math.isfinite(row[name]) for name in ("value", "limit")):
         raise ValueError("a figure is not finite")
-    return Judgement(clause, row["value"], row["limit"], row["outcome"], waiver)
+    # Without its note, in whose place a statement has the figure, the bound and who waived it.
+    return read_judgement_row({**row, "note": ""}, waiver)
 
 
 def _state_clause(row: Mapping[str, Any], judgement: PublicJudgement) -> ClauseStated:

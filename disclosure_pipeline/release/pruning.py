@@ -139,12 +139,10 @@ def _find_unneeded_objects(root: Path, needed: set[str]) -> Iterator[Path]:
 
 
 def _find_partial_files(root: Path) -> Iterator[Path]:
-    candidates = _list_folder(root / "candidates")
-    records = [path for candidate in candidates for path in _list_folder(candidate)]
-    for folder in (root, root / "objects", *candidates, *records):
-        yield from (
-            path for path in _list_folder(folder) if path.name.startswith(_PARTIAL_PREFIX) and path.is_file()
-        )
+    """Half-written files, wherever in the store something was being written."""
+    for place, _, names in os.walk(root):
+        paths = (Path(place, name) for name in sorted(names) if name.startswith(_PARTIAL_PREFIX))
+        yield from (path for path in paths if path.is_file())
 
 
 def _find_delivered_files(root: Path, cutoff_ns: int) -> Iterator[Path]:

@@ -42,13 +42,13 @@ class VerificationError(DisclosurePipelineError):
 class Approval:
     """A release that was verified: what was approved, its files (name -> sha256), and whose key says so.
 
-    `not_asked`: what it could have been compared with and was not, a sentence each.
+    `unchecked`: what it could have been compared with and was not, a sentence each.
     """
 
     predicate: Predicate
     files: Mapping[str, str]
     keyid: str
-    not_asked: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(map(_make_printable, _describe_approval(self)))
@@ -66,13 +66,13 @@ class Expected:
     def find_differences(self, predicate: Predicate) -> list[str]:
         """Sentences that say where a release is another one than was asked for."""
         problems = [
-            f"it is of {what} {is_there!r}, asked for was {asked!r}"
-            for what, is_there, asked in (
+            f"it is of {what} {stated!r}, asked for was {expected!r}"
+            for what, stated, expected in (
                 ("gate", predicate.gate, self.gate),
                 ("candidate", predicate.candidate, self.candidate),
                 ("policy", predicate.policy.digest, self.policy_digest),
             )
-            if asked is not None and is_there != asked
+            if expected is not None and stated != expected
         ]
         published = predicate.published_at
         if self.not_before is not None and published < self.not_before:
@@ -81,15 +81,15 @@ class Expected:
             )
         return problems
 
-    def list_not_asked(self) -> list[str]:
-        """What was not asked for, a sentence each."""
-        unasked = {
+    def list_unchecked(self) -> list[str]:
+        """What is not compared, a sentence each."""
+        consequences = {
             "--gate": (self.gate, "a release of another gate would be taken too"),
             "--candidate": (self.candidate, "a release of another candidate would be taken too"),
             "--policy-digest": (self.policy_digest, "a release under another policy would be taken too"),
             "--not-before": (self.not_before, "a release of any age would be taken too"),
         }
-        return [f"{name}: {what}" for name, (asked, what) in unasked.items() if asked is None]
+        return [f"{name}: {what}" for name, (expected, what) in consequences.items() if expected is None]
 
 
 def verify(
@@ -137,10 +137,10 @@ def verify(
     problems += [str(revocation) for revocation in revoked if revocation.concerns(statement.predicate)]
     if problems:
         raise VerificationError(folder, problems)
-    not_asked = expected.list_not_asked()
+    unchecked = expected.list_unchecked()
     if revocations is None:
-        not_asked.append("--revocations: a release that was revoked would be taken too")
-    return Approval(statement.predicate, statement.files, keyid, tuple(not_asked))
+        unchecked.append("--revocations: a release that was revoked would be taken too")
+    return Approval(statement.predicate, statement.files, keyid, tuple(unchecked))
 
 
 @dataclass(frozen=True)
@@ -236,9 +236,9 @@ def _describe_approval(approval: Approval) -> Iterator[str]:
     yield f"Snapshot: {predicate.snapshot}. Dossier: {predicate.dossier}."
     yield f"Measured {predicate.measured_at.isoformat()} in run {predicate.run_id}, with:"
     yield f"  {', '.join(f'{name} {version}' for name, version in predicate.versions.items())}"
-    if approval.not_asked:
+    if approval.unchecked:
         yield "Not asked for:"
-        yield from (f"  {sentence}" for sentence in approval.not_asked)
+        yield from (f"  {sentence}" for sentence in approval.unchecked)
 
 
 def _describe_clause(clause: ClauseStated) -> str:

@@ -52,14 +52,14 @@ def name_separator(names: Sequence[str]) -> str | None:
     return _SEPARATORS[mark] if counts.get(mark) else None
 
 
-def describe_separator(found: str) -> str:
+def describe_separator(separator: str) -> str:
     """The sentence on a separator that is another one than expected, and what to do.
 
     >>> describe_separator("semicolons").partition(".")[0]
     'its separator is another one: the first line has semicolons'
     """
     return (
-        f"its separator is another one: the first line has {found}. Expected are commas in .csv, tabs in "
+        f"its separator is another one: the first line has {separator}. Expected are commas in .csv, tabs in "
         ".tsv: write it so, or give the source's delimiter"
     )
 
@@ -154,8 +154,8 @@ def _decode(stream: Any) -> Iterator[str]:
         chunk = stream.read(_CHUNK)
         mark = next((name for start, name in _MARKS.items() if is_first and chunk.startswith(start)), None)
         if mark or b"\x00" in chunk:
-            found = f"{mark}" if mark else "UTF-16, or no text: it holds zero bytes"
-            raise UnicodeError(f"of another encoding: it is {found}, expected is UTF-8: {_SAVE_AS_UTF8}")
+            encoding = f"{mark}" if mark else "UTF-16, or no text: it holds zero bytes"
+            raise UnicodeError(f"of another encoding: it is {encoding}, expected is UTF-8: {_SAVE_AS_UTF8}")
         is_first = False
         try:
             text = decoder.decode(chunk, final=not chunk)
@@ -185,9 +185,9 @@ def _look_at_lines(lines: Iterator[str], delimiter: str) -> str | None:
                 continue
             if fields is None:
                 fields = len(record)
-                found = name_separator(record)
-                if found:
-                    return f"of another form: {describe_separator(found)}"
+                separator = name_separator(record)
+                if separator:
+                    return f"of another form: {describe_separator(separator)}"
             elif len(record) != fields and problem is None:
                 problem = (
                     f"damaged: the record that ends in line {records.line_num} has {len(record)} fields, "

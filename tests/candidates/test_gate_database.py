@@ -51,10 +51,10 @@ def compared(found: dict[str, Any]) -> dict[str, Any]:
     dossier["clauses"] = [
         clause for clause in dossier["clauses"] if not clause["control"] and clause["measure"] not in GUARDS
     ]
-    # Near copies are looked for in memory alone.
+    # Near copies and groups of people are looked for in memory alone.
     found["checks"] = [text for text in found["checks"] if text.partition(":")[0] not in GUARDS]
     for figures in (dossier["figures"], dossier["figures"].get("stacked", {}), found["frames"]):
-        for name in ("guards", "partial_copies"):
+        for name in ("guards", "partial_copies", "subgroups"):
             figures.pop(name, None)
     return found | {"dossier": dossier}
 

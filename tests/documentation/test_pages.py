@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,41 +10,15 @@ from typing import Any
 import click
 import pytest
 import yaml
-from support.paths import ROOT, SD2011
+from support.page_blocks import BLOCK, blocks, run_code
+from support.paths import DOCS, ROOT, SD2011
 from support.sampling import CI, some_of
 
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.waivers import Waiver
 
-DOCS = ROOT / "docs"
 HOW_TO = sorted(path.relative_to(DOCS).as_posix() for path in (DOCS / "how_to").glob("*.md"))
-_BLOCK = re.compile(r"^```(\S*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-
-
-def blocks(page: str) -> list[tuple[str, str]]:
-    """The language and the text of each fenced block."""
-    text = (DOCS / page).read_text(encoding="utf-8")
-    return [(block[1], block[2]) for block in _BLOCK.finditer(text)]
-
-
-def run_code(page: str) -> None:
-    """Run a page's code in one namespace; what a block prints is the `text` block after it, or nothing."""
-    names: dict[str, Any] = {}
-    of_page = [block for block in blocks(page) if block[0] in {"python", "text"}]
-    for i, (language, text) in enumerate(of_page):
-        if language == "text":
-            assert of_page[i - 1][0] == "python", f"no code prints block {i}"
-            continue
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(text, f"{page}, block {i}", "exec"), names)
-        shown = of_page[i + 1][1] if i + 1 < len(of_page) and of_page[i + 1][0] == "text" else ""
-        assert stripped(printed.getvalue()) == stripped(shown), f"block {i}"
-
-
-def stripped(text: str) -> list[str]:
-    return [line.rstrip() for line in text.rstrip().splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +110,7 @@ def test_the_configuration_to_copy_is_that_of_the_repository() -> None:
 
 def commands() -> Iterator[tuple[str, str]]:
     for path in [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"]:
-        for block in _BLOCK.finditer(path.read_text(encoding="utf-8")):
+        for block in BLOCK.finditer(path.read_text(encoding="utf-8")):
             for line in block[2].splitlines() if block[1] == "console" else ():
                 if "$ disclosure-pipeline " in line:
                     yield path.name, line.split("$ disclosure-pipeline ", 1)[1]

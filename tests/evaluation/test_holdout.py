@@ -25,7 +25,7 @@ from support.figures import assert_same
 from support.sampling import examples
 from support.services import require_engine
 from support.small_batches import small_batches
-from support.strategies import Case, cases, frames, library_exclusions, records_of
+from support.strategies import Case, cases, frames, measured, records_of
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory.job import Limits
@@ -47,26 +47,13 @@ def with_holdout(draw: st.DrawFn, *, with_groups: bool = True) -> tuple[Case, li
     return case, records, draw(frames(records, case.columns))
 
 
-def measured(case: Case, holdout: Any, tables: Sequence[Any] = (), engine: str = "memory") -> dp.Disclosure:
-    ground_truth, *syntheses = tables or (case.ground_truth_frame, *case.synthetic_frames)
+def measured_beside(
+    case: Case, holdout: Any, tables: Sequence[Any] = (), engine: str = "memory"
+) -> dp.Disclosure:
+    """All figures of a case, beside a holdout; that some of its records may be GT's is warned of."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dp.ComparabilityWarning)
         warnings.simplefilter("ignore", dp.HoldoutWarning)
-        return dp.disclosure(
-            ground_truth,
-            syntheses,
-            case.keys,
-            case.targets,
-            groups=case.groups,
-            special_values=case.special_values,
-            edges=case.edges,
-            exclude=library_exclusions(case.exclusions),
-            one_way=case.one_way,
-            two_way=case.two_way,
-            certainty=CERTAINTIES,
-            holdout=holdout,
-            engine=engine,
-        )
+        return measured(case, tables, engine, certainty=CERTAINTIES, holdout=holdout)
 
 
 def levelled(records: Sequence[Record]) -> list[Leveled]:
@@ -111,18 +98,18 @@ def test_figures_are_those_of_the_records(
     of: tuple[Case, list[Record], pd.DataFrame],
 ) -> None:
     case, records, holdout = of
-    found = measured(case, holdout)
+    result = measured_beside(case, holdout)
     gt, other = levelled(case.ground_truth), levelled(records)
     for target in case.targets:
         for synthesis, sd in enumerate(map(levelled, case.synthetics), start=1):
-            rows = found.holdout.xs((target, synthesis), level=["target", "synthesis"])
+            rows = result.holdout.xs((target, synthesis), level=["target", "synthesis"])
             for people, column in ((gt, "ground_truth"), (other, "holdout")):
                 for measure, figure in expected_figures(case, people, gt, sd, target).items():
                     assert rows[column].to_dict()[measure] == pytest.approx(figure, abs=1e-9), measure
             assert (rows["difference"] == rows["ground_truth"] - rows["holdout"]).all()
             assert (rows["difference_low"] <= rows["difference"] + 1e-9).all()
             assert (rows["difference"] <= rows["difference_high"] + 1e-9).all()
-    assert found.N_holdout == len(records)
+    assert result.N_holdout == len(records)
 
 
 @examples(10, 40)
@@ -132,12 +119,12 @@ def test_nothing_else_changes_and_every_engine_agrees(
 ) -> None:
     """Groups end where they end without the holdout."""
     case, _, holdout = of
-    in_memory = measured(case, holdout)
-    without = measured(case, None)
+    in_memory = measured_beside(case, holdout)
+    without = measured_beside(case, None)
     assert without.holdout.empty
     assert_same(replace(in_memory, warnings=without.warnings), without)
     with small_batches(Limits(table=table, spill_part=7), rows=3):
-        in_parts = measured(case, holdout, engine="partitioned")
+        in_parts = measured_beside(case, holdout, engine="partitioned")
     pd.testing.assert_frame_equal(in_parts.holdout, in_memory.holdout, check_exact=True)
     assert_same(in_parts, in_memory)
     require_engine("duckdb://")
@@ -151,7 +138,7 @@ def test_nothing_else_changes_and_every_engine_agrees(
                 frame.to_parquet(path, index=False)
             except (pa.ArrowException, OverflowError):
                 assume(False)
-        in_database = measured(case, paths[-1], paths[:-1], "duckdb://")
+        in_database = measured_beside(case, paths[-1], paths[:-1], "duckdb://")
     pd.testing.assert_frame_equal(in_database.holdout, in_memory.holdout, check_exact=True)
 
 
@@ -193,11 +180,11 @@ def test_a_leak_shows_and_an_honest_synthesis_does_not() -> None:
     honest = dp.disclosure(gt, population(3000, 2), KEYS, TARGETS, holdout=holdout)
     assert honest.holdout["difference_low"].max() < 0.5
     leak = pd.concat([gt.head(900), population(2100, 2)], ignore_index=True)
-    found = dp.disclosure(gt, leak, KEYS, TARGETS, holdout=holdout)
-    shown = found.holdout.xs("DiSCO", level="measure")
+    result = dp.disclosure(gt, leak, KEYS, TARGETS, holdout=holdout)
+    shown = result.holdout.xs("DiSCO", level="measure")
     assert shown["difference_low"].min() > 2
-    assert "Beside a holdout of 1,200 records" in str(found)
-    assert "Beside a holdout of 1,200 records" in found._repr_html_()
+    assert "Beside a holdout of 1,200 records" in str(result)
+    assert "Beside a holdout of 1,200 records" in result._repr_html_()
     assert "holdout" not in str(dp.disclosure(gt, leak, KEYS, TARGETS))
 
 
@@ -207,15 +194,15 @@ def test_records_of_gt_in_the_holdout_are_warned_of(recwarn: pytest.WarningsReco
     assert not honest.warnings
     assert not [warning for warning in recwarn if issubclass(warning.category, dp.HoldoutWarning)]
     with pytest.warns(dp.HoldoutWarning, match="shares records with the ground truth"):
-        found = dp.disclosure(gt, sd, KEYS, TARGETS, holdout=pd.concat([fresh, gt.head(60)]))
-    assert any("shares records" in warning for warning in found.warnings)
+        result = dp.disclosure(gt, sd, KEYS, TARGETS, holdout=pd.concat([fresh, gt.head(60)]))
+    assert any("shares records" in warning for warning in result.warnings)
 
 
 def test_the_holdout_that_is_gt_differs_in_nothing() -> None:
     gt, sd = population(500, 1), population(700, 2)
     with pytest.warns(dp.HoldoutWarning):
-        found = dp.disclosure(gt, sd, KEYS, TARGETS, holdout=gt)
-    assert (found.holdout["difference"] == 0).all()
+        result = dp.disclosure(gt, sd, KEYS, TARGETS, holdout=gt)
+    assert (result.holdout["difference"] == 0).all()
 
 
 TABLE = pd.DataFrame({"age": [30, 40, 50], "ill": list("yny")})

@@ -197,7 +197,7 @@ def test_a_chart_has_a_table_and_its_finding_for_a_title(refused: dict[str, Any]
     figures = re.findall(
         r"<figure>\s*<figcaption>(.*?)</figcaption>.*?</figure>\s*<div[^>]*>\s*<table>", page, re.S
     )
-    assert len(figures) == page.count("<svg") == page.count("<figure>") == 4
+    assert len(figures) == page.count("<svg") == page.count("<figure>") == 5
     assert any("points more than" in title for title in figures)
 
 
@@ -275,6 +275,31 @@ def test_no_level_is_named_in_the_edition_for_publication(refused: dict[str, Any
     assert "792" not in render_page(refused, "publication")
 
 
+def test_only_groups_that_the_definition_declares_are_published(refused: dict[str, Any]) -> None:
+    """Of sex the levels stand in the gate's file; the groups of age and of income follow from the tables."""
+    columns = {row["column"] for row in refused["figures"]["subgroups"]}
+    assert {"sex", "age"} < columns
+    assert "age: [~" in render_page(refused)
+    public = make_publishable(refused)["figures"]["subgroups"]
+    names = {(row["column"], row["group"]) for row in public}
+    assert {("sex", "f"), ("sex", "m")} <= names <= {("sex", "f"), ("sex", "m"), ("income", "-8")}
+    page = render_page(refused, "publication")
+    assert "age: " not in page and "~" not in page and "sex: f" in page
+    for row in public:
+        assert row["records"] % 10 == 0
+        for name in ("DiSCO", "DiSCO_others"):
+            people = row[name] / 100 * row["records"] / 10
+            assert people == pytest.approx(round(people)) or row[name] == 100
+
+
+def test_groups_that_were_not_measured_are_said_to_be(refused: dict[str, Any]) -> None:
+    content = {**refused, "figures": {**refused["figures"], "N_d": 2_000_000}}
+    assert "The groups are of 200,000 records drawn from each larger table" in Page(render_page(content)).text
+    content = {**refused, "figures": {**refused["figures"], "subgroups": []}}
+    assert "Groups of people were not measured." in Page(render_page(content)).text
+    assert "Groups of people are not told of" in Page(render_page(content, "publication")).text
+
+
 def leaves(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], float]]:
     """Every number of plain data, with its place."""
     if isinstance(content, Mapping):
@@ -302,7 +327,7 @@ def test_figures_of_people_are_multiples_of_the_smallest_count(
     people = min([content["figures"]["N_d"], *content["figures"]["N_s"]])
     looked_at = 0
     for path, value in leaves(make_publishable(content)["figures"]):
-        if set(path) & NOT_OF_PEOPLE or "control_attribute" in path:
+        if set(path) & NOT_OF_PEOPLE or {"control_attribute", "subgroups"} & set(path):
             continue
         looked_at += 1
         of_percent, of_share = value * people / 100 / 10, value * people / 10

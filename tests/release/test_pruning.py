@@ -16,7 +16,9 @@ from click.testing import CliRunner
 from securesystemslib.signer import CryptoSigner
 from support import releases
 
+from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS
 from disclosure_pipeline.candidates.files import StoreError, write_json
+from disclosure_pipeline.candidates.near_tables import SKETCHES
 from disclosure_pipeline.candidates.store import MARKER, Store, load_snapshot, take_snapshot
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.release.pruning import Pruned, prune
@@ -201,10 +203,13 @@ def test_old_remains_go(home: Home) -> None:
         root / ".partial-1",
         root / "objects" / ".partial-2",
         root / "candidates" / "approved" / ".partial-3",
+        root / SKETCHES / "0123456789abcdef" / ".partial-4",
+        root / EVALUATIONS / "0123456789abcdef" / ".partial-5",
         delivered / "synthesis_0001.parquet",
         delivered / MARKER,
     ]
     for path in remains:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"xy")
     for path in (*remains, delivered):
         date(path, 30 * DAY - timedelta(seconds=1))

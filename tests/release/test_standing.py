@@ -61,13 +61,13 @@ def test_what_is_not_asked_for_is_told(signer: CryptoSigner, tmp_path: Path) -> 
     folder, keys = releases.publish(tmp_path / "release", signer), [releases.trust(signer)]
     names = ["--gate", "--candidate", "--policy-digest", "--not-before", "--revocations"]
     approval = verify(folder, keys)
-    assert [sentence.partition(":")[0] for sentence in approval.not_asked] == names
+    assert [sentence.partition(":")[0] for sentence in approval.unchecked] == names
     assert all(f"\n  {name}: " in str(approval) for name in names)
-    said = releases.said()
+    said = releases.predicate()
     expected = Expected("small", releases.CANDIDATE, said.policy.digest, releases.PUBLISHED)
     (tmp_path / "none").touch()
     asked = verify(folder, keys, expected, tmp_path / "none")
-    assert asked.not_asked == ()
+    assert asked.unchecked == ()
     assert "Not asked" not in str(asked)
 
 

@@ -395,7 +395,7 @@ def library_exclusions(exclusions: Exclusions) -> dp.Exclusions:
     )
 
 
-def measured(case: Case, tables: Sequence[Any] = (), engine: str = "memory") -> dp.Disclosure:
+def measured(case: Case, tables: Sequence[Any] = (), engine: str = "memory", **further: Any) -> dp.Disclosure:
     """All figures of a case, from its frames unless other tables are given that hold the same.
 
     Random tables share few values: that this is warned of is the subject of test_comparability.py.
@@ -415,4 +415,5 @@ def measured(case: Case, tables: Sequence[Any] = (), engine: str = "memory") -> 
             one_way=case.one_way,
             two_way=case.two_way,
             engine=engine,
+            **further,
         )

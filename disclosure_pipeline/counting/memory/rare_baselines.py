@@ -51,7 +51,7 @@ def count_rare_baselines(
     `disclosed` marks the DiSCO records. `no_guess` marks levels; None where no record has such a level.
     """
     may_be = None if no_guess is None else (~no_guess).view(np.uint8)[cells.t]
-    return _count_found_and_disclosed(
+    return _count_baselines(
         cells,
         disclosed,
         sizes,
@@ -60,27 +60,29 @@ def count_rare_baselines(
     )
 
 
-def _count_found_and_disclosed(
+def _count_baselines(
     cells: RareCells, disclosed: Bytes, sizes: Sizes, guesses: GuessCounts, without_self: GuessCounts
 ) -> BaselineCounts:
     n = len(cells.t)
-    one_other = (cells.s + np.uint8(1) == cells.s_q).view(np.uint8) & cells.is_original
+    one_other_level = (cells.s + np.uint8(1) == cells.s_q).view(np.uint8) & cells.is_original
     code = _sum(disclosed)
     for number, size in (
-        (_sum(one_other), _RANGE),
+        (_sum(one_other_level), _RANGE),
         ((cells.d[0] == cells.d_q).view(np.uint8), 2),  # GT records come first: whether all have one level
         (cells.s_q, _RANGE),
     ):
         code = code * np.uint16(size) + number
     counts = np.bincount(code)
     occurring = np.flatnonzero(counts)
-    of_DiSCO, of_one_other, has_one_level, s_q = np.unravel_index(occurring, (_RANGE, _RANGE, 2, _RANGE))
+    of_DiSCO, of_one_other_level, has_one_level, s_q = np.unravel_index(
+        occurring, (_RANGE, _RANGE, 2, _RANGE)
+    )
     keys, d_q = counts[occurring], n - s_q
     q0, p0 = in_integers(sizes.q0(np.arange(n + 1))), in_integers(sizes.p0(np.arange(n + 1)))
-    added = of_DiSCO * (q0[0] - q0[s_q]) + of_one_other * (q0[1] - q0[s_q])
+    added = of_DiSCO * (q0[0] - q0[s_q]) + of_one_other_level * (q0[1] - q0[s_q])
     added -= has_one_level * d_q * (p0[0] - p0[np.maximum(d_q - 1, 0)])
     in_SD = s_q > 0
-    by_other_levels_in_SD = np.array([(of_DiSCO * keys).sum(), (of_one_other * keys).sum()])
+    by_other_levels_in_SD = np.array([(of_DiSCO * keys).sum(), (of_one_other_level * keys).sum()])
     return BaselineCounts(
         by_d_q=Grouped.of(d_q, d_q * keys),
         by_s_q=Grouped.of(s_q[in_SD], (d_q * keys)[in_SD]),

@@ -118,7 +118,7 @@ def _measure_piece(
     if all(can_be_summed(target, synthesis) for target in packed.targets):
         uncounted = _measure_rare_keys(job.limits.rare, packed, synthesis, records, counts)
     for remaining in uncounted:
-        keys = _RecordsOfKeys.of(packed, remaining.records)
+        keys = _RecordsByKey.of(packed, remaining.records)
         if remaining.with_keys:
             counts.keys.append(count_keys(keys.d_q, keys.s_q))
         for i in remaining.targets:
@@ -203,7 +203,7 @@ def _measure_targets_of_rare_keys(
 
 
 @dataclass(frozen=True)
-class _RecordsOfKeys:
+class _RecordsByKey:
     """Records of GT and one SD by their q, which are numbered from 0 (`codes`: shape of d_q and s_q)."""
 
     records: Codes
@@ -214,7 +214,7 @@ class _RecordsOfKeys:
     s_q: IntArray
 
     @classmethod
-    def of(cls, packed: PackedRecords, records: Codes) -> _RecordsOfKeys:
+    def of(cls, packed: PackedRecords, records: Codes) -> _RecordsByKey:
         codes = packed.q(records)
         new = first_of_run(codes)
         first = np.flatnonzero(new)
@@ -225,7 +225,7 @@ class _RecordsOfKeys:
 
 
 def _tabulate_cells(
-    job: Job, packed: PackedRecords, synthesis: int, keys: _RecordsOfKeys, target: int
+    job: Job, packed: PackedRecords, synthesis: int, keys: _RecordsByKey, target: int
 ) -> FrequencyTable:
     """Count the cells of some q and a target: by a table of all of them where it is small, else sorted."""
     bits = packed.targets[target].bits

@@ -16,8 +16,8 @@ from disclosure_pipeline.counting.targets import Target
 def fetch_unique_in_any(keys: Any, tables: int) -> int:
     """The key combinations that one GT record has, and one record of at least one synthesis."""
     in_any = reduce(or_, [keys[f"k{i}"] == 1 for i in range(1, tables)])
-    found = keys.filter(keys["k0"] == 1, in_any)
-    return int(fetch_integers(found.aggregate(n=found.count()))["n"][0])
+    replicated = keys.filter(keys["k0"] == 1, in_any)
+    return int(fetch_integers(replicated.aggregate(n=replicated.count()))["n"][0])
 
 
 def fetch_together(cells: Any, target: Target, digits: Sequence[Digits], tables: int) -> tuple[int, int]:
@@ -32,8 +32,8 @@ def fetch_together(cells: Any, target: Target, digits: Sequence[Digits], tables:
     rows = cells.mutate(**levels)
     rows = cells_left(rows, target.exclusions, digits) if target.exclusions else rows.filter(rows["n0"] > 0)
     one_level = {i: rows[f"l{i}"] == 1 for i in range(1, tables)}
-    disclosing = reduce(add, [number(one) for one in one_level.values()])
-    rightly = reduce(add, [number(one & (rows[f"n{i}"] > 0)) for i, one in one_level.items()])
+    disclosing = reduce(add, [number(condition) for condition in one_level.values()])
+    rightly = reduce(add, [number(condition & (rows[f"n{i}"] > 0)) for i, condition in one_level.items()])
     rows = rows.select(d=as_int64(rows["n0"]), disclosing=disclosing, rightly=rightly)
     agree = (rows["rightly"] > 1) & (rows["rightly"] == rows["disclosing"])
     nothing = int64(0)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.measures.exact import IntArray, percent, percent_of_quotients
 from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
@@ -44,7 +45,9 @@ def count_frequencies(
     grouping = grouping_of(groups, special_values, edges)
     tables = check_tables(ground_truth, synthetic, keys, [target], grouping)
     [coded_target] = tables.code(tables.targets)
-    q = combine_columns(tables.code(tables.keys))
+    key_columns = tables.code(tables.keys)
+    warn_of_doubts(find_doubts(tables, [*key_columns, coded_target]))
+    q = combine_columns(key_columns)
     return frequency_tables(q, coded_target.codes, coded_target.size)
 
 

@@ -9,6 +9,7 @@ from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evidence.figures import FRAMES
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE, Words
 from disclosure_pipeline.policy.clause_words import words_of
+from disclosure_pipeline.policy.public_figures import round_records, round_share
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 
 Edition = Literal["internal", "publication"]
@@ -44,14 +45,14 @@ class _Rounding:
     """Rounds what is said of so many people to multiples of the smallest number that may be told."""
 
     def __init__(self, smallest: int, people: int) -> None:
-        self._smallest = smallest
+        self.smallest = smallest
         self._people = people
 
     def count(self, value: float) -> int:
-        return int(round(value / self._smallest) * self._smallest)
+        return int(round(value / self.smallest) * self.smallest)
 
     def share(self, value: float, whole: float) -> float:
-        step = whole * self._smallest / self._people
+        step = whole * self.smallest / self._people
         return round(value / step) * step
 
     def figure(self, value: Any, words: Words | None) -> Any:
@@ -101,6 +102,7 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
         for name, rows in figures.items()
         if name in FRAMES
     }
+    rounded["subgroups"] = _round_groups(figures.get("subgroups", []), rounding.smallest)
     others = {name: figures[name] for name in ("keys", "targets", "N_s")}
     stacked = figures.get("stacked")
     return {
@@ -109,6 +111,23 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
         **rounded,
         **({} if stacked is None else {"stacked": _round_figures(stacked, rounding)}),
     }
+
+
+def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict[str, Any]]:
+    """The groups whose names are public, each rounded to people of its own."""
+    return [
+        {
+            **{name: row[name] for name in ("column", "group", "target", "synthesis", "public")},
+            "records": round_records(row["records"], smallest),
+            **{
+                name: round_share(row[name], row["records"], smallest)
+                for name in ("DiSCO", "DiSCO_others")
+                if row[name] is not None
+            },
+        }
+        for row in rows
+        if row.get("public") is True
+    ]
 
 
 def _round_row(row: Mapping[str, Any], frame: str, rounding: _Rounding) -> dict[str, Any]:

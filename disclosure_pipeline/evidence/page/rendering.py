@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from disclosure_pipeline.evaluation.exposed_groups import MOST_RECORDS
 from disclosure_pipeline.evidence.dossier import build_measurement
 from disclosure_pipeline.evidence.page import candidates_section, intruder, sections, subgroups_section
 from disclosure_pipeline.evidence.page.editions import Edition, make_publishable
@@ -41,6 +42,7 @@ def render_page(
     is_public = edition == "publication"
     shown = make_publishable(content) if is_public else content
     others = [] if is_public else list(others)
+    records = [shown["figures"]["N_d"], *shown["figures"]["N_s"]]
     style = _read("style.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page: str = (
@@ -59,6 +61,8 @@ def render_page(
             intruder=intruder.tell_intruder(shown),
             disclosure=intruder.show_disclosure(shown),
             subgroups=subgroups_section.show_subgroups(shown),
+            groups_drawn=MOST_RECORDS if max(records) > MOST_RECORDS else 0,
+            excludes_records=subgroups_section.excludes_records(shown),
             flags=subgroups_section.list_flagged_levels(shown),
             copies=sections.show_copies(shown),
             copies_told=sections.tell_copies(shown),

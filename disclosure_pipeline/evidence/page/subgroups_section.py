@@ -20,26 +20,56 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
     rows = [row for row in content["figures"].get("subgroups", []) if row.get("DiSCO") is not None]
     if not rows:
         return None
-    rows.sort(key=lambda row: -float(row["DiSCO"]))
-    shown = rows[:_MOST]
+    worst: dict[str, Mapping[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: -float(row["DiSCO"])):
+        worst.setdefault(_name_group(row), {**row, "group": _name_group(row)})
+    shown = list(worst.values())[:_MOST]
     points = [
-        (f"{row['group']}", name, row[column])
+        (row["group"], name, row[column])
         for row in shown
         for name, (column, _) in _MARKS.items()
         if row.get(column) is not None
     ]
     return Figure(
-        f"{shown[0]['group']} bear the most: {shown[0]['DiSCO']:.1f} % of them can be told the target",
+        _state_worst(shown[0]),
         charts.draw_rows(points, {name: mark for name, (_, mark) in _MARKS.items()}, "% of the group"),
         "For each group of people, how many can be told their target.",
         tabulate(
-            "Groups of people, the most exposed first",
+            _caption(len(shown), len(worst), shown[0]["target"]),
             shown,
-            ["group", "target", "records", "DiSCO", "DiSCO_others", "DiSCO_beyond", "lift"],
+            ["group", "records", "DiSCO", "DiSCO_others", "DiSCO_beyond", "lift"],
             "subgroups",
-            headings={"group": "Group", "records": "People"},
+            headings={
+                "group": "Group",
+                "records": "People",
+                "DiSCO": "Can be told it",
+                "DiSCO_others": "By other people's records",
+                "DiSCO_beyond": "Beyond these",
+                "lift": "Times the average",
+            },
         ),
     )
+
+
+def _name_group(row: Mapping[str, Any]) -> str:
+    return f"{row['column']}: {row['group']}"
+
+
+def _state_worst(row: Mapping[str, Any]) -> str:
+    return (
+        f"Most exposed are people with {row['group']}: {row['DiSCO']:.1f} % can be told their {row['target']}"
+    )
+
+
+def _caption(shown: int, measured: int, target: str) -> str:
+    which = f"The {shown} most exposed of {measured} groups" if shown < measured else "Groups of people"
+    return f"{which}, by how many of each can be told their {target}"
+
+
+def excludes_records(content: Mapping[str, Any]) -> bool:
+    """Whether the policy leaves records out of its figures, which the groups have all the same."""
+    of_GT = [row for row in content["figures"]["excluded"] if row["table"] == "original"]
+    return any(row["remaining"] != content["figures"]["N_d"] for row in of_GT)
 
 
 def list_flagged_levels(content: Mapping[str, Any]) -> Table | None:

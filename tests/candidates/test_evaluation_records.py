@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 from support import gate_steps, gates
 
-from disclosure_pipeline.candidates import asked
-from disclosure_pipeline.candidates.asked import count_evaluations, count_recorded
 from disclosure_pipeline.candidates.evaluation import evaluate
+from disclosure_pipeline.candidates.evaluation_records import (
+    count_evaluations,
+    count_recorded,
+    record_evaluation,
+)
+from disclosure_pipeline.candidates.figure_inputs import list_figure_inputs
 from disclosure_pipeline.candidates.folders import GateFolders, RefusedError
 from disclosure_pipeline.candidates.near_tables import SketchedTable
 from disclosure_pipeline.candidates.store import Snapshot, StoredFile
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.tables.record_sketch import BUCKETS, RecordSketch
+from disclosure_pipeline.tables.record_sketch import RecordSketch
 
 GT = "a" * 64
 
@@ -33,27 +37,31 @@ def folders(root: Path, limit: int) -> GateFolders:
 def sketch(file: StoredFile) -> SketchedTable:
     """Of a table that has no record of another content."""
     random = np.random.default_rng(int(file.sha256, 16))
-    sums = random.integers(1, 2**63, BUCKETS, dtype=np.uint64)
-    return SketchedTable(file.name, (RecordSketch(np.ones(BUCKETS, dtype=np.int64), sums),))
+    sketches = []
+    for figure_input in list_figure_inputs(Gate.model_validate(gates.definition())):
+        buckets = 1 << figure_input.part.bits
+        sums = random.integers(1, 2**63, buckets, dtype=np.uint64)
+        sketches.append(RecordSketch(np.ones(buckets, dtype=np.int64), sums))
+    return SketchedTable(file.name, tuple(sketches))
 
 
-def record_evaluation(gate: GateFolders, arrived: Snapshot, ground_truth: str) -> None:
-    asked.record_evaluation(gate, arrived, ground_truth, lambda: list(map(sketch, arrived.files)))
+def measure_once(gate: GateFolders, arrived: Snapshot, ground_truth: str) -> None:
+    record_evaluation(gate, arrived, ground_truth, lambda: list(map(sketch, arrived.files)))
 
 
 def test_only_new_contents_count(tmp_path: Path) -> None:
     gate = folders(tmp_path, 2)
-    record_evaluation(gate, snapshot("one", "1", "2"), GT)
-    record_evaluation(gate, snapshot("one", "1", "2"), GT)
-    record_evaluation(gate, snapshot("renamed", "2", "1"), GT)
+    measure_once(gate, snapshot("one", "1", "2"), GT)
+    measure_once(gate, snapshot("one", "1", "2"), GT)
+    measure_once(gate, snapshot("renamed", "2", "1"), GT)
     assert count_evaluations(gate.store, GT) == 1
-    record_evaluation(gate, snapshot("two", "1"), GT)
+    measure_once(gate, snapshot("two", "1"), GT)
     for _ in range(2):
         with pytest.raises(RefusedError, match="2 contents were measured"):
-            record_evaluation(gate, snapshot("three", "3"), GT)
+            measure_once(gate, snapshot("three", "3"), GT)
     assert count_evaluations(gate.store, GT) == 2
-    record_evaluation(gate, snapshot("one", "1", "2"), GT)  # what was measured is measured again
-    record_evaluation(gate, snapshot("three", "3"), "b" * 64)  # another ground truth
+    measure_once(gate, snapshot("one", "1", "2"), GT)  # what was measured is measured again
+    measure_once(gate, snapshot("three", "3"), "b" * 64)  # another ground truth
     assert count_evaluations(gate.store, "c" * 64) == 0
 
 

@@ -1,4 +1,4 @@
-"""How often a ground truth was asked: every new content that is measured against it is a question to it."""
+"""How often a ground truth was evaluated: once for every content that was measured against it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ def count_evaluations(store: Store, ground_truth: str) -> int:
 
 
 def count_recorded(store: Store) -> int:
-    """The same of the ground truth that is recorded; where none is, of the one that was asked most."""
+    """The same of the ground truth that is recorded; where none is, of the one that was evaluated most."""
     try:
         sha256 = read_json(store.ground_truth, "ground_truth").get("sha256")
     except StoreError:
         folder = store.root / EVALUATIONS
-        asked = [count_evaluations(store, path.name) for path in folder.iterdir()] if folder.is_dir() else []
-        return max(asked, default=0)
+        numbers = (
+            [count_evaluations(store, path.name) for path in folder.iterdir()] if folder.is_dir() else []
+        )
+        return max(numbers, default=0)
     return count_evaluations(store, sha256) if isinstance(sha256, str) else 0
 
 
@@ -55,24 +57,24 @@ def record_evaluation(
     content = _hash_content(snapshot)
     folder = store.root / EVALUATIONS / ground_truth
     folder.mkdir(parents=True, exist_ok=True)
-    question = folder / content
-    tables = None if is_recorded(store, gate, content) else sketch_tables()
-    if tables is None and question.exists():
+    evaluation = folder / content
+    tables = None if is_recorded(store, gate, content, ground_truth) else sketch_tables()
+    if tables is None and evaluation.exists():
         return
     (store.root / SKETCHES).mkdir(exist_ok=True)
     with hold_lock(
         store.root / SKETCHES / "measured.lock"
     ):  # of several at the same moment none is overlooked
         limit = gate.policy.evaluations_per_ground_truth
-        if not question.exists() and count_evaluations(store, ground_truth) >= limit:
+        if not evaluation.exists() and count_evaluations(store, ground_truth) >= limit:
             raise RefusedError(
                 f"Candidate {snapshot.candidate!r} is not measured: {limit} contents were measured against "
                 "this ground truth, which is the limit (policy.evaluations_per_ground_truth)."
             )
         if tables is not None:
             require_far_tables(store, gate, snapshot.candidate, content, tables)
-            record_tables(store, gate, snapshot.candidate, content, tables)
-        os.close(os.open(question, os.O_CREAT | os.O_WRONLY, 0o600))
+            record_tables(store, gate, snapshot.candidate, content, ground_truth, tables)
+        os.close(os.open(evaluation, os.O_CREAT | os.O_WRONLY, 0o600))
         sync_folder(folder)
 
 
