@@ -58,7 +58,7 @@ def record_evaluation(
     folder = store.root / EVALUATIONS / ground_truth
     folder.mkdir(parents=True, exist_ok=True)
     evaluation = folder / content
-    tables = None if is_recorded(store, gate, content) else sketch_tables()
+    tables = None if is_recorded(store, gate, content, ground_truth) else sketch_tables()
     if tables is None and evaluation.exists():
         return
     (store.root / SKETCHES).mkdir(exist_ok=True)
@@ -73,7 +73,7 @@ def record_evaluation(
             )
         if tables is not None:
             require_far_tables(store, gate, snapshot.candidate, content, tables)
-            record_tables(store, gate, snapshot.candidate, content, tables)
+            record_tables(store, gate, snapshot.candidate, content, ground_truth, tables)
         os.close(os.open(evaluation, os.O_CREAT | os.O_WRONLY, 0o600))
         sync_folder(folder)
 

@@ -1,8 +1,9 @@
 """Tables that differ from a measured one in too few records: their figures tell of single people.
 
-Compared are sketches of the records (see `record_sketch`), which stay in the store when the tables themselves
-are pruned. Their hashes have a key, drawn once for the store, so that they tell no value and nobody can make
-tables whose hashes agree.
+Compared are sketches of the records (see `record_sketch`), of the whole tables and of every part that a
+figure is made of (see `figure_inputs`); they stay in the store when the tables themselves are pruned. Their
+hashes have a key, drawn once for the store, so that they tell no value and nobody can make tables whose
+hashes agree.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
+from disclosure_pipeline.candidates.figure_inputs import FigureInput, list_figure_inputs
 from disclosure_pipeline.candidates.files import StoreError, hold_lock, read_json, sync_folder, write_json
 from disclosure_pipeline.candidates.folders import RefusedError
 from disclosure_pipeline.candidates.store import Store
+from disclosure_pipeline.measures.near_by_chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.tables.record_hashes import Records
+from disclosure_pipeline.tables.record_hashes import Groups, Records
 from disclosure_pipeline.tables.record_sketch import (
     RecordSketch,
     from_record,
     least_difference,
-    sketch_records,
+    sketch_parts,
     stack_sketches,
     to_record,
 )
@@ -36,12 +39,17 @@ SKETCHES = "sketches"
 
 _KEY_FILE = "sketch_key"
 _KEY_BYTES = 32
+_FORM = 2  # of the records: those of another form cannot be compared
 _ALL_FILES = "all files together"
+
+
+_BY_CHANCE = 1e-4
+"""Tables are near by chance where tables drawn anew are so near more often than once in 10,000."""
 
 
 @dataclass(frozen=True)
 class SketchedTable:
-    """A table as it is measured: its published columns, and its keys and targets where these are fewer.
+    """A table as it is measured: a sketch of each of the gate's `list_figure_inputs`.
 
     `name` is what messages call it: a file of a candidate, or all of them together.
     """
@@ -49,19 +57,37 @@ class SketchedTable:
     name: str
     sketches: tuple[RecordSketch, ...]
 
-    def is_near(self, other: SketchedTable, smallest_count: int) -> bool:
-        """Whether it differs from another one in so few records, but in some; or may do so."""
-        differences = map(least_difference, self.sketches, other.sketches)
-        return any(0 < difference < smallest_count for difference in differences)
+    def find_near_part(
+        self, other: SketchedTable, inputs: Sequence[FigureInput], smallest_count: int
+    ) -> str | None:
+        """In what it differs from another table in so few records, but in some, or may do so.
+
+        None where there is nothing, as of the same records again. Parts with few combinations of values are
+        near to each other by chance: nothing is said of them then.
+        """
+        for position, figure_input in enumerate(inputs):
+            sketch = self.sketches[position]
+            difference = least_difference(sketch, other.sketches[position])
+            if position == 0 and difference == 0:
+                return None
+            if 0 < difference < smallest_count and (
+                figure_input.is_whole or bound_chance_of_nearness(sketch.counts, difference) < _BY_CHANCE
+            ):
+                return figure_input.label
+        return None
 
 
-def sketch_candidate(store: Store, gate: Gate, tables: Mapping[str, Records]) -> tuple[SketchedTable, ...]:
-    """What is measured of a candidate: each of its tables, by the names of messages, and all as one."""
+def sketch_candidate(
+    store: Store, gate: Gate, tables: Mapping[str, Records], groups: Mapping[str, Groups] | None = None
+) -> tuple[SketchedTable, ...]:
+    """What is measured of a candidate: each of its tables, by the names of messages, and all as one.
+
+    `groups`: how the numbers that the gate groups are grouped for these tables.
+    """
     key = _read_key(store)
-    measured = [name for name in gate.published if name in gate.measured]
-    parts = [gate.published] if len(measured) == len(gate.published) else [gate.published, measured]
+    parts = [figure_input.part for figure_input in list_figure_inputs(gate)]
     sketched = [
-        SketchedTable(name, tuple(sketch_records(table, columns, gate.columns, key) for columns in parts))
+        SketchedTable(name, sketch_parts(table, parts, gate.columns, key, groups))
         for name, table in tables.items()
     ]
     if len(sketched) > 1:
@@ -91,21 +117,36 @@ def require_far_tables(
 
 def _find_near(store: Store, gate: Gate, content: str, tables: Sequence[SketchedTable]) -> str | None:
     """The first two tables that are near, in words; None where there are none."""
-    few = gate.policy.smallest_count
+    few, inputs = gate.policy.smallest_count, list_figure_inputs(gate)
     for one, other in combinations(tables, 2):
-        if one.is_near(other, few):
-            return f"{one.name} and {other.name} differ"
+        part = one.find_near_part(other, inputs, few)
+        if part is not None:
+            return f"{one.name} and {other.name} differ{_name_part(inputs, part)}"
     for candidate, earlier in _read_measured(store, gate, content):
         for one, other in product(tables, earlier):
-            if one.is_near(other, few):
-                return f"{one.name} differs from {other.name} of {candidate!r}, which was measured before,"
+            part = one.find_near_part(other, inputs, few)
+            if part is not None:
+                before = f"{other.name} of {candidate!r}, which was measured before,"
+                return f"{one.name} differs from {before}{_name_part(inputs, part)}"
     return None
 
 
+def _name_part(inputs: Sequence[FigureInput], label: str) -> str:
+    return "" if label == inputs[0].label else f" in {label}"
+
+
 def record_tables(
-    store: Store, gate: Gate, candidate: str, content: str, tables: Sequence[SketchedTable]
+    store: Store,
+    gate: Gate,
+    candidate: str,
+    content: str,
+    ground_truth: str,
+    tables: Sequence[SketchedTable],
 ) -> None:
-    """Record the tables of a candidate as measured; `content` is the sha256 of what arrived."""
+    """Record the tables of a candidate as measured against the GT of that sha256.
+
+    `content` is the sha256 of what arrived.
+    """
     rows = [{"name": table.name, "sketches": list(map(to_record, table.sketches))} for table in tables]
     write_json(
         _folder(store, gate) / f"{content}.json",
@@ -113,24 +154,27 @@ def record_tables(
             "candidate": candidate,
             "sketch_key": _identify_key(_read_key(store)),
             "columns": _hash_definition(gate),
+            "ground_truth": ground_truth,
             "tables": rows,
         },
     )
 
 
-def is_recorded(store: Store, gate: Gate, content: str) -> bool:
-    """Whether a content was measured, read by the data dictionary as it is now."""
+def is_recorded(store: Store, gate: Gate, content: str, ground_truth: str) -> bool:
+    """Whether a content was measured against this GT, read by the data dictionary as it is now."""
     try:
         record = read_json(_folder(store, gate) / f"{content}.json", "synthetic")
     except StoreError:
         return False
-    return record.get("columns") == _hash_definition(gate)
+    # Where groups of numbers end depends on GT.
+    return record.get("columns") == _hash_definition(gate) and record.get("ground_truth") == ground_truth
 
 
 def _folder(store: Store, gate: Gate) -> Path:
     """Where the sketches of tables with the same columns lie: only these can be compared."""
     columns = {name: (gate.columns[name].type, gate.columns[name].time_zone) for name in gate.published}
-    return store.root / SKETCHES / _hash([columns, sorted(gate.measured)])[:16]
+    labels = [figure_input.label for figure_input in list_figure_inputs(gate)]
+    return store.root / SKETCHES / _hash([_FORM, columns, labels])[:16]
 
 
 def _hash_definition(gate: Gate) -> str:
@@ -146,12 +190,13 @@ def _read_measured(
     store: Store, gate: Gate, leaving_out: str
 ) -> Iterator[tuple[str, tuple[SketchedTable, ...]]]:
     """The candidates that were measured, each with its tables; one content is left out."""
+    sizes = [1 << figure_input.part.bits for figure_input in list_figure_inputs(gate)]
     key = _identify_key(_read_key(store))
     for path in sorted(_folder(store, gate).glob("*.json")):
         if path.stem == leaving_out:
             continue
         try:
-            yield _parse(read_json(path, "synthetic"), key)
+            yield _parse(read_json(path, "synthetic"), key, sizes)
             continue
         except (StoreError, KeyError, TypeError, ValueError):
             pass  # told outside: the error itself is not carried along
@@ -162,15 +207,17 @@ def _read_measured(
         )
 
 
-def _parse(record: Mapping[str, Any], key: str) -> tuple[str, tuple[SketchedTable, ...]]:
+def _parse(
+    record: Mapping[str, Any], key: str, sizes: Sequence[int]
+) -> tuple[str, tuple[SketchedTable, ...]]:
     if record["sketch_key"] != key:
         raise ValueError("of another key")
     tables = tuple(
         SketchedTable(str(table["name"]), tuple(map(from_record, table["sketches"])))
         for table in record["tables"]
     )
-    if not tables or not all(table.sketches for table in tables):
-        raise ValueError("without a sketch")
+    if not tables or any([len(sketch.counts) for sketch in table.sketches] != sizes for table in tables):
+        raise ValueError("without a sketch of each part")
     return str(record["candidate"]), tables
 
 

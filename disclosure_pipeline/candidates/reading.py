@@ -22,6 +22,7 @@ from disclosure_pipeline.counting.opening import (
 )
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.additions import A_SYNTHETIC_TABLE, find_additions, list_new_texts
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable
 from disclosure_pipeline.tables.contract import ContractError, Violation
@@ -29,7 +30,8 @@ from disclosure_pipeline.tables.dictionary import CATEGORIES
 from disclosure_pipeline.tables.fingerprint import content_sha256, values_sha256
 from disclosure_pipeline.tables.identifiers import GT_IDENTIFIER, IDENTIFIER, holds_identifiers
 from disclosure_pipeline.tables.locations import fill_in_variables, redact_location
-from disclosure_pipeline.tables.messages import GROUND_TRUTH
+from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized
+from disclosure_pipeline.tables.record_hashes import Groups
 from disclosure_pipeline.tables.sources import Location, Source
 
 CHANGED = "The ground truth changed while it was read: run again."
@@ -81,20 +83,15 @@ def name_confidential(name: str) -> str:
     return f"the confidential table {name!r}"
 
 
-def _begin(name: str) -> str:
-    """A table's name at the beginning of a sentence."""
-    return name[:1].upper() + name[1:]
-
-
 def _read_source(gate: Gate, source: Source, name: str, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
     if not source.exists():
-        raise StoreError(f"{_begin(name)} is not where the gate's definition says.")
+        raise StoreError(f"{capitalized(name)} is not where the gate's definition says.")
     before = source.sha256()
     table = read_canonical_table(
         source, engine.name, gate.columns, name, gate.published, only_known=False, stack=stack
     )
     if source.sha256() != before:
-        raise StoreError(f"{_begin(name)} changed while it was read: run again.")
+        raise StoreError(f"{capitalized(name)} changed while it was read: run again.")
     if before is not None:
         return table, before
     if isinstance(table, CanonicalTable):
@@ -155,14 +152,18 @@ def open_candidate(
             raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
         if syntheses is None:
             syntheses = [read_synthesis(folders, engine, file, stack, stage) for file in snapshot.files]
+        tables = [ground_truth, *syntheses]
+        opened = stack.enter_context(open_canonical(tables, engine.name, engine.description))
         record_evaluation(
-            folders, snapshot, digest, lambda: _sketch(folders, snapshot, engine, syntheses, stack, stage)
+            folders,
+            snapshot,
+            digest,
+            lambda: _sketch(folders, snapshot, engine, syntheses, opened, stack, stage),
         )
         violations = _find_additions(folders, snapshot, ground_truth, syntheses)
         if violations:
             raise ContractError(violations)
-        tables = [ground_truth, *syntheses]
-        yield stack.enter_context(open_canonical(tables, engine.name, engine.description)), digest
+        yield opened, digest
         # A database reads its tables while they are measured.
         if "://" in engine.name and folders.ground_truth.sha256() not in {None, digest}:
             raise StoreError(CHANGED)
@@ -173,6 +174,7 @@ def _sketch(
     snapshot: Snapshot,
     engine: Engine,
     syntheses: Sequence[Any],
+    opened: OpenedTables,
     stack: ExitStack,
     stage: Path | None,
 ) -> tuple[SketchedTable, ...]:
@@ -184,7 +186,16 @@ def _sketch(
         local = Engine(*choose_engine("auto", stored))
         syntheses = [read_synthesis(folders, local, file, stack, stage) for file in snapshot.files]
     tables = {name_table(file): table for file, table in zip(snapshot.files, syntheses, strict=True)}
-    return sketch_candidate(folders.store, folders.gate, tables)
+    return sketch_candidate(folders.store, folders.gate, tables, _find_groups(folders.gate, opened))
+
+
+def _find_groups(gate: Gate, opened: OpenedTables) -> dict[str, Groups]:
+    """How the numbers that the gate groups are grouped for these tables: as they are measured."""
+    names = [name for name in gate.measured if gate.grouping.grouped(name)]
+    return {
+        column.name: Groups(gate.grouping.edges_of(column), gate.columns[column.name].special_values)
+        for column in opened.code(names, gate.grouping, ignore_progress)
+    }
 
 
 def _find_additions(

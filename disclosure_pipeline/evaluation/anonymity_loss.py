@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.evaluation.record_cells import RecordCells, draw_equal_sizes
 from disclosure_pipeline.measures.anonymity_loss import anonymity_loss as anonymity_loss_of
@@ -60,10 +61,12 @@ def anonymity_loss(
     project's own.
     """
     tables = check_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
-    q = combine_columns(tables.code(tables.keys))
+    key_columns, target_columns = tables.code(tables.keys), tables.code(tables.targets)
+    warn_of_doubts(find_doubts(tables, [*key_columns, *target_columns]))
+    q = combine_columns(key_columns)
     N_d, *N_s = (len(frame) for frame in tables.frames)
     rows = {}
-    for target in tables.code(tables.targets):
+    for target in target_columns:
         no_guess = np.arange(target.size) == target.missing
         for synthesis, records in enumerate(N_s, start=1):
             drawn = draw_equal_sizes(Sizes(N_d, records), [seed, synthesis])

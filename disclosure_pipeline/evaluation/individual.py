@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.key_combinations import combine_keys_and_cells
 from disclosure_pipeline.measures.individual import Individual, individual, share_of_key
 from disclosure_pipeline.tables.alignment import Tables, check_tables
@@ -52,7 +53,9 @@ def individual_attribution(
     Sources: Baillargeon & Charest 2020; Raab, Nowok & Dibben 2024 (arXiv:2406.16826), appendix 1.
     """
     tables = check_tables(ground_truth, synthetic, keys, [target], grouping_of(groups, special_values, edges))
-    combinations, cells = combine_keys_and_cells(tables)
+    coded = tables.code((*tables.keys, target))
+    warn_of_doubts(find_doubts(tables, coded))
+    combinations, cells = combine_keys_and_cells(coded)
     columns = {"CAP_GT": share_of_key(cells, combinations, 0, 0)}
     for synthesis in range(1, len(tables.frames)):
         exposure = individual(cells, combinations, synthesis)
@@ -98,7 +101,7 @@ def weap(
         raise InputError('edges="ground_truth" needs the ground truth: pass ground_truth to weap.')
     else:
         tables = _check_without_ground_truth(synthetic, keys, target, grouping)
-    combinations, cells = combine_keys_and_cells(tables)
+    combinations, cells = combine_keys_and_cells(tables.code((*tables.keys, target)))
     several = isinstance(synthetic, Sequence)
     first = len(tables.frames) - (len(synthetic) if several else 1)
     shares = [

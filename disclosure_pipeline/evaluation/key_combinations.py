@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import Keys, combine_keys
 from disclosure_pipeline.measures.individual import combine_cells
-from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.levels import CodedColumn
 
 
@@ -19,8 +18,8 @@ def combine_columns(columns: Sequence[CodedColumn], sample: IntArray | None = No
     return combine_keys(codes, [column.size for column in columns])
 
 
-def combine_keys_and_cells(tables: Tables) -> tuple[Keys, Keys]:
-    """The key combination of each record, and its cell: its key combination with its level of the target."""
-    keys = combine_columns(tables.code(tables.keys))
-    [target] = tables.code(tables.targets)
+def combine_keys_and_cells(columns: Sequence[CodedColumn]) -> tuple[Keys, Keys]:
+    """Of the keys and a target after them: the key combination of each record, and that with its target."""
+    *key_columns, target = columns
+    keys = combine_columns(key_columns)
     return keys, combine_cells(keys, target.codes, target.size)

@@ -13,6 +13,7 @@ import pandas as pd
 from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.memory.single_level import count_key_sets
 from disclosure_pipeline.evaluation import comparability
+from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.identifiers import identifier_warnings
 from disclosure_pipeline.evaluation.key_sets_arguments import (
     KeySet,
@@ -115,6 +116,9 @@ def _measure(
             DiSCO[i, :, t] = [percent(number, N_d) for number in counts.DiSCO[:, t]]
         identities += [identity(keys.uniques, N_d, n) for keys, n in zip(counts.keys, N_s, strict=True)]
         overlaps += comparability.whole_key_overlap([keys.shared for keys in counts.keys], N_d, N_s).values()
+    coded = list(columns.values())
+    doubts = _find_doubts(tables, coded, overlaps)
+    warn_of_doubts(doubts)
     labels = [(join_names(keys), synthesis) for keys in sets for synthesis in range(1, len(N_s) + 1)]
     index = pd.MultiIndex.from_tuples(labels, names=["keys", "synthesis"])
     per_target = pd.Index(targets, name="target", tupleize_cols=False)
@@ -127,25 +131,17 @@ def _measure(
         Dorig=pd.DataFrame(Dorig.reshape(len(labels), -1), index=index, columns=per_target),
         DiSCO=pd.DataFrame(DiSCO.reshape(len(labels), -1), index=index, columns=per_target),
         key_overlap=pd.DataFrame(overlaps, index=index),
-        warnings=tuple(_warnings(tables, list(columns.values()), overlaps)),
+        warnings=(*doubts, *identifier_warnings(FramesInMemory(tables.frames, "memory"), coded)),
     )
 
 
-def column_warnings(tables: Tables, columns: Sequence[CodedColumn]) -> list[str]:
-    """What makes the figures of these columns doubtful."""
-    warnings = [
-        warning for column in columns for warning in comparability.compare_column(column, tables.names)[1]
-    ]
-    return warnings + identifier_warnings(FramesInMemory(tables.frames, "memory"), columns)
-
-
-def _warnings(
+def _find_doubts(
     tables: Tables, columns: Sequence[CodedColumn], overlaps: Sequence[Mapping[str, float]]
 ) -> list[str]:
-    warnings = column_warnings(tables, columns)
+    doubts = find_doubts(tables, columns)
     low = sum(not comparability.is_shared(shares, comparability.LOW_WHOLE_KEY) for shares in overlaps)
     if low:
-        warnings.append(
+        doubts.append(
             f"{low} of {len(overlaps)} whole keys are hardly shared: see key_overlap. Their risks read low."
         )
-    return warnings
+    return doubts

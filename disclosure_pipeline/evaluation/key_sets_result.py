@@ -57,6 +57,7 @@ class KeySets:
         return largest_first
 
     def __str__(self) -> str:
-        return self.summary().to_string(float_format="{:.2f}".format)
+        lines = [f"Warning: {warning}" for warning in self.warnings]
+        return "\n".join([*lines, self.summary().to_string(float_format="{:.2f}".format)])
 
     __repr__ = __str__

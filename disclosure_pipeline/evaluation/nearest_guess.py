@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.learning.features import numbers_of_levels
 from disclosure_pipeline.evaluation.record_cells import draw_equal_sizes
 from disclosure_pipeline.measures.exact import IntArray
@@ -118,6 +119,8 @@ def nearest_guess(
     columns = tables.code(tables.keys)
     numbers = [_places(column, tables) if column.name in names else None for column in columns]
     t = tables.coded(tables.targets[0])
+    compared = [column for column, places in zip(columns, numbers, strict=True) if places is None]
+    warn_of_doubts(find_doubts(tables, [*compared, t]))
     rows, records = [], []
     for synthesis in range(1, len(tables.frames)):
         f, q, position = _count_cells(columns, t, synthesis, None)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
+from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.measures.exact import Mask, percent
 from disclosure_pipeline.measures.individual import combine_cells
@@ -78,9 +79,11 @@ def disclosure_over_releases(
     )
     earlier_tables = range(1, len(earlier) + 1)
     all_tables = range(1, len(tables.frames))
-    combinations = combine_columns(tables.code(tables.keys))
+    key_columns, target_columns = tables.code(tables.keys), tables.code(tables.targets)
+    warn_of_doubts(find_doubts(tables, [*key_columns, *target_columns]))
+    combinations = combine_columns(key_columns)
     rows = []
-    for target in tables.code(tables.targets):
+    for target in target_columns:
         cells = combine_cells(combinations, target.codes, target.size)
         by_earlier = disclosed(cells, combinations, earlier_tables)
         by_all = disclosed(cells, combinations, all_tables)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.learning.classification import classify
 from disclosure_pipeline.evaluation.learning.features import KeyColumn, describe_key
 from disclosure_pipeline.evaluation.learning.learners import Task, choose_learner
@@ -23,6 +24,7 @@ from disclosure_pipeline.evaluation.prediction_result import PredictionRisk
 from disclosure_pipeline.measures.prediction_figures import Classification, Regression
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
+from disclosure_pipeline.tables.levels import CodedColumn
 
 _FEWEST_RECORDS = 2
 
@@ -123,7 +125,9 @@ def prediction_risk(
     grouping = grouping_of(groups, special_values, edges)
     tables = check_tables(ground_truth, synthetic, keys, (target,), grouping)
     _check_enough_records(tables)
-    return _risk_of_target(tables, _key_columns(tables), learner, task, options)
+    key_columns = tables.code(tables.keys)
+    warn_of_doubts(find_doubts(tables, key_columns))
+    return _risk_of_target(tables, _describe_keys(tables, key_columns), learner, task, options)
 
 
 def prediction_frame(tables: Tables, learner: str, tasks: Mapping[Any, Task]) -> pd.DataFrame:
@@ -134,7 +138,7 @@ def prediction_frame(tables: Tables, learner: str, tasks: Mapping[Any, Task]) ->
     """
     _check_enough_records(tables)
     tables = replace(tables, grouping=_grouping_of_keys(tables))
-    keys = _key_columns(tables)
+    keys = _describe_keys(tables, tables.code(tables.keys))
     frames = {
         target: _risk_of_target(
             replace(tables, targets=(target,)), keys, learner, tasks[target], Options()
@@ -160,11 +164,11 @@ def _check_enough_records(tables: Tables) -> None:
         raise InputError("The ground truth has a single record: no other one could predict it.")
 
 
-def _key_columns(tables: Tables) -> list[KeyColumn]:
+def _describe_keys(tables: Tables, columns: Sequence[CodedColumn]) -> list[KeyColumn]:
     special_values = tables.grouping.special_values
     return [
         describe_key(column, special_values.get(column.name, ()), unordered=is_category(column.name, tables))
-        for column in tables.code(tables.keys)
+        for column in columns
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Any, overload
 
 import pandas as pd
 
+from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.evaluation.protection_arguments import (
     check_arguments,
@@ -106,6 +107,7 @@ def disclosure_protection(
         ground_truth, synthetic, keys, sensitive, method, continuous, bins
     )
     columns = code_columns(tables, continuous_names, bins)
+    warn_of_doubts(find_doubts(tables, list(columns.values())))
     target = combine_sensitive([columns[name] for name in tables.targets])
     attacks = attacks_of_syntheses(combine_columns([columns[name] for name in tables.keys]), target, method)
     results = tuple(

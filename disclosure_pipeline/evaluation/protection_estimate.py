@@ -7,6 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.evaluation.protection_arguments import check_arguments, check_sampling
 from disclosure_pipeline.evaluation.protection_attack import (
@@ -114,6 +115,7 @@ def disclosure_protection_estimate(
         ground_truth, synthetic, keys, sensitive, method, continuous, bins
     )
     columns = code_columns(tables, continuous_names, bins)
+    warn_of_doubts(find_doubts(tables, list(columns.values())))
     target = combine_sensitive([columns[name] for name in tables.targets])
     key_columns = [columns[name] for name in tables.keys]
     N_d = len(tables.frames[0])

@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.measures.exact import Mask, percent
 from disclosure_pipeline.measures.uniques import unique_records
@@ -84,7 +85,9 @@ def replicated_uniques(
     """
     grouping = grouping_of(groups, special_values, edges)
     tables = check_tables(ground_truth, synthetic, keys, (), grouping)
-    combinations = combine_columns(tables.code(tables.keys))
+    key_columns = tables.code(tables.keys)
+    warn_of_doubts(find_doubts(tables, key_columns))
+    combinations = combine_columns(key_columns)
     results = tuple(
         _result(*unique_records(combinations, synthesis)) for synthesis in range(1, len(tables.frames))
     )

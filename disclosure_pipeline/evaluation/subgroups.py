@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.evaluation.record_cells import RecordCells, draw_equal_sizes
 from disclosure_pipeline.measures.exact import IntArray
@@ -87,8 +88,9 @@ def subgroups(
         )
     tables = check_tables(ground_truth, synthetic, keys, [target], grouping_of(groups, special_values, edges))
     names = _check_by(by, list(tables.frames[0].columns))
-    q = combine_columns(tables.code(tables.keys))
-    t = tables.coded(target)
+    key_columns, t = tables.code(tables.keys), tables.coded(target)
+    warn_of_doubts(find_doubts(tables, [*key_columns, t]))
+    q = combine_columns(key_columns)
     no_guess = np.arange(t.size) == t.missing
     group_of_record, labels = _group_records(tables, names, int(smallest_count))
     rows: dict[tuple[int, int], dict[str, float]] = {}

@@ -1,6 +1,6 @@
 """A sketch of a table's records: small, and enough to tell that two tables differ in many records.
 
-Every record falls into one of 4,096 buckets by a hash with a secret key; a bucket holds the number of its
+Every record falls into one of some buckets by a hash with a secret key; a bucket holds the number of its
 records and the sum of their hashes. Where a bucket of two tables differs, at least one record of it does, so
 that the buckets that differ bound the difference of the tables from below, whatever the hashes are. No value
 can be read from a sketch.
@@ -18,13 +18,21 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.tables.dictionary import Dictionary
-from disclosure_pipeline.tables.record_hashes import Hashes, Records, hash_records, mix
-
-_BITS = 12
-BUCKETS = 1 << _BITS
-"""How many buckets a sketch has."""
+from disclosure_pipeline.tables.record_hashes import Groups, Hashes, Records, hash_values
 
 _ONE_EACH = 2  # records: one that only the first table has, and one that only the second has
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some columns of a table, whose numbers are grouped or not, and how they are sketched.
+
+    `bits`: the sketch has 2^bits buckets, and bounds no difference that is much larger than their number.
+    """
+
+    columns: tuple[str, ...]
+    in_groups: bool = False
+    bits: int = 12
 
 
 @dataclass(frozen=True)
@@ -40,33 +48,44 @@ class RecordSketch:
         return int(self.counts.sum())
 
 
-def sketch_records(
-    table: Records, columns: Sequence[str], dictionary: Dictionary, secret: bytes
-) -> RecordSketch:
-    """The sketch of some columns of a table in canonical form, in whatever order its records are.
+def sketch_parts(
+    table: Records,
+    parts: Sequence[Part],
+    dictionary: Dictionary,
+    secret: bytes,
+    groups: Mapping[str, Groups] | None = None,
+) -> tuple[RecordSketch, ...]:
+    """The sketch of each part of a table in canonical form, in whatever order its records are.
 
     >>> import pandas as pd
     >>> from disclosure_pipeline.tables.canonical_tables import CanonicalTable
     >>> from disclosure_pipeline.tables.dictionary import Column
     >>> people = CanonicalTable(pd.DataFrame({"sex": ["f", "m", "f"]}), ())
-    >>> sketch_records(people, ["sex"], {"sex": Column(type="category")}, bytes(32)).records
-    3
+    >>> [sketch] = sketch_parts(people, [Part(("sex",))], {"sex": Column(type="category")}, bytes(32))
+    >>> sketch.records, len(sketch.counts)
+    (3, 4096)
     """
-    counts, sums = np.zeros(BUCKETS, dtype=np.int64), np.zeros(BUCKETS, dtype=np.uint64)
-    for hashes in hash_records(table, tuple(columns), dictionary, secret):
-        buckets = (hashes >> np.uint64(64 - _BITS)).astype(np.intp)
-        counts += np.bincount(buckets, minlength=BUCKETS)
-        # Odd, so that a bucket with one record more of the same is never without a difference.
-        np.add.at(sums, buckets, mix(hashes) | np.uint64(1))
-    return RecordSketch(counts, sums)
+    sketches = tuple(
+        RecordSketch(np.zeros(1 << part.bits, dtype=np.int64), np.zeros(1 << part.bits, dtype=np.uint64))
+        for part in parts
+    )
+    columns = list(dict.fromkeys(name for part in parts for name in part.columns))
+    for values in hash_values(table, columns, dictionary, secret, groups):
+        for part, sketch in zip(parts, sketches, strict=True):
+            hashes = values.combine(part.columns, in_groups=part.in_groups)
+            buckets = (hashes >> np.uint64(64 - part.bits)).view(np.int64)
+            sketch.counts[:] += np.bincount(buckets, minlength=len(sketch.counts))
+            # Odd, so that a bucket with one record more of the same is never without a difference.
+            np.add.at(sketch.sums, buckets, hashes | np.uint64(1))
+    return sketches
 
 
 def stack_sketches(sketches: Sequence[RecordSketch]) -> RecordSketch:
     """The sketch of several tables as one.
 
-    >>> one = RecordSketch(np.ones(BUCKETS, dtype=np.int64), np.ones(BUCKETS, dtype=np.uint64))
+    >>> one = RecordSketch(np.ones(512, dtype=np.int64), np.ones(512, dtype=np.uint64))
     >>> stack_sketches([one, one]).records
-    8192
+    1024
     """
     return RecordSketch(
         np.sum([sketch.counts for sketch in sketches], axis=0),
@@ -82,7 +101,7 @@ def least_difference(one: RecordSketch, other: RecordSketch) -> int:
     that differ share a bucket, and then below it. Tables that differ by chance share a hash of 64 bits with
     a secret key, which nobody can bring about.
 
-    >>> counts, sums = np.zeros(BUCKETS, dtype=np.int64), np.zeros(BUCKETS, dtype=np.uint64)
+    >>> counts, sums = np.zeros(512, dtype=np.int64), np.zeros(512, dtype=np.uint64)
     >>> other_sums = sums.copy()
     >>> other_sums[:3] = 1  # in three buckets one record is another one
     >>> least_difference(RecordSketch(counts, sums), RecordSketch(counts, other_sums))
@@ -102,12 +121,12 @@ def to_record(sketch: RecordSketch) -> dict[str, str]:
 def from_record(record: Mapping[str, Any]) -> RecordSketch:
     """The sketch of a record. ValueError, KeyError or TypeError where it is damaged.
 
-    >>> sketch = RecordSketch(np.arange(BUCKETS), np.ones(BUCKETS, dtype=np.uint64))
+    >>> sketch = RecordSketch(np.arange(512), np.ones(512, dtype=np.uint64))
     >>> least_difference(from_record(to_record(sketch)), sketch)
     0
     """
     sketch = RecordSketch(_unpack(record["counts"], "<i8"), _unpack(record["sums"], "<u8"))
-    if len(sketch.counts) != BUCKETS or len(sketch.sums) != BUCKETS or sketch.counts.min() < 0:
+    if not len(sketch.counts) or len(sketch.counts) != len(sketch.sums) or sketch.counts.min() < 0:
         raise ValueError("no sketch of records")
     return sketch
 

@@ -14,11 +14,12 @@ from disclosure_pipeline.candidates.evaluation_records import (
     count_recorded,
     record_evaluation,
 )
+from disclosure_pipeline.candidates.figure_inputs import list_figure_inputs
 from disclosure_pipeline.candidates.folders import GateFolders, RefusedError
 from disclosure_pipeline.candidates.near_tables import SketchedTable
 from disclosure_pipeline.candidates.store import Snapshot, StoredFile
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.tables.record_sketch import BUCKETS, RecordSketch
+from disclosure_pipeline.tables.record_sketch import RecordSketch
 
 GT = "a" * 64
 
@@ -36,8 +37,12 @@ def folders(root: Path, limit: int) -> GateFolders:
 def sketch(file: StoredFile) -> SketchedTable:
     """Of a table that has no record of another content."""
     random = np.random.default_rng(int(file.sha256, 16))
-    sums = random.integers(1, 2**63, BUCKETS, dtype=np.uint64)
-    return SketchedTable(file.name, (RecordSketch(np.ones(BUCKETS, dtype=np.int64), sums),))
+    sketches = []
+    for figure_input in list_figure_inputs(Gate.model_validate(gates.definition())):
+        buckets = 1 << figure_input.part.bits
+        sums = random.integers(1, 2**63, buckets, dtype=np.uint64)
+        sketches.append(RecordSketch(np.ones(buckets, dtype=np.int64), sums))
+    return SketchedTable(file.name, tuple(sketches))
 
 
 def measure_once(gate: GateFolders, arrived: Snapshot, ground_truth: str) -> None:

@@ -21,10 +21,11 @@ from disclosure_pipeline.candidates.near_tables import sketch_candidate
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.record_sketch import (
+    Part,
     RecordSketch,
     from_record,
     least_difference,
-    sketch_records,
+    sketch_parts,
     stack_sketches,
     to_record,
 )
@@ -239,7 +240,8 @@ def sketched(records: Sequence[tuple[object, ...]], secret: bytes = bytes(32)) -
         pay=frame["pay"].astype("Float64").astype(float),
         born=pd.to_datetime(frame["born"]),
     )
-    return sketch_records(CanonicalTable(typed, ()), tuple(DICTIONARY), DICTIONARY, secret)
+    [sketch] = sketch_parts(CanonicalTable(typed, ()), [Part(tuple(DICTIONARY))], DICTIONARY, secret)
+    return sketch
 
 
 def difference(one: Sequence[tuple[object, ...]], other: Sequence[tuple[object, ...]]) -> int:
@@ -280,7 +282,8 @@ def test_how_exact_the_bound_is(changed: int) -> None:
     other = one.copy()
     other.loc[: changed - 1, "age"] = -1 - np.arange(changed)
     first, second = (
-        sketch_records(CanonicalTable(frame, ()), ("age",), DICTIONARY, bytes(32)) for frame in (one, other)
+        sketch_parts(CanonicalTable(frame, ()), [Part(("age",))], DICTIONARY, bytes(32))[0]
+        for frame in (one, other)
     )
     bound = least_difference(first, second)
     assert bound <= changed

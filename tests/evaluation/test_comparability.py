@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,45 @@ def test_an_upper_cased_key() -> None:
         f"Warning: {doubt}" for doubt in result.comparability_doubts
     ]
     assert result._repr_html_().startswith("<p><strong>Warning:</strong> Column &#x27;region&#x27;")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda gt, sd: dp.anonymity_loss(gt, sd, ["region", "age"], "work"),
+        lambda gt, sd: dp.disclosure_of_key_sets(gt, sd, [["region"], ["region", "age"]], "work"),
+        lambda gt, sd: dp.disclosure_over_releases(gt, [sd], sd, ["region", "age"], "work"),
+        lambda gt, sd: dp.disclosure_protection(gt, sd, ["region", "age"], "work", "zero_cap"),
+        lambda gt, sd: dp.disclosure_protection_estimate(gt, sd, ["region", "age"], "work", "zero_cap"),
+        lambda gt, sd: dp.exposure(gt, sd, ["region", "age"], "work", up_to=1),
+        lambda gt, sd: dp.individual_attribution(gt, sd, ["region", "age"], "work"),
+        lambda gt, sd: dp.nearest_guess(gt, sd, ["region", "age"], "work"),
+        lambda gt, sd: dp.plot_cap_distributions(gt, sd, ["region", "age"], "work"),
+        lambda gt, sd: dp.prediction_risk(gt, sd, ["region", "age"], "work"),
+        lambda gt, sd: dp.remedy(gt, sd, ["region"], "work", [dp.remedies.MergeSmallLevels("work", 2)]),
+        lambda gt, sd: dp.replicated_uniques(gt, sd, ["region", "age"]),
+        lambda gt, sd: dp.subgroups(gt, sd, ["region", "age"], "work", by="height"),
+    ],
+    ids=lambda function: function.__code__.co_names[1],
+)
+def test_whatever_compares_keys_warns_of_an_upper_cased_one(
+    function: Callable[[pd.DataFrame, pd.DataFrame], object],
+) -> None:
+    sd = people().assign(region=lambda table: table["region"].str.upper())
+    with pytest.warns(dp.ComparabilityWarning, match="'region'.*upper and lower case") as caught:
+        function(people(), sd)
+    assert {Path(warning.filename).name for warning in caught} == {Path(__file__).name}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dp.ComparabilityWarning)
+        function(people(1), people(2))
+
+
+def test_doubts_come_before_the_figures_of_key_sets() -> None:
+    sd = people().assign(region=lambda table: table["region"].str.upper())
+    with pytest.warns(dp.ComparabilityWarning) as caught:
+        result = dp.disclosure_of_key_sets(people(), sd, [["region"], ["age"]], "work")
+    assert [str(warning.message) for warning in caught] == list(result.warnings)
+    assert str(result).splitlines()[: len(caught)] == [f"Warning: {doubt}" for doubt in result.warnings]
 
 
 def test_what_is_no_doubt_is_a_warning_all_the_same() -> None:
@@ -136,6 +176,10 @@ def test_a_column_without_a_value_in_the_ground_truth(column: str) -> None:
     assert any(
         "No record of the synthetic table has a value" in doubt for doubt in result.comparability_doubts
     )
+    result = measured_t(gt, gt)
+    overlap = result.key_overlap if column == "k" else result.target_overlap
+    assert overlap.loc[(column, 1)].isna().all()
+    assert any(doubt.startswith(f"Column {column!r}") for doubt in result.comparability_doubts)
 
 
 def test_rounding_noise_is_in_the_ledger() -> None:

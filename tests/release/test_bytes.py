@@ -14,8 +14,10 @@ from support import gates, releases
 
 from disclosure_pipeline.candidates.files import StoreError, copy_hashed, hash_file
 from disclosure_pipeline.candidates.store import MARKER, Snapshot, Store, load_snapshot
+from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.publishing import stage_snapshot
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
+from disclosure_pipeline.release.tables import write_tables
 from disclosure_pipeline.release.verifying import VerificationError, verify
 from disclosure_pipeline.runtime.hashing import hash_stream
 from disclosure_pipeline.tables.sources import FileSource
@@ -97,6 +99,26 @@ def test_staging_notices_a_changed_bit(place: int, taken: tuple[Store, Snapshot]
     assert list(releases_folder.iterdir()) == []
 
 
+def test_writing_the_release_notices_another_value_in_what_is_staged(tmp_path: Path) -> None:
+    """By itself: the copy was the snapshot when it was staged."""
+    folder, written = tmp_path / "incoming" / "small", tmp_path / "written"
+    folder.mkdir(parents=True)
+    gates.honest().to_csv(folder / "table.csv", index=False)
+    (folder / MARKER).touch()
+    snapshot, gate = gates.take(folder, tmp_path / "store"), Gate.model_validate(gates.definition())
+    written.mkdir()
+    with stage_snapshot(snapshot, Store(tmp_path / "store"), tmp_path / "staging") as stage:
+        assert write_tables(gate, snapshot, stage.arrived, stage.release)
+        staged = stage.arrived / "table.csv"
+        before = staged.stat()
+        staged.write_bytes(staged.read_bytes().replace(b"f,", b"m,", 1))
+        os.utime(staged, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert staged.stat().st_size == before.st_size
+        with pytest.raises(StoreError, match=r"staged copy of 'table\.csv' was changed"):
+            write_tables(gate, snapshot, stage.arrived, written)
+    assert list(written.iterdir()) == []
+
+
 @pytest.mark.parametrize("place", [None, *PLACES.values()], ids=["none", *PLACES])
 def test_verifying_notices_a_changed_bit(place: int | None, tmp_path: Path) -> None:
     """By itself: of a folder that is published."""
@@ -106,7 +128,7 @@ def test_verifying_notices_a_changed_bit(place: int | None, tmp_path: Path) -> N
     for name, written in files.items():
         (folder / name).write_bytes(written)
     hashes = {name: releases.hex_of(written) for name, written in files.items()}
-    (folder / STATEMENT).write_bytes(sign(build_statement(hashes, releases.said()), signer))
+    (folder / STATEMENT).write_bytes(sign(build_statement(hashes, releases.predicate()), signer))
     if place is None:
         assert verify(folder, [releases.trust(signer)]).files == hashes
         return

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.measures.exact import IntArray, percent, percent_of_quotients
 from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
@@ -44,7 +45,9 @@ def count_frequencies(
     grouping = grouping_of(groups, special_values, edges)
     tables = check_tables(ground_truth, synthetic, keys, [target], grouping)
     [coded_target] = tables.code(tables.targets)
-    q = combine_columns(tables.code(tables.keys))
+    key_columns = tables.code(tables.keys)
+    warn_of_doubts(find_doubts(tables, [*key_columns, coded_target]))
+    q = combine_columns(key_columns)
     return frequency_tables(q, coded_target.codes, coded_target.size)
 
 
@@ -85,7 +88,7 @@ def bins_of_synthesis(f: FrequencyTable, synthesis: int) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Moved:
+class ChangedChances:
     """Percent of GT records that are easier, and harder, to guess from SD than from GT.
 
     `not_in_SD`: those of the harder ones whose key is not in SD.
@@ -96,11 +99,11 @@ class Moved:
     not_in_SD: float
 
 
-def compare_chances(f: FrequencyTable) -> Moved:
+def compare_chances(f: FrequencyTable) -> ChangedChances:
     """Each GT record's CAP under SD against its CAP under GT, in integers."""
     from_SD, from_GT = f.s * f.d_q, f.d * f.s_q
     not_in_SD = f.s_q == 0
-    return Moved(
+    return ChangedChances(
         easier=percent(f.d[from_SD > from_GT].sum(), f.N_d),
         harder=percent(f.d[(from_SD < from_GT) | not_in_SD].sum(), f.N_d),
         not_in_SD=percent(f.d[not_in_SD].sum(), f.N_d),
