@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.candidates.files import StoreError, read_json
+from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.measuring import measure_tables
 from disclosure_pipeline.candidates.reading import (
@@ -23,7 +23,7 @@ from disclosure_pipeline.candidates.reading import (
 from disclosure_pipeline.candidates.recording import record_measured
 from disclosure_pipeline.candidates.store import MARKER, Snapshot, require_safe_name, take_snapshot
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.counts import ask, count
+from disclosure_pipeline.evaluation.counts import count, plan_measures
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.key_overlap import overlap_of
 from disclosure_pipeline.policy.public_figures import PublicJudgement, publish
@@ -31,6 +31,12 @@ from disclosure_pipeline.policy.registry import smallest_overlap
 from disclosure_pipeline.policy.verdict import Judgement, hold
 from disclosure_pipeline.tables.contract import ContractError, Violation
 from disclosure_pipeline.tables.sources import FORMATS
+
+ARRIVAL = "arrival.json"
+"""The record of why a candidate was not measured; there is none where it was."""
+
+BROKEN_CONTRACT = "broken contract"
+TOO_LITTLE_OVERLAP = "too little overlap"
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,14 @@ class Arrival:
     key_overlap: pd.DataFrame
     overlaps: tuple[Judgement, ...]
     public_overlaps: tuple[PublicJudgement, ...] = ()
+
+    @property
+    def problem(self) -> str | None:
+        """The kind of what ends its run here; None where there is nothing."""
+        if self.violations:
+            return BROKEN_CONTRACT
+        is_compared = bool(self.overlaps) and all(overlap.outcome == "kept" for overlap in self.overlaps)
+        return None if is_compared else TOO_LITTLE_OVERLAP
 
 
 def deliver(folders: GateFolders, candidate: str, delivered: Any) -> Path:
@@ -72,6 +86,23 @@ def receive(
     It is taken from the incoming folder of that name, or from `folder`; see `take_snapshot`. As GT and the
     candidate are read for it, everything is measured at once and recorded for the steps that follow.
     """
+    arrival = _receive(folders, candidate, folder, needs_marker=needs_marker)
+    record = folders.store.candidate_folder(candidate) / ARRIVAL
+    if arrival.problem is None:
+        record.unlink(missing_ok=True)
+    else:
+        write_json(
+            record,
+            {
+                "snapshot": arrival.snapshot.sha256,
+                "policy_digest": folders.gate.policy_digest(),
+                "problem": arrival.problem,
+            },
+        )
+    return arrival
+
+
+def _receive(folders: GateFolders, candidate: str, folder: Path | None, *, needs_marker: bool) -> Arrival:
     require_safe_name(candidate, "candidate")
     incoming = folder or folders.incoming / candidate
     snapshot = take_snapshot(incoming, candidate, folders.store, FORMATS, needs_marker=needs_marker)
@@ -110,7 +141,7 @@ def _measure_overlap(
         try:
             measured = measure_tables(gate, opened, engine.name)
         except InputError:  # the step that needs the figures measures again, and says so
-            question = ask(opened, gate.keys, (), gate.key_grouping, Exclusions())
-            return overlap_of(count(opened, question))
+            plan = plan_measures(opened, gate.keys, (), gate.key_grouping, Exclusions())
+            return overlap_of(count(opened, plan))
     record_measured(folders, snapshot, digest, measured)
     return measured.result.key_overlap

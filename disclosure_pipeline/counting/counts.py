@@ -17,7 +17,6 @@ from disclosure_pipeline.measures.baseline_counts import (
 from disclosure_pipeline.measures.cells import CellTotals, LargeCells, cell_totals
 from disclosure_pipeline.measures.certainty import CertaintyCounts, certainty_counts
 from disclosure_pipeline.measures.checks import large_cells
-from disclosure_pipeline.measures.draws import draw, hash_keys
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.exclusions import STEPS, exclude
 from disclosure_pipeline.measures.frequency import FrequencyTable
@@ -95,12 +94,10 @@ class CountedCells:
     """The cells of some key combinations, which `table.q` numbers from 0.
 
     `key_levels_of` takes some of these numbers and returns the level of each key (shape: keys, numbers).
-    `drawn` are the records of each cell that are drawn for the baselines; None: they are drawn here.
     """
 
     table: FrequencyTable
     key_levels_of: Callable[[IntArray], IntArray]
-    drawn: IntArray | None = None
 
 
 def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCounts:
@@ -116,7 +113,7 @@ def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCou
 def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: int) -> TargetCounts:
     """Counts of `GT` key combinations of a single GT record each, and of `SD` of a single SD record each.
 
-    Nothing is excluded and nothing drawn. `keys` is the number of key columns.
+    Nothing is excluded. `keys` is the number of key columns.
     """
     GT_records, SD_records, number = np.array([1, 0]), np.array([0, 1]), np.array([GT, SD])
     sums = KeySums(
@@ -142,7 +139,7 @@ def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: i
         cells,
         LargeCells.nothing(keys),
         None,
-        lone_baseline_counts(GT),
+        lone_baseline_counts(GT, target.sizes(synthesis)),
         tuple(CertaintyCounts(0, 0) for _ in target.certainties),
     )
 
@@ -171,15 +168,12 @@ def count_target(counted: CountedCells, target: Target, synthesis: int) -> Targe
             uniques=_uniques_left(f, tables),
             original_t=Grouped.of(f.t, d),
         )
-    drawn = counted.drawn
-    if drawn is None and sizes.something_is_drawn:
-        drawn = draw(f, sizes, hash_keys(counted.key_levels_of(np.arange(f.keys))))
     return TargetCounts(
         totals,
         cell_totals(f, d, DiSCO.where, target.occurring_levels(synthesis)),
         large_cells(f, DiSCO, counted.key_levels_of, target.list_cells_above),
         excluded,
-        baseline_counts(f, sizes, no_guess, drawn, left),
+        baseline_counts(f, sizes, no_guess, left),
         tuple(certainty_counts(f, d, certainty, no_guess) for certainty in target.certainties),
     )
 

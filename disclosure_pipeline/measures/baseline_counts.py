@@ -10,6 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from disclosure_pipeline.measures.drawn_guesses import (
+    DrawnGuessCounts,
+    draw_of_others,
+    draw_of_synthetic,
+    drawn_guess_counts,
+)
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.grouped import Grouped
@@ -46,29 +52,6 @@ class Squares:
 
 
 @dataclass(frozen=True)
-class DrawnFromSD:
-    """Guessing from a draw of n SD records, whose records by level are `SD_t`: there are more than in GT."""
-
-    guessed: GuessCounts
-    SD_t: Grouped
-
-
-@dataclass(frozen=True)
-class DrawnFromGT:
-    """Guessing from a draw of n other GT records, by level `GT_t`: there are more than in SD.
-
-    `outside` are the GT records that are not drawn; `inside` those that are, each guessed without itself.
-    Both by level (`outside_t`, `inside_t`) as the exclusions leave them.
-    """
-
-    outside: GuessCounts
-    inside: GuessCounts
-    outside_t: Grouped
-    inside_t: Grouped
-    GT_t: Grouped
-
-
-@dataclass(frozen=True)
 class BaselineCounts:
     """Of one target in one synthesis: integers that add up over keys.
 
@@ -80,7 +63,7 @@ class BaselineCounts:
 
     DiSCO_squares: of what the records of each q add to DiSCO_beyond, in records.
     guessed: from all of SD. guessed_others: from GT, each record without itself.
-    drawn_from_SD, drawn_from_GT: None where nothing is drawn (`Sizes` says where).
+    drawn_from_SD, drawn_from_GT: from a draw of SD, of the others; None where nothing is drawn (`Sizes`).
     """
 
     by_d_q: Grouped
@@ -91,15 +74,14 @@ class BaselineCounts:
     DiSCO_squares: Squares
     guessed: GuessCounts
     guessed_others: GuessCounts
-    drawn_from_SD: DrawnFromSD | None
-    drawn_from_GT: DrawnFromGT | None
+    drawn_from_SD: DrawnGuessCounts | None
+    drawn_from_GT: DrawnGuessCounts | None
 
 
 def baseline_counts(
     f: FrequencyTable,
     sizes: Sizes,
     no_guess: Mask,
-    drawn: IntArray | None = None,
     left: IntArray | None = None,
 ) -> BaselineCounts:
     """From the cells of some or all q.
@@ -108,11 +90,10 @@ def baseline_counts(
         f: The cells before any exclusion.
         sizes: Those of the whole tables.
         no_guess: Marks the target levels that nobody guesses: missing and undeclared ones (shape: targets).
-        drawn: The records of each cell, of the larger of both tables, that are drawn (`draws.draw`); None
-            only where nothing is drawn.
         left: The GT records that the exclusions leave in each cell; None where nothing is excluded.
     """
     d = f.d if left is None else left
+    of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
     occupied = np.flatnonzero(d)
     in_SD = occupied[f.s_q[occupied] > 0]
     apart, apart_in_SD = f.d_q[occupied] - f.d[occupied], f.s_q[in_SD] - f.s[in_SD]
@@ -126,18 +107,25 @@ def baseline_counts(
         DiSCO_squares=Squares.of(_added_by_keys(f, d, occupied, sizes)),
         guessed=guess_counts(f, d, f.s, no_guess),
         guessed_others=guess_counts_without_self(f, d, f.d, no_guess),
-        drawn_from_SD=_from_synthetic(f, d, no_guess, drawn) if sizes.synthetic_is_drawn else None,
-        drawn_from_GT=_from_ground_truth(f, d, no_guess, drawn) if sizes.others_are_drawn else None,
+        drawn_from_SD=drawn_guess_counts(f, d, f.s, no_guess, of_SD) if of_SD else None,
+        drawn_from_GT=drawn_guess_counts(f, d, f.d, no_guess, of_GT) if of_GT else None,
     )
 
 
-def lone_baseline_counts(GT: int) -> BaselineCounts:
-    """Of `GT` q with one record, of GT, and any number of q without one; nothing is excluded or drawn."""
-    by_d_q = Grouped.of(np.array([1]), np.array([GT]))
-    by_others = Grouped.of(np.array([0]), np.array([GT]))
+def lone_baseline_counts(GT: int, sizes: Sizes) -> BaselineCounts:
+    """Of `GT` q with one record, of GT, and any number of q without one; nothing is excluded."""
     nothing, nobody = Grouped.nothing(), GuessCounts(Grouped.nothing(), Grouped.nothing())
     return BaselineCounts(
-        by_d_q, nothing, by_others, nothing, None, Squares(0, 0, 0), nobody, nobody, None, None
+        by_d_q=Grouped.of(np.array([1]), np.array([GT])),
+        by_s_q=nothing,
+        by_other_levels=Grouped.of(np.array([0]), np.array([GT])),
+        by_other_levels_in_SD=nothing,
+        left_by_d_q=None,
+        DiSCO_squares=Squares(0, 0, 0),
+        guessed=nobody,
+        guessed_others=nobody,
+        drawn_from_SD=DrawnGuessCounts.nothing() if sizes.synthetic_is_drawn else None,
+        drawn_from_GT=DrawnGuessCounts.nothing() if sizes.others_are_drawn else None,
     )
 
 
@@ -160,20 +148,3 @@ def _added_by_keys(f: FrequencyTable, d: IntArray, occupied: IntArray, sizes: Si
     added = added_by_cells(f.d_q[occupied], f.d[occupied], f.s_q[occupied], f.s[occupied], sizes)
     new_q = np.flatnonzero(first_of_run(f.q[occupied]))
     return in_units_of_squares(np.add.reduceat(d[occupied] * added, new_q))
-
-
-def _from_synthetic(f: FrequencyTable, d: IntArray, no_guess: Mask, drawn: IntArray | None) -> DrawnFromSD:
-    assert drawn is not None
-    return DrawnFromSD(guess_counts(f, d, drawn, no_guess), Grouped.of(f.t, drawn))
-
-
-def _from_ground_truth(f: FrequencyTable, d: IntArray, no_guess: Mask, drawn: IntArray | None) -> DrawnFromGT:
-    assert drawn is not None
-    inside, outside = np.where(d > 0, drawn, 0), np.where(d > 0, d - drawn, 0)
-    return DrawnFromGT(
-        outside=guess_counts(f, outside, drawn, no_guess),
-        inside=guess_counts_without_self(f, inside, drawn, no_guess),
-        outside_t=Grouped.of(f.t, outside),
-        inside_t=Grouped.of(f.t, inside),
-        GT_t=Grouped.of(f.t, drawn),
-    )

@@ -12,7 +12,7 @@ sides are compared at n = min(N_s, N_d - 1) records, in closed form:
 
 P0(m) is the chance that none of m given other GT records is among n drawn, Q0(m) the same of SD records
 (`samples.Sizes`). At n >= N_d - 1 P0 is 1 for m = 0, else 0; at n = N_s so is Q0. The guess of the most
-frequent level (`guesses`) has no closed form at n: it is of a draw of n records where the sizes differ.
+frequent level (`guesses`) is the average over all draws where the sizes differ (`drawn_guesses`).
 
 `…_beyond` is the figure at n less that of the others. The integers that all this takes are `BaselineCounts`,
 beside d² by d_q and d·s by s_q, which are `Totals.CAPd` and `Totals.DCAP`, all
@@ -31,14 +31,20 @@ from typing import Annotated
 
 import numpy as np
 
-from disclosure_pipeline.measures.baseline_counts import BaselineCounts, DrawnFromGT
+from disclosure_pipeline.measures.baseline_counts import BaselineCounts
 from disclosure_pipeline.measures.chance import Floats
+from disclosure_pipeline.measures.drawn_guesses import (
+    draw_of_others,
+    draw_of_synthetic,
+    guessed_by_overall_mode_of_draw,
+    guessed_from_draw,
+    overall_chances,
+)
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.guesses import (
     GuessCounts,
     guessed,
-    guessed_by_overall_mode,
     guessed_by_overall_mode_without_self,
     guessed_without_self,
 )
@@ -176,11 +182,16 @@ def baselines(
     DCAP = share(_attributed_at_n(totals.DCAP, sizes))
     of_SD = guessed(counts.guessed, left_t, s_t, no_guess)
     at_n = of_SD
-    if counts.drawn_from_SD:
-        drawn_t = counts.drawn_from_SD.SD_t.by_position(len(s_t))
-        at_n = guessed(counts.drawn_from_SD.guessed, left_t, drawn_t, no_guess)
-    if counts.drawn_from_GT:
-        others = _guessed_from_draw(counts.drawn_from_GT, len(d_t), no_guess)
+    of_synthetic, of_others = draw_of_synthetic(sizes), draw_of_others(sizes)
+    if counts.drawn_from_SD and of_synthetic:
+        overall = overall_chances(s_t, no_guess, of_synthetic)
+        at_n = guessed_from_draw(counts.drawn_from_SD, left_t, overall)
+    if counts.drawn_from_GT and of_others:
+        overall = overall_chances(d_t, no_guess, of_others)
+        others = max(
+            guessed_from_draw(counts.drawn_from_GT, left_t, overall),
+            guessed_by_overall_mode_of_draw(left_t, overall),
+        )
     else:
         others = guessed_from_others(counts.guessed_others, d_t, left_t, no_guess)
     N = sizes.N_d * ONE
@@ -241,16 +252,4 @@ def guessed_from_others(counts: GuessCounts, d_t: IntArray, left_t: IntArray, no
     return max(
         guessed_without_self(counts, left_t, d_t, no_guess),
         guessed_by_overall_mode_without_self(left_t, d_t, no_guess),
-    )
-
-
-def _guessed_from_draw(drawn: DrawnFromGT, levels: int, no_guess: Mask) -> int:
-    """The same where the others are a draw."""
-    r_t = drawn.GT_t.by_position(levels)
-    outside_t, inside_t = drawn.outside_t.by_position(levels), drawn.inside_t.by_position(levels)
-    return max(
-        guessed(drawn.outside, outside_t, r_t, no_guess)
-        + guessed_without_self(drawn.inside, inside_t, r_t, no_guess),
-        guessed_by_overall_mode(outside_t, r_t, no_guess)
-        + guessed_by_overall_mode_without_self(inside_t, r_t, no_guess),
     )

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 from reference import disclosure as reference
 from reference.disclosure import Exclusions, Level, Record
-from support.figures import OF_DRAWS
 from support.sampling import examples
 from support.strategies import Case, Column, cases, converted, library_exclusions, measured
 
@@ -21,12 +20,6 @@ BY_TARGET = ("attribute", "cap", "identity_after_exclusions", "excluded")
 FLAGS = ("one_way", "two_way")
 FRAMES = ("identity", *BY_TARGET, *FLAGS)
 ALL = 100.0
-# Which records are drawn, where the tables' sizes differ, depends on the codes of keys and levels.
-
-
-def without_draws(result: dp.Disclosure) -> dp.Disclosure:
-    """The result without the figures that take a draw."""
-    return replace(result, cap=result.cap.drop(columns=OF_DRAWS))
 
 
 def assert_equal_frame(left: pd.DataFrame, right: pd.DataFrame) -> None:
@@ -192,7 +185,7 @@ def test_the_order_of_keys_and_targets_does_not_matter(case: Case, data: DataObj
         keys=data.draw(st.permutations(case.keys)),
         targets=data.draw(st.permutations(case.targets)),
     )
-    assert_equal_in_any_order(without_draws(measured(other)), without_draws(measured(case)))
+    assert_equal_in_any_order(measured(other), measured(case))
 
 
 @examples(15)
@@ -245,7 +238,7 @@ def test_the_names_of_levels_do_not_matter(case: Case, data: DataObject) -> None
     after = measured(data.draw(converted(replace(other, exclusions=exclusions))))
     for name in ("identity", "attribute", "identity_after_exclusions", "excluded"):
         assert_equal_frame(getattr(after, name), getattr(before, name))
-    assert_equal_frame(without_draws(after).cap, without_draws(before).cap)
+    assert_equal_frame(after.cap, before.cap)
     of_any_level = ["target", "synthesis", "level_records", "total_disclosive", "n_level_disclosive"]
     assert_equal_frame(after.one_way[of_any_level], before.one_way[of_any_level])
     numbers = [name for name in before.two_way.columns if name not in ("target_level", "key_level")]
@@ -293,9 +286,9 @@ def test_each_synthesis_is_measured_by_itself(case: Case) -> None:
     """Several syntheses together give the rows of several calls, where all calls have the same groups."""
     exclusions = replace(case.exclusions, target_levels={}, pairs=[])
     case = with_fixed_groups(replace(case, exclusions=exclusions))
-    together = without_draws(measured(case))
+    together = measured(case)
     for synthesis, frame in enumerate(case.synthetic_frames, start=1):
-        alone = without_draws(measured(replace(case, synthetic_frames=[frame])))
+        alone = measured(replace(case, synthetic_frames=[frame]))
         of_this = together.identity.loc[[synthesis]]
         assert alone.identity.to_numpy().tolist() == of_this.to_numpy().tolist()
         for name in BY_TARGET:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from fractions import Fraction
 from functools import cache
 from itertools import product
 
@@ -17,7 +18,7 @@ from support.small_tables import sd2011, tables
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.baseline_counts import BaselineCounts, baseline_counts
 from disclosure_pipeline.measures.baselines import Baselines, baselines
-from disclosure_pipeline.measures.draws import SEED, draw, hash_keys
+from disclosure_pipeline.measures.drawn_guesses import Draw, chances_to_be_named
 from disclosure_pipeline.measures.exact import Mask
 from disclosure_pipeline.measures.exclusions import CodedExclusions, exclude
 from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, frequency_tables
@@ -57,26 +58,18 @@ def figures(f: FrequencyTable, no_guess: Mask = NO_GUESS) -> Baselines:
     return figures_of(f, count(f, no_guess), no_guess)
 
 
-def count(f: FrequencyTable, no_guess: Mask = NO_GUESS, seed: int = SEED) -> BaselineCounts:
+def count(f: FrequencyTable, no_guess: Mask = NO_GUESS) -> BaselineCounts:
     """The counts of tables without exclusions."""
-    sizes = Sizes(f.N_d, f.N_s)
-    hashes = hash_keys(np.arange(f.keys)[None, :], seed)
-    return baseline_counts(f, sizes, no_guess, draw(f, sizes, hashes) if sizes.something_is_drawn else None)
-
-
-def needs_draw(gt: Sequence[Record], sd: Sequence[Record]) -> bool:
-    sizes = Sizes(len(gt), len(sd))
-    return sizes.others_are_drawn or sizes.synthetic_is_drawn
+    return baseline_counts(f, Sizes(f.N_d, f.N_s), no_guess)
 
 
 @given(tables(), tables(most=20))
 def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Record]) -> None:
     found = asdict(figures(cells(gt, sd)))
     expected = reference.figures(gt, sd)
-    names = set(expected) - ({"guessed_others", "guessed_beyond"} if needs_draw(gt, sd) else set())
     assert set(expected) == set(found)
-    for name in names:
-        tolerance = 2e-3 if name == "DiSCO_beyond_se" else 1e-9  # chances in units of 2**-30, x of 2**-16
+    for name in expected:
+        tolerance = 2e-3 if name == "DiSCO_beyond_se" else 2e-7  # x in units of 2**-16, chances of 2**-30
         assert found[name] == pytest.approx(expected[name], abs=tolerance), name
 
 
@@ -116,7 +109,7 @@ def test_the_formulas_are_the_averages_over_every_draw(
 
 @given(tables(), tables(most=20), st.integers(1, 5))
 def test_the_counts_add_up_over_keys(gt: list[Record], sd: list[Record], parts: int) -> None:
-    """However the key combinations are parted; draws included."""
+    """However the key combinations are parted."""
     f = cells(gt, sd)
     of_part = [
         count(f.only(np.flatnonzero(f.q % parts == part)))
@@ -128,10 +121,9 @@ def test_the_counts_add_up_over_keys(gt: list[Record], sd: list[Record], parts: 
     assert figures_of(f, add_up(of_part), NO_GUESS) == figures_of(f, whole, NO_GUESS)
 
 
-@given(tables(), st.permutations(range(4)))
-def test_other_names_of_levels_change_nothing(gt: list[Record], renamed: list[int]) -> None:
+@given(tables(), tables(most=30), st.permutations(range(4)))
+def test_other_names_of_levels_change_nothing(gt: list[Record], sd: list[Record], renamed: list[int]) -> None:
     """Nor does their order: equally frequent levels are guessed equally often."""
-    sd = gt[::-1][: max(1, len(gt) - 1)] if len(gt) > 1 else gt
     f = cells(gt, sd)
     t = np.array(renamed)[f.t]
     order = np.lexsort((t, f.q))
@@ -215,26 +207,23 @@ def test_unique_hits(gt: list[Record], sd: list[Record]) -> None:
 
 
 @pytest.mark.parametrize("size", [40, 3000])
-def test_guesses_of_draws_are_near_those_of_draws_made_otherwise(size: int) -> None:
-    """Of a smaller and of a larger synthesis, with NumPy's own draws of the records."""
+def test_guesses_are_the_averages_over_draws(size: int) -> None:
+    """Of a smaller and of a larger synthesis, with NumPy's own draws of n records."""
     rng = np.random.default_rng(3)
     gt, sd = _population(rng, 400), _population(rng, size)
-    f = cells(gt, sd)
-    found = [figures_of(f, count(f, NO_GUESS, seed), NO_GUESS) for seed in range(30)]
+    found = figures(cells(gt, sd))
     n = reference.size(gt, sd)
-    others, at_n = [], []
-    for _ in range(30):
+    over_draws = []
+    for _ in range(60):
         if size < len(gt):
-            others.append(_guessed_from_draw(gt, rng.permutation(len(gt))[:n].tolist()))
-            continue
-        drawn = [sd[i] for i in rng.permutation(len(sd))[:n]]
-        at_n.append(figures(cells(gt, drawn)).guessed)
-    if others:
-        assert np.mean([each.guessed_others for each in found]) == pytest.approx(np.mean(others), abs=1.5)
-    else:
-        gained = [each.guessed_beyond + each.guessed_others for each in found]
-        assert np.mean(gained) == pytest.approx(np.mean(at_n), abs=1.0)
-        assert np.std(gained) > 0
+            over_draws.append(_guessed_from_draw(gt, n, rng))
+        else:
+            drawn = [sd[i] for i in rng.permutation(len(sd))[:n]]
+            over_draws.append(figures(cells(gt, drawn)).guessed)
+    error = np.std(over_draws) / np.sqrt(len(over_draws))
+    assert error < 0.5
+    expected = found.guessed_others if size < len(gt) else found.guessed_beyond + found.guessed_others
+    assert expected == pytest.approx(np.mean(over_draws), abs=3 * error)
 
 
 def _population(rng: np.random.Generator, records: int) -> list[Record]:
@@ -247,14 +236,45 @@ def _population(rng: np.random.Generator, records: int) -> list[Record]:
     return people
 
 
-def _guessed_from_draw(gt: list[Record], drawn: list[int]) -> float:
-    """guessed_others, where the others are a draw: a record in it is left out when it is guessed."""
-    sums = [0.0, 0.0]
+def _guessed_from_draw(gt: list[Record], n: int, rng: np.random.Generator) -> float:
+    """guessed_others, where the others are n of them, drawn for each person anew."""
+    right = Fraction(0)
     for i, person in enumerate(gt):
-        table = [gt[j] for j in drawn if j != i]
-        sums[0] += float(reference.chance_of_guess(person, table, (None,)))
-        sums[1] += float(reference.chance_of_overall_mode(person, table, (None,)))
-    return 100 * max(sums) / len(gt)
+        others = reference.others(gt, i)
+        table = [others[j] for j in rng.permutation(len(others))[:n]]
+        right += reference.chance_of_guess(person, table, (None,))
+    return 100 * float(right) / len(gt)
+
+
+@pytest.mark.parametrize(
+    ("records", "n"),
+    [((1, 1), 3), ((5, 5, 5, 2), 4), ((300, 290, 1), 200), ((1,) * 40, 9), ((900, 2, 2), 500)],
+)
+@pytest.mark.parametrize("without_self", [False, True])
+def test_the_chances_of_all_levels_are_those_of_draws(
+    records: tuple[int, ...], n: int, without_self: bool
+) -> None:
+    """Of all records of one key combination, against draws that NumPy makes."""
+    draw = Draw(n, sum(records) + 3, without_self)
+    r = np.array(records)
+    found = chances_to_be_named(np.zeros(len(r), dtype=np.int64), r, r > 0, draw)
+    rng = np.random.default_rng(1)
+    for level in {r.argmax(), r.argmin()}:
+        left = r - without_self * (np.arange(len(r)) == level)
+        drawn = rng.binomial(left, draw.chance, (40_000, len(r)))
+        most = drawn.max(axis=1)
+        named = np.where((drawn[:, level] == most) & (most > 0), 1 / (drawn == most[:, None]).sum(axis=1), 0)
+        assert found[level] == pytest.approx(named.mean(), abs=5 * (named.std() + 1e-9) / 200)
+
+
+def test_with_nobody_left_out_some_level_is_named_if_any_record_is_drawn() -> None:
+    """Of many levels, of which many are as frequent as others, and of very frequent ones."""
+    rng = np.random.default_rng(2)
+    for r in (np.arange(1, 60) // 7 + 1, rng.integers(1, 5, 300), np.array([4_000_000, 3_999_000, 1])):
+        draw = Draw(int(r.sum()) // 3, int(r.sum()), without_self=False)
+        found = chances_to_be_named(np.zeros(len(r), dtype=np.int64), r, r > 0, draw)
+        nothing = (1 - draw.chance) ** int(r.sum())
+        assert found.sum() == pytest.approx(1 - nothing, abs=1e-9)
 
 
 # The example data

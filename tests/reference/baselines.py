@@ -7,7 +7,7 @@ records without it; a draw of n records is averaged over the number of records t
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from math import comb
 
 from reference.cap import Level, Record
@@ -79,6 +79,36 @@ def chance_of_mode(person: Record, levels: "Counter[Level]") -> Fraction:
     return Fraction(person[1] in modes, max(len(modes), 1))
 
 
+def chance_in_draw(person: Record, levels: "Counter[Level]", drawn: Fraction) -> Fraction:
+    """The chance of the person's level to be the mode of a draw of records, each drawn by itself."""
+    sums = Fraction(0)
+    for numbers in product(*(range(number + 1) for number in levels.values())):
+        chance = Fraction(1)
+        for records, number in zip(levels.values(), numbers, strict=True):
+            chance *= comb(records, number) * drawn**number * (1 - drawn) ** (records - number)
+        some = Counter(dict(zip(levels, numbers, strict=True)))
+        sums += chance * chance_of_mode(person, +some)
+    return sums
+
+
+def chance_of_drawn_guess(
+    person: Record, table: Sequence[Record], n: int, no_guess: Sequence[Level]
+) -> Fraction:
+    """`chance_of_guess` where n records of the table are drawn, and again n for the overall mode."""
+    drawn = Fraction(n, len(table))
+    levels = Counter(t for q, t in table if q == person[0] and t not in no_guess)
+    overall = chance_of_drawn_mode(person, table, n, no_guess)
+    return chance_in_draw(person, levels, drawn) + (1 - drawn) ** levels.total() * overall
+
+
+def chance_of_drawn_mode(
+    person: Record, table: Sequence[Record], n: int, no_guess: Sequence[Level]
+) -> Fraction:
+    """`chance_of_overall_mode` where n records of the table are drawn."""
+    levels = Counter(t for _, t in table if t not in no_guess)
+    return chance_in_draw(person, levels, Fraction(n, len(table)))
+
+
 def others(gt: Sequence[Record], i: int) -> list[Record]:
     """Everybody's records but those of person i."""
     return [record for j, record in enumerate(gt) if j != i]
@@ -91,11 +121,9 @@ def figures(
     kept_gt: Sequence[bool] | None = None,
     kept_sd: Sequence[bool] | None = None,
 ) -> dict[str, float]:
-    """Every figure that needs no draw, in percent of the GT records; of those that are kept alone.
+    """Every figure, in percent of the GT records; of those that are kept alone.
 
     What discloses, and what is guessed, is told by all records; DCAP by those that are kept.
-
-    guessed_others is of all others, which are as many as SD has, or fewer.
     """
     n, N = size(gt, sd), len(gt)
     people = [i for i in range(N) if kept_gt is None or kept_gt[i]]
@@ -122,10 +150,17 @@ def figures(
                 added[gt[i][0]] = added.get(gt[i][0], Fraction(0)) + more - less
     result["guessed"] = percent([chance_of_guess(gt[i], sd, no_guess) for i in people])
     result["guessed_others"] = max(
-        percent([chance_of_guess(gt[i], others(gt, i), no_guess) for i in people]),
-        percent([chance_of_overall_mode(gt[i], others(gt, i), no_guess) for i in people]),
+        percent([chance_of_drawn_guess(gt[i], others(gt, i), n, no_guess) for i in people])
+        if n < N - 1
+        else percent([chance_of_guess(gt[i], others(gt, i), no_guess) for i in people]),
+        percent([chance_of_drawn_mode(gt[i], others(gt, i), n, no_guess) for i in people])
+        if n < N - 1
+        else percent([chance_of_overall_mode(gt[i], others(gt, i), no_guess) for i in people]),
     )
-    result["guessed_beyond"] = result["guessed"] - result["guessed_others"]
+    at_n = result["guessed"]
+    if len(sd) > N:
+        at_n = percent([chance_of_drawn_guess(gt[i], sd, n, no_guess) for i in people])
+    result["guessed_beyond"] = at_n - result["guessed_others"]
     squares = sum((x * x for x in added.values()), Fraction(0))
     return {name: float(value) for name, value in result.items()} | {
         "DiSCO_beyond_se": 100 * float(squares) ** 0.5 / N

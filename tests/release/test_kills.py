@@ -19,6 +19,7 @@ from typing import Any
 import dagster as dg
 import pytest
 from support import gates, homes, processes
+from support.drawings import Drawings, remembered_drawings
 from support.gates import COPY, GATE, HONEST
 from support.homes import copied, opened
 from support.outcomes import Moment, Ran, ran, state, watch
@@ -57,6 +58,13 @@ def watched(run: Run, path: Path, defs: dg.Definitions, candidate: str) -> tuple
     return run(path, defs, candidate), moments
 
 
+def watched_drawing(
+    drawings: Drawings, path: Path, defs: dg.Definitions, candidate: str
+) -> tuple[Ran, list[Moment], Drawings]:
+    """A run, all its moments, and what is drawn."""
+    return *watched(run, path, defs, candidate), drawings
+
+
 def until(number: int, run: Run, path: Path, defs: dg.Definitions, candidate: str) -> Ran:
     """A run, but this process is killed at the moment of that number."""
     left = [number]
@@ -89,7 +97,7 @@ class Undisturbed:
 
 @pytest.fixture(scope="module")
 def undisturbed(small_gate: dg.Definitions) -> Iterator[Undisturbed]:
-    with homes.new_home() as template:
+    with homes.new_home() as template, remembered_drawings() as drawings:
         with opened(template, small_gate) as home:
             home.write_ground_truth(gates.ground_truth())
             home.deliver(HONEST, {"1.csv": gates.honest(1), "2.csv": gates.honest(2)})
@@ -100,9 +108,10 @@ def undisturbed(small_gate: dg.Definitions) -> Iterator[Undisturbed]:
         for candidate in (HONEST, COPY):
             with copied(template) as path:
                 began = time.monotonic()
-                found.ran[candidate], found.moments[candidate] = fork(
-                    watched, run, path, small_gate, candidate
+                found.ran[candidate], found.moments[candidate], drawn = fork(
+                    watched_drawing, drawings, path, small_gate, candidate
                 ).result()
+                drawings.update(drawn)
                 found.seconds[candidate] = time.monotonic() - began
                 found.state[candidate] = state(path)
         yield found

@@ -4,9 +4,6 @@ import pandas as pd
 
 import disclosure_pipeline as dp
 
-OF_DRAWS = ["guessed_others", "guessed_beyond"]
-"""Columns that are of a draw where GT and SD differ in size; it depends on the codes of keys and levels."""
-
 FRAMES = (
     *("identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way"),
     *("certainty", "excluded", "key_overlap", "target_overlap", "together", "together_identity"),

@@ -6,14 +6,13 @@ Keys are rows (q0, …, k0, k1, …): the records of each table that have a key 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any
 
 from disclosure_pipeline.counting.relational.coding import Digits, as_int64, count_rows, int64, word_columns
-from disclosure_pipeline.counting.relational.draws import Draw
 from disclosure_pipeline.measures.exact import IntArray
 
 
@@ -76,18 +75,9 @@ def records_with_shared_keys(records: Any, keys: Any, tables: int) -> Any:
     return records.semi_join(keys.filter(_all_records(keys, tables) > 1), word_columns(keys))
 
 
-def count_cells(records: Any, target: int, tables: int, drawn: Mapping[int, Draw]) -> Any:
-    """The cells of a target: rows (q0, …, t, n0, n1, …), and r1, … of the syntheses with a draw.
-
-    Of synthesis i r{i} are the records of the cell that are drawn, of the table that `drawn[i]` names.
-    """
+def count_cells(records: Any, target: int, tables: int) -> Any:
+    """The cells of a target: rows (q0, …, t, n0, n1, …)."""
     counts = {f"n{i}": count_rows(records, records["i"] == i) for i in range(tables)}
-    counts |= {
-        f"r{i}": count_rows(
-            records, (records["i"] == draw.table) & (records[f"h{target}"] < int64(draw.below))
-        )
-        for i, draw in drawn.items()
-    }
     return records.group_by(*word_columns(records), t=records[f"t{target}"]).aggregate(**counts)
 
 

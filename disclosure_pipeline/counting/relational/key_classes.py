@@ -32,14 +32,13 @@ _NO_LIMIT = float("inf")  # of cells that are listed one by one: the database li
 class KeyClasses:
     """Classes of key combinations that have the same cells.
 
-    `cells` are the cells of one combination of each class, numbers of a `Packing`, which begin at `first`;
-    `drawn` the records of each cell that are drawn, None without a draw. `key_levels` are the levels that
+    `cells` are the cells of one combination of each class, numbers of a `Packing`, which begin at `first`.
+    `key_levels` are the levels that
     exclusions name, and for all others of a key the same one (shape: keys, classes); `number` is how many key
     combinations a class has.
     """
 
     cells: IntArray
-    drawn: IntArray | None
     first: IntArray
     key_levels: IntArray
     number: IntArray
@@ -52,7 +51,6 @@ class KeyClasses:
         of_selected = np.repeat(selected, lengths)
         return KeyClasses(
             self.cells[of_selected],
-            None if self.drawn is None else self.drawn[of_selected],
             np.cumsum(lengths[some]) - lengths[some],
             self.key_levels[:, some],
             self.number[some],
@@ -64,13 +62,10 @@ def classify_keys(
 ) -> Any:
     """The classes of key combinations, counted: rows (cells, n, x0, x3, …).
 
-    The cells are text, with what is drawn of each behind it; x0, x3, … are the levels of those keys that
-    exclusions name.
+    The cells are text; x0, x3, … are the levels of those keys that exclusions name.
     """
     d, s, t = (as_int64(cells[name]) for name in ("n0", f"n{synthesis}", "t"))
     cell = pack(packing, d, s, t).cast("string")
-    if f"r{synthesis}" in cells.columns:
-        cell = cell + "," + cells[f"r{synthesis}"].cast("string")
     rows = cells.select(*word_columns(cells), d=d, s=s, cell=cell)
     rows = rows.filter((rows["d"] > 0) | (rows["s"] > 0))
     lists = rows.group_by(word_columns(cells)).aggregate(cells=rows["cell"].collect())
@@ -91,8 +86,7 @@ def count_by_classes(
     rows = fetch_rows(classify_keys(cells, synthesis, packing, target.exclusions, digits))
     if not len(rows):
         return None
-    with_draw = f"r{synthesis}" in cells.columns
-    classes = _read_classes(rows, target.exclusions, digits, with_draw=with_draw)
+    classes = _read_classes(rows, target.exclusions, digits)
     unlisted = replace(target, list_cells_above=_NO_LIMIT)
     result: TargetCounts | None = None
     # Each class as often as its number says, from the highest binary digit down: twice as often, once more.
@@ -119,21 +113,15 @@ def _named_levels(exclusions: CodedExclusions) -> Mapping[int, list[int]]:
     return {k: sorted(named[k]) for k in sorted(named)}
 
 
-def _read_classes(
-    rows: Any, exclusions: CodedExclusions, digits: Sequence[Digits], *, with_draw: bool
-) -> KeyClasses:
+def _read_classes(rows: Any, exclusions: CodedExclusions, digits: Sequence[Digits]) -> KeyClasses:
     texts = rows.column("cells").combine_chunks()
     lists = pc.split_pattern(texts.cast(pa.string()), ",")
     lengths = np.asarray(pc.list_value_length(lists)).astype(np.int64)
     levels = np.zeros((len(digits), len(rows)), dtype=np.int64)  # of keys that no exclusion looks at: any
     for k in _named_levels(exclusions):
         levels[k] = np.asarray(rows.column(f"x{k}").cast(pa.int64())) >> digits[k].shift
-    numbers = np.asarray(pc.list_flatten(lists).cast(pa.int64()))
-    if with_draw:
-        lengths = lengths // 2
     return KeyClasses(
-        cells=numbers[::2] if with_draw else numbers,
-        drawn=numbers[1::2] if with_draw else None,
+        cells=np.asarray(pc.list_flatten(lists).cast(pa.int64())),
         first=np.cumsum(lengths) - lengths,
         key_levels=levels,
         number=np.asarray(rows.column("n").cast(pa.int64())),
@@ -147,7 +135,6 @@ def _count_once(classes: KeyClasses, packing: Packing, target: Target, synthesis
     d, s, t = packing.unpack(classes.cells)
     order = np.lexsort((t, q))
     d, s, t = d[order], s[order], t[order]
-    drawn = None if classes.drawn is None else classes.drawn[order]
     sizes = target.sizes(synthesis)
     table = FrequencyTable(
         q=q,
@@ -161,6 +148,4 @@ def _count_once(classes: KeyClasses, packing: Packing, target: Target, synthesis
         keys=len(number),
         targets=target.column.size,
     )
-    return count_target(
-        CountedCells(table, lambda some: classes.key_levels[:, some], drawn), target, synthesis
-    )
+    return count_target(CountedCells(table, lambda some: classes.key_levels[:, some]), target, synthesis)

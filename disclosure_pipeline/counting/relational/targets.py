@@ -12,7 +12,6 @@ from disclosure_pipeline.counting.counts import KeyCounts, TargetCounts, count_k
 from disclosure_pipeline.counting.relational import cells, exclusions
 from disclosure_pipeline.counting.relational.cells import Packing
 from disclosure_pipeline.counting.relational.coding import BITS, Digits, levels_of
-from disclosure_pipeline.counting.relational.draws import draws_of, hash_records
 from disclosure_pipeline.counting.relational.key_classes import count_by_classes
 from disclosure_pipeline.counting.relational.together import fetch_together
 from disclosure_pipeline.counting.relational.transfer import fetch_integers, store_temporarily
@@ -94,13 +93,9 @@ def count_target_levels(
             f"Target {target.column.name!r} has so many levels, and the tables so many records with one key "
             "combination, that they do not fit 64 bits together: name more keys, or group the target."
         )
-    drawn = draws_of(target, rows.syntheses)
-    all_records = rows.records
-    if drawn:
-        all_records = hash_records(rows.records, k, rows.digits)
-    counted = all_records if target.exclusions or drawn else rows.shared
-    with store_temporarily(cells.count_cells(counted, k, len(rows.N), drawn)) as target_cells:
-        lone = (0,) * len(rows.N) if counted is all_records else rows.lone
+    counted = rows.records if target.exclusions else rows.shared
+    with store_temporarily(cells.count_cells(counted, k, len(rows.N))) as target_cells:
+        lone = (0,) * len(rows.N) if counted is rows.records else rows.lone
         target_counts = tuple(
             _count_synthesis(rows, target_cells, i, packing, target, lone) for i in rows.syntheses
         )

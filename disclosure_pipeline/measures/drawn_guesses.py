@@ -1,0 +1,272 @@
+"""Guessing the most frequent level of a draw of records, on average over all draws.
+
+Where the tables' sizes differ, the guess is of a draw of the larger one: each of its records is drawn by
+itself with the same chance, so that n are on average. No draw is made: what is counted is the chance that a
+level is named, a number of the counts of its key combination alone. So neither names nor codes of levels, nor
+the order of records or keys, nor who counts them, change any figure.
+
+The number X_t of drawn records with level t is binomial, and of k equally frequent levels each is named with
+chance 1/k. With f_t(j) = P(X_t = j) and F_t(j) = P(X_t < j) the chance that t is named is
+
+    sum over j >= 1 of  f_t(j) * integral over z from 0 to 1 of  product over u != t of (F_u(j) + z f_u(j))
+
+since the integral of z^i is 1 / (i + 1), and z^i has the chance that i others are as frequent, none more.
+The integrand is a polynomial, for which Gauss and Legendre's rule is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from disclosure_pipeline.measures.binomials import Binomials, highest, lowest
+from disclosure_pipeline.measures.chance import Floats
+from disclosure_pipeline.measures.exact import ONE, IntArray, Mask
+from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, first_of_run
+from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
+
+_AT_A_TIME = 1 << 19  # numbers of drawn records, of all levels of some key combinations
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Each of `records` is drawn with chance n / records. `without_self`: the person's own one is not there.
+
+    Then `records` are those of the others.
+    """
+
+    n: int
+    records: int
+    without_self: bool
+
+    @property
+    def chance(self) -> float:
+        """The chance that a record is drawn."""
+        return self.n / self.records
+
+
+def draw_of_synthetic(sizes: Sizes) -> Draw | None:
+    """The draw of SD, where it has more records than GT."""
+    return Draw(sizes.n, sizes.N_s, without_self=False) if sizes.synthetic_is_drawn else None
+
+
+def draw_of_others(sizes: Sizes) -> Draw | None:
+    """The draw of the other GT records, where SD has fewer records than they are."""
+    return Draw(sizes.n, sizes.N_d - 1, without_self=True) if sizes.others_are_drawn else None
+
+
+@dataclass(frozen=True)
+class DrawnGuessCounts:
+    """GT records, in units of 1 / `ONE_CHANCE`: sums of chances that add up over keys.
+
+    right: on average so many are guessed rightly from the drawn records of their q.
+    matched: of so many a record of their q is drawn, by their level t. All others are guessed the most
+        frequent level of a draw of the whole table.
+    """
+
+    right: int
+    matched: Grouped
+
+    @classmethod
+    def nothing(cls) -> DrawnGuessCounts:
+        """Nobody."""
+        return cls(0, Grouped.nothing())
+
+
+def drawn_guess_counts(
+    f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask, draw: Draw
+) -> DrawnGuessCounts:
+    """Guessing the GT records `d` of each cell from a draw of the records `r` (shape: cells).
+
+    `no_guess` marks target levels (shape: targets). Persons whose level it marks are no matter.
+    """
+    r = r * ~no_guess[f.t]
+    guessable = np.flatnonzero((d > 0) & ~no_guess[f.t])
+    if not len(guessable):
+        return DrawnGuessCounts.nothing()
+    of_q = np.repeat(np.add.reduceat(r, f.first), f.cells_of_q)[guessable] - draw.without_self
+    named = in_integers(chances_to_be_named(f.q, r, d > 0, draw)[guessable])
+    drawn = ONE_CHANCE - in_integers(_none_drawn(of_q, draw))
+    people = d[guessable]
+    return DrawnGuessCounts(int((people * named).sum()), Grouped.of(f.t[guessable], people * drawn))
+
+
+def guessed_from_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:
+    """Right guesses on average, in units of 1 / `ONE`.
+
+    `people_t` are the GT records that are guessed, by level, `overall` the chance of each level to be the
+    most frequent one of a draw (`overall_chances`; shape: targets).
+    """
+    matched_t = counts.matched.by_position(len(people_t))
+    unmatched = zip(people_t, matched_t, overall, strict=True)
+    of_overall_mode = sum((int(people) * ONE_CHANCE - int(part)) * int(c) for people, part, c in unmatched)
+    return (counts.right * ONE_CHANCE + of_overall_mode) * (ONE // ONE_CHANCE**2)
+
+
+def guessed_by_overall_mode_of_draw(people_t: IntArray, overall: IntArray) -> int:
+    """Right guesses of always the most frequent level of a draw, in units of 1 / `ONE`."""
+    pairs = zip(people_t, overall, strict=True)
+    return sum(int(people) * int(chance) for people, chance in pairs) * (ONE // ONE_CHANCE)
+
+
+def overall_chances(r_t: IntArray, no_guess: Mask, draw: Draw) -> IntArray:
+    """The chance of each level (shape: targets) to be named by a draw of the whole table, for one who has it.
+
+    In units of 1 / `ONE_CHANCE`. `r_t` are the records by level.
+    """
+    guessable = np.where(no_guess, 0, r_t)
+    one_key = np.zeros(len(r_t), dtype=np.int64)
+    return in_integers(chances_to_be_named(one_key, guessable, guessable > 0, draw))
+
+
+def chances_to_be_named(q: IntArray, r: IntArray, asked: Mask, draw: Draw) -> Floats:
+    """The chance of each cell's level to be named in its q, for a person who has that level (shape: cells).
+
+    `q` ascends; `r` are the records of each cell that can be drawn. Only of cells that are `asked` for, all
+    others may have 0.
+    """
+    chances = np.zeros(len(q))
+    own = r - draw.without_self
+    present = np.flatnonzero(r > 0)
+    first = np.flatnonzero(first_of_run(q[present])) if len(present) else present
+    cells_of_q = np.diff(first, append=len(present))
+    if not len(first):
+        return chances
+    largest = np.repeat(np.maximum.reduceat(r[present], first), cells_of_q)
+    wanted = np.logical_or.reduceat(asked[present] & (own[present] > 0), first)
+    # A level that is never as frequent as the most frequent one, but in one of 10^9 draws, is not named.
+    contends = np.repeat(wanted, cells_of_q)
+    contends &= highest(r[present], draw.chance) >= lowest(largest, draw.chance)
+    cells = present[contends]
+    if not len(cells):
+        return chances
+    first = np.flatnonzero(first_of_run(q[cells]))
+    rivals = np.diff(first, append=len(cells))
+    alone = cells[first[rivals == 1]]
+    chances[alone] = 1 - _none_drawn(own[alone], draw)
+    several = cells[np.repeat(rivals > 1, rivals)]
+    if len(several):
+        chances[several] = _chances_among_rivals(q[several], r[several], draw)
+    return chances
+
+
+def _none_drawn(records: IntArray, draw: Draw) -> Floats:
+    """The chance that none of so many records is drawn."""
+    numbers, position = np.unique(np.maximum(records, 0), return_inverse=True)
+    left = (draw.records - draw.n) / draw.records
+    return np.array([left**number for number in numbers.tolist()])[position.reshape(-1)]
+
+
+def _chances_among_rivals(q: IntArray, r: IntArray, draw: Draw) -> Floats:
+    """The same where each q has several levels: once for all q that have the same counts."""
+    first = np.flatnonzero(first_of_run(q))
+    lengths = np.diff(first, append=len(q))
+    number = _number_by_counts(r, first)
+    _, example, class_of_q = np.unique(number, return_index=True, return_inverse=True)
+    class_of_q = class_of_q.reshape(-1)
+    of_example = np.zeros(len(first), dtype=bool)
+    of_example[example] = True
+    selected = np.repeat(of_example, lengths)
+    # Each class's different counts, from the largest down, and how often each occurs.
+    c, count = np.repeat(class_of_q, lengths)[selected], r[selected]
+    order = np.lexsort((-count, c))
+    c, count = c[order], count[order]
+    new = first_of_run(c) | first_of_run(count)
+    entry = np.flatnonzero(new)
+    rivals = _Rivals(c[entry], count[entry], np.diff(entry, append=len(c)))
+    most = int(r.max()) + 1
+    position = np.searchsorted(rivals.c * most - rivals.r, np.repeat(class_of_q, lengths) * most - r)
+    return rivals.chances(draw)[position]
+
+
+def _number_by_counts(r: IntArray, first: IntArray) -> IntArray:
+    """A number for each q, the same for those that have the same counts in whatever order, and no others."""
+    lengths = np.diff(first, append=len(r))
+    descending = r[np.lexsort((-r, np.repeat(np.arange(len(first)), lengths)))]
+    numbers = np.empty(len(first), dtype=np.int64)
+    most, smallest = int(r.max()) + 1, 0
+    for length in np.unique(lengths).tolist():
+        of_length = np.flatnonzero(lengths == length)
+        counts = descending[first[of_length] + np.arange(length)[:, None]]
+        combined = combine_keys([[column] for column in counts], [most] * length)
+        numbers[of_length] = combined.q[0] + smallest
+        smallest += combined.size
+    return numbers
+
+
+@dataclass(frozen=True)
+class _Rivals:
+    """Classes `c` of key combinations: `number` levels of each have `r` records; both sorted, r downwards."""
+
+    c: IntArray
+    r: IntArray
+    number: IntArray
+
+    def chances(self, draw: Draw) -> Floats:
+        """The chance of a level of each entry to be named."""
+        first = np.flatnonzero(first_of_run(self.c))
+        entries = np.diff(first, append=len(self.c))
+        start = np.maximum(lowest(self.r[first] - draw.without_self, draw.chance), 1)
+        steps = highest(self.r[first], draw.chance) - start + 1
+        levels = np.add.reduceat(self.number, first)
+        # Exact for polynomials of so many factors; of many similar ones fewer nodes are as good.
+        nodes = np.minimum((levels + 1) // 2, np.ceil(2.5 * np.sqrt(levels)).astype(np.int64))
+        binomials = Binomials.of(np.unique(np.concatenate((self.r, self.r - draw.without_self))), draw.chance)
+        chances = np.empty(len(self.c))
+        # Rounded up to powers of two, so that classes of nearly the same width are worked on together.
+        widths = 1 << np.ceil(np.log2(steps)).astype(np.int64)
+        for rule, width in np.unique(np.stack((nodes, widths)), axis=1).T.tolist():
+            of_shape = np.flatnonzero((nodes == rule) & (widths == width))
+            for some in _split(of_shape, entries[of_shape] * width):
+                of_some = np.repeat(first[some], entries[some]) + _count_up(entries[some])
+                j = np.repeat(start[some], entries[some])[:, None] + np.arange(width)
+                chances[of_some] = self._chances_of(of_some, entries[some], j, rule, binomials, draw)
+        return chances
+
+    def _chances_of(
+        self, some: IntArray, entries: IntArray, j: IntArray, rule: int, binomials: Binomials, draw: Draw
+    ) -> Floats:
+        """The sum over j (shape: entries, numbers of drawn records) of some whole classes."""
+        first = np.cumsum(entries) - entries
+        exactly, fewer = binomials.chances(self.r[some], j)
+        own, _ = binomials.chances(self.r[some] - 1, j) if draw.without_self else (exactly, fewer)
+        integral = np.zeros(j.shape)
+        number = self.number[some][:, None]
+        for z, weight in zip(*_rule(rule), strict=True):
+            behind = fewer + z * exactly
+            product = np.multiply.reduceat(_power(behind, number), first, axis=0)
+            others = np.repeat(product, entries, axis=0)
+            np.divide(others, behind, out=others, where=behind > 0)
+            integral += weight * others
+        return np.add.reduce(own * integral, axis=1)
+
+
+def _rule(nodes: int) -> tuple[list[float], list[float]]:
+    """Nodes and weights of Gauss and Legendre from 0 to 1."""
+    z, weights = np.polynomial.legendre.leggauss(nodes)
+    return ((z + 1) / 2).tolist(), (weights / 2).tolist()
+
+
+def _power(base: Floats, exponents: IntArray) -> Floats:
+    """Powers by multiplication alone, which every machine rounds alike."""
+    result, square, left = np.ones(base.shape), base, exponents
+    while True:
+        result = np.where(left & 1, result * square, result)
+        left = left >> 1
+        if not left.any():
+            return result
+        square = square * square
+
+
+def _count_up(lengths: IntArray) -> IntArray:
+    """0, 1, … below each length, one after the other."""
+    return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+def _split(positions: IntArray, sizes: IntArray) -> Iterator[IntArray]:
+    """The positions in parts that are not too large together, one at least in each."""
+    part = (np.cumsum(sizes) - sizes) // _AT_A_TIME
+    yield from np.split(positions, np.flatnonzero(np.diff(part)) + 1)
