@@ -23,7 +23,7 @@ from disclosure_pipeline.candidates.reading import (
 from disclosure_pipeline.candidates.recording import record_measured
 from disclosure_pipeline.candidates.store import MARKER, Snapshot, require_safe_name, take_snapshot
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.counts import ask, count
+from disclosure_pipeline.evaluation.counts import count, plan_measures
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.key_overlap import overlap_of
 from disclosure_pipeline.policy.public_figures import PublicJudgement, publish
@@ -110,7 +110,7 @@ def _measure_overlap(
         try:
             measured = measure_tables(gate, opened, engine.name)
         except InputError:  # the step that needs the figures measures again, and says so
-            question = ask(opened, gate.keys, (), gate.key_grouping, Exclusions())
-            return overlap_of(count(opened, question))
+            plan = plan_measures(opened, gate.keys, (), gate.key_grouping, Exclusions())
+            return overlap_of(count(opened, plan))
     record_measured(folders, snapshot, digest, measured)
     return measured.result.key_overlap

@@ -13,7 +13,7 @@ from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.evaluation.bins import bins_of
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls
-from disclosure_pipeline.evaluation.counts import ask, count_request, counts_for
+from disclosure_pipeline.evaluation.counts import count_request, counts_for, plan_measures
 from disclosure_pipeline.evaluation.exact_copies import copies_frame
 from disclosure_pipeline.evaluation.exposed_groups import (
     choose_group_columns,
@@ -86,13 +86,13 @@ def measure_against(gate: Gate, opened: OpenedTables) -> pd.DataFrame:
 def _measure(gate: Gate, opened: OpenedTables, *, by_group: bool) -> Measured:
     """What is measured of each table in the same way, be it a file or all of them as one."""
     grouping = gate.grouping
-    question = ask(
+    plan = plan_measures(
         opened, gate.keys, gate.targets, grouping, gate.exclusions.as_exclusions(), gate.two_way[0]
     )
     ground_truth, *syntheses = opened.columns
     shared = [name for name in ground_truth if all(name in columns for columns in syntheses)]
     columns = {column.name: column for column in opened.code(shared, grouping, ignore_progress)}
-    request = count_request(question, columns)
+    request = count_request(plan, columns)
     [counted], records = count_record_sets(
         opened, [request], list(columns.values()), gate.targets, only_whole=gate.in_database
     )

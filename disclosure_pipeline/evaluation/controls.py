@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.opening import open_tables
-from disclosure_pipeline.evaluation.counts import ask, count
+from disclosure_pipeline.evaluation.counts import count, plan_measures
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
@@ -125,7 +125,7 @@ def _measure(
 ) -> Disclosure:
     ground_truth, *syntheses = frames
     with open_tables(ground_truth, syntheses, engine) as opened:
-        counts = count(opened, ask(opened, keys, targets, grouping, Exclusions()))
+        counts = count(opened, plan_measures(opened, keys, targets, grouping, Exclusions()))
     return figures(counts, _ANY, _ANY, with_chance=False)
 
 

@@ -1,4 +1,4 @@
-"""What the measures are made of: the question asked of opened tables, and what was counted for it."""
+"""What the measures are made of: the plan of what to count in opened tables, and what was counted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from disclosure_pipeline.tables.raw_columns import Change, rounding_changes
 
 
 @dataclass(frozen=True)
-class Question:
+class MeasuringPlan:
     """The keys and targets to be measured, how numbers are grouped, and what is left out.
 
     DiSCO cells of more GT records than `list_cells_above` are listed one by one. `certainties`: of an
@@ -71,7 +71,7 @@ class Counts:
         return table_names(len(self.records))
 
 
-def ask(
+def plan_measures(
     opened: OpenedTables,
     keys: Sequence[Any],
     targets: Any,
@@ -79,43 +79,43 @@ def ask(
     exclusions: Exclusions,
     list_cells_above: float = math.inf,
     certainties: Sequence[Fraction] = (),
-) -> Question:
-    """The question, once it fits the tables' columns. InputError as `disclosure()`.
+) -> MeasuringPlan:
+    """The plan, once it is sure that it fits the tables' columns. InputError as `disclosure()`.
 
     `targets` is empty where only the keys are asked for.
     """
     key_names, target_names = check_names(opened.columns, keys, targets, grouping)
     check_exclusions(exclusions, key_names, target_names)
-    return Question(key_names, target_names, grouping, exclusions, list_cells_above, tuple(certainties))
+    return MeasuringPlan(key_names, target_names, grouping, exclusions, list_cells_above, tuple(certainties))
 
 
-def count(opened: OpenedTables, question: Question, on_progress: OnProgress = ignore_progress) -> Counts:
+def count(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress = ignore_progress) -> Counts:
     """Count what the measures are made of. InputError as `disclosure()`."""
-    columns = opened.code(question.columns, question.grouping, on_progress)
-    request = count_request(question, {column.name: column for column in columns})
+    columns = opened.code(plan.columns, plan.grouping, on_progress)
+    request = count_request(plan, {column.name: column for column in columns})
     [counts] = opened.count([request], on_progress)
     return counts_for(opened, request, counts, columns)
 
 
-def count_request(question: Question, columns: Mapping[Any, CodedColumn]) -> CountRequest:
+def count_request(plan: MeasuringPlan, columns: Mapping[Any, CodedColumn]) -> CountRequest:
     """What has to be counted, of `columns` that are not grouped yet.
 
     InputError where an exclusion names a level that does not exist.
     """
-    keys = [question.grouping.apply(columns[name]) for name in question.keys]
-    targets = [question.grouping.apply(columns[name]) for name in question.targets]
+    keys = [plan.grouping.apply(columns[name]) for name in plan.keys]
+    targets = [plan.grouping.apply(columns[name]) for name in plan.targets]
     return CountRequest(
         keys,
         [
             Target(
                 target,
-                code_exclusions(question.exclusions, target, keys),
-                question.list_cells_above,
-                question.certainties,
+                code_exclusions(plan.exclusions, target, keys),
+                plan.list_cells_above,
+                plan.certainties,
             )
             for target in targets
         ],
-        question.together,
+        plan.together,
     )
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.errors import ComparabilityWarning, HoldoutWarning, InputError
-from disclosure_pipeline.evaluation.counts import ask, count, require_targets
+from disclosure_pipeline.evaluation.counts import count, plan_measures, require_targets
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.figures import Thresholds, figures
 from disclosure_pipeline.evaluation.holdout import (
@@ -128,13 +128,13 @@ def disclosure(
     ):
         tables = len(with_holdout.columns) - (holdout is not None)
         opened = with_holdout if holdout is None else with_holdout.only(range(tables))
-        question = ask(opened, keys, targets, grouping, exclusions, list_cells_above, certainties)
-        prepared = None if holdout is None else prepare_holdout(with_holdout, question, on_progress)
+        plan = plan_measures(opened, keys, targets, grouping, exclusions, list_cells_above, certainties)
+        prepared = None if holdout is None else prepare_holdout(with_holdout, plan, on_progress)
         several = tables > _GT_AND_ONE
-        counts = count(opened, replace(question, together=several), on_progress)
+        counts = count(opened, replace(plan, together=several), on_progress)
         result = figures(counts, *thresholds)
         if several:
-            stacked = count(opened.stacked(), question, on_progress)
+            stacked = count(opened.stacked(), plan, on_progress)
             result = replace(result, stacked=figures(stacked, *thresholds))
         shared = [] if prepared is None else find_shared_records(prepared, on_progress)
         if prepared is not None:

@@ -13,7 +13,7 @@ from disclosure_pipeline.counting.opening import SeparableTables
 from disclosure_pipeline.counting.targets import CountRequest, Target, guess_is_impossible
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, compare_column, missing_value_doubts
-from disclosure_pipeline.evaluation.counts import Counts, Question
+from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.exclusions import code_exclusions
 from disclosure_pipeline.evaluation.frames import frame_of, names_of
 from disclosure_pipeline.measures.certainty import certainty
@@ -39,7 +39,7 @@ class PreparedHoldout:
     """
 
     opened: SeparableTables
-    question: Question
+    plan: MeasuringPlan
     columns: Mapping[Any, CodedColumn]
 
     @property
@@ -53,30 +53,30 @@ class PreparedHoldout:
         return int(next(iter(self.columns.values())).counts[self.table].sum())
 
 
-def prepare_holdout(opened: SeparableTables, question: Question, on_progress: OnProgress) -> PreparedHoldout:
+def prepare_holdout(opened: SeparableTables, plan: MeasuringPlan, on_progress: OnProgress) -> PreparedHoldout:
     """Code the columns. InputError where the holdout lacks one, or its values cannot be compared."""
     of_holdout = opened.columns[-1]
-    for name in question.columns:
+    for name in plan.columns:
         if name not in of_holdout:
             raise InputError(f"Column {name!r} is not in {HOLDOUT}. {suggest_names(name, of_holdout)}")
-    columns = opened.code(question.columns, question.grouping, on_progress)
-    return PreparedHoldout(opened, question, {column.name: column for column in columns})
+    columns = opened.code(plan.columns, plan.grouping, on_progress)
+    return PreparedHoldout(opened, plan, {column.name: column for column in columns})
 
 
 def measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnProgress) -> pd.DataFrame:
     """The frame `holdout` of a result, beside what was counted of GT."""
-    question, last = prepared.question, prepared.table
+    plan, last = prepared.plan, prepared.table
     tables = (last, *range(1, last))
-    grouped = {name: _group_as_measured(prepared, name) for name in question.columns}
-    keys, targets = ([grouped[name] for name in names] for names in (question.keys, question.targets))
+    grouped = {name: _group_as_measured(prepared, name) for name in plan.columns}
+    keys, targets = ([grouped[name] for name in names] for names in (plan.keys, plan.targets))
     request = CountRequest(
         [key.only(tables) for key in keys],
         [
             Target(
                 target.only(tables),
-                code_exclusions(question.exclusions, target, keys),
-                question.list_cells_above,
-                question.certainties,
+                code_exclusions(plan.exclusions, target, keys),
+                plan.list_cells_above,
+                plan.certainties,
                 guess_is_impossible(target),
             )
             for target in targets
@@ -141,7 +141,7 @@ def _describe_shared(counts: KeyCounts, records: int, N_d: int) -> list[str]:
 
 def _group_as_measured(prepared: PreparedHoldout, name: Any) -> CodedColumn:
     """A column grouped as without the holdout: it has no say in where groups end."""
-    column, grouping = prepared.columns[name], prepared.question.grouping
+    column, grouping = prepared.columns[name], prepared.plan.grouping
     if not grouping.grouped(name):
         return column
     edges = grouping.edges_of(column.only(range(prepared.table)))

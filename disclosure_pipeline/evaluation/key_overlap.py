@@ -9,7 +9,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.evaluation import comparability
-from disclosure_pipeline.evaluation.counts import Counts, ask, count
+from disclosure_pipeline.evaluation.counts import Counts, count, plan_measures
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.frames import frame_of, names_of
 from disclosure_pipeline.measures.overlap import Overlap
@@ -42,7 +42,7 @@ def key_overlap(
     """
     grouping = grouping_of(groups, special_values, edges)
     with open_tables(ground_truth, synthetic, "memory") as opened:
-        return overlap_of(count(opened, ask(opened, keys, (), grouping, Exclusions())))
+        return overlap_of(count(opened, plan_measures(opened, keys, (), grouping, Exclusions())))
 
 
 def overlap_of(counts: Counts) -> pd.DataFrame:

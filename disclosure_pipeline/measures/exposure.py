@@ -88,13 +88,13 @@ def disclosed(tables: KeySetTables, chances: Chances) -> Disclosed:
     )
 
 
-def _weighted(records: IntArray, spoiling: IntArray, chances: Floats) -> float:
-    """The sum of the records, each times the chance of its number of `spoiling` records."""
+def _weighted(records: IntArray, other_records: IntArray, chances: Floats) -> float:
+    """The sum of the records, each times the chance of its number of `other_records`."""
     if len(chances) <= _FEW:
-        sums = [float(np.multiply(records, spoiling == m).sum()) for m in range(len(chances))]
+        sums = [float(np.multiply(records, other_records == m).sum()) for m in range(len(chances))]
         return float(np.dot(sums, chances))
-    possible = spoiling < len(chances)
-    sums_by_number = np.bincount(spoiling[possible], weights=records[possible], minlength=len(chances))
+    possible = other_records < len(chances)
+    sums_by_number = np.bincount(other_records[possible], weights=records[possible], minlength=len(chances))
     return float(sums_by_number @ chances)
 
 

@@ -21,7 +21,7 @@ from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release.keys import hash_with_salt, load_signer
-from disclosure_pipeline.release.predicate import build_predicate
+from disclosure_pipeline.release.predicate_from_dossier import build_predicate
 from disclosure_pipeline.release.prerequisites import read_trusted_keys
 from disclosure_pipeline.release.publishing import publish, require_one_file_system, stage_snapshot
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign

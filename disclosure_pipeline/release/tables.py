@@ -42,6 +42,7 @@ NAME = "synthetic"
 
 # So many records are written at once: a row group of Parquet, whichever way the table was read.
 _RECORDS = RECORDS_AT_ONCE
+_HASHED_AT_ONCE = 1 << 15  # records, so that they fit the cache
 
 
 @dataclass(frozen=True)
@@ -112,12 +113,9 @@ class _OrderedTable:
     def batches(self) -> Iterator[Any]:
         """The records in their order, as Arrow tables."""
         for start in range(0, len(self.positions), _RECORDS):
-            positions = self.positions[start : start + _RECORDS]
-            ascending = np.sort(positions)
-            records = self.some_records(ascending)
+            records = self.some_records(self.positions[start : start + _RECORDS])
             arrays = [_write_column(records[name], column) for name, column in self.columns.items()]
-            in_order = pa.array(np.searchsorted(ascending, positions))
-            yield pa.Table.from_arrays(arrays, schema=self.schema).take(in_order)
+            yield pa.Table.from_arrays(arrays, schema=self.schema)
 
 
 def _describe_columns(gate: Gate) -> dict[str, _ColumnWriter]:
@@ -137,9 +135,7 @@ def _order_records(
     hashes = np.zeros(records, dtype=np.uint64)
     for start in range(0, records, _RECORDS):
         positions = np.arange(start, min(start + _RECORDS, records))
-        part = some_records(positions)
-        for name, column in columns.items():
-            hashes[positions] = mix(hashes[positions] + _hash_values(part[name], column))
+        _hash_records(some_records(positions), columns, hashes[start : start + len(positions)])
     content = hashlib.sha256(repr(list(columns)).encode())
     content.update(np.sort(hashes).astype("<u8").tobytes())
     seed = np.uint64(int.from_bytes(content.digest()[:8], "little"))
@@ -154,11 +150,17 @@ def _write_column(values: pd.Series[Any], column: _ColumnWriter) -> Any:
     return column.write_levels(encoded.levels).take(codes)
 
 
-def _hash_values(values: pd.Series[Any], column: _ColumnWriter) -> Hashes:
-    """A hash of each record's value, which depends on nothing but the value."""
-    encoded = encode(values)
-    of_levels = hash_levels(column.write_levels(encoded.levels))
-    return np.append(of_levels.astype(np.uint64), MISSING)[encoded.codes]
+def _hash_records(records: pd.DataFrame, columns: Mapping[str, _ColumnWriter], out: Hashes) -> None:
+    """A hash of each record, which depends on nothing but its values, written into zeros."""
+    encoded = [(encode(records[name]), column) for name, column in columns.items()]
+    of_levels = [
+        np.append(hash_levels(column.write_levels(values.levels)).astype(np.uint64), MISSING)
+        for values, column in encoded
+    ]
+    for start in range(0, len(out), _HASHED_AT_ONCE):
+        some = slice(start, start + _HASHED_AT_ONCE)
+        for (values, _), hashes in zip(encoded, of_levels, strict=True):
+            out[some] = mix(out[some] + hashes[values.codes[some]])
 
 
 def _write(table: _OrderedTable, path: Path, *, with_csv: bool) -> list[PublishedFile]:

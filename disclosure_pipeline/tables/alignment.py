@@ -75,8 +75,8 @@ def check_names(
 
 def check_values(
     column: Any, series: Sequence[pd.Series[Any]], grouping: Grouping, names: Sequence[str]
-) -> None:
-    """Check that a column is of one kind in all tables, and can be grouped where that is requested.
+) -> Kind:
+    """The one kind that a column is of in all tables, if it can be grouped where that is requested.
 
     Each series holds the records of a table, or each of their values; `names` are the tables'. InputError
     otherwise.
@@ -85,6 +85,7 @@ def check_values(
     if grouping.grouped(column) and kind not in {Kind.NUMBER, Kind.EMPTY}:
         raise InputError(f"Column {column!r} holds {kind.value}: only numbers can be grouped.")
     _check_finite(column, grouping, series, names)
+    return kind
 
 
 def _check_keys(keys: Sequence[Any]) -> tuple[Any, ...]:

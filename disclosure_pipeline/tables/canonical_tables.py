@@ -59,7 +59,7 @@ class CanonicalTable:
         )
 
     def some_records(self, positions: IntArray) -> pd.DataFrame:
-        """Some records, by their positions."""
+        """Some records, by their positions and in the order of these."""
         return self.frame.iloc[positions]
 
 

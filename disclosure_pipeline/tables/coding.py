@@ -22,7 +22,12 @@ def code_column(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence
 
     `tables` names the tables for messages. Raises InputError as `common_kind` does.
     """
-    coded, differs = code_and_mark(column, columns, tables)
+    return code_column_of_kind(column, common_kind(column, columns, tables), columns)
+
+
+def code_column_of_kind(column: Any, kind: Kind, columns: Sequence[pd.Series[Any]]) -> CodedColumn:
+    """As `code_column`, of a column that is of this kind in all tables."""
+    coded, differs = code_and_mark(column, kind, columns)
     if differs is None:
         return coded
     marked = tuple(
@@ -33,13 +38,12 @@ def code_column(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence
 
 
 def code_and_mark(
-    column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence[str]
+    column: Any, kind: Kind, columns: Sequence[pd.Series[Any]]
 ) -> tuple[CodedColumn, list[Mask] | None]:
-    """As `code_column`, and for each entry of a table's `position` whether it differs from its level.
+    """As `code_column_of_kind`, and for each entry of a table's `position` whether it differs from its level.
 
     None where nothing does: see `rounding.first_of_runs`. `rounded` is not set.
     """
-    kind = common_kind(column, columns, tables)
     stored = [_store(series) for series in columns]
     comparable = comparable_levels(column, kind, [own_levels for _, own_levels in stored])
     levels, positions = unite_levels(comparable)

@@ -13,6 +13,7 @@ from disclosure_pipeline.tables.alignment import check_values
 from disclosure_pipeline.tables.coding import code_and_mark
 from disclosure_pipeline.tables.frames import check_not_empty, stack_columns
 from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.kinds import common_kind
 from disclosure_pipeline.tables.levels import CodedColumn, IntArray, StoredColumn
 
 
@@ -52,7 +53,8 @@ def code_distinct(column: Any, tables: Sequence[Distinct], names: Sequence[str])
     `codes[i]` are the codes of the values of table i instead of its records, and last that of missing;
     `counts` are the numbers of records. `names` are the tables' in messages.
     """
-    coded, differs = code_and_mark(column, [table.values for table in tables], names)
+    values = [table.values for table in tables]
+    coded, differs = code_and_mark(column, common_kind(column, values, names), values)
     weighted = [
         _weight_by_counts(codes, table.counts, coded.size)
         for codes, table in zip(coded.codes, tables, strict=True)

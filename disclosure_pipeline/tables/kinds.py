@@ -43,10 +43,13 @@ _KIND_OF_OBJECTS = {
 def kind_of(series: pd.Series[Any], table: str) -> Kind:
     """What the values of a column are, whatever its dtype. InputError if they are of several kinds."""
     dtype = series.dtype
+    if isinstance(series.array, pd.Categorical):
+        codes = series.array.codes
+        if (codes[:_PROBE] < 0).all() and (codes < 0).all():
+            return Kind.EMPTY
+        return kind_of(pd.Series(series.array.categories, name=series.name), table)
     if _is_all_missing(series):
         return Kind.EMPTY
-    if isinstance(dtype, pd.CategoricalDtype):
-        return kind_of(pd.Series(dtype.categories, name=series.name), table)
     if isinstance(dtype, pd.ArrowDtype):
         return _kind_of_arrow(series, dtype, table)
     if pd.api.types.is_bool_dtype(dtype):

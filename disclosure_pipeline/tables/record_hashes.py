@@ -39,7 +39,7 @@ class Records(Protocol):
         """How many records it has."""
 
     def some_records(self, positions: IntArray) -> pd.DataFrame:
-        """Some records, by their positions, which ascend."""
+        """Some records, by their positions and in the order of these."""
 
 
 def plain_type(column: Column) -> Any:

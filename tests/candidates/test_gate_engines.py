@@ -652,11 +652,12 @@ def test_canonical_form_in_batches(
         assert parts.stream.records == len(whole.frame)
         assert list(parts.distinct) == list(whole.frame)
         positions = np.arange(0, len(whole.frame), 2)
-        some = parts.some_records(positions)
+        some, backwards = parts.some_records(positions), parts.some_records(positions[::-1])
         for name in whole.frame:
             expected = values(whole.frame[name])
             assert in_batches(parts, str(name)) == expected
             assert values(some[name]) == expected[::2]
+            assert values(backwards[name]) == expected[::2][::-1]
             distinct = parts.distinct[str(name)]
             assert distinct.counts.sum() == len(expected)
             missing = int(distinct.counts[-1]) + int(distinct.counts[:-1][distinct.values.isna()].sum())

@@ -53,14 +53,14 @@ def test_measure_prints_what_the_library_finds(tables: Callable[..., list[Path]]
     syntheses = [gates.honest(1), gates.ground_truth()]
     shown = run("measure", *tables(*syntheses, suffix=suffix), *OPTIONS)
     assert shown.exit_code == 0, shown.output
-    found = dp.disclosure(
+    result = dp.disclosure(
         gates.ground_truth().astype({"age": str}),
         [table.astype({"age": str}) for table in syntheses],
         ["sex", "age"],
         groups={"income": 5},
         special_values={"income": [-8]},
     )
-    assert shown.stdout == f"{found}\n"
+    assert shown.stdout == f"{result}\n"
 
 
 ENGINES = ("auto", "memory", "partitioned")

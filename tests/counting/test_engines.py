@@ -92,9 +92,9 @@ def test_files_in_a_database(case: Case) -> None:
     assume("" not in case.ground_truth_frame.columns)  # no name in a database
     with tempfile.TemporaryDirectory() as folder:
         paths = written(Path(folder), [case.ground_truth_frame, *case.synthetic_frames])
-        found = measured(case, paths, "duckdb://")
-    assert_same(found, measured(case))
-    assert found.engine == "duckdb, by Ibis"
+        result = measured(case, paths, "duckdb://")
+    assert_same(result, measured(case))
+    assert result.engine == "duckdb, by Ibis"
 
 
 MISMATCHES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
@@ -208,8 +208,8 @@ def test_columns_of_many_kinds(tmp_path: Path) -> None:
     for target in names:
         keys = [name for name in names if name != target]
         with small_batches(Limits(table=0, spill_part=50)):
-            found = dp.disclosure(both[0], both[1], keys, target, engine="partitioned")
-        assert_same(found, dp.disclosure(both[0], both[1], keys, target, engine="memory"))
+            result = dp.disclosure(both[0], both[1], keys, target, engine="partitioned")
+        assert_same(result, dp.disclosure(both[0], both[1], keys, target, engine="memory"))
 
 
 def test_auto_says_what_it_chose(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,8 +225,8 @@ def test_auto_says_what_it_chose(paths: list[Path], monkeypatch: pytest.MonkeyPa
 
 def test_frames_beside_files(paths: list[Path], surveys: list[pd.DataFrame]) -> None:
     """Read into memory beside each other; in parts they are all the one or all the other."""
-    found = dp.disclosure(paths[0], surveys[1], ["age"], TARGETS)
-    assert_same(found, dp.disclosure(surveys[0], surveys[1], ["age"], TARGETS))
+    result = dp.disclosure(paths[0], surveys[1], ["age"], TARGETS)
+    assert_same(result, dp.disclosure(surveys[0], surveys[1], ["age"], TARGETS))
     with pytest.raises(dp.InputError, match="files or data frames"):
         dp.disclosure(paths[0], surveys[1], ["age"], TARGETS, engine="partitioned")
 
@@ -370,8 +370,8 @@ def test_a_file_is_read_once(
 
     monkeypatch.setattr(files, "count_in_parts", change_first)
     with small_batches(Limits(table=0, spill_part=500)):
-        found = dp.disclosure(paths[0], paths[1], ["age", "postcode"], TARGETS, engine="partitioned")
-    assert_same(found, expected)
+        result = dp.disclosure(paths[0], paths[1], ["age", "postcode"], TARGETS, engine="partitioned")
+    assert_same(result, expected)
 
 
 def test_one_key_that_half_of_the_records_have() -> None:
@@ -380,6 +380,6 @@ def test_one_key_that_half_of_the_records_have() -> None:
     gt.loc[:1500, ["age", "postcode"]] = [1, 10_000]
     sd = gt.sample(frac=1, random_state=1).reset_index(drop=True).assign(work=gt["work"])
     with small_batches(Limits(table=0, spill_part=100)):
-        found = dp.disclosure(gt, sd, ["age", "postcode"], TARGETS, engine="partitioned")
-    assert_same(found, dp.disclosure(gt, sd, ["age", "postcode"], TARGETS, engine="memory"))
-    assert found.identity["UiO"].iloc[0] < 50
+        result = dp.disclosure(gt, sd, ["age", "postcode"], TARGETS, engine="partitioned")
+    assert_same(result, dp.disclosure(gt, sd, ["age", "postcode"], TARGETS, engine="memory"))
+    assert result.identity["UiO"].iloc[0] < 50

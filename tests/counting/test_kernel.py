@@ -44,15 +44,17 @@ from disclosure_pipeline.tables.grouping import Grouping
 pytestmark = FEW_SHARED_VALUES
 
 PATHS = {
-    "one block and one part": Limits(table=0),
-    "many blocks, one part": Limits(table=0, block=3),
-    "a part for every key": Limits(table=0, block=4, part=1, threads=2),
-    "parts counted": Limits(table=24, block=5, part=6),
-    "few targets in a number": Limits(table=0, bits=12, part=4),
-    "keys numbered first": Limits(table=0, bits=4),
-    "counted, row by row": Limits(part=1),
-    "one thread": Limits(threads=1),
-    "five threads": Limits(threads=5, block=2),
+    "one block and one part": Limits(rare=0, table=0),
+    "many blocks, one part": Limits(rare=0, table=0, block=3),
+    "a part for every key": Limits(rare=0, table=0, block=4, part=1, threads=2),
+    "parts counted": Limits(rare=0, table=24, block=5, part=6),
+    "few targets in a number": Limits(rare=0, table=0, bits=12, part=4),
+    "keys numbered first": Limits(rare=0, table=0, bits=4),
+    "counted, row by row": Limits(rare=0, part=1),
+    "one thread": Limits(rare=0, threads=1),
+    "five threads": Limits(rare=0, threads=5, block=2),
+    "rare keys with the others": Limits(table=0),
+    "some rare keys with the others": Limits(table=0, rare=4),
 }
 
 
@@ -74,15 +76,16 @@ def test_every_path_finds_the_same(case: Case, path: str) -> None:
 
 
 WAYS = {
-    "32 bits": (["age", "sex"], Limits(table=0, block=1000)),
-    "32 bits, parts": (["age", "sex", "postcode"], Limits(table=0, block=700, part=500)),
+    "32 bits": (["age", "sex"], Limits(rare=0, table=0, block=1000)),
+    "32 bits, parts": (["age", "sex", "postcode"], Limits(rare=0, table=0, block=700, part=500)),
     "counted": (["age", "sex"], Limits()),
-    "one counted, one sorted": (["age", "sex"], Limits(table=1000, part=300)),
-    "two threads": (["age", "sex", "postcode"], Limits(table=0, block=700, part=500, threads=2)),
-    "five threads": (["age", "sex", "postcode"], Limits(table=0, block=300, part=200, threads=5)),
-    "a target in each number": (["age", "sex", "postcode"], Limits(table=0, bits=26, part=500)),
-    "keys numbered": (["age", "sex", "postcode"], Limits(table=0, bits=20, part=500)),
-    "pairs grouped by sorting": (["postcode", "age"], Limits(table=50, part=500)),
+    "one counted, one sorted": (["age", "sex"], Limits(rare=0, table=1000, part=300)),
+    "two threads": (["age", "sex", "postcode"], Limits(rare=0, table=0, block=700, part=500, threads=2)),
+    "five threads": (["age", "sex", "postcode"], Limits(rare=0, table=0, block=300, part=200, threads=5)),
+    "a target in each number": (["age", "sex", "postcode"], Limits(rare=0, table=0, bits=26, part=500)),
+    "keys numbered": (["age", "sex", "postcode"], Limits(rare=0, table=0, bits=20, part=500)),
+    "most rare keys with the others": (["age", "sex", "postcode"], Limits(rare=3000, table=0, part=500)),
+    "pairs grouped by sorting": (["postcode", "age"], Limits(rare=0, table=50, part=500)),
 }
 
 
@@ -136,8 +139,9 @@ def test_rare_keys(levels: int, list_cells_above: int) -> None:
         with pytest.MonkeyPatch.context() as patch, limited(Limits(table=0, threads=1)):
             patch.setattr(sorting, "can_be_compared", lambda *_: False)
             expected = ask()
-        with limited(Limits(table=0, part=900)):
-            assert_same(ask(), expected)
+        for rare in (0, 300, 4000):  # all by themselves, some of them, none
+            with limited(Limits(table=0, part=900, rare=rare)):
+                assert_same(ask(), expected)
         assert len(expected.two_way) or list_cells_above > 4
 
 

@@ -34,7 +34,7 @@ LIMITS = {
     "cells": Limits(table=1 << 30),
     "cells and parts": Limits(table=1 << 11, spill_part=900),
     "one part": Limits(table=0),
-    "few parts": Limits(table=0, spill_part=900),
+    "few parts": Limits(table=0, spill_part=900, rare=0),
     "many parts": Limits(table=0, spill_part=20, threads=2),
 }
 

@@ -119,18 +119,18 @@ def assert_same_one_way(found: Sequence[Row], expected: Sequence[Row]) -> None:
 @given(cases())
 def test_every_frame_equals_the_reference(case: Case) -> None:
     """All frames, with groups and exclusions, in any types."""
-    found = measured(case)
+    result = measured(case)
     expected = expected_of(case)
     by_target = ["target", "synthesis"]
-    assert_same_frame(found.identity, expected.identity, ["synthesis"], IDENTITY)
-    assert_same_frame(found.attribute, expected.attribute, by_target, ATTRIBUTE)
-    assert_same_frame(found.cap, expected.cap, by_target, CAP_MEASURES)
+    assert_same_frame(result.identity, expected.identity, ["synthesis"], IDENTITY)
+    assert_same_frame(result.attribute, expected.attribute, by_target, ATTRIBUTE)
+    assert_same_frame(result.cap, expected.cap, by_target, CAP_MEASURES)
     assert_same_frame(
-        found.identity_after_exclusions, expected.identity_after_exclusions, by_target, IDENTITY
+        result.identity_after_exclusions, expected.identity_after_exclusions, by_target, IDENTITY
     )
-    assert_same_frame(found.excluded, expected.excluded, [*by_target, "table"], EXCLUDED)
-    assert_same_one_way(flags_of(found.one_way, ONE_WAY), expected.one_way)
-    assert_same_flags(flags_of(found.two_way, TWO_WAY), expected.two_way)
+    assert_same_frame(result.excluded, expected.excluded, [*by_target, "table"], EXCLUDED)
+    assert_same_one_way(flags_of(result.one_way, ONE_WAY), expected.one_way)
+    assert_same_flags(flags_of(result.two_way, TWO_WAY), expected.two_way)
 
 
 @pytest.mark.parametrize("count_over", [None, 5, 40])
@@ -153,7 +153,7 @@ def test_a_larger_table_equals_the_reference(count_over: int | None) -> None:
     sd = draw_table(5678)
     keys = ["age", "region"]
     targets = ["income", "owner"]
-    found = dp.disclosure(
+    result = dp.disclosure(
         pd.DataFrame(gt),
         pd.DataFrame(sd),
         keys=keys,
@@ -164,12 +164,12 @@ def test_a_larger_table_equals_the_reference(count_over: int | None) -> None:
         gt, [sd], keys, targets, exclusions=reference.Exclusions(count_over=count_over)
     )
     by_target = ["target", "synthesis"]
-    assert_same_frame(found.identity, expected.identity, ["synthesis"], IDENTITY)
-    assert_same_frame(found.attribute, expected.attribute, by_target, ATTRIBUTE)
-    assert_same_frame(found.cap, expected.cap, by_target, CAP_MEASURES)
-    assert_same_frame(found.excluded, expected.excluded, [*by_target, "table"], EXCLUDED)
-    assert_same_one_way(flags_of(found.one_way, ONE_WAY), expected.one_way)
-    assert_same_flags(flags_of(found.two_way, TWO_WAY), expected.two_way)
+    assert_same_frame(result.identity, expected.identity, ["synthesis"], IDENTITY)
+    assert_same_frame(result.attribute, expected.attribute, by_target, ATTRIBUTE)
+    assert_same_frame(result.cap, expected.cap, by_target, CAP_MEASURES)
+    assert_same_frame(result.excluded, expected.excluded, [*by_target, "table"], EXCLUDED)
+    assert_same_one_way(flags_of(result.one_way, ONE_WAY), expected.one_way)
+    assert_same_flags(flags_of(result.two_way, TWO_WAY), expected.two_way)
 
 
 @pytest.mark.parametrize(
@@ -259,8 +259,8 @@ def test_a_target_level_to_exclude_has_to_occur(exclusions: dp.Exclusions) -> No
     with pytest.raises(dp.InputError):
         dp.disclosure(gt, gt, keys=["age"], targets=["job"], exclude=exclusions)
     sd = pd.DataFrame({"age": [18, 19], "job": ["COOK", "PILOT"]})
-    found = dp.disclosure(gt, [gt, sd], keys=["age"], targets=["job"], exclude=exclusions)
-    assert found.attribute["DiSCO"].tolist() == [100.0, 50.0]
+    result = dp.disclosure(gt, [gt, sd], keys=["age"], targets=["job"], exclude=exclusions)
+    assert result.attribute["DiSCO"].tolist() == [100.0, 50.0]
 
 
 # The reference itself, held to figures that can be worked out by hand

@@ -60,8 +60,8 @@ NEARLY_ALL = [(("1", "1"), "a")] * 3 + [(("1", "2"), "a")] * 4 + [(("1", None), 
 @example(NEARLY_ALL, [(("1", "1"), "a")])
 def test_the_coefficient_is_that_of_the_reference(gt: list[Record], sd: list[Record]) -> None:
     sd = (sd * len(gt))[: len(gt)]
-    found = dp.anonymity_loss(frame(gt), frame(sd), KEYS, "t")
-    assert found["ALC"].iloc[0] == pytest.approx(reference.anonymity_loss(gt, sd, CERTAINTIES), rel=1e-12)
+    result = dp.anonymity_loss(frame(gt), frame(sd), KEYS, "t")
+    assert result["ALC"].iloc[0] == pytest.approx(reference.anonymity_loss(gt, sd, CERTAINTIES), rel=1e-12)
 
 
 def test_the_coefficient_of_precision_and_recall() -> None:

@@ -409,8 +409,8 @@ def test_remove_uniques_refuses_what_was_found_elsewhere() -> None:
 @pytest.mark.parametrize("number", [np.int64(3), np.uint8(3)])
 def test_whole_numbers_of_numpy_are_whole_numbers(number: Any) -> None:
     plain = measured(groups={"age": 3}, exclude=dp.Exclusions(count_over=3))
-    found = measured(groups={"age": number}, exclude=dp.Exclusions(count_over=number))
-    pd.testing.assert_frame_equal(found.attribute, plain.attribute)
+    result = measured(groups={"age": number}, exclude=dp.Exclusions(count_over=number))
+    pd.testing.assert_frame_equal(result.attribute, plain.attribute)
 
 
 @pytest.mark.usefixtures("no_work")

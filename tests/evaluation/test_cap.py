@@ -47,26 +47,26 @@ def same(left: float, right: float) -> bool:
     ids=["S_b", "S_g", "S_a", "S_e"],
 )
 def test_printed_tables(original: Counts, synthetic: Counts, average: float, predicted: int | None) -> None:
-    found = measured(from_counts(original), from_counts(synthetic))
-    assert found["DCAP"] / 100 == pytest.approx(average, abs=0.0005)
-    assert found["CAP_matched"] == found["DCAP"]  # every key is in SD
+    result = measured(from_counts(original), from_counts(synthetic))
+    assert result["DCAP"] / 100 == pytest.approx(average, abs=0.0005)
+    assert result["CAP_matched"] == result["DCAP"]  # every key is in SD
     if predicted is not None:
-        assert found["n_predicted_correctly"] == predicted
-        assert found["pct_predicted_correctly"] == 100 * predicted / 900
+        assert result["n_predicted_correctly"] == predicted
+        assert result["pct_predicted_correctly"] == 100 * predicted / 900
 
 
 def test_minimal_averages_of_the_printed_tables_are_zero() -> None:
     """Each of them has an empty cell."""
     for original, synthetic in ((O3, S_B), (O4, S_A)):
-        found = measured(from_counts(original), from_counts(synthetic))
-        assert (found["min_DCAP"], found["min_CAP_matched"]) == (0, 0)
+        result = measured(from_counts(original), from_counts(synthetic))
+        assert (result["min_DCAP"], result["min_CAP_matched"]) == (0, 0)
 
 
 def test_minimal_averages_of_a_table_without_empty_cell() -> None:
     original = [[20, 5], [30, 45]]
-    found = measured(from_counts(original), from_counts([[8, 7], [25, 60]]))
-    assert found["min_DCAP"] == 5
-    assert found["min_CAP_matched"] == 10
+    result = measured(from_counts(original), from_counts([[8, 7], [25, 60]]))
+    assert result["min_DCAP"] == 5
+    assert result["min_CAP_matched"] == 10
 
 
 # Against the reference
@@ -74,9 +74,9 @@ def test_minimal_averages_of_a_table_without_empty_cell() -> None:
 
 @given(tables(), tables())
 def test_every_figure_equals_the_reference(gt: list[Record], sd: list[Record]) -> None:
-    found = measured(gt, sd)
+    result = measured(gt, sd)
     expected = reference.cap_measures(gt, sd, [True] * len(gt), [True] * len(sd))
-    wrong = {name: (found[name], value) for name, value in expected.items() if not same(found[name], value)}
+    wrong = {name: (result[name], value) for name, value in expected.items() if not same(result[name], value)}
     assert not wrong
 
 
@@ -102,13 +102,13 @@ def test_every_figure_after_exclusions_equals_the_reference(
             for q, t in table
         ]
 
-    found = measured(gt, sd, wanted)
+    result = measured(gt, sd, wanted)
     expected = reference.cap_measures(gt, sd, kept(gt), kept(sd))
-    wrong = {name: (found[name], value) for name, value in expected.items() if not same(found[name], value)}
+    wrong = {name: (result[name], value) for name, value in expected.items() if not same(result[name], value)}
     assert not wrong
     chance = float(100 * reference.disco_chance(gt, sd, kept(gt)))
-    assert found["DiSCO_chance"] == pytest.approx(chance, rel=1e-12)
-    assert found["DiSCO_excess"] == pytest.approx(found["DiSCO"] - chance, abs=1e-9)
+    assert result["DiSCO_chance"] == pytest.approx(chance, rel=1e-12)
+    assert result["DiSCO_excess"] == pytest.approx(result["DiSCO"] - chance, abs=1e-9)
 
 
 def test_the_reference_names_every_figure() -> None:
@@ -161,21 +161,21 @@ def test_figures_are_in_order(gt: list[Record], sd: list[Record], missing: bool,
     untouched = measured(gt, sd)
     assert untouched["min_DCAP"] <= untouched["DCAP"]
     assert not untouched["min_CAP_matched"] > untouched["CAP_matched"]
-    found = measured(gt, sd, dp.Exclusions(missing_targets=missing, count_over=limit))
-    assert found["DiSCO"] <= found["pct_predicted_correctly"] <= found["iS"] + 1e-12
-    assert not found["DCAP"] > found["CAP_matched"] + 1e-12
-    assert not found["TCAP"] > found["TCAP_disclosive"] + 1e-12
+    result = measured(gt, sd, dp.Exclusions(missing_targets=missing, count_over=limit))
+    assert result["DiSCO"] <= result["pct_predicted_correctly"] <= result["iS"] + 1e-12
+    assert not result["DCAP"] > result["CAP_matched"] + 1e-12
+    assert not result["TCAP"] > result["TCAP_disclosive"] + 1e-12
     for name in ("CAP_matched", "TCAP_disclosive", "TCAP_taub", "pct_predicted_correctly", "DCAP_scaled"):
-        assert not found[name] > 100
-    assert found["iS"] == 0 or found["CAP_matched"] * found["iS"] / 100 == pytest.approx(found["DCAP"])
+        assert not result[name] > 100
+    assert result["iS"] == 0 or result["CAP_matched"] * result["iS"] / 100 == pytest.approx(result["DCAP"])
 
 
 @given(tables())
 def test_a_copy(gt: list[Record]) -> None:
-    found = measured(gt, gt)
-    assert found["CAP_matched"] == found["DCAP"] == found["CAPs"] == found["CAPd"]
-    assert same(found["TCAP_disclosive"], 100 if found["Dorig"] else math.nan)
-    assert same(found["TCAP_taub"], found["TCAP_disclosive"])
+    result = measured(gt, gt)
+    assert result["CAP_matched"] == result["DCAP"] == result["CAPs"] == result["CAPd"]
+    assert same(result["TCAP_disclosive"], 100 if result["Dorig"] else math.nan)
+    assert same(result["TCAP_taub"], result["TCAP_disclosive"])
 
 
 @examples(20)
@@ -217,9 +217,9 @@ def test_equally_frequent_levels_count_what_a_guess_among_them_gets() -> None:
         ("a", "y", Fraction(0)),
         (None, "z", Fraction(1)),
     ]:
-        found = measured(records((key, level)), sd)
-        assert found["n_predicted_correctly"] == float(expected), (key, level)
-        assert found["pct_predicted_correctly"] == float(100 * expected), (key, level)
+        result = measured(records((key, level)), sd)
+        assert result["n_predicted_correctly"] == float(expected), (key, level)
+        assert result["pct_predicted_correctly"] == float(100 * expected), (key, level)
     everybody = records(("x", "a"), ("x", "b"), ("x", None))
     assert measured(everybody, sd)["n_predicted_correctly"] == 1
 
@@ -228,24 +228,24 @@ def test_an_excluded_level_is_guessed_all_the_same_but_counts_for_nothing() -> N
     """The intruder sees it in SD: without it, its runner-up would look like the guess."""
     gt, sd = records(("x", "a"), ("x", "b")), records(("x", "a"), ("x", "a"), ("x", "b"))
     assert measured(gt, sd)["n_predicted_correctly"] == 1
-    found = measured(gt, sd, dp.Exclusions(target_levels={"t": ["a"]}))
-    assert found["n_predicted_correctly"] == 0
+    result = measured(gt, sd, dp.Exclusions(target_levels={"t": ["a"]}))
+    assert result["n_predicted_correctly"] == 0
 
 
 def test_nothing_in_common() -> None:
-    found = measured(records(("x", "a"), ("x", "b")), records(("y", "a")))
+    result = measured(records(("x", "a"), ("x", "b")), records(("y", "a")))
     for name in ("CAP_matched", "TCAP", "TCAP_disclosive", "TCAP_taub", "TCAP_scaled"):
-        assert math.isnan(found[name]), name
-    assert found["DCAP"] == 0
-    assert found["DCAP_scaled"] == -100
-    assert found["n_predicted_correctly"] == 0
+        assert math.isnan(result[name]), name
+    assert result["DCAP"] == 0
+    assert result["DCAP_scaled"] == -100
+    assert result["n_predicted_correctly"] == 0
 
 
 def test_a_target_of_one_level_cannot_be_scaled() -> None:
-    found = measured(records(("x", "a")), records(("x", "a")))
-    assert found["baseCAPd"] == 100
-    assert math.isnan(found["DCAP_scaled"])
-    assert math.isnan(found["TCAP_scaled"])
+    result = measured(records(("x", "a")), records(("x", "a")))
+    assert result["baseCAPd"] == 100
+    assert math.isnan(result["DCAP_scaled"])
+    assert math.isnan(result["TCAP_scaled"])
 
 
 def test_a_synthesis_that_tells_nothing_is_scaled_to_exactly_0() -> None:
@@ -257,8 +257,8 @@ def test_a_synthesis_that_tells_nothing_is_scaled_to_exactly_0() -> None:
 def test_names_are_unique() -> None:
     """A bound names a figure, whatever frame it is in."""
     gt = frame(from_counts(O3))
-    found = dp.disclosure(gt, gt, KEYS, "t")
-    names = [*found.identity, *found.attribute, *found.cap]
+    result = dp.disclosure(gt, gt, KEYS, "t")
+    names = [*result.identity, *result.attribute, *result.cap]
     assert len(set(names)) == len(names)
 
 

@@ -30,9 +30,9 @@ def test_two_way_shares_are_of_all_ground_truth_records_also_after_exclusions(en
     synthetic = table([("a", "COOK", 2), ("b", "COOK", 2), ("c", "NURSE", 2)])
 
     def flags(exclude: dp.Exclusions | None) -> list[tuple[object, ...]]:
-        found = dp.disclosure(ground_truth, synthetic, ["key"], "job", exclude=exclude, engine=engine)
+        result = dp.disclosure(ground_truth, synthetic, ["key"], "job", exclude=exclude, engine=engine)
         columns = ["target_level", "key_level", "npairs", "key_target_total", "key_total"]
-        rows = found.two_way[[*columns, "pct_target_key_level"]]
+        rows = result.two_way[[*columns, "pct_target_key_level"]]
         return sorted(rows.itertuples(index=False, name=None))
 
     of_b = ("COOK", "b", 9, 9, 10, 90.0)
@@ -57,10 +57,10 @@ def test_two_way_shares_are_of_all_ground_truth_records_also_after_exclusions(en
 def test_one_way_ties_are_no_flags(most: int, others: int, flagged: bool, engine: str) -> None:
     ground_truth = table([("a", "COOK", most), ("b", "NURSE", others), ("c", "NURSE", 1)])
     synthetic = table([("a", "COOK", 1), ("b", "NURSE", 1), ("d", "NURSE", 1)])
-    found = dp.disclosure(ground_truth, synthetic, ["key"], "job", one_way=(50, 90), engine=engine)
-    figures = [name for name in found.one_way if name not in {"target", "synthesis"}]
+    result = dp.disclosure(ground_truth, synthetic, ["key"], "job", one_way=(50, 90), engine=engine)
+    figures = [name for name in result.one_way if name not in {"target", "synthesis"}]
     everyone = most + others + 1
-    assert found.one_way[figures].to_dict("records") == flagged * [
+    assert result.one_way[figures].to_dict("records") == flagged * [
         {
             "level": "COOK",
             "level_records": everyone,
@@ -87,9 +87,9 @@ def test_one_way_ties_are_no_flags(most: int, others: int, flagged: bool, engine
 def test_two_way_ties_are_no_flags(large: int, others: int, flagged: bool, engine: str) -> None:
     ground_truth = table([("a", "COOK", large), ("a", "NURSE", others), ("b", "NURSE", 4)])
     synthetic = table([("a", "COOK", 1), ("b", "NURSE", 1)])
-    found = dp.disclosure(ground_truth, synthetic, ["key"], "job", two_way=(4, 80), engine=engine)
-    figures = [name for name in found.two_way if name not in {"target", "synthesis"}]
-    assert found.two_way[figures].to_dict("records") == flagged * [
+    result = dp.disclosure(ground_truth, synthetic, ["key"], "job", two_way=(4, 80), engine=engine)
+    figures = [name for name in result.two_way if name not in {"target", "synthesis"}]
+    assert result.two_way[figures].to_dict("records") == flagged * [
         {
             "target_level": "COOK",
             "key": "key",
@@ -106,6 +106,6 @@ def test_two_way_ties_are_no_flags(large: int, others: int, flagged: bool, engin
 def test_a_cell_at_the_threshold_adds_nothing_to_its_pair(engine: str) -> None:
     """Of two key combinations with one level of a key, that with as many records as the threshold."""
     ground_truth = table([("a", "COOK", 5), ("b", "COOK", 4)]).assign(town="X")
-    found = dp.disclosure(ground_truth, ground_truth, ["key", "town"], "job", engine=engine)
-    of_town = found.two_way[found.two_way["key"] == "town"]
+    result = dp.disclosure(ground_truth, ground_truth, ["key", "town"], "job", engine=engine)
+    of_town = result.two_way[result.two_way["key"] == "town"]
     assert of_town[["npairs", "key_target_total", "key_total"]].to_numpy().tolist() == [[5, 9, 9]]

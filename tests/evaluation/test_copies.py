@@ -32,12 +32,12 @@ def test_copies_are_those_of_the_reference(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(whole_records, "_AT_A_TIME", at_a_time)
         patch.setattr(partial_records, "_AT_A_TIME", at_a_time)
-        found = dp.copies(frame(gt), [frame(sd), frame(gt)])
+        result = dp.copies(frame(gt), [frame(sd), frame(gt)])
         parts = dp.partial_copies(frame(gt), frame(sd), targets=["flag", "text"])
-    assert found["columns"].tolist() == [3, 3]
+    assert result["columns"].tolist() == [3, 3]
     expected = reference.copies(gt, sd)
-    assert found.loc[1].drop("columns").to_dict() == pytest.approx(expected, rel=1e-13, abs=1e-13)
-    assert found["copies"].iloc[1] == 100
+    assert result.loc[1].drop("columns").to_dict() == pytest.approx(expected, rel=1e-13, abs=1e-13)
+    assert result["copies"].iloc[1] == 100
     sets = {"all but text": (1, 2), "all but number": (0, 2), "all but flag": (0, 1), "targets alone": (2, 0)}
     assert parts.index.tolist() == [(1, label) for label in sets]
     for label, places in sets.items():
@@ -84,12 +84,12 @@ def test_all_but_one_of_many_columns() -> None:
     """More combinations than 64 binary digits tell apart."""
     rng = np.random.default_rng(1)
     gt = pd.DataFrame(rng.integers(0, 1000, (200, 12)))
-    found = dp.partial_copies(gt, gt.assign(**{"x": 1}).rename(columns={"x": "other"}).head(50))
-    assert found["unique_copies"].tolist() == [100] * 12
+    result = dp.partial_copies(gt, gt.assign(**{"x": 1}).rename(columns={"x": "other"}).head(50))
+    assert result["unique_copies"].tolist() == [100] * 12
     changed = gt.head(50).copy()
     changed[3] += 1000
-    found = dp.partial_copies(gt, changed)
-    assert found["unique_copies"].tolist() == [0] * 3 + [100] + [0] * 8
+    result = dp.partial_copies(gt, changed)
+    assert result["unique_copies"].tolist() == [0] * 3 + [100] + [0] * 8
 
 
 def test_many_columns_of_many_levels() -> None:
@@ -97,8 +97,8 @@ def test_many_columns_of_many_levels() -> None:
     rng = np.random.default_rng(0)
     gt = pd.DataFrame(rng.permuted(np.tile(np.arange(300), (12, 1)), axis=1).T)
     sd = gt.sample(frac=1, random_state=1).head(100).reset_index(drop=True)
-    found = dp.copies(gt, [sd, sd.assign(**{"0": 0}).rename(columns={"0": "other"}), sd + 1])
-    assert found["unique_copies"].tolist() == [100, 100, 0]
+    result = dp.copies(gt, [sd, sd.assign(**{"0": 0}).rename(columns={"0": "other"}), sd + 1])
+    assert result["unique_copies"].tolist() == [100, 100, 0]
 
 
 @pytest.mark.parametrize(

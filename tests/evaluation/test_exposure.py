@@ -64,11 +64,11 @@ def test_the_figures_are_those_of_the_reference(
     gt: Rows, sd: Rows, path: str, support: int, seed: int
 ) -> None:
     with by(path):
-        found = dp.exposure(
+        result = dp.exposure(
             frame(gt), [frame(sd), frame(gt)], COLUMNS[:3], "t", up_to=3, support=support, seed=seed
         )
-    figures: Any = found.figures
-    smallest_sets: Any = found.smallest_sets
+    figures: Any = result.figures
+    smallest_sets: Any = result.smallest_sets
     assert len(figures) == 2 * 7
     for synthesis, table in enumerate([sd, gt], start=1):
         sizes = Sizes(len(gt), len(table))
@@ -98,13 +98,13 @@ def test_the_figures_are_those_of_the_reference(
 @given(TABLE, TABLE, st.sampled_from(list(PATHS)))
 def test_risks_are_those_of_disclosure_and_a_target_can_be_a_key(gt: Rows, sd: Rows, path: str) -> None:
     with by(path):
-        found = dp.exposure(frame(gt), frame(sd), COLUMNS, ["t", "a"], up_to=2)
-    for keys, figures in zip(found.key_sets, found.figures.reset_index().to_dict("records"), strict=True):
+        result = dp.exposure(frame(gt), frame(sd), COLUMNS, ["t", "a"], up_to=2)
+    for keys, figures in zip(result.key_sets, result.figures.reset_index().to_dict("records"), strict=True):
         assert figures["target"] not in keys
         one = dp.disclosure(frame(gt), frame(sd), list(keys), figures["target"])
         assert figures["DiSCO"] == one.attribute["DiSCO"].iloc[0]
         assert figures["repU"] == one.identity["repU"].iloc[0]
-    assert found.figures["DiSCO_beyond"].is_monotonic_decreasing
+    assert result.figures["DiSCO_beyond"].is_monotonic_decreasing
     expected = {
         (", ".join(keys), target)
         for size in (1, 2)
@@ -112,8 +112,8 @@ def test_risks_are_those_of_disclosure_and_a_target_can_be_a_key(gt: Rows, sd: R
         for target in ("t", "a")
         if target not in keys
     }
-    assert {label[:2] for label in found.figures.index} == expected
-    assert (found.smallest_sets.groupby(["target", "synthesis"])["exposed"].sum().round(9) == 100).all()
+    assert {label[:2] for label in result.figures.index} == expected
+    assert (result.smallest_sets.groupby(["target", "synthesis"])["exposed"].sum().round(9) == 100).all()
 
 
 def test_larger_tables_by_every_way() -> None:
@@ -172,9 +172,9 @@ def test_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_is_not_coded_alike_is_told_of() -> None:
     gt = pd.DataFrame({"a": ["m", "f"] * 20, "t": ["x", "y"] * 20})
-    found = dp.exposure(gt, gt.assign(a=["M", "F"] * 20), ["a"], "t")
-    assert found.warnings
-    assert str(found).startswith("Warning: ")
+    result = dp.exposure(gt, gt.assign(a=["M", "F"] * 20), ["a"], "t")
+    assert result.warnings
+    assert str(result).startswith("Warning: ")
 
 
 @pytest.mark.parametrize(

@@ -52,22 +52,22 @@ def frames(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, Callable[[], dict[st
         return {name: result.frame(name) for name in names} | {"summary": result.summary()}
 
     def of_exposure() -> dict[str, Any]:
-        found = dp.exposure(gt, sd, KEYS, [target])
-        return {"exposure": [found.figures, found.smallest_sets]}
+        result = dp.exposure(gt, sd, KEYS, [target])
+        return {"exposure": [result.figures, result.smallest_sets]}
 
     def of_key_sets() -> dict[str, Any]:
-        found = dp.disclosure_of_key_sets(gt, sd, [KEYS], TARGETS)
-        assert list(found.DiSCO) == list(found.Dorig) == TARGETS  # columns of GT have no words here
-        summary = found.summary().drop(columns="target")
-        return {"key_sets": [found.identity, summary], "key_overlap": found.key_overlap}
+        result = dp.disclosure_of_key_sets(gt, sd, [KEYS], TARGETS)
+        assert list(result.DiSCO) == list(result.Dorig) == TARGETS  # columns of GT have no words here
+        summary = result.summary().drop(columns="target")
+        return {"key_sets": [result.identity, summary], "key_overlap": result.key_overlap}
 
     def of_guess() -> dict[str, Any]:
-        found = dp.nearest_guess(gt, sd, KEYS, target)
-        return {"nearest_guess": found.measures, "nearest_guess_records": found.records[0]}
+        result = dp.nearest_guess(gt, sd, KEYS, target)
+        return {"nearest_guess": result.measures, "nearest_guess_records": result.records[0]}
 
     def of_resemblance() -> dict[str, Any]:
-        found = dp.resemblance(gt, sd)
-        return {"resemblance": [found.columns, found.pairs]}
+        result = dp.resemblance(gt, sd)
+        return {"resemblance": [result.columns, result.pairs]}
 
     return {
         "disclosure": of_disclosure,

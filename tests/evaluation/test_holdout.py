@@ -98,18 +98,18 @@ def test_figures_are_those_of_the_records(
     of: tuple[Case, list[Record], pd.DataFrame],
 ) -> None:
     case, records, holdout = of
-    found = measured_beside(case, holdout)
+    result = measured_beside(case, holdout)
     gt, other = levelled(case.ground_truth), levelled(records)
     for target in case.targets:
         for synthesis, sd in enumerate(map(levelled, case.synthetics), start=1):
-            rows = found.holdout.xs((target, synthesis), level=["target", "synthesis"])
+            rows = result.holdout.xs((target, synthesis), level=["target", "synthesis"])
             for people, column in ((gt, "ground_truth"), (other, "holdout")):
                 for measure, figure in expected_figures(case, people, gt, sd, target).items():
                     assert rows[column].to_dict()[measure] == pytest.approx(figure, abs=1e-9), measure
             assert (rows["difference"] == rows["ground_truth"] - rows["holdout"]).all()
             assert (rows["difference_low"] <= rows["difference"] + 1e-9).all()
             assert (rows["difference"] <= rows["difference_high"] + 1e-9).all()
-    assert found.N_holdout == len(records)
+    assert result.N_holdout == len(records)
 
 
 @examples(10, 40)
@@ -180,11 +180,11 @@ def test_a_leak_shows_and_an_honest_synthesis_does_not() -> None:
     honest = dp.disclosure(gt, population(3000, 2), KEYS, TARGETS, holdout=holdout)
     assert honest.holdout["difference_low"].max() < 0.5
     leak = pd.concat([gt.head(900), population(2100, 2)], ignore_index=True)
-    found = dp.disclosure(gt, leak, KEYS, TARGETS, holdout=holdout)
-    shown = found.holdout.xs("DiSCO", level="measure")
+    result = dp.disclosure(gt, leak, KEYS, TARGETS, holdout=holdout)
+    shown = result.holdout.xs("DiSCO", level="measure")
     assert shown["difference_low"].min() > 2
-    assert "Beside a holdout of 1,200 records" in str(found)
-    assert "Beside a holdout of 1,200 records" in found._repr_html_()
+    assert "Beside a holdout of 1,200 records" in str(result)
+    assert "Beside a holdout of 1,200 records" in result._repr_html_()
     assert "holdout" not in str(dp.disclosure(gt, leak, KEYS, TARGETS))
 
 
@@ -194,15 +194,15 @@ def test_records_of_gt_in_the_holdout_are_warned_of(recwarn: pytest.WarningsReco
     assert not honest.warnings
     assert not [warning for warning in recwarn if issubclass(warning.category, dp.HoldoutWarning)]
     with pytest.warns(dp.HoldoutWarning, match="shares records with the ground truth"):
-        found = dp.disclosure(gt, sd, KEYS, TARGETS, holdout=pd.concat([fresh, gt.head(60)]))
-    assert any("shares records" in warning for warning in found.warnings)
+        result = dp.disclosure(gt, sd, KEYS, TARGETS, holdout=pd.concat([fresh, gt.head(60)]))
+    assert any("shares records" in warning for warning in result.warnings)
 
 
 def test_the_holdout_that_is_gt_differs_in_nothing() -> None:
     gt, sd = population(500, 1), population(700, 2)
     with pytest.warns(dp.HoldoutWarning):
-        found = dp.disclosure(gt, sd, KEYS, TARGETS, holdout=gt)
-    assert (found.holdout["difference"] == 0).all()
+        result = dp.disclosure(gt, sd, KEYS, TARGETS, holdout=gt)
+    assert (result.holdout["difference"] == 0).all()
 
 
 TABLE = pd.DataFrame({"age": [30, 40, 50], "ill": list("yny")})

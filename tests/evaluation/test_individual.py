@@ -25,17 +25,19 @@ DISCLOSED = ("DiSCO", "DiSDiO", "repU")
 
 @given(tables(), tables())
 def test_every_record_equals_the_reference(gt: list[Record], sd: list[Record]) -> None:
-    found = dp.individual_attribution(frame(gt), frame(sd), KEYS, "t")
-    assert list(found) == ["CAP_GT", "CAP_1", "DiSCO_1", "DiSDiO_1", "repU_1"]
-    assert [str(dtype) for dtype in found.dtypes] == ["float64"] * 2 + ["bool"] * 3
-    assert found.to_numpy().tolist() == [list(reference.individual(record, gt, sd).values()) for record in gt]
+    result = dp.individual_attribution(frame(gt), frame(sd), KEYS, "t")
+    assert list(result) == ["CAP_GT", "CAP_1", "DiSCO_1", "DiSDiO_1", "repU_1"]
+    assert [str(dtype) for dtype in result.dtypes] == ["float64"] * 2 + ["bool"] * 3
+    assert result.to_numpy().tolist() == [
+        list(reference.individual(record, gt, sd).values()) for record in gt
+    ]
 
 
 @given(tables())
 def test_every_weap_equals_the_reference(sd: list[Record]) -> None:
-    found = dp.weap(frame(sd), KEYS, "t")
-    assert found.name == "WEAP"
-    assert found.tolist() == [float(reference.cap(record, sd)) for record in sd]
+    result = dp.weap(frame(sd), KEYS, "t")
+    assert result.name == "WEAP"
+    assert result.tolist() == [float(reference.cap(record, sd)) for record in sd]
 
 
 @examples(15)
@@ -51,20 +53,20 @@ def test_records_add_up_to_the_totals(case: Case) -> None:
         groups = {name: n for name, n in groups.items() if name not in edges}
     options: dict[str, Any] = {"groups": groups, "special_values": case.special_values, "edges": edges}
     totals = dp.disclosure(gt, case.synthetic_frames, case.keys, [target], **options)
-    found = dp.individual_attribution(gt, case.synthetic_frames, case.keys, target, **options)
-    assert found.index is gt.index or found.index.equals(gt.index)
+    result = dp.individual_attribution(gt, case.synthetic_frames, case.keys, target, **options)
+    assert result.index is gt.index or result.index.equals(gt.index)
     for synthesis in range(1, len(case.synthetic_frames) + 1):
         attribute = totals.attribute.iloc[synthesis - 1]
         cap = totals.cap.iloc[synthesis - 1]
         identity = totals.identity.iloc[synthesis - 1]
-        share = {name: 100 * int(found[f"{name}_{synthesis}"].sum()) / len(gt) for name in DISCLOSED}
+        share = {name: 100 * int(result[f"{name}_{synthesis}"].sum()) / len(gt) for name in DISCLOSED}
         assert share == {
             "DiSCO": attribute["DiSCO"],
             "DiSDiO": attribute["DiSDiO"],
             "repU": identity["repU"],
         }
-        assert 100 * found["CAP_GT"].mean() == pytest.approx(cap["CAPd"], rel=1e-13)
-        assert 100 * found[f"CAP_{synthesis}"].mean() == pytest.approx(cap["DCAP"], rel=1e-13)
+        assert 100 * result["CAP_GT"].mean() == pytest.approx(cap["CAPd"], rel=1e-13)
+        assert 100 * result[f"CAP_{synthesis}"].mean() == pytest.approx(cap["DCAP"], rel=1e-13)
     [sd, *others] = case.synthetic_frames
     if not others:
         weap = dp.weap(sd, case.keys, target, ground_truth=gt, **options)
@@ -78,9 +80,9 @@ def test_the_example_data_add_up() -> None:
     syntheses = [sd2011(f"synthetic_m5_{i}") for i in range(1, 6)]
     options: dict[str, Any] = {"groups": {"income": 20}, "special_values": {"income": [-8]}}
     totals = dp.disclosure(gt, syntheses, KEYS_2011, "income", **options)
-    found = dp.individual_attribution(gt, syntheses, KEYS_2011, "income", **options)
-    disclosed = [100 * int(found[f"DiSCO_{i}"].sum()) / len(gt) for i in range(1, 6)]
-    averages = [100 * found[f"CAP_{i}"].mean() for i in range(1, 6)]
+    result = dp.individual_attribution(gt, syntheses, KEYS_2011, "income", **options)
+    disclosed = [100 * int(result[f"DiSCO_{i}"].sum()) / len(gt) for i in range(1, 6)]
+    averages = [100 * result[f"CAP_{i}"].mean() for i in range(1, 6)]
     assert disclosed == totals.attribute["DiSCO"].tolist()
     assert averages == pytest.approx(totals.cap["DCAP"].tolist(), rel=1e-13)
 
@@ -88,11 +90,11 @@ def test_the_example_data_add_up() -> None:
 def test_the_smoking_example() -> None:
     """Baillargeon & Charest 2020: rows sick and healthy, columns smoking and non-smoking."""
     gt, sd = from_counts([[20, 5], [30, 45]]), from_counts([[8, 7], [25, 60]])
-    found = dp.individual_attribution(frame(gt), frame(sd), KEYS, "t")
+    result = dp.individual_attribution(frame(gt), frame(sd), KEYS, "t")
     sick, healthy = gt.index((("K1", ""), "T1")), gt.index((("K1", ""), "T2"))
-    assert found["CAP_GT"].iloc[[sick, healthy]].tolist() == [0.4, 0.6]
-    assert found["CAP_1"].iloc[[sick, healthy]].round(4).tolist() == [0.2424, 0.7576]
-    assert found["CAP_1"].iloc[sick] == 8 / 33
+    assert result["CAP_GT"].iloc[[sick, healthy]].tolist() == [0.4, 0.6]
+    assert result["CAP_1"].iloc[[sick, healthy]].round(4).tolist() == [0.2424, 0.7576]
+    assert result["CAP_1"].iloc[sick] == 8 / 33
 
 
 @examples(15)
@@ -110,10 +112,10 @@ def test_taub_from_weap(gt: list[Record], sd: list[Record]) -> None:
 def test_any_index_stays() -> None:
     gt = frame([(("x", ""), "a"), (("y", ""), "b"), (("x", ""), "b")])
     gt.index = pd.Index(["one", "two", "two"], name="who")
-    found = dp.individual_attribution(gt, gt.iloc[:2], KEYS, "t")
-    assert found.index.equals(gt.index)
-    assert found.index.name == "who"
-    assert found["CAP_1"].tolist() == [1, 1, 0]
+    result = dp.individual_attribution(gt, gt.iloc[:2], KEYS, "t")
+    assert result.index.equals(gt.index)
+    assert result.index.name == "who"
+    assert result["CAP_1"].tolist() == [1, 1, 0]
     assert dp.weap(gt, KEYS, "t").index.equals(gt.index)
 
 

@@ -97,10 +97,10 @@ def test_the_figures_are_those_of_disclosure(
         options = {"groups": {"number": 2}, "special_values": {"number": [-8]}, "edges": "ground_truth"}
     targets = [name for name in COLUMNS if not all(name in keys for keys in key_sets)]
     with by(path):
-        found = dp.disclosure_of_key_sets(frames[0], frames[1:], key_sets, **options)
-    assert found.key_sets == tuple(key_sets)
-    assert found.targets == tuple(targets)
-    assert_those_of_disclosure(found, frames, **options)
+        result = dp.disclosure_of_key_sets(frames[0], frames[1:], key_sets, **options)
+    assert result.key_sets == tuple(key_sets)
+    assert result.targets == tuple(targets)
+    assert_those_of_disclosure(result, frames, **options)
 
 
 def survey(records: int, seed: int) -> pd.DataFrame:
@@ -129,29 +129,29 @@ def test_larger_tables(path: str) -> None:
     with by(path), pytest.MonkeyPatch.context() as patch:
         for name, value in sizes.items():
             patch.setattr(single_level, name, value)
-        found = dp.disclosure_of_key_sets(frames[0], frames[1:], key_sets, targets)
-    assert_those_of_disclosure(found, frames)
+        result = dp.disclosure_of_key_sets(frames[0], frames[1:], key_sets, targets)
+    assert_those_of_disclosure(result, frames)
 
 
 def test_a_summary_row_per_set() -> None:
     frames = [survey(1000, seed) for seed in (1, 2, 3)]
-    found = dp.disclosure_of_key_sets(
+    result = dp.disclosure_of_key_sets(
         frames[0], frames[1:], itertools.combinations(["sex", "age", "person"], 2), ["sex", "t0", "t1"]
     )
-    summary = found.summary()
+    summary = result.summary()
     assert summary["DiSCO"].is_monotonic_decreasing
     assert set(summary.index) == {"sex, age", "sex, person", "age, person"}
-    Dorig: Any = found.Dorig
-    DiSCO: Any = found.DiSCO
-    identity: Any = found.identity
+    Dorig: Any = result.Dorig
+    DiSCO: Any = result.DiSCO
+    identity: Any = result.identity
     for keys, row in summary.iterrows():
         assert row["DiSCO"] == DiSCO.loc[keys].max(axis=None)
         assert row["DiSCO"] == DiSCO.loc[keys, row["target"]].max()
         assert row["Dorig"] == Dorig.loc[keys, row["target"]].iloc[0]
         assert row["repU"] == identity.loc[keys, "repU"].max()
         assert row["UiO"] == identity.loc[keys, "UiO"].iloc[0]
-    assert str(found) == repr(found)
-    assert "sex, person" in str(found)
+    assert str(result) == repr(result)
+    assert "sex, person" in str(result)
 
 
 def test_one_synthesis_one_target_and_generators() -> None:
@@ -166,9 +166,9 @@ def test_a_mismatch_is_warned_of() -> None:
     gt = survey(300, 1)
     sd = gt.assign(region=gt["region"].astype(str).str.upper())
     assert dp.disclosure_of_key_sets(gt, gt, [["age"], ["region"]], "t0").warnings == ()
-    found = dp.disclosure_of_key_sets(gt, sd, [["age"], ["region"]], "t0")
-    assert any("'region'" in text and "upper and lower case" in text for text in found.warnings)
-    assert any(text.startswith("1 of 2 whole keys") for text in found.warnings)
+    result = dp.disclosure_of_key_sets(gt, sd, [["age"], ["region"]], "t0")
+    assert any("'region'" in text and "upper and lower case" in text for text in result.warnings)
+    assert any(text.startswith("1 of 2 whole keys") for text in result.warnings)
 
 
 def test_progress_is_shown_where_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,14 +45,14 @@ def widths(tables_: list[Mixed], numeric: list[int]) -> list[Fraction | None]:
 @given(tables(9), tables(9))
 def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Record]) -> None:
     sd = (sd * len(gt))[: len(gt)]
-    found = dp.nearest_guess(frame(gt), frame(sd), KEYS, "t")
+    result = dp.nearest_guess(frame(gt), frame(sd), KEYS, "t")
     expected = [reference.outcome(person, sd, [None, None]) for person in gt]
     others = [reference.outcome(person, [*gt[:i], *gt[i + 1 :]], [None, None]) for i, person in enumerate(gt)]
-    records = found.records[0]
+    records = result.records[0]
     assert records["score"].tolist() == pytest.approx([float(score) for score, _, _ in expected])
     assert records["right"].tolist() == pytest.approx([float(right) for _, right, _ in expected])
     assert records["distance"].tolist() == [float(away or 0) for _, _, away in expected]
-    row = found.measures.iloc[0]
+    row = result.measures.iloc[0]
     for k, name in enumerate(("score", "accuracy")):
         assert row[name] == pytest.approx(100 * fmean(float(outcome[k] or 0) for outcome in expected))
         assert row[f"{name}_others"] == pytest.approx(
@@ -68,15 +68,15 @@ def test_numbers_are_nearer_the_less_they_differ(gt: Mixed, sd: Mixed, numeric: 
     sd = (sd * len(gt))[: len(gt)]
     names = [["n1", "n2", "k"][k] for k in numeric]
     assume(all(any(q[k] is not None for q, _ in [*gt, *sd]) for k in numeric))  # else refused
-    found = dp.nearest_guess(mixed_frame(gt), mixed_frame(sd), ["n1", "n2", "k"], "t", numeric=names)
+    result = dp.nearest_guess(mixed_frame(gt), mixed_frame(sd), ["n1", "n2", "k"], "t", numeric=names)
     ranges = widths([gt, sd], numeric)
     expected = [reference.outcome(person, sd, ranges) for person in gt]
     others = [reference.outcome(person, [*gt[:i], *gt[i + 1 :]], ranges) for i, person in enumerate(gt)]
-    records = found.records[0]
+    records = result.records[0]
     assert records["score"].tolist() == pytest.approx([float(score) for score, _, _ in expected])
     assert records["right"].tolist() == pytest.approx([float(right) for _, right, _ in expected])
     assert records["distance"].tolist() == pytest.approx([float(away or 0) for _, _, away in expected])
-    measured = found.measures["accuracy_others"].iloc[0]
+    measured = result.measures["accuracy_others"].iloc[0]
     assert measured == pytest.approx(100 * fmean(float(right) for _, right, _ in others))
 
 
@@ -93,17 +93,17 @@ def test_a_copy_is_guessed_and_a_list_of_syntheses_is_taken() -> None:
     gt, sd = sd2011("ground_truth").head(1000), sd2011("synthetic").head(1000)
     other = sd2011("ground_truth").tail(1000)
     keys = ["sex", "age", "region", "placesize"]
-    found = dp.nearest_guess(gt, [gt, other, sd.head(300), gt.sample(3000, replace=True)], keys, "depress")
+    result = dp.nearest_guess(gt, [gt, other, sd.head(300), gt.sample(3000, replace=True)], keys, "depress")
     again = dp.nearest_guess(gt, [gt, other, sd.head(300), gt.sample(3000, replace=True)], keys, "depress")
-    assert found.measures.iloc[:3].equals(again.measures.iloc[:3])
-    beyond = found.measures["accuracy_beyond"].to_dict()
+    assert result.measures.iloc[:3].equals(again.measures.iloc[:3])
+    beyond = result.measures["accuracy_beyond"].to_dict()
     assert beyond[1] > 40 < beyond[4]
     assert abs(beyond[2]) < 6
-    assert [len(records) for records in found.records] == [1000] * 4
-    assert (found.records[0].index == gt.index).all()
+    assert [len(records) for records in result.records] == [1000] * 4
+    assert (result.records[0].index == gt.index).all()
     numeric = dp.nearest_guess(gt, other, keys, "depress", numeric=["age"]).measures
     assert np.isfinite(numeric.to_numpy()).all()
-    assert "percent of GT records" in str(found)
+    assert "percent of GT records" in str(result)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def replicated(person: Record, gt: list[Record], syntheses: list[list[Record]]) 
 def test_figures_are_those_of_the_records(
     gt: list[Record], earlier: list[list[Record]], candidates: list[list[Record]]
 ) -> None:
-    found = dp.disclosure_over_releases(
+    result = dp.disclosure_over_releases(
         frame(gt), [frame(sd) for sd in earlier], [frame(sd) for sd in candidates], KEYS, "t"
     )
     with_candidate = [*earlier, *candidates]
@@ -52,19 +52,19 @@ def test_figures_are_those_of_the_records(
     for (row, name), (before, after) in marks.items():
         new = [b and not a for a, b in zip(before, after, strict=True)]
         for suffix, mask in (("earlier", before), ("with_candidate", after), ("new", new)):
-            assert found[f"{name}_{suffix}"].to_dict()[row] == pytest.approx(100 * sum(mask) / len(gt))
-    assert math.isnan(found["agreed_new"].to_dict()["(whole key)"])
+            assert result[f"{name}_{suffix}"].to_dict()[row] == pytest.approx(100 * sum(mask) / len(gt))
+    assert math.isnan(result["agreed_new"].to_dict()["(whole key)"])
 
 
 def test_the_example_data() -> None:
     """Five syntheses: any 32.7 and agreed 5.98 for depress, any 42.5 (ls) and 73.5 (marital), repU 38.84."""
     syntheses = [sd2011(f"synthetic_m5_{i}") for i in range(1, 6)]
-    found = dp.disclosure_over_releases(
+    result = dp.disclosure_over_releases(
         sd2011("ground_truth"), syntheses[:4], syntheses[4], KEYS_2011, ["depress", "ls", "marital"]
     )
-    together = found["any_with_candidate"].to_dict()
+    together = result["any_with_candidate"].to_dict()
     assert round(together["depress"], 1) == 32.7
-    assert round(found["agreed_with_candidate"].to_dict()["depress"], 2) == 5.98
+    assert round(result["agreed_with_candidate"].to_dict()["depress"], 2) == 5.98
     assert (round(together["ls"], 1), round(together["marital"], 1)) == (42.5, 73.5)
     assert round(together["(whole key)"], 2) == 38.84
 

@@ -104,15 +104,15 @@ def test_classification_is_that_of_the_reference(
     gt, sd = drawn
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("disclosure_pipeline.evaluation.learning.neighbours._CANDIDATES", candidates)
-        found = dp.prediction_risk(
+        result = dp.prediction_risk(
             frame(gt), frame(sd), ["c", "n"], "t", folds=1000, tau=tau, special_values=SPECIAL
         )
     expected_figures, outcomes = reference.classification(
         gt, sd, ["c", "n"], "t", SPECIAL, tau, training_of_same_size(gt, sd)
     )
-    assert found.task == "classification"
-    assert_close(figures(found), expected_figures)
-    for row, expected in zip(found.records[0].to_dict("records"), outcomes, strict=True):
+    assert result.task == "classification"
+    assert_close(figures(result), expected_figures)
+    for row, expected in zip(result.records[0].to_dict("records"), outcomes, strict=True):
         assert_close(row, expected)
 
 
@@ -140,15 +140,15 @@ def test_regression_is_that_of_the_reference(
     drawn: tuple[list[Record], list[Record]], epsilon: float
 ) -> None:
     gt, sd = drawn
-    found = dp.prediction_risk(
+    result = dp.prediction_risk(
         frame(gt), frame(sd), ["c", "n"], "y", folds=1000, epsilon=epsilon, special_values=SPECIAL
     )
     expected_figures, outcomes = reference.regression(gt, sd, ["c", "n"], "y", SPECIAL, epsilon)
-    assert found.task == "regression"
-    assert found.N_scored == sum(record["y"] not in (None, -8) for record in gt)
-    assert found.N_fitted == (sum(record["y"] not in (None, -8) for record in sd),)
-    assert_close(figures(found), expected_figures)
-    for row, expected in zip(found.records[0].to_dict("records"), outcomes, strict=True):
+    assert result.task == "regression"
+    assert result.N_scored == sum(record["y"] not in (None, -8) for record in gt)
+    assert result.N_fitted == (sum(record["y"] not in (None, -8) for record in sd),)
+    assert_close(figures(result), expected_figures)
+    for row, expected in zip(result.records[0].to_dict("records"), outcomes, strict=True):
         assert_close(row, expected)
 
 
@@ -491,9 +491,9 @@ def test_levels_of_one_table_only_and_missing_keys_are_no_obstacle(learner: str 
 
 def test_a_missing_target_is_a_level() -> None:
     gt = pd.DataFrame({"k": list("aaabbb"), "t": [None, None, None, "x", "x", "x"]})
-    found = dp.prediction_risk(gt, gt, ["k"], "t")
-    assert figures(found)["accuracy_SD"] == 100
-    assert found.N_scored == 6
+    result = dp.prediction_risk(gt, gt, ["k"], "t")
+    assert figures(result)["accuracy_SD"] == 100
+    assert result.N_scored == 6
 
 
 def test_a_table_with_one_level_is_predicted_without_a_learner() -> None:
@@ -546,9 +546,9 @@ def test_outcomes_are_in_the_order_of_the_ground_truth_and_hold_no_value_of_it()
         assert records.index.equals(gt.index)
         assert not set(records.columns) & set(gt.columns)
         assert all(pd.api.types.is_numeric_dtype(dtype) for dtype in records.dtypes)
-    found = dp.prediction_risk(gt, sd, KEYS, "job")
-    assert figures(found)["accuracy_SD"] == pytest.approx(100 * found.records[0]["correct_SD"].mean())
-    assert figures(found)["RAPID"] == pytest.approx(100 * found.records[0]["at_risk"].mean())
+    result = dp.prediction_risk(gt, sd, KEYS, "job")
+    assert figures(result)["accuracy_SD"] == pytest.approx(100 * result.records[0]["correct_SD"].mean())
+    assert figures(result)["RAPID"] == pytest.approx(100 * result.records[0]["at_risk"].mean())
 
 
 @pytest.mark.parametrize("learner", [None, "boosted_trees", RandomForestClassifier(n_estimators=5)])
@@ -566,25 +566,25 @@ def test_the_learner_and_the_tables_given_stay_as_they_are() -> None:
     gt, sd = people(60, 20), people(60, 21)
     before = (gt.copy(), sd.copy())
     forest = make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=3))
-    found = dp.prediction_risk(gt, sd, KEYS, "job", forest)
-    assert found.learner == "Pipeline"
+    result = dp.prediction_risk(gt, sd, KEYS, "job", forest)
+    assert result.learner == "Pipeline"
     assert forest.get_params()["randomforestclassifier__random_state"] is None
     assert not hasattr(forest[-1], "classes_")
     pd.testing.assert_frame_equal(gt, before[0])
     pd.testing.assert_frame_equal(sd, before[1])
     pd.testing.assert_frame_equal(
-        found.records[0], dp.prediction_risk(gt, sd, KEYS, "job", forest).records[0]
+        result.records[0], dp.prediction_risk(gt, sd, KEYS, "job", forest).records[0]
     )
 
 
 def test_a_learner_without_confidences_has_no_rapid() -> None:
     gt, sd = people(100, 22), people(100, 23)
-    found = dp.prediction_risk(gt, sd, KEYS, "job", LinearSVC())
-    row = figures(found)
+    result = dp.prediction_risk(gt, sd, KEYS, "job", LinearSVC())
+    row = figures(result)
     assert row["accuracy_SD"] > 0
     assert math.isnan(row["RAPID"])
     assert math.isnan(row["RAPID_GT"])
-    assert found.records[0]["at_risk"].isna().all()
+    assert result.records[0]["at_risk"].isna().all()
 
 
 def test_dummies_are_the_naive_guess() -> None:

@@ -135,9 +135,9 @@ def test_what_the_methods_have_in_common(problem: Problem) -> None:
 def test_a_copy_is_protected_by_nothing_but_equal_keys() -> None:
     gt = pd.DataFrame({"k": [1, 2, 3, 3], "t": ["a", "b", "a", "b"]})
     for method in METHODS:
-        found = dp.disclosure_protection(gt, gt, ["k"], "t", method)
-        assert found.cap_protection == 0.25
-        assert found.score == 0.5
+        result = dp.disclosure_protection(gt, gt, ["k"], "t", method)
+        assert result.cap_protection == 0.25
+        assert result.score == 0.5
 
 
 def test_by_hand() -> None:
@@ -161,10 +161,10 @@ def test_levels_beyond_64_bits() -> None:
     keys = [f"k{k}" for k in range(30)]
     gt = pd.DataFrame({key: range(1000) for key in keys} | {"t": range(1000)})
     sd = gt.iloc[::-1].assign(k0=-1)
-    found = dp.disclosure_protection(gt, sd, keys, "t", "generalized_cap")
-    assert found.distances[:3] == (0, 1000, 0)
-    assert found.cap_protection == 0
-    assert found.baseline_protection == 0.999
+    result = dp.disclosure_protection(gt, sd, keys, "t", "generalized_cap")
+    assert result.distances[:3] == (0, 1000, 0)
+    assert result.cap_protection == 0
+    assert result.baseline_protection == 0.999
 
 
 # Continuous columns
@@ -176,11 +176,11 @@ def test_dates_are_binned_alike_at_any_resolution(unit: str, other: str) -> None
     days = [*pd.date_range("2020-01-01", periods=11), pd.NaT, pd.Timestamp("2099-01-01")]
     gt = pd.DataFrame({"k": days[:11], "t": list("aabbccddeef")}).astype({"k": f"datetime64[{unit}]"})
     sd = pd.DataFrame({"k": days, "t": list("aabbccddeefaf")}).astype({"k": f"datetime64[{other}]"})
-    found = dp.disclosure_protection(gt, sd, ["k"], "t", continuous=["k"], bins=5)
+    result = dp.disclosure_protection(gt, sd, ["k"], "t", continuous=["k"], bins=5)
     # Closed on the right: aab, bc, cd, de, and ef with the f of 2099.
-    assert found.scored == 11
+    assert result.scored == 11
     wrong = [1 / 3, 1 / 3, 2 / 3, *[1 / 2] * 6, 2 / 3, 1 / 3]
-    assert found.cap_protection == pytest.approx(sum(wrong) / 11)
+    assert result.cap_protection == pytest.approx(sum(wrong) / 11)
 
 
 def test_durations_and_zoned_dates_can_be_continuous() -> None:
@@ -188,16 +188,16 @@ def test_durations_and_zoned_dates_can_be_continuous() -> None:
     zoned = pd.Timestamp("2020-01-01", tz="UTC") + hours
     for values in (hours, zoned):
         gt = pd.DataFrame({"k": values, "t": list("abcd")})
-        found = dp.disclosure_protection(gt, gt, ["k"], "t", continuous=["k"], bins=3)
-        assert found.cap_protection == 0.25
+        result = dp.disclosure_protection(gt, gt, ["k"], "t", continuous=["k"], bins=3)
+        assert result.cap_protection == 0.25
 
 
 @pytest.mark.parametrize("start", [0, 2**53, 2**62, 10**30])
 def test_whole_numbers_of_any_size_are_binned_exactly(start: int) -> None:
     values = [start + i for i in range(7)]
     gt = pd.DataFrame({"k": values, "t": range(7)})
-    found = dp.disclosure_protection(gt, gt, ["k"], "t", continuous=["k"], bins=6)
-    assert found.cap_protection == 1 / 7  # the first bin holds the two lowest
+    result = dp.disclosure_protection(gt, gt, ["k"], "t", continuous=["k"], bins=6)
+    assert result.cap_protection == 1 / 7  # the first bin holds the two lowest
     beyond = gt.assign(k=pd.Series([*values[:-1], 1e300], dtype=object))
     assert dp.disclosure_protection(gt, beyond, ["k"], "t", continuous=["k"], bins=6).scored == 7
 
@@ -215,9 +215,9 @@ def test_a_constant_column_is_widened_as_sdmetrics_does() -> None:
         gt = pd.DataFrame({"k": [value] * 3, "t": list("abc")})
         near = pd.DataFrame({"k": [value, value + 0.0007, value * 1.0005], "t": list("abc")})
         for sd, bins in ((gt, 10), (near, 3), (near, 7)):
-            found = dp.disclosure_protection(gt, sd, ["k"], "t", continuous=["k"], bins=bins)
+            result = dp.disclosure_protection(gt, sd, ["k"], "t", continuous=["k"], bins=bins)
             expected = sdmetrics(gt, sd, ["k"], ["t"], "cap", ["k"], bins)
-            assert found.cap_protection == pytest.approx(expected["cap_protection"], nan_ok=True)
+            assert result.cap_protection == pytest.approx(expected["cap_protection"], nan_ok=True)
 
 
 # Against SDMetrics
@@ -288,10 +288,10 @@ def test_sdmetrics_says_the_same(
     tables: tuple[pd.DataFrame, pd.DataFrame, list[str], list[str], list[str]], method: str, bins: int
 ) -> None:
     gt, sd, keys, sensitive, continuous = tables
-    found = dp.disclosure_protection(gt, sd, keys, sensitive, method, continuous, bins)
+    result = dp.disclosure_protection(gt, sd, keys, sensitive, method, continuous, bins)
     expected = sdmetrics(gt, sd, keys, sensitive, method, continuous, bins)
     for name, figure in expected.items():
-        assert getattr(found, name) == pytest.approx(figure, rel=1e-9, abs=1e-12, nan_ok=True), name
+        assert getattr(result, name) == pytest.approx(figure, rel=1e-9, abs=1e-12, nan_ok=True), name
 
 
 # Where SDMetrics is wrong
@@ -314,8 +314,8 @@ def test_sdmetrics_cannot_read_categories_and_nullable_columns(frame: pd.DataFra
     with pytest.raises(TypeError):
         sdmetrics(frame, frame, ["k"], ["t"])
     plain = frame.astype(object).where(frame.notna(), None)
-    found = dp.disclosure_protection(frame, frame, ["k"], "t")
-    assert found.cap_protection == sdmetrics(plain, plain, ["k"], ["t"])["cap_protection"]
+    result = dp.disclosure_protection(frame, frame, ["k"], "t")
+    assert result.cap_protection == sdmetrics(plain, plain, ["k"], ["t"])["cap_protection"]
 
 
 def test_sdmetrics_cannot_read_dates() -> None:
@@ -364,8 +364,8 @@ def test_sdmetrics_overflows_where_there_are_many_combinations() -> None:
     assert sdmetrics(gt, gt, ["k"], names)["baseline_protection"] == -math.inf
     assert dp.disclosure_protection(gt, gt, ["k"], names).baseline_protection == 1 - 2**-64
     many = pd.concat([gt[names].add_suffix(f"_{i}") for i in range(20)], axis=1).assign(k=["a", "b"])
-    found = dp.disclosure_protection(many, many, ["k"], [name for name in many if name != "k"])
-    assert (found.baseline_protection, found.score, found.majority_protection) == (1, 0, 0.5)
+    result = dp.disclosure_protection(many, many, ["k"], [name for name in many if name != "k"])
+    assert (result.baseline_protection, result.score, result.majority_protection) == (1, 0, 0.5)
 
 
 @pytest.mark.parametrize("infinity", [math.inf, -math.inf])
@@ -455,10 +455,10 @@ def independent(seed: int, rows: int) -> pd.DataFrame:
 def test_sdmetrics_calls_an_independent_table_disclosive() -> None:
     gt, sd = independent(1, 2000), independent(2, 2000)
     assert sdmetrics(gt, sd, ["k"], ["t"])["score"] == pytest.approx(0.19, abs=0.03)
-    found = dp.disclosure_protection(independent(1, 100_000), independent(2, 100_000), ["k"], "t")
-    assert found.score == pytest.approx(0.19, abs=0.005)
-    assert found.proportional_score == pytest.approx(1, abs=0.02)
-    assert found.majority_score == 1
+    result = dp.disclosure_protection(independent(1, 100_000), independent(2, 100_000), ["k"], "t")
+    assert result.score == pytest.approx(0.19, abs=0.005)
+    assert result.proportional_score == pytest.approx(1, abs=0.02)
+    assert result.majority_score == 1
 
 
 def unique_copy(rows: int) -> pd.DataFrame:
@@ -488,7 +488,7 @@ def test_sdmetrics_estimates_a_copy_to_be_safe() -> None:
 @given(problem=problems(), method=st.sampled_from(METHODS), more=st.integers(0, 5))
 def test_an_estimate_from_all_records_is_exact(problem: Problem, method: str, more: int) -> None:
     records = len(problem.ground_truth) + more
-    found = dp.disclosure_protection_estimate(
+    result = dp.disclosure_protection_estimate(
         problem.ground_truth_frame,
         problem.synthetic_frame,
         problem.keys,
@@ -498,10 +498,10 @@ def test_an_estimate_from_all_records_is_exact(problem: Problem, method: str, mo
         problem.bins,
         records=records,
     )
-    assert figures(found) == figures(ask(problem, method))
-    assert found.sampled == len(problem.ground_truth)
-    if not math.isnan(found.cap_protection):
-        assert found.cap_protection_interval == (found.cap_protection, found.cap_protection)
+    assert figures(result) == figures(ask(problem, method))
+    assert result.sampled == len(problem.ground_truth)
+    if not math.isnan(result.cap_protection):
+        assert result.cap_protection_interval == (result.cap_protection, result.cap_protection)
 
 
 def estimated(gt: pd.DataFrame, sd: Any, method: str, **options: Any) -> Any:
@@ -537,10 +537,10 @@ def test_a_seed_gives_the_same_sample() -> None:
 
 def test_nothing_matched_is_not_a_number() -> None:
     gt, sd = unique_copy(50), unique_copy(50).assign(k=range(100, 150))
-    found = dp.disclosure_protection_estimate(gt, sd, ["k"], "t", records=10)
-    assert math.isnan(found.cap_protection)
-    assert math.isnan(found.score)
-    assert all(math.isnan(end) for end in (*found.cap_protection_interval, *found.score_interval))
+    result = dp.disclosure_protection_estimate(gt, sd, ["k"], "t", records=10)
+    assert math.isnan(result.cap_protection)
+    assert math.isnan(result.score)
+    assert all(math.isnan(end) for end in (*result.cap_protection_interval, *result.score_interval))
     exact = dp.disclosure_protection(gt, sd, ["k"], "t")
     assert math.isnan(exact.score)
     assert exact.matched == 0
@@ -634,19 +634,19 @@ def test_a_sequence_of_syntheses_has_the_result_of_each(method: str) -> None:
 
 
 def test_it_prints_as_a_table_with_direction_and_unit() -> None:
-    found = dp.disclosure_protection(PAIRS, PAIRS, ["k"], "t")
-    heading, table = str(found).split("\n\n")
+    result = dp.disclosure_protection(PAIRS, PAIRS, ["k"], "t")
+    heading, table = str(result).split("\n\n")
     assert "high is safe" in heading
     assert "from 0 to 1" in heading
-    assert f"{found.scored} of {found.N_d} GT records scored" in heading
+    assert f"{result.scored} of {result.N_d} GT records scored" in heading
     assert [line.split("  ")[0] for line in table.splitlines()[1:]] == [
         "with SD",
         "without SD, uniform guess",
         "without SD, majority guess",
         "without SD, proportional guess",
     ]
-    assert repr(found) == str(found)
-    assert "<table" in found._repr_html_()
+    assert repr(result) == str(result)
+    assert "<table" in result._repr_html_()
     gt = pd.concat([PAIRS] * 20)
     estimate = str(dp.disclosure_protection_estimate(gt, gt, ["k"], "t", records=30))
     assert "Estimated from 30 sampled GT records; intervals of 95 % confidence" in estimate
@@ -744,6 +744,6 @@ def test_larger_tables_with_many_distances(seed: int) -> None:
         [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
         for table in tables
     )
-    found = dp.disclosure_protection(tables[0], tables[1], names, "t", "generalized_cap")
+    result = dp.disclosure_protection(tables[0], tables[1], names, "t", "generalized_cap")
     expected = reference.protection(gt, sd, names, ["t"], "generalized_cap")
-    assert figures(found) == figures(expected)
+    assert figures(result) == figures(expected)

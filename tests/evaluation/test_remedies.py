@@ -167,8 +167,8 @@ def test_the_example_data_before_and_after() -> None:
         remedies.MergeLevels("region", regions),
         remedies.BlankCopiedTargets(),
     ]
-    found = dp.remedy(gt, sd, keys, ["depress", "workab"], each)
-    figures: Any = found.figures
+    result = dp.remedy(gt, sd, keys, ["depress", "workab"], each)
+    figures: Any = result.figures
     assert len(figures) == 7 * 2 * 2
     before = figures.loc[BEFORE]
     for one in each:
@@ -187,7 +187,7 @@ def test_the_example_data_before_and_after() -> None:
         for synthesis in (1, 2):
             expected = row[name].to_dict()["depress", synthesis]
             assert before[name].to_dict()["depress", synthesis] == pytest.approx(expected, abs=1e-9)
-    assert "records_lost" in str(found)
+    assert "records_lost" in str(result)
 
 
 @pytest.mark.parametrize(

@@ -30,18 +30,18 @@ def test_figures_are_those_of_the_reference(largest: int, gt: list[Row], sd: lis
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(joint_counts, "_LARGEST", largest)
         patch.setattr(joint_counts, "_AT_A_TIME", 4)
-        found = dp.resemblance(frame(gt), [frame(gt), frame(sd)])
+        result = dp.resemblance(frame(gt), [frame(gt), frame(sd)])
     for place, name in enumerate(COLUMNS):
         values = [[row[place] for row in table] for table in (gt, sd)]
-        row = found.columns.xs(2, level="synthesis").loc[name].to_dict()
+        row = result.columns.xs(2, level="synthesis").loc[name].to_dict()
         assert row.pop("TVD_relabelled") == pytest.approx(reference.relabelled(*values))
         assert row == pytest.approx(reference.figures(*values))
-    assert len(found.pairs) == 6
+    assert len(result.pairs) == 6
     for first, second in ((0, 1), (0, 2), (1, 2)):
         values = [[(row[first], row[second]) for row in table] for table in (gt, sd)]
-        of_pair = found.pairs.xs(2, level="synthesis").loc[(COLUMNS[first], COLUMNS[second])]
+        of_pair = result.pairs.xs(2, level="synthesis").loc[(COLUMNS[first], COLUMNS[second])]
         assert of_pair.to_dict() == pytest.approx(reference.figures(*values))
-    assert (found.pairs.xs(1, level="synthesis")["TVD"] == 0).all()
+    assert (result.pairs.xs(1, level="synthesis")["TVD"] == 0).all()
 
 
 def figures_of(frame: pd.DataFrame, *place: object, synthesis: int = 1) -> dict[str, float]:
@@ -125,11 +125,11 @@ def test_a_fresh_sample_is_as_far_as_expected() -> None:
 
 def test_one_column_has_no_pairs() -> None:
     gt = pd.DataFrame({"x": ["a", "a"]})
-    found = dp.resemblance(gt, gt)
-    assert found.pairs.empty
-    assert found.columns["S_pMSE"].tolist() == [2]
-    assert "columns least alike" in str(found)
-    assert found.plot().to_dict()["title"]["text"].startswith("Least alike: x")
+    result = dp.resemblance(gt, gt)
+    assert result.pairs.empty
+    assert result.columns["S_pMSE"].tolist() == [2]
+    assert "columns least alike" in str(result)
+    assert result.plot().to_dict()["title"]["text"].startswith("Least alike: x")
 
 
 def test_the_heat_map_names_what_is_least_alike() -> None:

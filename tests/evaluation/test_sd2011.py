@@ -105,7 +105,7 @@ def by_index(table: pd.DataFrame) -> dict[Any, Row]:
 def by_library(case: Case) -> reference.Result:
     """All figures, as the library computes them."""
     names, groups, special_values, exclusions = options_of(case)
-    found = dp.disclosure(
+    result = dp.disclosure(
         frame("ground_truth.csv"),
         [frame(name) for name in names],
         keys=case["keys"],
@@ -115,13 +115,13 @@ def by_library(case: Case) -> reference.Result:
         exclude=library_exclusions(exclusions),
     )
     return reference.Result(
-        identity=by_index(found.identity),
-        attribute=by_index(found.attribute),
-        cap=by_index(found.cap),
-        identity_after_exclusions=by_index(found.identity_after_exclusions),
-        one_way=rows_of(found.one_way),
-        two_way=rows_of(found.two_way),
-        excluded=by_index(found.excluded),
+        identity=by_index(result.identity),
+        attribute=by_index(result.attribute),
+        cap=by_index(result.cap),
+        identity_after_exclusions=by_index(result.identity_after_exclusions),
+        one_way=rows_of(result.one_way),
+        two_way=rows_of(result.two_way),
+        excluded=by_index(result.excluded),
     )
 
 
@@ -219,7 +219,7 @@ def test_library_and_reference_agree_to_the_last_bit(name: str) -> None:
 def test_printed_figures() -> None:
     """The figures that the paper prints, to the two digits that it prints."""
     gt = frame("ground_truth.csv")
-    found = dp.disclosure(
+    result = dp.disclosure(
         gt,
         frame("synthetic.csv"),
         keys=["sex", "age", "region", "placesize"],
@@ -227,5 +227,5 @@ def test_printed_figures() -> None:
         groups={"income": 20},
         special_values={"income": [-8]},
     )
-    assert found.identity.loc[1, ["UiO", "repU"]].to_dict() == {"UiO": 48.38, "repU": 14.86}
-    assert found.attribute["DiSCO"].xs(1, level="synthesis").to_dict() == PRINTED_DISCO
+    assert result.identity.loc[1, ["UiO", "repU"]].to_dict() == {"UiO": 48.38, "repU": 14.86}
+    assert result.attribute["DiSCO"].xs(1, level="synthesis").to_dict() == PRINTED_DISCO

@@ -43,10 +43,10 @@ def test_the_stack_is_one_table_of_all_records(case: Case) -> None:
         expected = measured(case, [case.ground_truth_frame.astype(object), together])
     except dp.InputError:
         return
-    found = measured(case)
-    assert found.stacked is not None
+    result = measured(case)
+    assert result.stacked is not None
     for name in FIGURES:
-        pd.testing.assert_frame_equal(found.stacked.frame(name), expected.frame(name), check_exact=True)
+        pd.testing.assert_frame_equal(result.stacked.frame(name), expected.frame(name), check_exact=True)
 
 
 def test_the_example_data() -> None:

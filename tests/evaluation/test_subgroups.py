@@ -26,13 +26,13 @@ def groups_of(gt: list[Record]) -> list[str]:
 def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Record]) -> None:
     """Of tables of any sizes; a level that no GT record has is no guess."""
     members = groups_of(gt)
-    found = dp.subgroups(frame(gt).assign(g=members), frame(sd), KEYS, "t", by="g", smallest_count=1)
-    assert found["records"].sum() == len(gt)
+    result = dp.subgroups(frame(gt).assign(g=members), frame(sd), KEYS, "t", by="g", smallest_count=1)
+    assert result["records"].sum() == len(gt)
     everybody = [one_level(sd, q) and (q, t) in sd for q, t in gt]
     for group in set(members):
         kept = [member == group for member in members]
         n = sum(kept)
-        row = {name: float(column.to_dict()[group, 1]) for name, column in found.items()}
+        row = {name: float(column.to_dict()[group, 1]) for name, column in result.items()}
         scale = len(gt) / n
         figures = reference.figures(gt, sd, reference.undeclared(gt, sd), kept)
         for name in ("DiSCO_others", "DiSCO_beyond", "guessed_beyond"):
@@ -75,24 +75,24 @@ def test_a_group_whose_records_are_copied_stands_out() -> None:
     gt = sd2011("ground_truth")
     sd = sd2011("synthetic")
     copied = pd.concat([sd.iloc[1:4000], gt[gt["sex"] == "FEMALE"].head(1000)])
-    found = dp.subgroups(gt, copied, ["sex", "age", "region", "placesize"], "depress", by="sex")
-    beyond = found["guessed_beyond"].to_dict()
+    result = dp.subgroups(gt, copied, ["sex", "age", "region", "placesize"], "depress", by="sex")
+    beyond = result["guessed_beyond"].to_dict()
     assert beyond["FEMALE", 1] > beyond["MALE", 1] + 5
-    assert found["lift"].to_dict()["FEMALE", 1] > 1
+    assert result["lift"].to_dict()["FEMALE", 1] > 1
 
 
 def test_tables_of_other_sizes_and_pairs_of_columns() -> None:
     gt, sd = sd2011("ground_truth"), sd2011("synthetic")
     tables = [sd.head(2000), pd.concat([sd, sd2011("synthetic_m5_1")])]
     by = ["sex", "workab"]
-    found = dp.subgroups(gt, tables, ["sex", "age", "region", "placesize"], "depress", by=by)
+    result = dp.subgroups(gt, tables, ["sex", "age", "region", "placesize"], "depress", by=by)
     again = dp.subgroups(
         gt[::-1], [sd[::-1] for sd in tables], ["placesize", "age", "sex", "region"], "depress", by=by
     )
-    assert found.equals(again)  # nothing depends on the order of records or keys
-    assert found.drop(index="(small groups)", errors="ignore")["guessed_beyond"].notna().all()
-    assert "FEMALE, NO" in found.index.get_level_values("group")
-    assert (found.groupby("synthesis")["records"].sum() == len(gt)).all()
+    assert result.equals(again)  # nothing depends on the order of records or keys
+    assert result.drop(index="(small groups)", errors="ignore")["guessed_beyond"].notna().all()
+    assert "FEMALE, NO" in result.index.get_level_values("group")
+    assert (result.groupby("synthesis")["records"].sum() == len(gt)).all()
 
 
 @pytest.mark.parametrize(

@@ -24,42 +24,42 @@ def test_figures_are_those_of_the_records(case: Case) -> None:
     gt, sds = reference.all_leveled(
         case.ground_truth, case.synthetics, names, case.groups, case.special_values, case.edges
     )
-    found = measured(case)
+    result = measured(case)
     for target in case.targets:
         expected = records.together(gt, sds, case.keys, target, case.exclusions)
-        row = found.together.loc[target]
+        row = result.together.loc[target]
         assert (row["any"], row["agreed"]) == tuple(100 * number / len(gt) for number in expected)
     in_any = records.unique_in_any(gt, sds, case.keys)
-    assert found.together_identity["repU_any"].to_dict() == {len(sds): 100 * in_any / len(gt)}
+    assert result.together_identity["repU_any"].to_dict() == {len(sds): 100 * in_any / len(gt)}
 
 
 @given(cases(most_syntheses=3))
 def test_bounds(case: Case) -> None:
     """At least the largest DiSCO, at most their sum; agreed is among any."""
-    found = measured(case)
+    result = measured(case)
     if len(case.synthetics) == 1:
-        assert found.together.empty
-        assert found.together_identity.empty
+        assert result.together.empty
+        assert result.together_identity.empty
         return
-    of_target = found.attribute["DiSCO"].groupby(level="target", sort=False)
-    in_any = found.together["any"]
+    of_target = result.attribute["DiSCO"].groupby(level="target", sort=False)
+    in_any = result.together["any"]
     assert (in_any >= of_target.max()).all()
     assert (in_any <= of_target.sum() + 1e-9).all()
-    assert (found.together["agreed"] <= in_any).all()
-    repU = found.identity["repU"]
-    assert repU.max() <= found.together_identity["repU_any"].item() <= repU.sum() + 1e-9
+    assert (result.together["agreed"] <= in_any).all()
+    repU = result.identity["repU"]
+    assert repU.max() <= result.together_identity["repU_any"].item() <= repU.sum() + 1e-9
 
 
 def test_the_example_data() -> None:
     """Five syntheses, four keys: any 32.7, agreed 5.98 (depress), any 42.5 (ls), 73.5 (marital)."""
     syntheses = [sd2011(f"synthetic_m5_{i}") for i in range(1, 6)]
     keys = ["sex", "age", "region", "placesize"]
-    found = dp.disclosure(sd2011("ground_truth"), syntheses, keys, ["depress", "ls", "marital"])
-    assert found.together["any"].round(1).to_dict() == {"depress": 32.7, "ls": 42.5, "marital": 73.5}
-    assert found.together["agreed"].round(2).to_dict()["depress"] == 5.98
-    assert found.together_identity["repU_any"].round(2).to_dict() == {5: 38.84}
-    assert "repU in any of them 38.84 %" in str(found)
-    assert found.summary()["any"].round(2).to_dict()["ls"] == 42.46
+    result = dp.disclosure(sd2011("ground_truth"), syntheses, keys, ["depress", "ls", "marital"])
+    assert result.together["any"].round(1).to_dict() == {"depress": 32.7, "ls": 42.5, "marital": 73.5}
+    assert result.together["agreed"].round(2).to_dict()["depress"] == 5.98
+    assert result.together_identity["repU_any"].round(2).to_dict() == {5: 38.84}
+    assert "repU in any of them 38.84 %" in str(result)
+    assert result.summary()["any"].round(2).to_dict()["ls"] == 42.46
 
 
 def test_two_that_agree_and_a_third_that_contradicts() -> None:
@@ -73,8 +73,8 @@ def test_two_that_agree_and_a_third_that_contradicts() -> None:
 
 def test_one_synthesis_is_no_release_of_several() -> None:
     gt = pd.DataFrame({"place": ["north"], "illness": ["flu"]})
-    found = dp.disclosure(gt, gt, ["place"])
-    assert found.together.empty
-    assert list(found.together.columns) == ["any", "agreed"]
+    result = dp.disclosure(gt, gt, ["place"])
+    assert result.together.empty
+    assert list(result.together.columns) == ["any", "agreed"]
     with pytest.raises(KeyError):
-        found.summary()["any"]
+        result.summary()["any"]

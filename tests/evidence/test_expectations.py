@@ -412,12 +412,12 @@ def test_data_docs(ours: ModuleType) -> None:
         "the table has 0 columns 'source': expected 1",
     ):
         assert words in of_metrics
-    found = dp.disclosure(gates.ground_truth(), gates.honest(), KEYS, "work")
+    result = dp.disclosure(gates.ground_truth(), gates.honest(), KEYS, "work")
     for words in (
         "repU is at most 50 (worst synthesis)",
         "DiSCO of work is at most 50 (worst synthesis)",
-        f"{found.identity['repU'].iloc[0]:.6g} (bound 50)",
-        f"{found.attribute['DiSCO'].iloc[0]:.6g} (bound 50)",
+        f"{result.identity['repU'].iloc[0]:.6g} (bound 50)",
+        f"{result.attribute['DiSCO'].iloc[0]:.6g} (bound 50)",
     ):
         assert words in of_records
     assert "raised an exception" not in of_metrics + of_records

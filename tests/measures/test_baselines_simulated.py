@@ -76,8 +76,8 @@ def beside_holdouts(make: Callable[[int, int], pd.DataFrame]) -> pd.DataFrame:
     rows = []
     for seed in range(SAMPLES):
         gt, sd, holdout = (make(RECORDS, 1_000 + 3 * seed + i) for i in range(3))
-        found = dp.disclosure(gt, sd, KEYS, "work", certainty=(0.8,), holdout=holdout.head(RECORDS // 2))
-        rows.append(found.holdout["difference"].droplevel(["target", "synthesis"]))
+        result = dp.disclosure(gt, sd, KEYS, "work", certainty=(0.8,), holdout=holdout.head(RECORDS // 2))
+        rows.append(result.holdout["difference"].droplevel(["target", "synthesis"]))
     return pd.DataFrame(rows)
 
 

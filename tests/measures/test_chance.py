@@ -33,32 +33,32 @@ def test_the_formula_is_the_mean_over_every_permutation(
 
 @given(tables(), tables(most=25))
 def test_the_library_computes_the_formula(gt: list[Record], sd: list[Record]) -> None:
-    found = measured(gt, sd)
+    result = measured(gt, sd)
     expected = float(100 * reference.disco_chance(gt, sd, [True] * len(gt)))
-    assert found["DiSCO_chance"] == pytest.approx(expected, rel=1e-13)
-    assert found["DiSCO_excess"] == found["DiSCO"] - found["DiSCO_chance"]
-    assert 0 <= found["DiSCO_chance"] <= found["iS"] * (1 + 1e-15)
+    assert result["DiSCO_chance"] == pytest.approx(expected, rel=1e-13)
+    assert result["DiSCO_excess"] == result["DiSCO"] - result["DiSCO_chance"]
+    assert 0 <= result["DiSCO_chance"] <= result["iS"] * (1 + 1e-15)
 
 
 def test_a_target_of_one_level_discloses_by_chance_all_that_it_discloses() -> None:
     gt: list[Record] = [((key, ""), "a") for key in "xxyz"]
-    found = measured(gt, gt[:3])
-    assert found["DiSCO"] == found["DiSCO_chance"] == 75
-    assert found["DiSCO_excess"] == 0
+    result = measured(gt, gt[:3])
+    assert result["DiSCO"] == result["DiSCO_chance"] == 75
+    assert result["DiSCO_excess"] == 0
 
 
 def test_nothing_in_common() -> None:
-    found = measured([(("x", ""), "a")], [(("y", ""), "a")])
-    assert found["DiSCO_chance"] == found["DiSCO_excess"] == 0
+    result = measured([(("x", ""), "a")], [(("y", ""), "a")])
+    assert result["DiSCO_chance"] == result["DiSCO_excess"] == 0
 
 
 def test_a_synthesis_can_disclose_less_than_chance() -> None:
     """Its keys never have one level, though the levels are of equal frequency."""
     sd: list[Record] = [((key, ""), level) for key in "xyz" for level in "ab"]
-    found = measured(sd, sd)
-    assert found["DiSCO"] == 0
-    assert found["DiSCO_chance"] == pytest.approx(20)  # 3 / 6 * 2 / 5
-    assert found["DiSCO_excess"] == pytest.approx(-20)
+    result = measured(sd, sd)
+    assert result["DiSCO"] == 0
+    assert result["DiSCO_chance"] == pytest.approx(20)  # 3 / 6 * 2 / 5
+    assert result["DiSCO_excess"] == pytest.approx(-20)
 
 
 @given(tables(), tables(most=5))

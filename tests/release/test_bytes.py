@@ -128,7 +128,7 @@ def test_verifying_notices_a_changed_bit(place: int | None, tmp_path: Path) -> N
     for name, written in files.items():
         (folder / name).write_bytes(written)
     hashes = {name: releases.hex_of(written) for name, written in files.items()}
-    (folder / STATEMENT).write_bytes(sign(build_statement(hashes, releases.said()), signer))
+    (folder / STATEMENT).write_bytes(sign(build_statement(hashes, releases.predicate()), signer))
     if place is None:
         assert verify(folder, [releases.trust(signer)]).files == hashes
         return

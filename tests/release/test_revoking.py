@@ -32,7 +32,7 @@ def release(tmp_path: Path, signer: CryptoSigner) -> Path:
 
 
 def other(candidate: str, published: datetime = releases.PUBLISHED) -> Predicate:
-    return releases.said(published=published).model_copy(update={"candidate": candidate})
+    return releases.predicate(published=published).model_copy(update={"candidate": candidate})
 
 
 def test_a_revoked_release_is_not_verified(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_the_same_tables_under_another_name_are_revoked_too(
     with pytest.raises(VerificationError, match="was revoked"):
         verify(again, keys, revocations=file)
     (revocation,) = read_revocations(file, keys)
-    said = releases.said()
+    said = releases.predicate()
     assert revocation.concerns(said.model_copy(update={"snapshot": "0" * 64}))
     assert not revocation.concerns(said.model_copy(update={"gate": "other"}))
     assert not revocation.concerns(said.model_copy(update={"candidate": "x", "snapshot": "0" * 64}))
@@ -153,7 +153,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from disclosure_pipeline.release.keys import load_signer
 
     published = datetime.now(timezone.utc) - timedelta(days=1)
-    folder = releases.publish(tmp_path / "r", load_signer(), releases.said(published=published))  # type: ignore[arg-type]
+    folder = releases.publish(tmp_path / "r", load_signer(), releases.predicate(published=published))  # type: ignore[arg-type]
     file = tmp_path / "revocations"
     key = ["--key", str(files.public_key), "--revocations", str(file)]
     shown = CliRunner().invoke(main, ["revoke", str(folder), *key, "--reason", REASON])

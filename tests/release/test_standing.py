@@ -63,7 +63,7 @@ def test_what_is_not_asked_for_is_told(signer: CryptoSigner, tmp_path: Path) -> 
     approval = verify(folder, keys)
     assert [sentence.partition(":")[0] for sentence in approval.unchecked] == names
     assert all(f"\n  {name}: " in str(approval) for name in names)
-    said = releases.said()
+    said = releases.predicate()
     expected = Expected("small", releases.CANDIDATE, said.policy.digest, releases.PUBLISHED)
     (tmp_path / "none").touch()
     asked = verify(folder, keys, expected, tmp_path / "none")

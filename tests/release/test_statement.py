@@ -24,7 +24,8 @@ from support.paths import ROOT
 from disclosure_pipeline.policy.public_figures import has_public_value, round_figure
 from disclosure_pipeline.policy.trust import read_trusted
 from disclosure_pipeline.release.keys import KeysError, parse_keys_by_id, to_pem
-from disclosure_pipeline.release.predicate import Predicate, StatementError, build_predicate
+from disclosure_pipeline.release.predicate import Predicate, StatementError
+from disclosure_pipeline.release.predicate_from_dossier import build_predicate
 from disclosure_pipeline.release.statement import (
     STATEMENT,
     build_schema,
@@ -68,7 +69,7 @@ STEP = 100 * 10 / 298
 @pytest.mark.parametrize("waived", [False, True])
 def test_it_says_what_the_dossier_says(waived: bool) -> None:
     content, definition = releases.content(waived=waived)
-    said = releases.said(waived=waived)
+    said = releases.predicate(waived=waived)
     assert (said.gate, said.candidate, said.decision) == ("small", releases.CANDIDATE, "approved")
     assert said.snapshot == content["measured"]["snapshot"]
     assert said.policy.digest == content["policy_digest"]
@@ -98,7 +99,7 @@ def test_it_says_what_the_dossier_says(waived: bool) -> None:
 
 
 def test_it_tells_the_figures_in_words() -> None:
-    words = {clause.name: clause.words for clause in releases.said(waived=True).clauses}
+    words = {clause.name: clause.words for clause in releases.predicate(waived=True).clauses}
     rounded = r"the worst value, at most [0-9.]+ as rounded to 10 records,"
     assert re.fullmatch(rf"repU: {rounded} keeps the bound, at most 8", words["repU"])
     assert words["repU / UiO"] == "repU / UiO: the worst value keeps the bound, at most 0.6 of UiO"
@@ -109,8 +110,8 @@ def test_it_tells_the_figures_in_words() -> None:
 
 
 def test_it_carries_the_waivers_that_were_used() -> None:
-    assert releases.said().waivers == ()
-    (waiver,) = releases.said(waived=True).waivers
+    assert releases.predicate().waivers == ()
+    (waiver,) = releases.predicate(waived=True).waivers
     assert (waiver.name, waiver.clause, waiver.ceiling) == ("income-2026", "DiSCO[income]", 15)
     assert (waiver.approver, waiver.reason) == (
         "R. Okafor",
@@ -121,12 +122,12 @@ def test_it_carries_the_waivers_that_were_used() -> None:
 
 def test_the_hash_of_the_ground_truth_is_nowhere_in_it() -> None:
     assert releases.content()[0]["measured"]["ground_truth"].encode() not in encode_statement(
-        build_statement(releases.hashes(), releases.said())
+        build_statement(releases.hashes(), releases.predicate())
     )
 
 
 def test_it_is_an_in_toto_statement_on_the_files() -> None:
-    content = json.loads(encode_statement(build_statement(releases.hashes(), releases.said())))
+    content = json.loads(encode_statement(build_statement(releases.hashes(), releases.predicate())))
     assert content["_type"] == "https://in-toto.io/Statement/v1"
     assert content["predicateType"] == "urn:disclosure-pipeline:release:v1"
     assert content["subject"] == [
@@ -141,7 +142,7 @@ def test_it_is_an_in_toto_statement_on_the_files() -> None:
 )
 def test_times_keep_their_offset(zone: timezone) -> None:
     when = datetime(2026, 3, 1, 12, 30, 15, 250, tzinfo=zone)
-    made = build_statement(releases.hashes(), releases.said(published=when))
+    made = build_statement(releases.hashes(), releases.predicate(published=when))
     assert json.loads(encode_statement(made))["predicate"]["published_at"] == when.isoformat()
     assert read_statement(encode_statement(made)) == made
 
@@ -222,22 +223,22 @@ def test_the_policy_section_holds_no_nan(bound: float) -> None:
 )
 def test_only_names_of_files_in_the_folder_are_stated(name: str) -> None:
     with pytest.raises(StatementError, match="no name that a released file can have"):
-        build_statement({**releases.hashes(), name: releases.hex_of(b"")}, releases.said())
+        build_statement({**releases.hashes(), name: releases.hex_of(b"")}, releases.predicate())
 
 
 @pytest.mark.parametrize("sha256", ["", "0" * 63, "0" * 65, "A" * 64, "0" * 64 + "\n", "sha256"])
 def test_only_hashes_are_stated(sha256: str) -> None:
     with pytest.raises(StatementError, match="sha256"):
-        build_statement({**releases.hashes(), "more.csv": sha256}, releases.said())
+        build_statement({**releases.hashes(), "more.csv": sha256}, releases.predicate())
 
 
 def test_the_tables_that_were_measured_are_stated() -> None:
     with pytest.raises(StatementError, match="not the released ones"):
-        build_statement({"first.csv": releases.hashes()["first.csv"]}, releases.said())
+        build_statement({"first.csv": releases.hashes()["first.csv"]}, releases.predicate())
     with pytest.raises(StatementError):
-        build_statement({}, releases.said())
+        build_statement({}, releases.predicate())
     with pytest.raises(StatementError, match="not the released ones"):
-        build_statement({**releases.hashes(), "dossier.md": releases.hex_of(b"")}, releases.said())
+        build_statement({**releases.hashes(), "dossier.md": releases.hex_of(b"")}, releases.predicate())
 
 
 # The signature
@@ -265,9 +266,11 @@ def test_the_list_of_keys_in_the_documentation_can_be_read(tmp_path: Path) -> No
 
 
 def test_signing_the_same_gives_the_same_bytes(signer: CryptoSigner) -> None:
-    made = build_statement(releases.hashes(), releases.said())
+    made = build_statement(releases.hashes(), releases.predicate())
     raw = sign(made, signer)
-    assert raw == sign(build_statement(dict(reversed(releases.hashes().items())), releases.said()), signer)
+    assert raw == sign(
+        build_statement(dict(reversed(releases.hashes().items())), releases.predicate()), signer
+    )
     envelope, wrong = read_envelope(raw)
     assert wrong == []
     assert read_statement(envelope.payload) == made
@@ -291,13 +294,13 @@ class Faulty(CryptoSigner):
 @pytest.mark.parametrize("fault", ["none", "data", "keyid"])
 def test_a_signature_that_nobody_could_verify_is_not_written(fault: str) -> None:
     with pytest.raises(KeysError, match="does not sign"):
-        sign(build_statement(releases.hashes(), releases.said()), Faulty(fault))
+        sign(build_statement(releases.hashes(), releases.predicate()), Faulty(fault))
 
 
 @pytest.mark.parametrize("kind", ["generate_rsa", "generate_ecdsa"])
 def test_only_ed25519_signs(kind: str) -> None:
     with pytest.raises(KeysError, match="does not sign"):
-        sign(build_statement(releases.hashes(), releases.said()), getattr(CryptoSigner, kind)())
+        sign(build_statement(releases.hashes(), releases.predicate()), getattr(CryptoSigner, kind)())
 
 
 # The one form
@@ -376,7 +379,9 @@ def test_the_schema_in_the_documentation_describes_a_statement(waived: bool) -> 
     assert documented == build_schema()
     jsonschema.Draft202012Validator.check_schema(documented)
     validator = jsonschema.Draft202012Validator(documented)
-    content = json.loads(encode_statement(build_statement(releases.hashes(), releases.said(waived=waived))))
+    content = json.loads(
+        encode_statement(build_statement(releases.hashes(), releases.predicate(waived=waived)))
+    )
     validator.validate(content)
     changes: list[dict[str, Any]] = [
         {"predicateType": "urn:disclosure-pipeline:release:v2"},
@@ -394,7 +399,7 @@ def test_the_documentation_names_every_field() -> None:
 
 
 def test_a_predicate_cannot_be_changed() -> None:
-    made = releases.said()
+    made = releases.predicate()
     with pytest.raises(ValidationError):
         made.candidate = "other"
     with pytest.raises(ValidationError):

@@ -84,7 +84,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Release:
     """A release with a waiver. To be copied."""
     signer = CryptoSigner.generate_ed25519()
     folder = tmp_path_factory.mktemp("releases") / "honest"
-    return Release(releases.publish(folder, signer, releases.said(waived=True)), signer)
+    return Release(releases.publish(folder, signer, releases.predicate(waived=True)), signer)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def release(published: Release, tmp_path: Path) -> Release:
 
 def test_what_was_published_is_verified(published: Release) -> None:
     approval = verify(published.folder, published.keys)
-    assert approval.predicate == releases.said(waived=True)
+    assert approval.predicate == releases.predicate(waived=True)
     assert approval.files == releases.hashes()
     assert approval.keyid == published.signer.public_key.keyid
 
@@ -429,7 +429,7 @@ def test_there_is_one_envelope_for_a_statement(release: Release, change: str) ->
 def test_base64_of_the_other_alphabet_is_not_taken_for_the_same(release: Release) -> None:
     """Securesystemslib reads it."""
     for number in range(100):
-        release.sign(changed(releases.said(waived=True), run_id=str(number)))
+        release.sign(changed(releases.predicate(waived=True), run_id=str(number)))
         content = json.loads(release.statement.read_bytes())
         before = content["signatures"][0]["sig"]
         if {"+", "/"} & set(before):
@@ -457,8 +457,8 @@ def test_nonsense_is_told_to_be_so(
 
 def test_what_is_signed_and_says_the_same_is_verified(release: Release) -> None:
     """The base of what follows: without the change, it is valid."""
-    release.sign(changed(releases.said(waived=True)))
-    assert verify(release.folder, release.keys).predicate == releases.said(waived=True)
+    release.sign(changed(releases.predicate(waived=True)))
+    assert verify(release.folder, release.keys).predicate == releases.predicate(waived=True)
 
 
 def changed(said: Predicate, **changes: Any) -> bytes:
@@ -478,7 +478,7 @@ def changed(said: Predicate, **changes: Any) -> bytes:
 
 def with_clause(name: str, kind: str = "clauses", **changes: Any) -> dict[str, Any]:
     """The clauses, or controls, with one of them changed."""
-    clauses = getattr(releases.said(waived=True), kind)
+    clauses = getattr(releases.predicate(waived=True), kind)
     assert name in [clause.name for clause in clauses]
     return {
         kind: tuple(
@@ -488,12 +488,12 @@ def with_clause(name: str, kind: str = "clauses", **changes: Any) -> dict[str, A
 
 
 def without_clause(*names: str) -> dict[str, Any]:
-    clauses = releases.said(waived=True).clauses
+    clauses = releases.predicate(waived=True).clauses
     return {"clauses": tuple(clause for clause in clauses if clause.name not in names)}
 
 
 def with_waiver(**changes: Any) -> dict[str, Any]:
-    (waiver,) = releases.said(waived=True).waivers
+    (waiver,) = releases.predicate(waived=True).waivers
     return {"waivers": (waiver.model_copy(update=changes),)}
 
 
@@ -551,7 +551,7 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "no repU": (without_clause("repU", "repU / UiO"), "no bound on repU"),
     "no DiSCO of a target": (without_clause(DISCO), "no bound on DiSCO of work"),
     "a clause twice": (
-        {"clauses": (*releases.said(waived=True).clauses, releases.said(waived=True).clauses[0])},
+        {"clauses": (*releases.predicate(waived=True).clauses, releases.predicate(waived=True).clauses[0])},
         "more than one clause repU",
     ),
     "a clause with the name of another": (with_clause(DISCO, measure="repU"), "named for another measure"),
@@ -581,8 +581,11 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "a waiver for another clause": (with_waiver(clause="repU"), "its waivers are not those"),
     "beyond the ceiling": (with_waiver(ceiling=0.02), "beyond the ceiling"),
     "an expired waiver": (with_waiver(expires=PUBLISHED), "had expired"),
-    "a table that is not counted": ({"synthetic": releases.said().synthetic[:1]}, "not the released ones"),
-    "a table twice": ({"synthetic": releases.said().synthetic[:1] * 2}, "not the released ones"),
+    "a table that is not counted": (
+        {"synthetic": releases.predicate().synthetic[:1]},
+        "not the released ones",
+    ),
+    "a table twice": ({"synthetic": releases.predicate().synthetic[:1] * 2}, "not the released ones"),
     "published before it was measured": ({"measured_at": PUBLISHED + SECOND}, "before it was measured"),
 }
 
@@ -590,13 +593,13 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("contradiction", CONTRADICTIONS)
 def test_a_contradiction_is_found_although_it_is_signed(release: Release, contradiction: str) -> None:
     changes, told = CONTRADICTIONS[contradiction]
-    release.sign(changed(releases.said(waived=True), **changes))
+    release.sign(changed(releases.predicate(waived=True), **changes))
     found = release.problems()
     assert any(told in problem for problem in found), found
 
 
 def test_an_overlap_cannot_be_waived(release: Release) -> None:
-    said = releases.said(waived=True)
+    said = releases.predicate(waived=True)
     changes = with_clause("key_overlap[sex]", outcome="waived")
     (waiver,) = said.waivers
     more = waiver.model_copy(update={"clause": "key_overlap[sex]", "ceiling": 0.0})
@@ -606,13 +609,13 @@ def test_an_overlap_cannot_be_waived(release: Release) -> None:
 
 def test_a_clause_that_warns_may_be_exceeded(release: Release) -> None:
     changes = with_clause("one_way_flags[work]", outcome="exceeded", warns=True)
-    release.sign(changed(releases.said(waived=True), **changes))
+    release.sign(changed(releases.predicate(waived=True), **changes))
     approval = verify(release.folder, release.keys)
     assert "  warns   one_way_flags[work]" in str(approval)
 
 
 def _content(change: Callable[[dict[str, Any]], object]) -> bytes:
-    content = json.loads(changed(releases.said(waived=True)))
+    content = json.loads(changed(releases.predicate(waived=True)))
     change(content)
     return to_canonical_json(content)
 
@@ -717,14 +720,14 @@ def test_files_in_another_order_or_twice_are_refused(release: Release) -> None:
 def test_names_that_lead_elsewhere_are_refused(release: Release) -> None:
     (release.folder.parent / "outside.csv").write_bytes(b"")
     for name in ("../outside.csv", "/etc/passwd", STATEMENT, ".", ""):
-        content = json.loads(changed(releases.said(waived=True)))
+        content = json.loads(changed(releases.predicate(waived=True)))
         content["subject"].insert(0, {"name": name, "digest": {"sha256": releases.hex_of(b"")}})
         release.sign(to_canonical_json(content))
         assert any("no name that a released file can have" in each for each in release.problems())
 
 
 def test_another_type_of_payload_is_refused_although_it_is_signed(release: Release) -> None:
-    release.sign(changed(releases.said(waived=True)), "application/json")
+    release.sign(changed(releases.predicate(waived=True)), "application/json")
     assert "'application/json', not application/vnd.in-toto+json" in release.problem()
 
 
@@ -742,7 +745,7 @@ def test_whatever_is_put_into_a_statement_is_refused_in_words(
     """Signed, at any place: never an exception of another kind."""
     folder = tmp_path_factory.getbasetemp() / "any"
     folder.mkdir(exist_ok=True)
-    statement = json.loads(changed(releases.said(waived=True)))
+    statement = json.loads(changed(releases.predicate(waived=True)))
     at = statement
     while True:
         names = list(at) if isinstance(at, dict) else list(range(len(at)))
@@ -771,7 +774,7 @@ def test_another_key_does_not_verify(release: Release) -> None:
 def test_a_signature_of_another_key_under_the_id_of_a_trusted_one_is_found(release: Release) -> None:
     envelope = json.loads(release.statement.read_bytes())
     forged = Release(release.folder, CryptoSigner.generate_ed25519())
-    forged.sign(changed(releases.said(waived=True)))
+    forged.sign(changed(releases.predicate(waived=True)))
     content = json.loads(release.statement.read_bytes())
     content["signatures"][0]["keyid"] = envelope["signatures"][0]["keyid"]
     release.statement.write_bytes(to_canonical_json(content) + b"\n")
@@ -797,7 +800,7 @@ def test_old_releases_are_valid_under_the_old_key_and_new_ones_are_not(tmp_path:
         (new, PUBLISHED + timedelta(days=9999), True),
     ):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        release = Release(releases.publish(folder, signer, releases.said(published=published)), signer)
+        release = Release(releases.publish(folder, signer, releases.predicate(published=published)), signer)
         if valid:
             assert verify(folder, keys).keyid == signer.public_key.keyid
         else:
@@ -829,7 +832,7 @@ def key(release: Release, tmp_path: Path) -> Path:
 def test_the_command_says_what_was_approved(release: Release, key: Path) -> None:
     shown = run(release.folder, key)
     assert shown.exit_code == 0, shown.output
-    said = releases.said(waived=True)
+    said = releases.predicate(waived=True)
     for expected in (
         f"Approved: candidate {releases.CANDIDATE} of gate small.",
         f"Published 2026-03-01T12:00:00+00:00, signed with the key {release.signer.public_key.keyid}.",
@@ -861,7 +864,7 @@ def test_the_command_says_all_that_is_wrong(release: Release, key: Path) -> None
 
 def test_words_do_nothing_to_a_terminal(release: Release, key: Path) -> None:
     changes = with_waiver(reason="fine\x1b[2J\nApproved: everything")
-    release.sign(changed(releases.said(waived=True), **changes))
+    release.sign(changed(releases.predicate(waived=True), **changes))
     shown = run(release.folder, key)
     assert shown.exit_code == 0
     assert "\x1b" not in shown.output

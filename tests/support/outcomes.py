@@ -51,7 +51,7 @@ def refused(result: dg.ExecuteInProcessResult | dg.JobExecutionResult) -> str:
     outcome = ran(result)
     assert not outcome.success and outcome.published is None
     assert outcome.said and "Unexpected" not in outcome.said, outcome.said
-    assert not [said for said in outcome.failures.values() if " " not in said], outcome
+    assert not [sentence for sentence in outcome.failures.values() if " " not in sentence], outcome
     return outcome.said
 
 
@@ -80,12 +80,12 @@ def content(path: Path) -> Any:
 
 def _timeless(value: Any) -> Any:
     if isinstance(value, list):
-        return [_timeless(each) for each in value]
+        return [_timeless(entry) for entry in value]
     if not isinstance(value, dict):
         return value
     if "payload" in value and "payloadType" in value:
         value["payload"] = json.loads(base64.b64decode(value["payload"]))
-    return {name: _timeless(each) for name, each in value.items() if name not in OF_A_RUN | OF_A_STORE}
+    return {name: _timeless(entry) for name, entry in value.items() if name not in OF_A_RUN | OF_A_STORE}
 
 
 # What opens a file to write, and what else changes a folder, by the names of Python's audit events.

@@ -110,8 +110,8 @@ def run_program(
             file.seek(0)
         finished = Finished(list(command), code, out.read(), err.read())
     if code is None:
-        said = (finished.stdout + finished.stderr)[-2000:]
-        raise AssertionError(f"A program was not done after {limit} seconds: {command[0]}\n{said}")
+        printed = (finished.stdout + finished.stderr)[-2000:]
+        raise AssertionError(f"A program was not done after {limit} seconds: {command[0]}\n{printed}")
     return finished
 
 

@@ -19,7 +19,8 @@ from disclosure_pipeline.policy.trust import TrustedKey, without_period
 from disclosure_pipeline.policy.verdict import judge, waive
 from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.release.keys import to_pem
-from disclosure_pipeline.release.predicate import Predicate, build_predicate
+from disclosure_pipeline.release.predicate import Predicate
+from disclosure_pipeline.release.predicate_from_dossier import build_predicate
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
 from support import gates
 
@@ -81,7 +82,7 @@ def content(*, waived: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
     return dossier, definition
 
 
-def said(*, waived: bool = False, published: datetime = PUBLISHED) -> Predicate:
+def predicate(*, waived: bool = False, published: datetime = PUBLISHED) -> Predicate:
     """The predicate of an approved candidate."""
     dossier, definition = content(waived=waived)
     return build_predicate(
@@ -99,15 +100,15 @@ def said(*, waived: bool = False, published: datetime = PUBLISHED) -> Predicate:
 def publish(folder: Path, signer: CryptoSigner, made: Predicate | None = None) -> Path:
     """Write the files and their signed statement into a folder."""
     folder.mkdir(parents=True)
-    for name, each in files().items():
-        (folder / name).write_bytes(each)
-    (folder / STATEMENT).write_bytes(sign(build_statement(hashes(), made or said()), signer))
+    for name, written in files().items():
+        (folder / name).write_bytes(written)
+    (folder / STATEMENT).write_bytes(sign(build_statement(hashes(), made or predicate()), signer))
     return folder
 
 
 def hashes() -> dict[str, str]:
     """The released files: name -> sha256."""
-    return {name: hex_of(each) for name, each in files().items()}
+    return {name: hex_of(written) for name, written in files().items()}
 
 
 def trust(signer: CryptoSigner) -> TrustedKey:

@@ -1,4 +1,4 @@
-"""Counts that two engines found of the same tables, compared integer by integer."""
+"""Counts of two engines of the same tables, compared integer by integer."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import numpy as np
 from disclosure_pipeline.measures.cells import LargeCells
 
 
-def assert_same_counts(found: Any, expected: Any, where: str = "") -> None:
+def assert_same_counts(counts: Any, expected: Any, where: str = "") -> None:
     """Every integer is the same; large cells come in any order."""
-    assert type(found) is type(expected), where
+    assert type(counts) is type(expected), where
     if isinstance(expected, LargeCells):
         rows = [
-            sorted(zip(*each.key_levels.tolist(), each.t.tolist(), each.d.tolist(), strict=True))
-            for each in (found, expected)
+            sorted(zip(*cells.key_levels.tolist(), cells.t.tolist(), cells.d.tolist(), strict=True))
+            for cells in (counts, expected)
         ]
         assert rows[0] == rows[1], where
     elif is_dataclass(expected):
         for field in fields(expected):
             assert_same_counts(
-                getattr(found, field.name), getattr(expected, field.name), f"{where}.{field.name}"
+                getattr(counts, field.name), getattr(expected, field.name), f"{where}.{field.name}"
             )
     elif isinstance(expected, tuple):
-        assert len(found) == len(expected), where
-        for i, (one, other) in enumerate(zip(found, expected, strict=True)):
-            assert_same_counts(one, other, f"{where}[{i}]")
+        assert len(counts) == len(expected), where
+        for i, (item, expected_item) in enumerate(zip(counts, expected, strict=True)):
+            assert_same_counts(item, expected_item, f"{where}[{i}]")
     elif isinstance(expected, np.ndarray):
-        np.testing.assert_array_equal(found, expected, where)
+        np.testing.assert_array_equal(counts, expected, where)
     else:
-        assert found == expected, where
+        assert counts == expected, where

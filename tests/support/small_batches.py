@@ -20,10 +20,10 @@ def small_batches(limits: Limits, rows: int = 700) -> Iterator[None]:
 
 
 @contextmanager
-def tiny_batches(rows: int = 64, aside: int = 100) -> Iterator[None]:
+def tiny_batches(rows: int = 64, spill_part: int = 100) -> Iterator[None]:
     """Many batches, also of text, and many parts."""
     with (
-        small_batches(Limits(table=0, spill_part=aside, threads=2), rows),
+        small_batches(Limits(table=0, spill_part=spill_part, threads=2), rows),
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr(files, "_BLOCK", 1 << 10)

@@ -66,22 +66,22 @@ def share(values: Sequence[Any], others: Sequence[Any]) -> float:
 def test_overlap_is_what_a_count_gives(gt: Records, sd: Records) -> None:
     columns = ["k1", "k2"]
     tables = [pd.DataFrame(records, columns=columns, dtype=object) for records in (gt, sd)]
-    found = dp.key_overlap(tables[0], tables[1], columns)
+    result = dp.key_overlap(tables[0], tables[1], columns)
     for i, name in enumerate(columns):
         of_GT, of_SD = ([record[i] for record in records if record[i] is not None] for records in (gt, sd))
         expected = [share(of_GT, of_SD), share(of_SD, of_GT)]
-        np.testing.assert_allclose(row(found, name), expected, rtol=1e-12)
+        np.testing.assert_allclose(row(result, name), expected, rtol=1e-12)
     expected = [share(gt, sd), share(sd, gt)]
-    np.testing.assert_allclose(row(found, WHOLE_KEY), expected, rtol=1e-12)
+    np.testing.assert_allclose(row(result, WHOLE_KEY), expected, rtol=1e-12)
 
 
 @given(RECORDS, st.lists(RECORDS, min_size=1, max_size=3))
 def test_copies_are_what_a_count_gives(gt: Records, syntheses: list[Records]) -> None:
     columns = ["k1", "k2"]
     frames = [pd.DataFrame(records, columns=columns, dtype=object) for records in syntheses]
-    found = dp.exact_copies(pd.DataFrame(gt, columns=columns, dtype=object).assign(more=1), frames)
-    assert found["copies"].tolist() == [sum(record in gt for record in records) for records in syntheses]
-    assert found["columns"].tolist() == [2] * len(syntheses)
+    result = dp.exact_copies(pd.DataFrame(gt, columns=columns, dtype=object).assign(more=1), frames)
+    assert result["copies"].tolist() == [sum(record in gt for record in records) for records in syntheses]
+    assert result["columns"].tolist() == [2] * len(syntheses)
 
 
 def test_targets_are_compared_after_grouping() -> None:
@@ -99,9 +99,9 @@ def test_tables_that_share_nothing_but_gaps_share_nothing() -> None:
     city: list[Any] = [None] * 150 + ["1"] * 50
     gt = GT.assign(city=city)
     sd = gt.assign(city=gt["city"].replace("1", "1.0"))
-    found = dp.disclosure(gt, sd, KEYS, "work")
-    assert row(found.key_overlap, "city") == [0, 0]
-    assert any("'city'" in text and "how a number is written" in text for text in found.warnings)
+    result = dp.disclosure(gt, sd, KEYS, "work")
+    assert row(result.key_overlap, "city") == [0, 0]
+    assert any("'city'" in text and "how a number is written" in text for text in result.warnings)
 
 
 def test_copies_need_a_shared_column() -> None:

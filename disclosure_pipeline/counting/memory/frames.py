@@ -21,7 +21,7 @@ from disclosure_pipeline.counting.targets import CountRequest, columns_of_reques
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_values
-from disclosure_pipeline.tables.coding import code_column
+from disclosure_pipeline.tables.coding import code_column_of_kind
 from disclosure_pipeline.tables.frames import stack_frames
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.identifiers import values_identify
@@ -60,9 +60,8 @@ class FramesInMemory:
         """Columns as codes over the levels of all tables, not grouped yet: a code for each record."""
         series = {name: [frame[name] for frame in self.frames] for name in columns}
         names = self.names or table_names(len(self.frames))
-        for name in columns:
-            check_values(name, series[name], grouping, names)
-        coding = [partial(code_column, name, series[name], names) for name in columns]
+        kinds = {name: check_values(name, series[name], grouping, names) for name in columns}
+        coding = [partial(code_column_of_kind, name, kinds[name], series[name]) for name in columns]
         return run_in_threads(coding, threads_for(sum(self.records)))
 
     def count(

@@ -22,6 +22,7 @@ class Limits:
     block: records that are coded at a time. part: records that are measured at a time, about. table: most
     cells that are counted instead of sorted. bits: most binary digits of a number that stands for a record.
     threads: None for as many as the tables are worth. spill_part: records of a part of the spill file, about.
+    rare: records of keys with as many records each that are not worth to be measured by themselves.
     """
 
     block: int = 1 << 17
@@ -30,6 +31,7 @@ class Limits:
     bits: int = 64
     threads: int | None = None
     spill_part: int = 1 << 21
+    rare: int = 1 << 12
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +55,11 @@ class Distances:
             return cls(column, np.arange(column.size) * unit, unit)
         # Ranks are less than a unit apart; missing is further than that from all of them.
         return cls(column, np.append(twice_mid_ranks(counts[:-1]), -2 * unit), unit)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether values can be near to one another without being the same."""
+        return self.column.kind in ORDERED
 
     def places_of(self, table: int, records: IntArray) -> IntArray:
         """The places of some records of a table."""
@@ -105,17 +111,35 @@ def _nearest_of_all(
     records = np.flatnonzero(table.counted)
     position_of = np.full(len(table.counted) + 1, len(records))  # one more, for those who leave out nobody
     position_of[records] = np.arange(len(records))
+    unit = column_distances[0].unit  # of every column: all are of the same records
+    # No difference of places is larger than three units: most tables need half the bytes.
+    largest = (len(column_distances) + 3) * unit
+    number: type[np.signedinteger[Any]] = np.int32 if largest < np.iinfo(np.int32).max else np.int64
+    nobody = np.iinfo(number).max
+    ordered = [distances for distances in column_distances if distances.is_ordered]
+    named = [distances.column for distances in column_distances if not distances.is_ordered]
+    # Of columns without an order it is enough to count those that differ.
+    differing = np.min_scalar_type(len(named))
+    record_places = [distances.places_of(table.table, records).astype(number) for distances in ordered]
+    record_codes = [column.tables[table.table].codes(records) for column in named]
+    person_places = [distances.places_of(0, persons).astype(number) for distances in ordered]
+    person_codes = [column.tables[0].codes(persons) for column in named]
     nearest = np.full(len(persons), NOBODY)
-    record_places = [distances.places_of(table.table, records) for distances in column_distances]
     step = max(1, _AT_A_TIME // len(records))
     for start in range(0, len(persons), step):
-        chunk = persons[start : start + step]
-        distance = np.zeros((len(chunk), len(records) + 1), dtype=np.int64)
-        distance[:, -1] = NOBODY
-        for distances, places in zip(column_distances, record_places, strict=True):
-            distance[:, :-1] += distances.between(distances.places_of(0, chunk)[:, None], places)
-        distance[np.arange(len(chunk)), position_of[left_out[start : start + step]]] = NOBODY
-        nearest[start : start + step] = distance.min(axis=1)
+        some = slice(start, start + step)
+        rows = np.arange(len(persons[some]))
+        differ = np.zeros((len(rows), len(records)), dtype=differing)
+        for of_persons, of_records in zip(person_codes, record_codes, strict=True):
+            differ += of_persons[some, None] != of_records
+        distance = np.empty((len(rows), len(records) + 1), dtype=number)
+        distance[:, -1] = nobody
+        np.multiply(differ, number(unit), out=distance[:, :-1], dtype=number)
+        for distances, of_persons, of_records in zip(ordered, person_places, record_places, strict=True):
+            distance[:, :-1] += distances.between(of_persons[some, None], of_records)
+        distance[rows, position_of[left_out[some]]] = nobody
+        of_chunk = distance.min(axis=1)
+        nearest[some] = np.where(of_chunk == nobody, NOBODY, of_chunk)
     return nearest
 
 

@@ -116,7 +116,7 @@ def _measure_piece(
     """Add the counts of some records, which are all of their q, to those of the part."""
     uncounted = [_UncountedRecords(records, range(len(packed.targets)), with_keys=True)]
     if all(can_be_summed(target, synthesis) for target in packed.targets):
-        uncounted = _measure_rare_keys(packed, synthesis, records, counts)
+        uncounted = _measure_rare_keys(job.limits.rare, packed, synthesis, records, counts)
     for remaining in uncounted:
         keys = _RecordsByKey.of(packed, remaining.records)
         if remaining.with_keys:
@@ -142,9 +142,12 @@ class _UncountedRecords:
 
 
 def _measure_rare_keys(
-    packed: PackedRecords, synthesis: int, records: Codes, counts: _PartCounts
+    fewest: int, packed: PackedRecords, synthesis: int, records: Codes, counts: _PartCounts
 ) -> list[_UncountedRecords]:
-    """Add the counts of the q of few records to those of the part; return what is left to count."""
+    """Add the counts of the q of few records to those of the part; return what is left to count.
+
+    Left are also those q that have `fewest` records in all, or fewer, among those of as many records each.
+    """
     runs = Runs.of(packed.q(records))
     of_SD = (records & records.dtype.type(1 << packed.table_bit)) > 0
     lone, lone_of_SD = runs.count_lone(of_SD)
@@ -154,10 +157,14 @@ def _measure_rare_keys(
         for target, target_counts in zip(packed.targets, counts.targets, strict=True):
             target_counts.append(count_lone_records(GT, SD, packed.keys.width, target, synthesis))
     uncounted, counted = [], 0
+    few: list[Codes] = []
     for n, first in runs.by_length(MOST_RECORDS):
         counted += n * len(first)
         if len(first) and n > 1:
             places = first + np.arange(n)[:, None]
+            if places.size <= fewest:
+                few.append(records[places].ravel())
+                continue
             rare = RareKeys.of(of_SD.view(np.uint8)[places])
             counts.keys.append(rare.count_keys())
             if packed.targets:
@@ -165,9 +172,11 @@ def _measure_rare_keys(
                 others = _measure_targets_of_rare_keys(packed, synthesis, rare, some, counts)
                 if others:
                     uncounted.append(_UncountedRecords(np.sort(some, axis=None), others, with_keys=False))
-    if counted < len(records):
-        frequent = records[runs.longer_than(MOST_RECORDS)]
-        uncounted.append(_UncountedRecords(frequent, range(len(packed.targets)), with_keys=True))
+    remaining = records[runs.longer_than(MOST_RECORDS)] if counted < len(records) else records[:0]
+    if few:
+        remaining = np.sort(np.concatenate([remaining, *few]))
+    if len(remaining):
+        uncounted.append(_UncountedRecords(remaining, range(len(packed.targets)), with_keys=True))
     return uncounted
 
 

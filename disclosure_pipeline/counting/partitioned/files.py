@@ -64,10 +64,13 @@ class StreamedTable:
         )
 
     def some_records(self, positions: IntArray) -> pd.DataFrame:
-        """Some records; `positions` ascend."""
-        numbers = self.stream.value_numbers(positions)
+        """Some records, by their positions and in the order of these."""
+        order = np.argsort(positions, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        numbers = self.stream.value_numbers(positions[order])
         return pd.DataFrame(
-            {name: self.distinct[name].take(numbers[name]) for name in self.distinct}, copy=False
+            {name: self.distinct[name].take(numbers[name][place]) for name in self.distinct}, copy=False
         )
 
 
