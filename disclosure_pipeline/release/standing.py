@@ -8,12 +8,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from disclosure_pipeline.candidates.arrival import ARRIVAL, BROKEN_CONTRACT, TOO_LITTLE_OVERLAP
 from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.evidence.figures import format_cell
 from disclosure_pipeline.policy.worst_clause import find_worst_row
 
+_ENDED_AS: Mapping[str, str] = {BROKEN_CONTRACT: "refused", TOO_LITTLE_OVERLAP: "undetermined"}
 PUBLISHED_REFUSED = "published, refused today"
 
 
@@ -24,7 +26,8 @@ class Standing:
     `decision` is None where there is no dossier that can be read; `is_current`: the dossier is of the ground
     truth that is recorded and of the policy that holds. Of the dossier, None where there is none:
     `judged_at`, when it was filed (UTC); `worst_clause`, the one that stands most against a release, with
-    its value and bound; `records`, the number of all synthetic records.
+    its value and bound; `records`, the number of all synthetic records. A candidate that was not measured
+    has no dossier, but a `problem`: what kind of thing ended its run as it arrived.
     """
 
     candidate: str
@@ -34,10 +37,14 @@ class Standing:
     judged_at: datetime | None = None
     worst_clause: str | None = None
     records: int | None = None
+    problem: str | None = None
 
     def __str__(self) -> str:
         """Such as "published, refused today"."""
-        return describe_standing(self.decision, is_published=self.is_published, is_current=self.is_current)
+        standing = describe_standing(
+            self.decision, is_published=self.is_published, is_current=self.is_current
+        )
+        return standing if self.problem is None else f"{standing}: {self.problem}"
 
 
 def describe_standing(decision: str | None, *, is_published: bool, is_current: bool = True) -> str:
@@ -79,7 +86,18 @@ def list_standings(folders: GateFolders) -> list[Standing]:
 
 def _read_standing(folders: GateFolders, candidate: str, ground_truth: Any, policy_digest: str) -> Standing:
     """The standing of one candidate, by its dossier; `ground_truth`: the sha256 of the recorded one."""
-    path = folders.store.candidate_folder(candidate) / "dossier.json"
+    folder = folders.store.candidate_folder(candidate)
+    path = folder / "dossier.json"
+    arrival = _read(folder / ARRIVAL)
+    if arrival.get("problem") in _ENDED_AS:  # a dossier beside it is of what arrived before
+        return Standing(
+            candidate,
+            _ENDED_AS[arrival["problem"]],
+            is_published(folders, candidate),
+            is_current=arrival.get("policy_digest") == policy_digest,
+            judged_at=_modified_at(folder / ARRIVAL),
+            problem=arrival["problem"],
+        )
     dossier = _read(path)
     measured, decision = dossier.get("measured"), dossier.get("decision")
     of_ground_truth = measured.get("ground_truth") if isinstance(measured, dict) else None
