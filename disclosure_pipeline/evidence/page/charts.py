@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from disclosure_pipeline.evaluation.plots.conversion import convert
 from disclosure_pipeline.evaluation.plots.style import BLUE, ORANGE, PLUM, RULE, TEXT, TURQUOISE, legible
-from disclosure_pipeline.evidence.page.conversion import convert
 
 if TYPE_CHECKING:
     import altair as alt
