@@ -27,6 +27,7 @@ from disclosure_pipeline.counting.memory.exposure_search import (
 )
 from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.memory.key_set_tree import Column
+from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.exposure_arguments import check_arguments, check_number
@@ -172,7 +173,7 @@ def _prepare(
         targets=tuple(
             ExposureTarget(
                 _column(coded[name]),
-                np.arange(coded[name].size) == coded[name].missing,
+                guess_is_impossible(coded[name]),
                 positions.get(name),
             )
             for name in target_names
