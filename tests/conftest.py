@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support import distributions
 from support.paths import ROOT
 from support.sampling import CI, EXAMPLES, EXAMPLES_IN_CI, PART, SEED
 
@@ -34,7 +35,21 @@ settings.load_profile("ci" if CI else "every day")
 
 # What takes long to set up for a whole session, and the fixtures that need it. Tests that share it stand side
 # by side, so that one worker of several sets it up.
-SHARED_FIXTURES = ("demo", "finished")
+SHARED_FIXTURES = ("demo", "finished", "installed")
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as a wheel."""
+    return distributions.build("wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment that has the package from its wheel; nobody installs anything else there."""
+    environment = distributions.environment(tmp_path_factory.mktemp("installed") / "environment")
+    distributions.install(environment, wheel)
+    return environment
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

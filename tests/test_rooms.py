@@ -49,7 +49,7 @@ IMPORTERS = {
     ),
     "click": ("cli/",),
     "jinja2": ("evidence/page/",),
-    "vl_convert": ("evidence/page/conversion.py",),
+    "vl_convert": ("evaluation/plots/conversion.py",),
     "rich": ("cli/",),
     "sklearn": ("evaluation/learning/",),
     "securesystemslib": ("release/",),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.candidates.files import StoreError, read_json
+from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.measuring import measure_tables
 from disclosure_pipeline.candidates.reading import (
@@ -32,6 +32,12 @@ from disclosure_pipeline.policy.verdict import Judgement, hold
 from disclosure_pipeline.tables.contract import ContractError, Violation
 from disclosure_pipeline.tables.sources import FORMATS
 
+ARRIVAL = "arrival.json"
+"""The record of why a candidate was not measured; there is none where it was."""
+
+BROKEN_CONTRACT = "broken contract"
+TOO_LITTLE_OVERLAP = "too little overlap"
+
 
 @dataclass(frozen=True)
 class Arrival:
@@ -47,6 +53,14 @@ class Arrival:
     key_overlap: pd.DataFrame
     overlaps: tuple[Judgement, ...]
     public_overlaps: tuple[PublicJudgement, ...] = ()
+
+    @property
+    def problem(self) -> str | None:
+        """The kind of what ends its run here; None where there is nothing."""
+        if self.violations:
+            return BROKEN_CONTRACT
+        is_compared = bool(self.overlaps) and all(overlap.outcome == "kept" for overlap in self.overlaps)
+        return None if is_compared else TOO_LITTLE_OVERLAP
 
 
 def deliver(folders: GateFolders, candidate: str, delivered: Any) -> Path:
@@ -72,6 +86,23 @@ def receive(
     It is taken from the incoming folder of that name, or from `folder`; see `take_snapshot`. As GT and the
     candidate are read for it, everything is measured at once and recorded for the steps that follow.
     """
+    arrival = _receive(folders, candidate, folder, needs_marker=needs_marker)
+    record = folders.store.candidate_folder(candidate) / ARRIVAL
+    if arrival.problem is None:
+        record.unlink(missing_ok=True)
+    else:
+        write_json(
+            record,
+            {
+                "snapshot": arrival.snapshot.sha256,
+                "policy_digest": folders.gate.policy_digest(),
+                "problem": arrival.problem,
+            },
+        )
+    return arrival
+
+
+def _receive(folders: GateFolders, candidate: str, folder: Path | None, *, needs_marker: bool) -> Arrival:
     require_safe_name(candidate, "candidate")
     incoming = folder or folders.incoming / candidate
     snapshot = take_snapshot(incoming, candidate, folders.store, FORMATS, needs_marker=needs_marker)

@@ -50,7 +50,7 @@ def measure_baselines(folders: GateFolders) -> GroundTruthBaselines:
             "engine: memory on an extract of the ground truth."
         )
     # What only candidates need is left out: it takes long, and no bound is drafted from it.
-    lean = gate.model_copy(
+    faster_gate = gate.model_copy(
         update={"measures": gate.measures.model_copy(update={"protection": False, "prediction": False})}
     )
     with ExitStack() as stack:
@@ -60,10 +60,11 @@ def measure_baselines(folders: GateFolders) -> GroundTruthBaselines:
             raise InputError(f"The ground truth has {table.records} records: too few to draw halves of it.")
         published = table.keep_columns(gate.published)
         opened = stack.enter_context(open_canonical([published, published], engine.name, engine.description))
-        own = measure_tables(lean, opened, engine.name).result
+        own = measure_tables(faster_gate, opened, engine.name).result
         records = opened.sample(_LARGEST, 0)[0]
     halves = tuple(
-        measure_tables(lean, FramesInMemory(pair, "memory"), "memory").result for pair in _halve(records)
+        measure_tables(faster_gate, FramesInMemory(pair, "memory"), "memory").result
+        for pair in _halve(records)
     )
     return GroundTruthBaselines(replace(own, engine=engine.description), halves)
 

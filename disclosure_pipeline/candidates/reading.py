@@ -30,7 +30,7 @@ from disclosure_pipeline.tables.dictionary import CATEGORIES
 from disclosure_pipeline.tables.fingerprint import content_sha256, values_sha256
 from disclosure_pipeline.tables.identifiers import GT_IDENTIFIER, IDENTIFIER, holds_identifiers
 from disclosure_pipeline.tables.locations import fill_in_variables, redact_location
-from disclosure_pipeline.tables.messages import GROUND_TRUTH
+from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized
 from disclosure_pipeline.tables.record_hashes import Groups
 from disclosure_pipeline.tables.sources import Location, Source
 
@@ -83,20 +83,15 @@ def name_confidential(name: str) -> str:
     return f"the confidential table {name!r}"
 
 
-def _begin(name: str) -> str:
-    """A table's name at the beginning of a sentence."""
-    return name[:1].upper() + name[1:]
-
-
 def _read_source(gate: Gate, source: Source, name: str, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
     if not source.exists():
-        raise StoreError(f"{_begin(name)} is not where the gate's definition says.")
+        raise StoreError(f"{capitalized(name)} is not where the gate's definition says.")
     before = source.sha256()
     table = read_canonical_table(
         source, engine.name, gate.columns, name, gate.published, only_known=False, stack=stack
     )
     if source.sha256() != before:
-        raise StoreError(f"{_begin(name)} changed while it was read: run again.")
+        raise StoreError(f"{capitalized(name)} changed while it was read: run again.")
     if before is not None:
         return table, before
     if isinstance(table, CanonicalTable):

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.evaluation.record_cells import RecordCells, draw_equal_sizes
@@ -67,7 +67,7 @@ def anonymity_loss(
     N_d, *N_s = (len(frame) for frame in tables.frames)
     rows = {}
     for target in target_columns:
-        no_guess = np.arange(target.size) == target.missing
+        no_guess = guess_is_impossible(target)
         for synthesis, records in enumerate(N_s, start=1):
             drawn = draw_equal_sizes(Sizes(N_d, records), [seed, synthesis])
             f = RecordCells.of(q, target.codes, target.size, synthesis, drawn).f

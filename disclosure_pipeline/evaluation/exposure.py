@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,10 @@ from disclosure_pipeline.counting.memory.exposure_search import (
 )
 from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.memory.key_set_tree import Column
+from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.exposure_arguments import check_arguments, check_number
 from disclosure_pipeline.evaluation.exposure_result import Exposure
 from disclosure_pipeline.evaluation.identifiers import identifier_warnings
 from disclosure_pipeline.evaluation.key_sets_arguments import join_names
@@ -38,8 +40,7 @@ from disclosure_pipeline.measures.exposure import Chances
 from disclosure_pipeline.measures.hits import unique_hits
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
-from disclosure_pipeline.tables.alignment import Tables, check_names, check_tables
-from disclosure_pipeline.tables.frames import as_frames
+from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn, IntArray
 from disclosure_pipeline.tables.messages import describe_argument
@@ -116,11 +117,11 @@ def exposure(
     computational algorithm for handling the special uniques problem"), which ask for uniqueness only, and
     jumping emerging patterns (Dong & Li 1999, "Efficient mining of emerging patterns").
     """
-    _check_number("up_to", up_to, MOST_COLUMNS)
-    _check_number("support", support)
+    check_number("up_to", up_to, MOST_COLUMNS)
+    check_number("support", support)
     if isinstance(minutes, bool) or not isinstance(minutes, Real) or not minutes > 0:
         raise InputError(f"minutes must be a number above 0, not {describe_argument(minutes)}.")
-    tables, names, target_names = _check(
+    tables, names, target_names = check_arguments(
         ground_truth, synthetic, columns, targets, grouping_of(groups, special_values, edges)
     )
     search, coded = _prepare(tables, names, target_names, min(up_to, len(names)), support, seed)
@@ -145,39 +146,6 @@ def exposure(
         smallest_sets=_smallest_sets(exposed, search, target_names),
         warnings=(*doubts, *identifier_warnings(FramesInMemory(tables.frames, "memory"), coded)),
     )
-
-
-def _check_number(argument: str, number: Any, most: int | None = None) -> None:
-    is_whole = isinstance(number, Integral) and not isinstance(number, bool)
-    if not is_whole or number < 1 or (most is not None and number > most):
-        up_to = "on" if most is None else f"to {most}"
-        raise InputError(
-            f"{argument} must be a whole number from 1 {up_to}, not {describe_argument(number)}."
-        )
-
-
-def _check(
-    ground_truth: Any, synthetic: Any, columns: Any, targets: Any, grouping: Any
-) -> tuple[Tables, tuple[Any, ...], tuple[Any, ...]]:
-    """The tables, and the names of the columns and of the targets, some of which may be both."""
-    if targets is None:
-        raise InputError("targets is None: name the column or columns that an intruder wants to learn.")
-    frames = as_frames(ground_truth, synthetic)
-    known = [list(frame.columns) for frame in frames]
-    several = isinstance(columns, Sequence) and not isinstance(columns, str)
-    others = [name for name in columns if not _is_among(name, targets)] if several else columns
-    if several and not others:
-        raise InputError("columns holds nothing but targets: name columns that an intruder may know.")
-    _, target_names = check_names(known, others, targets, grouping_of())
-    names, _ = check_names(known, columns, (), grouping_of())
-    no_keys = [name for name in target_names if name not in names]
-    if not target_names:
-        raise InputError("targets is empty: name at least one column.")
-    return check_tables(frames[0], frames[1:], names, no_keys, grouping), names, target_names
-
-
-def _is_among(name: Any, targets: Any) -> bool:
-    return bool(name in targets) if isinstance(targets, (list, tuple)) else bool(name == targets)
 
 
 def _prepare(
@@ -205,7 +173,7 @@ def _prepare(
         targets=tuple(
             ExposureTarget(
                 _column(coded[name]),
-                np.arange(coded[name].size) == coded[name].missing,
+                guess_is_impossible(coded[name]),
                 positions.get(name),
             )
             for name in target_names

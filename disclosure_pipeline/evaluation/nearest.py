@@ -73,12 +73,12 @@ def nearest_of_columns(columns: Sequence[CodedColumn], sample: int = SAMPLE, see
     N_d, *N_s = (len(table.stored) for table in columns[0].tables)
     if N_d == 1:
         raise InputError("The ground truth has one record: there are no others to be nearer.")
-    persons = np.flatnonzero(_drawn(N_d, min(sample, N_d), np.random.default_rng([seed, 0])))
+    persons = np.flatnonzero(_draw_records(N_d, min(sample, N_d), np.random.default_rng([seed, 0])))
     rows: list[Nearness] = []
     for synthesis, records in enumerate(N_s, start=1):
         n = min(records, N_d - 1)
         others, left_out = _thinned_others(N_d, n, persons, np.random.default_rng([seed, 1]))
-        shown = _drawn(records, n, np.random.default_rng([seed, 2]))
+        shown = _draw_records(records, n, np.random.default_rng([seed, 2]))
         to_SD, to_others = nearest_distances(
             columns,
             persons,
@@ -90,7 +90,7 @@ def nearest_of_columns(columns: Sequence[CodedColumn], sample: int = SAMPLE, see
     return pd.DataFrame(list(map(asdict, rows)), index=index)
 
 
-def _drawn(records: int, n: int, rng: np.random.Generator) -> Mask:
+def _draw_records(records: int, n: int, rng: np.random.Generator) -> Mask:
     """Marks n records of so many, by a draw: of these, or of the others if they are fewer."""
     others = records - n < n
     drawn = np.full(records, others)
@@ -100,6 +100,6 @@ def _drawn(records: int, n: int, rng: np.random.Generator) -> Mask:
 
 def _thinned_others(N_d: int, n: int, persons: IntArray, rng: np.random.Generator) -> tuple[Mask, IntArray]:
     """GT records, one more than n, and for each person the one of them left out: n others for everybody."""
-    drawn = _drawn(N_d, n + 1, rng)
-    anybody = np.flatnonzero(drawn)[rng.integers(n + 1)]
-    return drawn, np.where(drawn[persons], persons, anybody)
+    drawn = _draw_records(N_d, n + 1, rng)
+    one_of_drawn = np.flatnonzero(drawn)[rng.integers(n + 1)]
+    return drawn, np.where(drawn[persons], persons, one_of_drawn)

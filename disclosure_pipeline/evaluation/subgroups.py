@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
-from disclosure_pipeline.evaluation.record_cells import RecordCells, draw_equal_sizes
+from disclosure_pipeline.evaluation.record_cells import RecordCells
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import combine_keys
-from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.subgroups import merged_groups, subgroup
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.coding import code_column
@@ -41,7 +41,6 @@ def subgroups(
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Tell for each group of GT records how exposed it is, beside what other people's records would disclose.
 
@@ -56,14 +55,12 @@ def subgroups(
         groups: As in `disclosure()`.
         special_values: As there.
         edges: As there.
-        seed: Where the tables differ in size by more than a record, guesses are of a draw of the larger one.
 
     Returns:
         Index (group, synthesis), by the number of records; a group of two columns is "level, level".
         `records` of GT; in percent of them DiSCO with its Wilson interval (DiSCO_low, DiSCO_high) and
-        DiSCO_others; in percentage points DiSCO_beyond and guessed_beyond (NaN where none of its records is
-        drawn); lift: the group's share of the exposed GT records divided by its share of GT, with lift_low
-        and lift_high.
+        DiSCO_others; in percentage points DiSCO_beyond and guessed_beyond; lift: the group's share of the
+        exposed GT records divided by its share of GT, with lift_low and lift_high.
 
     Raises:
         InputError: As `disclosure()`; `by` names no column of GT, or more than two.
@@ -91,17 +88,14 @@ def subgroups(
     key_columns, t = tables.code(tables.keys), tables.coded(target)
     warn_of_doubts(find_doubts(tables, [*key_columns, t]))
     q = combine_columns(key_columns)
-    no_guess = np.arange(t.size) == t.missing
+    no_guess = guess_is_impossible(t)
     group_of_record, labels = _group_records(tables, names, int(smallest_count))
     rows: dict[tuple[int, int], dict[str, float]] = {}
     for synthesis in range(1, len(tables.frames)):
-        whole = RecordCells.of(q, t.codes, t.size, synthesis, None)
-        drawn = draw_equal_sizes(Sizes(whole.f.N_d, whole.f.N_s), [seed, synthesis])
-        for_guess = RecordCells.of(q, t.codes, t.size, synthesis, drawn)
+        cells = RecordCells.of(q, t.codes, t.size, synthesis, None)
         for group in range(len(labels)):
             members = group_of_record == group
-            figures = subgroup(whole.f, whole.count(members), for_guess.f, for_guess.count(members), no_guess)
-            rows[group, synthesis] = asdict(figures)
+            rows[group, synthesis] = asdict(subgroup(cells.f, cells.count(members), no_guess))
     order = sorted(rows, key=lambda label: (-rows[label]["records"], label))
     index = pd.MultiIndex.from_tuples(
         [(labels[group], synthesis) for group, synthesis in order], names=["group", "synthesis"]

@@ -42,12 +42,7 @@ from disclosure_pipeline.measures.drawn_guesses import (
 )
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent
 from disclosure_pipeline.measures.grouped import Grouped
-from disclosure_pipeline.measures.guesses import (
-    GuessCounts,
-    guessed,
-    guessed_by_overall_mode_without_self,
-    guessed_without_self,
-)
+from disclosure_pipeline.measures.guesses import guessed, guessed_from_all_others
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.totals import Totals
 from disclosure_pipeline.measures.words import POINTS, Words
@@ -181,19 +176,8 @@ def baselines(
     DCAP_others = share(_attributed_by_others(totals.CAPd, left_by_d_q, sizes))
     DCAP = share(_attributed_at_n(totals.DCAP, sizes))
     of_SD = guessed(counts.guessed, left_t, s_t, no_guess)
-    at_n = of_SD
-    of_synthetic, of_others = draw_of_synthetic(sizes), draw_of_others(sizes)
-    if counts.drawn_from_SD and of_synthetic:
-        overall = overall_chances(s_t, no_guess, of_synthetic)
-        at_n = guessed_from_draw(counts.drawn_from_SD, left_t, overall)
-    if counts.drawn_from_GT and of_others:
-        overall = overall_chances(d_t, no_guess, of_others)
-        others = max(
-            guessed_from_draw(counts.drawn_from_GT, left_t, overall),
-            guessed_by_overall_mode_of_draw(left_t, overall),
-        )
-    else:
-        others = guessed_from_others(counts.guessed_others, d_t, left_t, no_guess)
+    at_n = guessed_at_n(counts, sizes, s_t, left_t, no_guess)
+    others = guessed_from_others(counts, sizes, d_t, left_t, no_guess)
     N = sizes.N_d * ONE
     return Baselines(
         iS_others=iS_others,
@@ -247,9 +231,25 @@ def _attributed_by_others(dd_by_d_q: Grouped, by_d_q: Grouped, sizes: Sizes) -> 
     return _weighted(pairs, (1 - sizes.p0(others)) / np.maximum(others, 1))
 
 
-def guessed_from_others(counts: GuessCounts, d_t: IntArray, left_t: IntArray, no_guess: Mask) -> int:
+def guessed_at_n(
+    counts: BaselineCounts, sizes: Sizes, s_t: IntArray, left_t: IntArray, no_guess: Mask
+) -> int:
+    """Right guesses from SD at n records, in units of 1 / `ONE`."""
+    draw = draw_of_synthetic(sizes)
+    if not draw or not counts.drawn_from_SD:
+        return guessed(counts.guessed, left_t, s_t, no_guess)
+    return guessed_from_draw(counts.drawn_from_SD, left_t, overall_chances(s_t, no_guess, draw))
+
+
+def guessed_from_others(
+    counts: BaselineCounts, sizes: Sizes, d_t: IntArray, left_t: IntArray, no_guess: Mask
+) -> int:
     """The larger of two: guessing the mode of the others of one's q, or always the mode of all others."""
+    draw = draw_of_others(sizes)
+    if not draw or not counts.drawn_from_GT:
+        return guessed_from_all_others(counts.guessed_others, d_t, left_t, no_guess)
+    overall = overall_chances(d_t, no_guess, draw)
     return max(
-        guessed_without_self(counts, left_t, d_t, no_guess),
-        guessed_by_overall_mode_without_self(left_t, d_t, no_guess),
+        guessed_from_draw(counts.drawn_from_GT, left_t, overall),
+        guessed_by_overall_mode_of_draw(left_t, overall),
     )

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.measures.baselines import guessed_from_others
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent
 from disclosure_pipeline.measures.grouped import Grouped
-from disclosure_pipeline.measures.guesses import GuessCounts, guessed
+from disclosure_pipeline.measures.guesses import GuessCounts, guessed, guessed_from_all_others
 from disclosure_pipeline.measures.samples import Sizes
 
 Floats = npt.NDArray[np.float64]
@@ -89,13 +88,13 @@ def disclosed(tables: KeySetTables, chances: Chances) -> Disclosed:
     )
 
 
-def _weighted(records: IntArray, spoiling: IntArray, chances: Floats) -> float:
-    """The sum of the records, each times the chance of its number of `spoiling` records."""
+def _weighted(records: IntArray, other_records: IntArray, chances: Floats) -> float:
+    """The sum of the records, each times the chance of its number of `other_records`."""
     if len(chances) <= _FEW:
-        sums = [float(np.multiply(records, spoiling == m).sum()) for m in range(len(chances))]
+        sums = [float(np.multiply(records, other_records == m).sum()) for m in range(len(chances))]
         return float(np.dot(sums, chances))
-    possible = spoiling < len(chances)
-    sums_by_number = np.bincount(spoiling[possible], weights=records[possible], minlength=len(chances))
+    possible = other_records < len(chances)
+    sums_by_number = np.bincount(other_records[possible], weights=records[possible], minlength=len(chances))
     return float(sums_by_number @ chances)
 
 
@@ -128,7 +127,7 @@ def guessed_beyond(
     by_SD: GuessCounts, by_others: GuessCounts, d_t: IntArray, s_t: IntArray, no_guess: Mask
 ) -> float:
     """Percentage points; `d_t`, `s_t`: all the records to guess from, by level, of which GT's are guessed."""
-    difference = guessed(by_SD, d_t, s_t, no_guess) - guessed_from_others(by_others, d_t, d_t, no_guess)
+    difference = guessed(by_SD, d_t, s_t, no_guess) - guessed_from_all_others(by_others, d_t, d_t, no_guess)
     return percent(difference, int(d_t.sum()) * ONE)
 
 

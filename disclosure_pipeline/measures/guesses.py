@@ -90,6 +90,17 @@ def guessed_without_self(counts: GuessCounts, people_t: IntArray, r_t: IntArray,
     return _count_right(counts.named) + of_overall_mode
 
 
+def guessed_from_all_others(counts: GuessCounts, d_t: IntArray, left_t: IntArray, no_guess: Mask) -> int:
+    """The larger of two: guessing the mode of the others of one's q, or always the mode of all others.
+
+    `d_t` are all GT records by level (shape: targets), `left_t` those that are guessed.
+    """
+    return max(
+        guessed_without_self(counts, left_t, d_t, no_guess),
+        guessed_by_overall_mode_without_self(left_t, d_t, no_guess),
+    )
+
+
 def guessed_by_overall_mode(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
     """Right guesses of the most frequent level of all for the people, who are not among r_t."""
     overall = np.where(no_guess, 0, r_t)

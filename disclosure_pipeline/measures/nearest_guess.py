@@ -114,10 +114,10 @@ def _votes(
     t = f.t[cells[lonely]]
     for some, distance, table in search(voters, persons, keys, numbers, leave_out_self=leave_out_self):
         first, last = np.searchsorted(some, person), np.searchsorted(some, person, side="right")
-        here = np.flatnonzero(last > first)
-        row, at = first[here], lonely[here]
+        with_voters = np.flatnonzero(last > first)
+        row, at = first[with_voters], lonely[with_voters]
         most = table.max(axis=1)
-        votes.right[at] = table[row, t[here]]
+        votes.right[at] = table[row, t[with_voters]]
         votes.pool[at] = table.sum(axis=1)[row]
         votes.levels[at] = (table == most[:, None]).sum(axis=1)[row]
         votes.is_named[at] = votes.right[at] == most[row]

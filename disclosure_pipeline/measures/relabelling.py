@@ -15,7 +15,7 @@ from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.resemblance import Distance, ExpectedDistance, distance, resemblance
 from disclosure_pipeline.measures.words import SHARE, Words
 
-_GONE = 0.5
+_MATCHED_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def relabelling(o: IntArray, s: IntArray) -> Relabelling:
     apart = resemblance(o, s)
     relabelled = distance(_by_frequency(o), _by_frequency(s))
     beyond = max(0.0, apart.TVD - apart.TVD_expected)
-    renamed = beyond if relabelled < _GONE * apart.TVD else 0.0
+    renamed = beyond if relabelled < _MATCHED_SHARE * apart.TVD else 0.0
     return Relabelling(apart.TVD, apart.TVD_expected, relabelled, renamed)
 
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from disclosure_pipeline.measures.baselines import guessed_from_others
+from disclosure_pipeline.measures.baseline_counts import baseline_counts
+from disclosure_pipeline.measures.baselines import guessed_at_n, guessed_from_others
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.guesses import guess_counts, guess_counts_without_self, guessed
 from disclosure_pipeline.measures.intervals import wilson
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
 from disclosure_pipeline.measures.words import NONE, POINTS, RAAB, RECORDS, WILSON, Words
@@ -129,13 +129,8 @@ class Subgroup:
     ]
 
 
-def subgroup(
-    f: FrequencyTable, d: IntArray, for_guess: FrequencyTable, d_for_guess: IntArray, no_guess: Mask
-) -> Subgroup:
-    """Of the GT records `d` of each cell of `f` (shape: cells).
-
-    Guesses are of tables of one size: of the cells `for_guess`, and the group's GT records in them.
-    """
+def subgroup(f: FrequencyTable, d: IntArray, no_guess: Mask) -> Subgroup:
+    """Of the GT records `d` of each cell of `f` (shape: cells)."""
     sizes = Sizes(f.N_d, f.N_s)
     records = int(d.sum())
     exposed_cells = (f.s > 0) & (f.s == f.s_q)
@@ -143,7 +138,7 @@ def subgroup(
     at_n, by_others = disclosed_of(f, d, sizes)
     return Subgroup(
         **_disclosure_of_group(records, exposed, at_n, by_others, everybody, f.N_d),
-        guessed_beyond=guessed_beyond_of(for_guess, d_for_guess, no_guess),
+        guessed_beyond=_guessed_beyond_of(f, d, no_guess),
     )
 
 
@@ -223,11 +218,12 @@ def disclosed_of(f: FrequencyTable, d: IntArray, sizes: Sizes) -> tuple[float, f
     return math.fsum(at_n.tolist()), math.fsum(by_others.tolist())
 
 
-def guessed_beyond_of(f: FrequencyTable, d: IntArray, no_guess: Mask) -> float:
-    """Percentage points; SD and the other GT records are as many. NaN where the group has no record."""
-    by_SD = guessed(guess_counts(f, d, f.s, no_guess), f.per_target(d), f.per_target(f.s), no_guess)
-    without_self = guess_counts_without_self(f, d, f.d, no_guess)
-    by_others = guessed_from_others(without_self, f.per_target(f.d), f.per_target(d), no_guess)
+def _guessed_beyond_of(f: FrequencyTable, d: IntArray, no_guess: Mask) -> float:
+    """Percentage points; NaN where the group has no record."""
+    sizes, d_t = Sizes(f.N_d, f.N_s), f.per_target(d)
+    counts = baseline_counts(f, sizes, no_guess, d)
+    by_SD = guessed_at_n(counts, sizes, f.per_target(f.s), d_t, no_guess)
+    by_others = guessed_from_others(counts, sizes, f.per_target(f.d), d_t, no_guess)
     return percent(by_SD - by_others, int(d.sum()) * ONE)
 
 

@@ -19,7 +19,12 @@ def candidates_asset(graph: GateGraph) -> dg.AssetsDefinition:
 
     @dg.asset(
         key=graph.key("candidates"),
-        deps=[graph.key("dossier"), graph.key("release")],
+        deps=[
+            # On no partition of them: the list is of all candidates as the store has them. A candidate that
+            # was refused has no release, for which Dagster would call the list out of date for ever.
+            dg.AssetDep(graph.key(name), partition_mapping=dg.SpecificPartitionsPartitionMapping([]))
+            for name in ("dossier", "release")
+        ],
         **graph.attributes(
             "Every candidate: verdict, date, the clause that is nearest to its bound or farthest beyond it, "
             "records, and whether it is published.",

@@ -27,6 +27,16 @@ _OTHER_NAMES = {
     "warnings": "warnings",
 }
 
+# Dagster cuts names that are longer than the column they stand in: these are short enough at 1,440 pixels.
+_SHORT = {
+    "generalized_cap__": "generalized_",
+    "zero_cap__": "zero_cap_",
+    "cap__": "cap_",
+    "cap_protection": "protection",
+    "majority_score": "majority",
+    "proportional_score": "proportional",
+}
+
 
 @dataclass(frozen=True)
 class ClauseCheck:
@@ -92,9 +102,20 @@ def name_check(clause: Clause) -> str:
         return _OTHER_NAMES[clause.measure]
     if clause.measure in GUARDS or clause.measure in DOUBTS:
         return f"guard_{clause.measure}"
-    parts = ["bound", clause.measure, clause.share_of and f"share_of_{clause.share_of}"]
-    parts.append("mean" if clause.over == "mean" else None)
+    parts = ["bound", _shorten(clause.measure), clause.share_of and f"share_of_{clause.share_of}"]
     return "_".join(part for part in parts if part)
+
+
+def _shorten(measure: str) -> str:
+    """The name of a measure as part of a check's name.
+
+    >>> _shorten("generalized_cap__proportional_score"), _shorten("repU")
+    ('generalized_proportional', 'repU')
+    """
+    for long, short in _SHORT.items():
+        measure = measure.removesuffix(long) + short if measure.endswith(long) else measure
+        measure = short + measure.removeprefix(long) if measure.startswith(long) else measure
+    return measure
 
 
 def passes_with_warnings(judgements: Sequence[Judgement]) -> bool:

@@ -68,18 +68,18 @@ def classify_failed_run(events: Sequence[dg.DagsterEvent], checks: Collection[dg
         _describe_check(check, checks)
         for step, check in failed
         if not (step in explained and check.blocking and check.asset_check_key in checks)
-        and not _is_said(check, checks, reasons)
+        and not _repeats_reasons(check, checks, reasons)
     ]
     return Ending(_combine_outcomes({ending.outcome for ending in endings}), tuple(dict.fromkeys(reasons)))
 
 
-def _is_said(
+def _repeats_reasons(
     check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey], reasons: Collection[str]
 ) -> bool:
     """Whether every clause that a check of the gate names is among the reasons already."""
     if check.asset_check_key not in checks:
         return False
-    return set(_say_to_anybody(check.metadata).split("; ")) <= set(reasons)
+    return set(_describe_publicly(check.metadata).split("; ")) <= set(reasons)
 
 
 def _combine_outcomes(outcomes: Collection[RunOutcome]) -> RunOutcome:
@@ -158,17 +158,17 @@ def _read_reasons(raised: Any) -> tuple[str, ...]:
     reasons = raised.metadata.get(FOR_ANYBODY)
     if reasons is not None and isinstance(reasons.value, list):
         return tuple(map(str, reasons.value))
-    return (_say_to_anybody(raised.metadata),)
+    return (_describe_publicly(raised.metadata),)
 
 
 def _describe_check(check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey]) -> str:
     """A failed check in words. Those of a check that somebody added to the gate may hold anything."""
     is_of_gate = check.asset_check_key in checks
-    words = _say_to_anybody(check.metadata) if is_of_gate else "not a check of the gate, words withheld"
+    words = _describe_publicly(check.metadata) if is_of_gate else "not a check of the gate, words withheld"
     return f"{check.check_name} of {check.asset_key.path[-1]}: {words}"
 
 
-def _say_to_anybody(metadata: Mapping[str, dg.MetadataValue[Any]]) -> str:
+def _describe_publicly(metadata: Mapping[str, dg.MetadataValue[Any]]) -> str:
     """What may be said to those who may not see exact figures of GT; descriptions are for custodians."""
     words = metadata.get(FOR_ANYBODY)
     return str(words.value) if words is not None else "its words are withheld, the user interface has them"

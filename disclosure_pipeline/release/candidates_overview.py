@@ -76,7 +76,7 @@ def describe_worst_clause(clauses: Sequence[Mapping[str, Any]]) -> str:
     >>> describe_worst_clause([clause | {"warns": False, "control": False}])
     'repU 9 > 8'
     """
-    worst = max(clauses, key=_weigh, default=None)
+    worst = max(clauses, key=_rank_clause, default=None)
     if worst is None:
         return ""
     if worst["value"] is None or worst["limit"] is None:
@@ -86,7 +86,7 @@ def describe_worst_clause(clauses: Sequence[Mapping[str, Any]]) -> str:
     return f"{worst['name']} {worst['value']:.4g} {sign} {worst['limit']:.4g}"
 
 
-def _weigh(clause: Mapping[str, Any]) -> tuple[bool, int, float]:
+def _rank_clause(clause: Mapping[str, Any]) -> tuple[bool, int, float]:
     decides = not clause["warns"] and (not clause["control"] or clause["outcome"] != "kept")
     return decides, _NOT_KEPT.get(clause["outcome"], 0), _find_share_of_bound(clause)
 

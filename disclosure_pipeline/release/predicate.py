@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.bounds import Over
-from disclosure_pipeline.policy.judgement_rows import read_judgement_row
-from disclosure_pipeline.policy.public_figures import PublicJudgement, publish, round_records
 from disclosure_pipeline.policy.trust import Moment
-from disclosure_pipeline.policy.verdict import Judgement, Outcome
-from disclosure_pipeline.policy.waivers import Digest, Waiver
-from disclosure_pipeline.release.validation_errors import locate_errors
+from disclosure_pipeline.policy.verdict import Outcome
+from disclosure_pipeline.policy.waivers import Digest
 
 Figure = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -33,11 +27,11 @@ def _require_finite(content: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return content
 
 
-class _Part(BaseModel):
+class _StatedModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class PolicyStated(_Part):
+class PolicyStated(_StatedModel):
     """The policy that the candidate was held against."""
 
     digest: Annotated[
@@ -53,7 +47,7 @@ class PolicyStated(_Part):
     ]
 
 
-class ClauseStated(_Part):
+class ClauseStated(_StatedModel):
     """One condition of the policy, the figure that was found, and what follows."""
 
     name: Named
@@ -90,7 +84,7 @@ class ClauseStated(_Part):
     words: Annotated[str, Field(description="The same for a reader")]
 
 
-class WaiverStated(_Part):
+class WaiverStated(_StatedModel):
     """A waiver that let a clause pass."""
 
     name: Named
@@ -101,7 +95,7 @@ class WaiverStated(_Part):
     expires: Moment
 
 
-class GroundTruthStated(_Part):
+class GroundTruthStated(_StatedModel):
     """The confidential table: only its custodian can tell which one it is."""
 
     salted_hash: Annotated[
@@ -115,28 +109,28 @@ class GroundTruthStated(_Part):
     ]
 
 
-class ConfidentialStated(_Part):
+class ConfidentialStated(_StatedModel):
     """A further confidential table that copies and nearness were held against."""
 
     name: Named
     salted_hash: Annotated[Digest, Field(description="As that of the ground truth")]
 
 
-class SyntheticStated(_Part):
+class SyntheticStated(_StatedModel):
     """A file of the release: a synthetic table, or the same table in another format."""
 
     name: Named
     records: Count
 
 
-class PageStated(_Part):
+class PageStated(_StatedModel):
     """The page of the dossier in its edition for publication: a file of the release."""
 
     name: Named
     rounded_to: Annotated[Count, Field(description="The number of people that every figure is rounded to")]
 
 
-class Predicate(_Part):
+class Predicate(_StatedModel):
     """What was approved, on which figures, under which policy, by which code. NaN never: null."""
 
     gate: Named
@@ -174,105 +168,3 @@ class Predicate(_Part):
     run_id: Named
     measured_at: Moment
     published_at: Moment
-
-
-def build_predicate(
-    content: Mapping[str, Any],
-    definition: Mapping[str, Any],
-    *,
-    dossier: str,
-    ground_truth: str,
-    tables: Mapping[str, int],
-    run_id: str,
-    measured_at: datetime,
-    published_at: datetime,
-    page: str | None = None,
-    confidential: Mapping[str, str] | None = None,
-) -> Predicate:
-    """The predicate of an approved candidate, from its dossier's content.
-
-    `definition` is the policy section as plain data, `dossier` the sha256 of the dossier's file,
-    `ground_truth` the salted hash of GT, `confidential` that of each further confidential table, by name,
-    `tables` the numbers of records of the released tables by name, `page` the name of the released page, if
-    there is one.
-    StatementError where the dossier says anything but approved, or lacks a figure.
-    """
-    from disclosure_pipeline.evidence.dossier import read_versions
-
-    try:
-        figures, rows = content["figures"], content["clauses"]
-        _require_measured(tables, figures["N_s"])
-        used_names = {row["waiver"] for row in rows if row.get("waiver")}
-        waivers = {row["name"]: row for row in content.get("waivers", ()) if row["name"] in used_names}
-        policy = PolicyStated(
-            digest=content["policy_digest"],
-            keys=tuple(figures["keys"]),
-            targets=tuple(figures["targets"]),
-            definition=dict(definition),
-        )
-        smallest_count, records = int(definition["smallest_count"]), [figures["N_d"], *figures["N_s"]]
-        if min(records) < 1:
-            raise ValueError("a table is empty")
-        public = publish([_to_judgement(row, waivers) for row in rows], records, smallest_count)
-        clauses = [
-            (row["control"], _state_clause(row, judgement))
-            for row, judgement in zip(rows, public, strict=True)
-        ]
-        return Predicate(
-            gate=content["gate"],
-            candidate=content["candidate"],
-            decision=content["decision"],
-            snapshot=content["measured"]["snapshot"],
-            policy=policy,
-            clauses=tuple(clause for is_control, clause in clauses if not is_control),
-            controls=tuple(clause for is_control, clause in clauses if is_control),
-            waivers=tuple(
-                WaiverStated.model_validate({name: row[name] for name in WaiverStated.model_fields})
-                for row in waivers.values()
-            ),
-            ground_truth=GroundTruthStated(
-                salted_hash=ground_truth, records=round_records(figures["N_d"], smallest_count)
-            ),
-            confidential=tuple(
-                ConfidentialStated(name=name, salted_hash=digest)
-                for name, digest in (confidential or {}).items()
-            ),
-            synthetic=tuple(SyntheticStated(name=name, records=records) for name, records in tables.items()),
-            dossier=dossier,
-            page=None if page is None else PageStated(name=page, rounded_to=content["smallest_count"]),
-            documentation=content["documentation"],
-            versions=read_versions(),
-            run_id=run_id,
-            measured_at=measured_at,
-            published_at=published_at,
-        )
-    except ValidationError as error:
-        problem = "; ".join(locate_errors(error))
-    except (KeyError, TypeError, ValueError) as error:
-        problem = f"a {type(error).__name__} came up"
-    raise StatementError(f"No statement can be made of this dossier: {problem}. Run dossier again.")
-
-
-def _require_measured(tables: Mapping[str, int], measured: Sequence[int]) -> None:
-    """ValueError unless the files hold as many tables, of as many records, as were measured.
-
-    A table that is there in two formats counts once.
-    """
-    repeated = [name for name in tables if f"{name.removesuffix('.csv')}.parquet" in tables.keys() - {name}]
-    if sorted(records for name, records in tables.items() if name not in repeated) != sorted(measured):
-        raise ValueError("the files are not the tables that were measured")
-
-
-def _to_judgement(row: Mapping[str, Any], waivers: Mapping[str, Mapping[str, Any]]) -> Judgement:
-    waiver_row = waivers[row["waiver"]] if row.get("waiver") else None
-    waiver = Waiver(**{name: waiver_row[name] for name in Waiver.model_fields}) if waiver_row else None
-    if not all(row[name] is None or math.isfinite(row[name]) for name in ("value", "limit")):
-        raise ValueError("a figure is not finite")
-    # Without its note, in whose place a statement has the figure, the bound and who waived it.
-    return read_judgement_row({**row, "note": ""}, waiver)
-
-
-def _state_clause(row: Mapping[str, Any], judgement: PublicJudgement) -> ClauseStated:
-    of_row = {name: row[name] for name in ClauseStated.model_fields if name != "words"}
-    rounded = {"value": judgement.value, "limit": judgement.limit, "words": str(judgement)}
-    return ClauseStated(**(of_row | rounded))

@@ -45,7 +45,7 @@ def canonical_distinct(
     """
     canonical = [dict(columns) for columns in raw]
     ledger: list[Change] = []
-    for name in _common(raw):
+    for name in _shared_names(raw):
         levels = [arrow_array(of_table[name].values) for of_table in raw]
         codes = [np.append(np.arange(len(of_table)), -1) for of_table in levels]
         encoded = list(map(Encoded, codes, levels))
@@ -63,11 +63,11 @@ def canonical_frames(
     raw: Sequence[pd.DataFrame], tables: Sequence[str], numeric: Collection[Any] = ()
 ) -> tuple[list[pd.DataFrame], tuple[Change, ...]]:
     """As `canonical_distinct`, of tables in memory (`sources.read_raw`, or any data frame)."""
-    names = [name for name in _common(raw) if any(_holds_text(frame[name]) for frame in raw)]
+    names = [name for name in _shared_names(raw) if any(_holds_text(frame[name]) for frame in raw)]
 
     def canonical_column(name: Any) -> tuple[list[Any], list[Change]]:
         encoded = [encode(frame[name]) for frame in raw]
-        column = infer_column([_used(of_table) for of_table in encoded], name in numeric)
+        column = infer_column([_occurring_levels(of_table) for of_table in encoded], name in numeric)
         columns: list[Any] = [frame[name] for frame in raw]
         changes: list[Change] = []
         for i, read in enumerate(_read(column, encoded)):
@@ -174,12 +174,12 @@ def _holds_text(series: pd.Series[Any]) -> bool:
     return isinstance(dtype, pd.StringDtype) or pd.api.types.is_object_dtype(dtype)
 
 
-def _used(encoded: Encoded) -> Any:
+def _occurring_levels(encoded: Encoded) -> Any:
     """The levels that records have."""
     return encoded.levels.filter(pa.array(encoded.counts[:-1] > 0))
 
 
-def _common(raw: Sequence[Any]) -> list[Any]:
+def _shared_names(raw: Sequence[Any]) -> list[Any]:
     """The columns that all tables have."""
     first, *others = raw
     return [name for name in first if all(name in table for table in others)]

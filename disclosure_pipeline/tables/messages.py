@@ -39,4 +39,4 @@ def listed(names: Iterable[Any]) -> str:
 
 def capitalized(text: str) -> str:
     """The text as a sentence begins; unlike str.capitalize, the rest stays as it is."""
-    return text[0].upper() + text[1:]
+    return text[:1].upper() + text[1:]

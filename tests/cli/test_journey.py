@@ -1,15 +1,16 @@
-"""The way of a new user: from an empty folder to a release that anybody verifies, by commands alone."""
+"""The way of a new user: from an empty folder to a release that anybody verifies, by commands alone.
+
+The package is installed from its wheel: nothing of the checkout runs.
+"""
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import time
 from pathlib import Path
 
 import yaml
-from support.paths import ROOT
+from support import distributions
 from support.processes import Finished, run_program
 
 from disclosure_pipeline.demo.population import population
@@ -57,18 +58,23 @@ def read_variables(file: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in file.read_text().splitlines())
 
 
-def test_from_an_empty_folder_to_a_verified_release(tmp_path: Path) -> None:
+def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: Path) -> None:
     """In one process each, as a shell runs them; the runs by Dagster's own means."""
     write_tables(tmp_path)
     home = tmp_path / "project"
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("DAGSTER", "DISCLOSURE"))
+        name: value
+        for name, value in distributions.variables(installed, PYTHONPATH=str(home)).items()
+        if not name.startswith(("DAGSTER", "DISCLOSURE"))
     }
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(home)])
-    program = "from disclosure_pipeline.cli.main import main; main()"
+    python = installed / "bin" / "python"
+    where = "import disclosure_pipeline; print(disclosure_pipeline.__file__)"
+    found = run_program([python, "-c", where], cwd=tmp_path, env=environment).stdout
+    assert found.startswith(str(installed))
 
     def call(*arguments: str | Path, expected: int = 0) -> Finished:
-        ran = run_program([sys.executable, "-c", program, *arguments], cwd=tmp_path, env=environment)
+        program = installed / "bin" / "disclosure-pipeline"
+        ran = run_program([program, *arguments], cwd=tmp_path, env=environment)
         assert ran.returncode == expected, (arguments, ran.stdout, ran.stderr)
         return ran
 
@@ -91,7 +97,7 @@ def test_from_an_empty_folder_to_a_verified_release(tmp_path: Path) -> None:
     for candidate in ("honest", "leaky"):
         shutil.copytree(tmp_path / candidate, incoming / candidate)
         (incoming / candidate / "_SUCCESS").touch()
-    runs = run_program([sys.executable, "-c", RUN_JOBS, "honest", "leaky"], cwd=home, env=environment)
+    runs = run_program([python, "-c", RUN_JOBS, "honest", "leaky"], cwd=home, env=environment)
     assert runs.stdout.splitlines()[-2:] == ["honest True", "leaky False"], runs.stderr[-2000:]
     stands = call("status", gate).stdout
     assert "honest: published\n" in stands and "leaky: refused\n" in stands

@@ -23,11 +23,6 @@ pytestmark = pytest.mark.skipif(not CI, reason="builds, installs and runs a whol
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return distributions.build("wheel", tmp_path_factory.mktemp("wheel"))
-
-
 class Reader:
     """Somebody who types what the page says: where they are, and what their shell knows."""
 
@@ -69,14 +64,12 @@ class Reader:
         path.write_text(text, encoding="utf-8")
 
 
-def test_the_tutorial_from_two_files_to_a_verified_release(wheel: Path, tmp_path: Path) -> None:
-    environment = distributions.environment(tmp_path / "environment")
-    distributions.install(environment, wheel)
+def test_the_tutorial_from_two_files_to_a_verified_release(installed: Path, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
     folder = tmp_path / "work"
     folder.mkdir()
     with ExitStack() as stack:
-        reader = Reader(folder, distributions.variables(environment), stack)
+        reader = Reader(folder, distributions.variables(installed), stack)
         for block in _BLOCK.finditer(page):
             language, text = block[1], block[2]
             if language == "console":

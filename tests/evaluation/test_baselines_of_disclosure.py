@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from reference import baselines as reference
 from reference import certainty as reference_of_certainty
-from reference.cap import Level, Record
+from reference.cap import Record
 from reference.disclosure import Exclusions, Leveled, all_leveled, key_of
 from support.sampling import examples
 from support.small_tables import sd2011
@@ -24,12 +24,6 @@ from disclosure_pipeline.errors import InputError
 def records_of(table: Sequence[Leveled], keys: Sequence[str], target: str) -> list[Record]:
     """The key combination and the target level of each record."""
     return [(key_of(record, keys), record[target]) for record in table]
-
-
-def no_guesses(gt: Sequence[Record], sd: Sequence[Record]) -> tuple[Level, ...]:
-    """Missing, and the levels that no GT record has."""
-    known = {level for _, level in gt} - {None}
-    return tuple(({level for _, level in [*gt, *sd]} | {None}) - known)
 
 
 @examples(40)
@@ -53,7 +47,7 @@ def test_the_frames_hold_the_baselines_of_the_reference(case: Case) -> None:
         assert (row["unique_hits"], row["unique_hits_others"]) == pytest.approx(hits, rel=1e-12)
         for target in case.targets:
             people, copies = records_of(gt, case.keys, target), records_of(sd, case.keys, target)
-            expected = reference.figures(people, copies, no_guesses(people, copies))
+            expected = reference.figures(people, copies, reference.undeclared(people, copies))
             figures = {**attribute[target, synthesis], **cap[target, synthesis]}
             for name in expected:
                 tolerance = 2e-3 if name == "DiSCO_beyond_se" else 2e-7
@@ -106,7 +100,7 @@ def test_certainty_is_that_of_the_reference(case: Case) -> None:
             people, copies = records_of(gt, case.keys, target), records_of(sd, case.keys, target)
             for share in shares:
                 claimed = reference_of_certainty.counts(
-                    people, copies, Fraction(str(share)), no_guesses(people, copies)
+                    people, copies, Fraction(str(share)), reference.undeclared(people, copies)
                 )
                 row = figures[target, synthesis, float(share)]
                 expected = [100 * number / len(gt) for number in claimed]

@@ -78,10 +78,11 @@ def test_the_figures_are_those_of_the_reference(
             for keys in itertools.combinations(range(3), size):
                 row = figures.loc[", ".join(COLUMNS[k] for k in keys), "t", synthesis]
                 people, others = as_records(gt, keys), as_records(table, keys)
-                expected = baselines.figures(people, others)
+                no_guess = baselines.undeclared(people, others)
+                expected = baselines.figures(people, others, no_guess)
                 for name in ("DiSCO_others", "DiSCO_beyond"):
                     assert row[name] == pytest.approx(expected[name], abs=1e-9), name
-                guessed = baselines.figures(as_records(drawn_gt, keys), as_records(drawn_sd, keys))
+                guessed = baselines.figures(as_records(drawn_gt, keys), as_records(drawn_sd, keys), no_guess)
                 assert row["guessed_beyond"] == pytest.approx(guessed["guessed_beyond"], abs=1e-9)
                 hits, by_others = baselines.unique_hits([q for q, _ in people], [q for q, _ in others])
                 assert row["unique_hits_beyond"] == pytest.approx(hits - by_others)

@@ -137,19 +137,19 @@ def test_the_list_of_candidates_follows_each_run(home: Home) -> None:
     assert {name: row["verdict"] for name, row in table.items()} == {
         HONEST: "published",
         COPY: "refused",
-        "broken": "not judged",
+        "broken": "refused: broken contract",
     }
     assert table[COPY]["worst clause"].startswith("unique_copies_beyond: 9")
-    assert table["broken"] | {"candidate": ""} == {
-        "candidate": "",
-        "verdict": "not judged",
+    assert table["broken"].pop("date").endswith(" UTC")
+    assert table["broken"] == {
+        "candidate": "broken",
+        "verdict": "refused: broken contract",
         "worst clause": "",
         "records": "",
         "published": "no",
-        "date": "",
     }
     counted = {name: listed[name].value for name in ("approved", "refused", "published", "dagster/row_count")}
-    assert counted == {"approved": 1, "refused": 1, "published": 1, "dagster/row_count": 3}
+    assert counted == {"approved": 1, "refused": 2, "published": 1, "dagster/row_count": 3}
     alone = dg.materialize(
         list(home.defs.resolve_asset_graph().assets_defs),
         selection=dg.AssetSelection.assets(dg.AssetKey([GATE, "candidates"])),
@@ -157,6 +157,21 @@ def test_the_list_of_candidates_follows_each_run(home: Home) -> None:
     )
     (again,) = materialized(alone, "candidates")
     assert rows(again["candidates"]) == rows(listed["candidates"])
+
+
+def test_a_candidate_that_could_not_be_compared_is_listed_until_it_is_judged(home: Home) -> None:
+    """It says of what kind the problem is; what arrives later under its name is listed by its own dossier."""
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver("again", {"synthetic.csv": gates.honest().assign(age=98)})
+    assert home.run_ground_truth().success
+    (listed,) = materialized(home.run_gate("again"), "candidates")
+    (row,) = rows(listed["candidates"])
+    assert row["verdict"] == "undetermined: too little overlap"
+    assert listed["undetermined"].value == 1
+    home.deliver("again", {"synthetic.csv": gates.honest()})
+    *_, listed = materialized(home.run_gate("again"), "candidates")
+    (row,) = rows(listed["candidates"])
+    assert row["verdict"] == "published"
 
 
 def test_a_release_says_what_was_published_and_how_to_verify_it(finished_home: Home) -> None:

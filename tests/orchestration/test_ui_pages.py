@@ -11,6 +11,9 @@ from support.ui_pages import Pages, ui_pages
 
 from disclosure_pipeline.demo.run import HONEST, LEAKY
 
+_STALE = """query ($path: [String!]!) { assetNodeOrError(assetKey: {path: $path}) { ... on AssetNode {
+  staleStatus staleCauses { category reason } } } }"""
+
 
 @pytest.fixture(scope="module")
 def pages(demo: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
@@ -29,6 +32,12 @@ def test_no_name_of_a_check_is_cut(pages: Pages, asset: str) -> None:
     assert 0 < len(names) <= 12
     pages.open(f"/assets/survey/{asset}?view=checks", ["Latest execution", *names])
     assert pages.find_cut_names(names) == []
+
+
+def test_the_list_of_candidates_is_never_out_of_date(pages: Pages) -> None:
+    """A refused candidate has no release: Dagster would wait for it, and call the list unsynced."""
+    answer = pages.server.ask(_STALE, path=["survey", "candidates"])["assetNodeOrError"]
+    assert (answer["staleStatus"], answer["staleCauses"]) == ("FRESH", [])
 
 
 def test_the_page_would_tell_a_cut_name(pages: Pages) -> None:

@@ -63,6 +63,12 @@ def over_draws(person: Record, table: Sequence[Record], n: int) -> tuple[Fractio
     return found / draws, certain / draws, share / draws
 
 
+def undeclared(gt: Sequence[Record], sd: Sequence[Record]) -> tuple[Level, ...]:
+    """Missing, and the levels that no GT record has: nobody guesses them."""
+    known = {t for _, t in gt} - {None}
+    return tuple(({t for _, t in sd} | {None}) - known)
+
+
 def chance_of_guess(person: Record, table: Sequence[Record], no_guess: Sequence[Level]) -> Fraction:
     """The chance that the guess of the most frequent level of a key, else of all, names the person's own."""
     levels = Counter(t for q, t in table if q == person[0] and t not in no_guess)

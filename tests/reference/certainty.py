@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
-from reference.baselines import others
+from reference.baselines import others, undeclared
 from reference.cap import Level, Record
 
 
@@ -42,6 +42,7 @@ def coefficient(claimed: int, right: int, records: int) -> Decimal:
 def anonymity_loss(gt: Sequence[Record], sd: Sequence[Record], certainties: Sequence[Fraction]) -> float:
     """ALC, of fifty digits: PRC can lie next to 1; what others tell for certain is no loss."""
     with localcontext(Context(prec=50)):
-        attack = max(coefficient(*counts(gt, sd, c), len(gt)) for c in certainties)
+        no_guess = undeclared(gt, sd)
+        attack = max(coefficient(*counts(gt, sd, c, no_guess), len(gt)) for c in certainties)
         base = max(coefficient(*counts_of_others(gt, c), len(gt)) for c in certainties)
         return float((attack - base) / (1 - base)) if base < 1 else 0.0

@@ -90,14 +90,14 @@ def _count_without_lower(code: Radix, lower: Sequence[CodedColumn], synthesis: i
     pooled = sort_codes(code, synthesis)
     weights = [2 * weight for weight in code.weights[-len(lower) :]]  # the lowest digit is the table
     sums: list[list[CopyCounts]] = [[] for _ in lower]
-    for records in _cut(pooled, weights[0] * lower[0].size):
+    for records in _split_between_units(pooled, weights[0] * lower[0].size):
         for column, weight, column_sums in zip(lower, weights, sums, strict=True):
             column_sums.append(_count_without(records, weight, column.size))
     whole = count_keys_of_runs(pooled, (code.records(0), code.records(synthesis)))
     return _LowerCounts(whole, [add_up(column_sums) for column_sums in sums])
 
 
-def _cut(pooled: Codes, unit: int) -> Iterator[Codes]:
+def _split_between_units(pooled: Codes, unit: int) -> Iterator[Codes]:
     """Pieces of ascending codes; those that are in one `unit` stay together."""
     start = 0
     while start < len(pooled):

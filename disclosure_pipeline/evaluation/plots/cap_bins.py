@@ -88,7 +88,7 @@ def bins_of_synthesis(f: FrequencyTable, synthesis: int) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Moved:
+class ChangedChances:
     """Percent of GT records that are easier, and harder, to guess from SD than from GT.
 
     `not_in_SD`: those of the harder ones whose key is not in SD.
@@ -99,11 +99,11 @@ class Moved:
     not_in_SD: float
 
 
-def compare_chances(f: FrequencyTable) -> Moved:
+def compare_chances(f: FrequencyTable) -> ChangedChances:
     """Each GT record's CAP under SD against its CAP under GT, in integers."""
     from_SD, from_GT = f.s * f.d_q, f.d * f.s_q
     not_in_SD = f.s_q == 0
-    return Moved(
+    return ChangedChances(
         easier=percent(f.d[from_SD > from_GT].sum(), f.N_d),
         harder=percent(f.d[(from_SD < from_GT) | not_in_SD].sum(), f.N_d),
         not_in_SD=percent(f.d[not_in_SD].sum(), f.N_d),

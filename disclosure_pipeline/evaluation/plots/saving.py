@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.plots.conversion import save
 
 if TYPE_CHECKING:
     import altair as alt
@@ -42,7 +43,9 @@ def save_plot(chart: alt.TopLevelMixin, path: str | Path) -> None:
         raise InputError(
             f"The plot's file must end in .png, .svg or .html, not {path.suffix or 'nothing'!r}."
         )
+    options: dict[str, Any] = {"format": ending}
     if ending == "html":
-        chart.save(path, format="html", inline=True, embed_options=_MENU)
-    else:
-        chart.save(path, format="svg" if ending == "svg" else "png", scale_factor=2 if ending == "png" else 1)
+        options |= {"inline": True, "embed_options": _MENU}
+    elif ending == "png":
+        options |= {"scale_factor": 2}
+    save(chart, path, options)

@@ -12,6 +12,7 @@ from disclosure_pipeline.evidence.page.numbers import MISSING, write_bound, writ
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clause_words import words_of
 from disclosure_pipeline.policy.registry import CONTROLS, GUARDS, SMALLER_OF, find_measure
+from disclosure_pipeline.tables.messages import capitalized
 
 # What a person can be told comes first; behind it who can be found, and what was copied.
 _ORDER = (
@@ -97,9 +98,9 @@ def list_broken(content: Mapping[str, Any]) -> list[str]:
     for clause in sorted(against, key=_rank):
         words = words_of(clause["measure"])
         if clause["outcome"] == "undetermined":
-            sentences.append(f"{_capitalize(_state_doubt(clause))} ({clause['name']}).")
+            sentences.append(f"{capitalized(_state_doubt(clause))} ({clause['name']}).")
             continue
-        finding = _capitalize(_fill(words, clause["value"], clause["column"]))
+        finding = capitalized(_fill(words, clause["value"], clause["column"]))
         sentences.append(f"{finding}. The policy allows {write_bound(clause, words)} ({clause['name']}).")
     return sentences
 
@@ -139,8 +140,8 @@ def _write_row(clause: Mapping[str, Any], content: Mapping[str, Any]) -> ClauseR
         outcome += f" by {clause['waiver']}"
     return ClauseRow(
         name=clause["name"],
-        title=_capitalize(words.title) + (f": {clause['column']}" if clause["column"] else ""),
-        sentence=(clause["note"] and f"{_capitalize(clause['note'])}.") or words.sentence,
+        title=capitalized(words.title) + (f": {clause['column']}" if clause["column"] else ""),
+        sentence=(clause["note"] and f"{capitalized(clause['note'])}.") or words.sentence,
         value=write_figure(clause["value"], words),
         bound=write_bound(clause, words),
         own=beside.own,
@@ -272,10 +273,6 @@ def _fill(words: Words, value: Any, column: str | None) -> str:
     # The name of a column may hold braces of its own.
     parts = words.finding.split("{column}")
     return (column or "keys").join(part.replace("{value}", written) for part in parts)
-
-
-def _capitalize(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def count_outcomes(clauses: Sequence[Mapping[str, Any]]) -> dict[str, int]:
