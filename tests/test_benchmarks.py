@@ -165,11 +165,11 @@ def test_a_run_of_the_gate_measures_what_a_measurement_does(
 
 
 def test_a_run_of_the_gate_is_shown_beside_the_measurement() -> None:
-    costs = [gate_run.GateCost(case, 10, _measured(5), _measured(20)) for case in KEY_SETS]
+    costs = [gate_run.GateCost(case, 10, _measured(5), _measured(30)) for case in KEY_SETS]
     results = replace(_results(), gate_runs=costs, small_gate_run=_measured(1))
     for text in (report.document(results), report.summary(results)):
-        assert text.count("a run of the gate | 20 | 20 | 1.00 | 4.00 |") == len(costs)
-    assert "| 4.00 times | 3 times | **not kept** |" in report.document(results)
+        assert text.count("a run of the gate | 30 | 30 | 1.00 | 6.00 |") == len(costs)
+    assert "| 6.00 times | 5 times | **not kept** |" in report.document(results)
     assert "| 1.00 s | 1.5 s | kept |" in report.document(results)
 
 

@@ -19,6 +19,7 @@ from disclosure_pipeline.candidates.reading import (
     open_candidate,
     read_recorded_ground_truth,
 )
+from disclosure_pipeline.candidates.recorded_tables import name_measured
 from disclosure_pipeline.candidates.recording import (
     read_measured,
     record_measured,
@@ -28,7 +29,6 @@ from disclosure_pipeline.candidates.store import Snapshot, load_snapshot, read_s
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.policy.public_figures import PublicJudgement, publish
-from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Judgement, RefusedWaiver, judge, waive
 
 
@@ -114,7 +114,7 @@ def _judge(
         snapshot.candidate,
         {
             "ground_truth": ground_truth,
-            **{f"{CONFIDENTIAL}[{name}]": digest for name, digest in measured.confidential.items()},
+            **{name_measured(name): digest for name, digest in measured.confidential.items()},
             "snapshot": snapshot.sha256,
         },
         measured.result,

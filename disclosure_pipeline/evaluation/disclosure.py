@@ -12,8 +12,9 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.counting.opening import open_tables
-from disclosure_pipeline.errors import ComparabilityWarning, HoldoutWarning, InputError
+from disclosure_pipeline.errors import HoldoutWarning, InputError
 from disclosure_pipeline.evaluation.counts import count, plan_measures, require_targets
+from disclosure_pipeline.evaluation.doubts import warn_of_doubts
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.figures import Thresholds, figures
 from disclosure_pipeline.evaluation.holdout import (
@@ -139,8 +140,7 @@ def disclosure(
         shared = [] if prepared is None else find_shared_records(prepared, on_progress)
         if prepared is not None:
             result = _add_holdout(result, prepared, measure_holdout(prepared, counts, on_progress), shared)
-    for doubt in result.comparability_doubts:
-        warnings.warn(doubt, ComparabilityWarning, stacklevel=2)
+    warn_of_doubts(result.comparability_doubts)
     for warning in shared:
         warnings.warn(warning, HoldoutWarning, stacklevel=2)
     return result

@@ -12,6 +12,7 @@ import pandas as pd
 from disclosure_pipeline.errors import ComparabilityWarning, InputError
 from disclosure_pipeline.evaluation.copies import copies
 from disclosure_pipeline.evaluation.disclosure import disclosure
+from disclosure_pipeline.evaluation.doubts import warn_of_doubts
 from disclosure_pipeline.evaluation.remedies import apply_remedy
 from disclosure_pipeline.evaluation.resemblance import resemblance
 from disclosure_pipeline.tables.alignment import Tables, check_tables
@@ -148,8 +149,7 @@ def _figures(
         warnings.simplefilter("ignore", ComparabilityWarning)
         risk = disclosure(GT, SD, list(after.keys), list(after.targets), **options)
     if label == BEFORE:  # what is doubtful is so before and after
-        for doubt in risk.comparability_doubts:
-            warnings.warn(doubt, ComparabilityWarning, stacklevel=3)
+        warn_of_doubts(risk.comparability_doubts)
     copied = copies(GT, SD)
     alike = resemblance(before.frames[0], SD)
     distances = alike.columns if alike.pairs.empty else alike.pairs

@@ -22,6 +22,7 @@ from great_expectations.render.renderer.renderer import renderer
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evidence.batch_tables import NoFigureError
+from disclosure_pipeline.policy.clause_words import words_of
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.verdict import Judgement
 
@@ -117,7 +118,12 @@ def _describe(configuration: ExpectationConfiguration) -> str:
     expectation = configuration.to_domain_obj()
     assert isinstance(expectation, ClauseExpectation)
     consequence = "; it only warns" if expectation.severity == "warning" else ""
-    return f"{expectation._build_clause()}{consequence}"
+    clause = expectation._build_clause()
+    try:
+        title = words_of(clause.measure).title
+    except KeyError:  # whoever bounds a measure of their own has no words for it here
+        return f"{clause}{consequence}"
+    return f"{title[:1].upper()}{title[1:]}: {clause}{consequence}"
 
 
 def _render_text(text: str) -> RenderedStringTemplateContent:

@@ -1,4 +1,4 @@
-"""When the gate runs by itself: for every new candidate, and again where the ground truth changed."""
+"""When the gate runs by itself: for every new candidate, and again where a confidential table changed."""
 
 import hashlib
 import json
@@ -12,6 +12,11 @@ import dagster as dg
 
 from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.recorded_tables import (
+    GROUND_TRUTH,
+    name_measured,
+    read_recorded_tables,
+)
 from disclosure_pipeline.candidates.store import MARKER, is_safe_name
 from disclosure_pipeline.orchestration.folders import folders_of
 from disclosure_pipeline.orchestration.redaction import redact_errors
@@ -29,7 +34,8 @@ def arrivals_sensor(
 ) -> dg.SensorDefinition:
     """Starts one run for every candidate folder that is complete, and again if its content changes.
 
-    A ground truth that is new or changed is checked and recorded first; candidates wait for it.
+    A ground truth that is new or changed, or another confidential table that is, is checked and recorded
+    first; candidates wait for it.
     """
 
     @dg.sensor(
@@ -45,13 +51,13 @@ def arrivals_sensor(
         if not folders.ground_truth.exists():
             return dg.SkipReason("The ground truth is not where the gate's definition says")
         cursor: dict[str, Any] = json.loads(context.cursor) if context.cursor else {}
-        state = folders.ground_truth.state() or _DATABASE
-        if cursor.get("ground_truth") != state:  # only then is it worth the time to hash it
-            current, recorded = folders.ground_truth.sha256(), read_ground_truth_record(folders)
-            # A database has no hash until it is read: it is recorded once, and again when somebody asks.
-            if current != recorded.sha256 if current else recorded.sha256 is None:
+        state = _read_state(folders)
+        if cursor.get("ground_truth") != state:  # only then is it worth the time to hash them
+            recorded, current = read_recorded_tables(folders), _hash_tables(folders)
+            if any(_is_outdated(digest, recorded.hashes[name]) for name, digest in current.items()):
                 # A key starts one run, ever: content that comes back after another needs a new one.
-                key = f"ground_truth:{current}:after:{recorded.recorded_at}:{gate.policy_digest()[:12]}"
+                content = hashlib.sha256(json.dumps(current, sort_keys=True).encode()).hexdigest()
+                key = f"ground_truth:{content}:after:{recorded.recorded_at}:{gate.policy_digest()[:12]}"
                 return dg.SensorResult(
                     run_requests=[dg.RunRequest(run_key=key, job_name=ground_truth_job.name)],
                     cursor=context.cursor,
@@ -74,6 +80,28 @@ def arrivals_sensor(
         )
 
     return arrivals
+
+
+def _read_state(folders: GateFolders) -> str:
+    """A mark that changes when a confidential table is written again, or is there no more; cheap."""
+    tables = [folders.ground_truth, *folders.confidential.values()]
+    states = [(table.state() or _DATABASE) if table.exists() else None for table in tables]
+    return states[0] if len(states) == 1 and states[0] else repr(states)
+
+
+def _hash_tables(folders: GateFolders) -> dict[str, str | None]:
+    """The sha256 of each confidential table that is there, as a dossier's `measured` names them."""
+    further = {name_measured(name): source for name, source in folders.confidential.items()}
+    tables = {GROUND_TRUTH: folders.ground_truth, **further}
+    return {name: source.sha256() for name, source in tables.items() if source.exists()}
+
+
+def _is_outdated(current: str | None, recorded: str | None) -> bool:
+    """Whether a table has to be recorded.
+
+    A database has no hash until it is read: it is recorded once, and again when somebody asks.
+    """
+    return current != recorded if current else recorded is None
 
 
 @dataclass(frozen=True)
@@ -107,7 +135,7 @@ def _sign_listing(files: Iterable[Path]) -> str:
 def ground_truth_schedule(
     gate: Gate, candidates: dg.DynamicPartitionsDefinition, gate_job: Any
 ) -> dg.ScheduleDefinition:
-    """Evaluates the newest candidates again once a changed ground truth is recorded."""
+    """Evaluates the newest candidates again once a changed ground truth, or another table, is recorded."""
 
     @dg.schedule(
         name=f"{gate.name}_ground_truth_changed",
@@ -121,15 +149,15 @@ def ground_truth_schedule(
         context: dg.ScheduleEvaluationContext,
     ) -> list[dg.RunRequest] | dg.SkipReason:
         folders = folders_of(gate)
-        recorded = read_ground_truth_record(folders)
+        recorded = read_recorded_tables(folders)
         known_partitions = set(context.instance.get_dynamic_partitions(str(candidates.name)))
         if recorded.recorded_at is None:
             return dg.SkipReason("No ground truth is recorded")
         since = datetime.fromisoformat(recorded.recorded_at)
 
         def is_outdated(name: str) -> bool:
-            """Not measured with the recorded GT, and not tried: what cannot be measured is tried once."""
-            if name not in known_partitions or read_measured_hash(folders, name) == recorded.sha256:
+            """Not measured with the recorded tables, and not tried: what cannot be measured is tried once."""
+            if name not in known_partitions or recorded.were_measured(_read_measured(folders, name)):
                 return False
             runs = dg.RunsFilter(
                 job_name=gate_job.name, tags={"dagster/partition": name}, created_after=since
@@ -150,31 +178,10 @@ def find_newest(folders: GateFolders) -> list[str]:
     return list(find_complete_candidates(folders.incoming).complete)[-NEWEST:]
 
 
-@dataclass(frozen=True)
-class GroundTruthRecord:
-    """The hash of the GT that was recorded last, and when that was; None where none is."""
-
-    sha256: str | None
-    recorded_at: str | None
-
-
-def read_ground_truth_record(folders: GateFolders) -> GroundTruthRecord:
-    """The record of the ground truth in the store."""
-    record = _read_record(folders.store.ground_truth)
-    return GroundTruthRecord(record.get("sha256"), record.get("recorded_at"))
-
-
-def read_measured_hash(folders: GateFolders, candidate: str) -> str | None:
-    """The hash of the GT that a candidate was measured with last, if it was."""
-    measured: dict[str, str] = _read_record(folders.store.candidate_folder(candidate) / "figures.json").get(
-        "measured", {}
-    )
-    return measured.get("ground_truth")
-
-
-def _read_record(path: Path) -> dict[str, Any]:
-    """A record of the store; empty where there is none that can be read."""
+def _read_measured(folders: GateFolders, candidate: str) -> Any:
+    """The hashes of what a candidate was measured with last, if it was."""
+    path = folders.store.candidate_folder(candidate) / "figures.json"
     try:
-        return read_json(path, "")
+        return read_json(path, "").get("measured")
     except StoreError:
-        return {}
+        return None

@@ -35,6 +35,8 @@ _SHORT = {
     "cap_protection": "protection",
     "majority_score": "majority",
     "proportional_score": "proportional",
+    "_from_SD_in_sample": "_in_sample",
+    "_GT_in_sample": "_in_sample",
 }
 
 

@@ -15,7 +15,7 @@ from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.hits import UniqueHits
 from disclosure_pipeline.measures.identity import Identity
-from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE, Words
 from disclosure_pipeline.policy.verdict import Judgement
 
 _COUNTS = {"max_denom", "n_predicted_correctly"}
@@ -95,13 +95,19 @@ def _round_up(value: float, step: float, limits: Collection[float], lowest: floa
     return upper - min(math.floor((upper - value) / step + _NOISE), last) * step
 
 
-def step_of_share(records: int, smallest_count: int, *, whole: float = 100.0) -> float:
-    """The share of `whole` that the smallest count of so many records is, rounded: no exact number shows.
+def count_fewest(records: Sequence[int], smallest_count: int) -> int:
+    """Of the numbers of records of GT (first, told rounded) and of each synthetic table, the smallest."""
+    in_GT, *in_SD = records
+    return max(1, min(round_records(in_GT, smallest_count), *in_SD))
 
-    >>> step_of_share(1234, 10, whole=123.0), step_of_share(7, 10)
+
+def step_of_share(fewest: int, smallest_count: int, whole: float = 100.0) -> float:
+    """The share of `whole` that the smallest count of so many records is; all of it where they are fewer.
+
+    >>> step_of_share(1230, 10, 123.0), step_of_share(7, 10)
     (1.0, 100.0)
     """
-    return min(whole, whole * smallest_count / round_records(records, smallest_count))
+    return min(whole, whole * smallest_count / fewest)
 
 
 def round_share(value: float, records: int, smallest_count: int) -> float:
@@ -110,7 +116,33 @@ def round_share(value: float, records: int, smallest_count: int) -> float:
     >>> round_share(12.0, 153, 10), round_share(0.0, 153, 10)
     (13.333333333333334, 6.666666666666667)
     """
-    return round_figure(value, step_of_share(records, smallest_count), (), highest=100.0)
+    step = step_of_share(round_records(records, smallest_count), smallest_count)
+    return round_figure(value, step, (), highest=100.0)
+
+
+def round_by_unit(
+    value: float, words: Words, fewest: int, smallest_count: int, limits: Collection[float] = ()
+) -> float:
+    """A figure of any measure as it may be told, by its unit; one that counts no people stays as it is.
+
+    Shares and numbers of records are rounded as `round_figure` does; what is less than nothing, in
+    percentage points, towards nothing; what has no share, to one digit.
+
+    >>> round_by_unit(12.0, Words("a", "b"), 150, 10), round_by_unit(-12.0, Words("a", "b", POINTS), 100, 10)
+    (13.333333333333334, -10.0)
+    """
+    safe = words.high_is == "safe"
+    if words.unit == COUNT:
+        return value
+    if words.unit == RECORDS:
+        return round_figure(value, float(smallest_count), limits)
+    if words.unit in {PERCENT, POINTS, SHARE}:
+        whole = 1.0 if words.unit == SHARE else 100.0
+        step = step_of_share(fewest, smallest_count, whole)
+        if value < 0:
+            return -math.floor(-value / step + _NOISE) * step or 0.0
+        return round_figure(value, step, limits, highest=whole, at_least=safe)
+    return float(f"{value:.1g}")
 
 
 @dataclass(frozen=True)
@@ -156,8 +188,7 @@ def publish(
     `records` are the numbers of records of GT (first) and of each synthetic table. A share of the records is
     rounded as if it were one of the smallest of these tables.
     """
-    in_GT, *in_SD = records
-    fewest = min(round_records(in_GT, smallest_count), *in_SD)
+    fewest = count_fewest(records, smallest_count)
     return tuple(_publish(judgement, judgements, fewest, smallest_count) for judgement in judgements)
 
 
@@ -169,23 +200,23 @@ def _publish(
     if value is None or limit is None or not has_public_value(clause.measure, clause.share_of):
         return PublicJudgement(judgement, None, limit, smallest_count)
     is_count = clause.measure in _COUNTS
-    step = float(smallest_count) if is_count else min(100.0, 100 * smallest_count / max(fewest, 1))
+    step = float(smallest_count) if is_count else step_of_share(fewest, smallest_count)
     rounded = round_figure(
         value,
         step,
-        _find_limits(clause, judgements),
+        find_limits(clause.measure, clause.column, judgements),
         highest=math.inf if is_count else 100.0,
         at_least=clause.at_least,
     )
     return PublicJudgement(judgement, rounded, limit, smallest_count)
 
 
-def _find_limits(clause: Clause, judgements: Sequence[Judgement]) -> list[float]:
-    """All that the same measure of the same column is held against: every outcome is told."""
+def find_limits(measure: str, column: str | None, judgements: Sequence[Judgement]) -> list[float]:
+    """All that a measure of a column is held against: every outcome is told."""
     same = [
         judgement
         for judgement in judgements
-        if (judgement.clause.measure, judgement.clause.column) == (clause.measure, clause.column)
+        if (judgement.clause.measure, judgement.clause.column) == (measure, column)
         and judgement.clause.share_of is None
     ]
     ceilings = [judgement.waiver.ceiling for judgement in same if judgement.waiver is not None]

@@ -14,10 +14,10 @@ from disclosure_pipeline.candidates.files import StoreError, read_json, to_json,
 from disclosure_pipeline.candidates.filing import list_broken_clauses
 from disclosure_pipeline.candidates.folders import GateFolders, RefusedError, UndeterminedError
 from disclosure_pipeline.candidates.moments import require_forward_clock
+from disclosure_pipeline.candidates.recorded_tables import name_measured
 from disclosure_pipeline.candidates.store import Snapshot, load_snapshot
 from disclosure_pipeline.evidence.page.rendering import PAGE, render_page
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release.keys import hash_with_salt, load_signer
@@ -92,7 +92,7 @@ def release(
             dossier=hashlib.sha256(to_json(content)).hexdigest(),
             ground_truth=hash_with_salt(content["measured"]["ground_truth"]),
             confidential={
-                name: hash_with_salt(content["measured"][f"{CONFIDENTIAL}[{name}]"])
+                name: hash_with_salt(content["measured"][name_measured(name)])
                 for name in folders.confidential
             },
             tables={file.name: file.records for file in files},

@@ -11,6 +11,7 @@ from typing import Any
 from disclosure_pipeline.candidates.arrival import ARRIVAL, BROKEN_CONTRACT, TOO_LITTLE_OVERLAP
 from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.recorded_tables import RecordedTables, read_recorded_tables
 from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.evidence.figures import format_cell
 from disclosure_pipeline.policy.worst_clause import find_worst_row
@@ -24,10 +25,10 @@ class Standing:
     """A candidate: what its dossier decides, whether it is published, and whether it was judged as of today.
 
     `decision` is None where there is no dossier that can be read; `is_current`: the dossier is of the ground
-    truth that is recorded and of the policy that holds. Of the dossier, None where there is none:
-    `judged_at`, when it was filed (UTC); `worst_clause`, the one that stands most against a release, with
-    its value and bound; `records`, the number of all synthetic records. A candidate that was not measured
-    has no dossier, but a `problem`: what kind of thing ended its run as it arrived.
+    truth and the further confidential tables that are recorded, and of the policy that holds. Of the dossier,
+    None where there is none: `judged_at`, when it was filed (UTC); `worst_clause`, the one that stands most
+    against a release, with its value and bound; `records`, the number of all synthetic records. A candidate
+    that was not measured has no dossier, but a `problem`: what kind of thing ended its run as it arrived.
     """
 
     candidate: str
@@ -73,19 +74,16 @@ def is_published(folders: GateFolders, candidate: str) -> bool:
 
 def list_standings(folders: GateFolders) -> list[Standing]:
     """The standing of every candidate that has records or a release, in order of their names."""
-    recorded = [folders.store.root / "candidates", folders.releases]
-    names = {
-        path.name for folder in recorded if folder.is_dir() for path in folder.iterdir() if path.is_dir()
-    }
-    ground_truth = _read(folders.store.ground_truth).get("sha256")
-    digest = folders.gate.policy_digest()
-    return [
-        _read_standing(folders, name, ground_truth, digest) for name in sorted(filter(is_safe_name, names))
-    ]
+    homes = [folders.store.root / "candidates", folders.releases]
+    names = {path.name for home in homes if home.is_dir() for path in home.iterdir() if path.is_dir()}
+    recorded, digest = read_recorded_tables(folders), folders.gate.policy_digest()
+    return [_read_standing(folders, name, recorded, digest) for name in sorted(filter(is_safe_name, names))]
 
 
-def _read_standing(folders: GateFolders, candidate: str, ground_truth: Any, policy_digest: str) -> Standing:
-    """The standing of one candidate, by its dossier; `ground_truth`: the sha256 of the recorded one."""
+def _read_standing(
+    folders: GateFolders, candidate: str, recorded: RecordedTables, policy_digest: str
+) -> Standing:
+    """The standing of one candidate, by its dossier."""
     folder = folders.store.candidate_folder(candidate)
     path = folder / "dossier.json"
     arrival = _read(folder / ARRIVAL)
@@ -100,12 +98,11 @@ def _read_standing(folders: GateFolders, candidate: str, ground_truth: Any, poli
         )
     dossier = _read(path)
     measured, decision = dossier.get("measured"), dossier.get("decision")
-    of_ground_truth = measured.get("ground_truth") if isinstance(measured, dict) else None
     return Standing(
         candidate,
         decision if isinstance(decision, str) else None,
         is_published(folders, candidate),
-        is_current=dossier.get("policy_digest") == policy_digest and of_ground_truth == ground_truth,
+        is_current=dossier.get("policy_digest") == policy_digest and recorded.were_measured(measured),
         judged_at=_modified_at(path) if dossier else None,
         worst_clause=_describe_worst_clause(dossier),
         records=_count_records(dossier),

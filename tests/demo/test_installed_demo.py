@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support import distributions, gates
-from support.paths import ROOT
+from support.paths import PACKAGE
 from support.processes import Finished, run_program
+from support.projects import write_project
 
 from disclosure_pipeline.demo.run import HONEST, LEAKY
 
@@ -25,16 +25,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def project(wheel: Path) -> Iterator[Path]:
     """A Dagster project with a gate `survey` of its own, whose environment has the wheel installed."""
     with gates.quick_folder() as folder:
-        (folder / "pyproject.toml").write_text(
-            '[project]\nname = "custodian"\nversion = "0"\n'
-            '[tool.dg]\ndirectory_type = "project"\n[tool.dg.project]\nroot_module = "custodian"\n'
-        )
-        package = folder / "custodian"
-        (package / "defs" / "survey").mkdir(parents=True)
-        (package / "__init__.py").touch()
-        shutil.copy(ROOT / "disclosure_pipeline" / "definitions.py", package)
-        defs = (ROOT / "disclosure_pipeline" / "defs" / "survey" / "defs.yaml").read_text()
-        (package / "defs" / "survey" / "defs.yaml").write_text(defs.replace("at_most: 8", "at_most: 0.01"))
+        defs = (PACKAGE / "defs" / "survey" / "defs.yaml").read_text()
+        write_project(folder, defs.replace("at_most: 8", "at_most: 0.01"))
         home = folder / "home"
         (home / "demo" / "store" / "survey").mkdir(parents=True)
         (home / "demo" / "store" / "survey" / "ground_truth.json").write_text('{"sha256": "real"}')

@@ -429,6 +429,12 @@ def test_data_docs_say_what_only_warns(ours: ModuleType) -> None:
     assert "(worst synthesis); it only warns" in rendered(METRICS, ours.ExpectMeasureToBeAtMost(**arguments))
 
 
+def test_a_clause_is_told_in_the_words_of_its_measure(ours: ModuleType) -> None:
+    arguments = {"where": {"target": "work"}, "syntheses": 2}
+    page = rendered(METRICS, ours.ExpectMeasureToBeAtMost(measure="repU", bound=5, **arguments))
+    assert "Replicated uniques: repU of work is at most 5 (worst synthesis)" in page
+
+
 def test_names_are_no_markup(ours: ModuleType) -> None:
     """Also where they look like it, or like a parameter of a template."""
     name = '<img src="x">$text$$a & b'

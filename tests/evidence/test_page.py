@@ -15,12 +15,16 @@ from support import gates
 from support.processes import fork
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.editions import make_publishable
 from disclosure_pipeline.evidence.page.rendering import is_dossier, render_page, render_result
 from disclosure_pipeline.evidence.page.verdict import write_headline
+from disclosure_pipeline.measures.words import PERCENT, POINTS, RECORDS, SHARE
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.judgement_rows import read_judgement_row
+from disclosure_pipeline.policy.public_figures import publish
 from disclosure_pipeline.policy.verdict import judge
 
 DOCUMENTED = {
@@ -279,7 +283,8 @@ def test_only_groups_that_the_definition_declares_are_published(refused: dict[st
     """Of sex the levels stand in the gate's file; the groups of age and of income follow from the tables."""
     columns = {row["column"] for row in refused["figures"]["subgroups"]}
     assert {"sex", "age"} < columns
-    assert "age: [~" in render_page(refused)
+    internal = render_page(refused)
+    assert "age: ~25 to below ~33" in internal and "age: ~57 or more" in internal
     public = make_publishable(refused)["figures"]["subgroups"]
     names = {(row["column"], row["group"]) for row in public}
     assert {("sex", "f"), ("sex", "m")} <= names <= {("sex", "f"), ("sex", "m"), ("income", "-8")}
@@ -322,18 +327,44 @@ NOT_OF_PEOPLE = {
 def test_figures_of_people_are_multiples_of_the_smallest_count(
     name: str, refused: dict[str, Any], approved: dict[str, Any]
 ) -> None:
-    """As numbers of people: percentages of them, shares of 1, and counts."""
+    """As numbers of people, counted from nothing, from all or from a bound; never on the safer side."""
     content = refused if name == gates.COPY else approved
-    people = min([content["figures"]["N_d"], *content["figures"]["N_s"]])
+    fewest = min([content["figures"]["N_d"] // 10 * 10, *content["figures"]["N_s"]])
+    bounds = [clause["limit"] for clause in content["clauses"] if clause["limit"] is not None]
+    exact = dict(leaves(content["figures"]))
     looked_at = 0
     for path, value in leaves(make_publishable(content)["figures"]):
         if set(path) & NOT_OF_PEOPLE or {"control_attribute", "subgroups"} & set(path):
             continue
         looked_at += 1
-        of_percent, of_share = value * people / 100 / 10, value * people / 10
-        on_grid = any(abs(number - round(number)) < 1e-6 for number in (of_percent, of_share, value / 10))
-        assert on_grid or value in {100, 1}, (path, value)
+        people = [value * fewest / 100 / 10, value * fewest / 10, value / 10]
+        people += [(whole - value) * fewest / whole / 10 for whole in (1, 100)]
+        people += [(value - bound) * fewest / whole / 10 for bound in bounds for whole in (1, 100)]
+        assert any(abs(number - round(number)) < 1e-6 for number in people), (path, value)
+        words = find_words(str(path[-1]), str(path[-3])) if len(path) > 2 else None
+        if words is not None and words.unit in {PERCENT, POINTS, SHARE, RECORDS}:
+            gap = value - exact[path]
+            assert (-gap if words.high_is == "safe" else gap) > -1e-6, path
     assert looked_at > 100
+
+
+def test_a_figure_is_rounded_as_the_statement_rounds_it(
+    refused: dict[str, Any], approved: dict[str, Any]
+) -> None:
+    """Two roundings of one figure would tell more than either: of the clause, and of its row in the frame."""
+    for content in (refused, approved):
+        records = [content["figures"]["N_d"], *content["figures"]["N_s"]]
+        stated = publish([read_judgement_row(row) for row in content["clauses"]], records, 10)
+        page = make_publishable(content)
+        compared = 0
+        for row, public in zip(page["clauses"], stated, strict=True):
+            if public.value is not None:
+                assert row["value"] == public.value
+                of_target = [each for each in page["figures"]["attribute"] if each["target"] == row["column"]]
+                if row["measure"] in {"DiSCO", "iS"} and not row["share_of"]:
+                    assert of_target[0][row["measure"]] == public.value
+                    compared += 1
+        assert compared == 2
 
 
 def test_bounds_and_outcomes_are_kept(refused: dict[str, Any]) -> None:
@@ -367,8 +398,8 @@ def test_files_that_arrived_are_not_named(approved: dict[str, Any]) -> None:
     public = render_page(content, "publication")
     assert "Carried-8844" not in public
     assert make_publishable(content)["ledger"] == [
-        {**change, "table": "table 1 of those compared with it", "records": 10},
-        {**change, "table": "the ground truth", "records": 10},
+        {**change, "table": "table 1 of those compared with it", "records": 20},
+        {**change, "table": "the ground truth", "records": 20},
     ]
 
 

@@ -188,7 +188,7 @@ def test_charts_have_the_palette_and_tell_apart_by_shape(paths: Mapping[str, Pat
         "[...document.querySelectorAll('figure svg')].map(chart => [...chart.querySelectorAll('path')]"
         ".map(mark => [mark.getAttribute('stroke'), mark.getAttribute('d')]))"
     )
-    assert len(charts) == 4
+    assert len(charts) == 5
     for marks in charts:
         forms: dict[str, set[str]] = {}
         for colour, form in marks:

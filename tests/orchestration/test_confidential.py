@@ -19,6 +19,7 @@ from disclosure_pipeline.orchestration.folders import folders_of
 from disclosure_pipeline.policy.effective_clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.prerequisites import find_missing
+from disclosure_pipeline.release.standing import list_standings
 
 NAME = "last_year"
 CANARY = "81234"
@@ -118,6 +119,65 @@ def test_another_table_is_measured_anew(home: Home) -> None:
     home.materialize("identity_disclosure", HONEST)
     figures = gates.read_json(home.record(HONEST, "figures.json"))
     assert figures["decision"] == "refused"
+
+
+def standing_of(home: Home, candidate: str) -> str:
+    """What `status` says of a candidate."""
+    folders = folders_of(gate_of(home))
+    [standing] = [each for each in list_standings(folders) if each.candidate == candidate]
+    return str(standing)
+
+
+def gate_of(home: Home) -> Gate:
+    return Gate.model_validate(gates.definition(policy=LOOSE, confidential={NAME: "last_year.csv"}))
+
+
+def tick(home: Home, gate: Gate) -> dg.SensorResult:
+    """What the sensor of arrivals asks for."""
+    sensor = next(each for each in home.defs.sensors or [] if each.name == f"{gate.name}_arrivals")
+    with dg.build_sensor_context(instance=home.instance) as context:
+        outcome = sensor(context)
+    assert isinstance(outcome, dg.SensorResult)
+    return outcome
+
+
+def test_a_changed_table_is_noticed(home: Home) -> None:
+    """By the sensor, `status` and the schedule; judged again, what is published would be refused today."""
+    gate = gate_of(home)
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    assert home.run_gate(HONEST).success
+    assert standing_of(home, HONEST) == "published"
+    assert [each.job_name for each in tick(home, gate).run_requests or []] == [f"{gate.name}_gate"]
+
+    gates.honest().to_csv(home.path / "last_year.csv", index=False)
+    assert [each.job_name for each in tick(home, gate).run_requests or []] == [f"{gate.name}_ground_truth"]
+    assert home.run_ground_truth().success
+    assert standing_of(home, HONEST) == (
+        "published, approved under another ground truth or policy, not judged today"
+    )
+    assert [each.job_name for each in tick(home, gate).run_requests or []] == [f"{gate.name}_gate"]
+    with gates.quick_folder() as folder, gates.instance_on_disk(folder) as instance:
+        instance.add_dynamic_partitions(f"{gate.name}_candidates", [HONEST])
+        schedule: Any = home.defs.resolve_schedule_def(f"{gate.name}_ground_truth_changed")
+        requests = schedule(dg.build_schedule_context(instance=instance))
+        assert [each.partition_key for each in requests] == [HONEST]
+
+
+def test_a_changed_table_is_judged_again(home: Home) -> None:
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    assert home.run_gate(HONEST).success
+    gates.honest().to_csv(home.path / "last_year.csv", index=False)
+    assert home.run_ground_truth().success
+    assert not home.run_gate(HONEST).success
+    assert standing_of(home, HONEST) == "published, refused today"
+
+
+@pytest.mark.parametrize("record", ["{}", '{"sha256": "a", "confidential": []}', "["])
+def test_what_no_record_tells_is_not_current(home: Home, record: str) -> None:
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    assert home.run_gate(HONEST).success
+    folders_of(gate_of(home)).store.ground_truth.write_text(record, encoding="utf-8")
+    assert "not judged today" in standing_of(home, HONEST)
 
 
 def test_clauses_are_listed_and_loosened_ones_told() -> None:

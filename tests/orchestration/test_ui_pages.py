@@ -10,6 +10,9 @@ from support import gates, homes
 from support.ui_pages import Pages, ui_pages
 
 from disclosure_pipeline.demo.run import HONEST, LEAKY
+from disclosure_pipeline.orchestration.clause_checks import name_check
+from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.registry import BEYOND_BOTH, DOUBTS, GUARDS, MEASURES, ORIGINALS
 
 _STALE = """query ($path: [String!]!) { assetNodeOrError(assetKey: {path: $path}) { ... on AssetNode {
   staleStatus staleCauses { category reason } } } }"""
@@ -32,6 +35,19 @@ def test_no_name_of_a_check_is_cut(pages: Pages, asset: str) -> None:
     assert 0 < len(names) <= 12
     pages.open(f"/assets/survey/{asset}?view=checks", ["Latest execution", *names])
     assert pages.find_cut_names(names) == []
+
+
+def test_no_policy_gives_a_name_that_would_be_cut(pages: Pages) -> None:
+    """Every measure that a policy may bound has a check whose name fits where the demo's names stand."""
+    measures = [*MEASURES, *GUARDS, *DOUBTS, *BEYOND_BOTH.values()]
+    clauses = [Clause(name, None, 1) for name in measures]
+    clauses += [Clause(name, None, 1, share_of=original) for name, original in ORIGINALS.items()]
+    names = sorted({name_check(clause) for clause in clauses}, key=len)
+    assert len(names) > 80
+    pages.open("/assets/survey/identity_disclosure?view=checks", ["Latest execution", "bound_repU"])
+    assert pages.find_too_long("bound_repU", names) == []
+    former = "bound_generalized_cap__proportional_score"
+    assert [text.partition(":")[0] for text in pages.find_too_long("bound_repU", [former])] == [former]
 
 
 def test_the_list_of_candidates_is_never_out_of_date(pages: Pages) -> None:

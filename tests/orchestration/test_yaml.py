@@ -17,6 +17,7 @@ from support import gates
 from support.gates import definition
 from support.paths import ROOT
 from support.processes import Finished, run_program
+from support.projects import write_project
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
@@ -44,15 +45,7 @@ def dg(*arguments: str, folder: Path, home: Path | None = None) -> Finished:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project of somebody else, with one gate: a copy of the shipped one."""
-    (tmp_path / "pyproject.toml").write_text(
-        '[project]\nname = "custodian"\nversion = "0"\n'
-        '[tool.dg]\ndirectory_type = "project"\n[tool.dg.project]\nroot_module = "custodian"\n'
-    )
-    package = tmp_path / "custodian"
-    (package / "defs" / "survey").mkdir(parents=True)
-    (package / "__init__.py").touch()
-    shutil.copy(ROOT / "disclosure_pipeline" / "definitions.py", package)
-    shutil.copy(SHIPPED, package / "defs" / "survey")
+    write_project(tmp_path, SHIPPED.read_text())
     return tmp_path
 
 

@@ -22,9 +22,10 @@ from dagster._core.remote_origin import (
 )
 from dagster._daemon.run_coordinator import QueuedRunCoordinatorDaemon
 from support import gates, homes
+from support.gate_runs import release_alone, run_gate
 from support.gates import COPY, GATE, HONEST, Home
 from support.homes import copied, opened
-from support.outcomes import Moment, Ran, ran, watch
+from support.outcomes import Moment, Ran, watch
 from support.paths import ROOT
 from support.processes import fork, together
 from support.sampling import CI
@@ -64,18 +65,6 @@ def path(template: Path) -> Iterator[Path]:
         yield path
 
 
-def run(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
-    """One run of the gate over a candidate."""
-    with opened(path, defs) as home:
-        return ran(home.run_gate(candidate))
-
-
-def release(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
-    """One run of the release alone."""
-    with opened(path, defs) as home:
-        return ran(home.materialize("release", candidate))
-
-
 def whole(path: Path, *candidates: str) -> None:
     """Exactly these candidates are published, whole; nothing is left of staging."""
     releases = path / "releases" / GATE
@@ -92,14 +81,14 @@ def test_two_runs_of_one_candidate(template: Path, small_gate: dg.Definitions) -
     candidate = named(0)
     for _ in range(ROUNDS):
         with copied(template) as path:
-            each = partial(run, path, small_gate, candidate)
+            each = partial(run_gate, path, small_gate, candidate)
             runs: list[Ran] = together(each, each)
             assert [found.published for found in runs].count("now") == 1
             for found in runs:
                 assert found.success or "is not released: " in found.said, found
                 assert found.success == (found.published is not None)
             whole(path, candidate)
-            alone = fork(run, path, small_gate, candidate).result()
+            alone = fork(run_gate, path, small_gate, candidate).result()
             assert alone.published == "before, with the same content"
             whole(path, candidate)
 
@@ -110,7 +99,7 @@ def test_the_release_of_one_candidate_three_times(template: Path, small_gate: dg
         with copied(template) as path:
             with opened(path, small_gate) as home:
                 assert up_to_the_dossier(home, candidate).success
-            each = partial(release, path, small_gate, candidate)
+            each = partial(release_alone, path, small_gate, candidate)
             runs: list[Ran] = together(each, each, each)
             assert all(found.success for found in runs), runs
             published = sorted(str(found.published) for found in runs)
@@ -133,7 +122,7 @@ def up_to_the_dossier(home: Home, candidate: str) -> dg.ExecuteInProcessResult:
 def test_many_candidates(path: Path, small_gate: dg.Definitions) -> None:
     """Ten in CI. Two of them have the same content, which the store holds once."""
     candidates = [named(number) for number in range(MANY)]
-    runs: list[Ran] = together(*(partial(run, path, small_gate, candidate) for candidate in candidates))
+    runs: list[Ran] = together(*(partial(run_gate, path, small_gate, candidate) for candidate in candidates))
     honest = [candidate for candidate in candidates if candidate.startswith(HONEST)]
     for candidate, found in zip(candidates, runs, strict=True):
         assert found.success == (candidate in honest), found
@@ -169,7 +158,7 @@ def run_while_refreshed(path: Path, defs: dg.Definitions, candidate: str, step: 
             fork(refresh, path, defs, REFRESHED).result()
 
     watch(path, at)
-    return run(path, defs, candidate)
+    return run_gate(path, defs, candidate)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +175,7 @@ def test_nothing_is_measured_with_two_ground_truths(
     recorded = gates.read_json(path / "store" / GATE / "ground_truth.json")["sha256"]
     if not hindered.success:
         assert not (path / "releases" / GATE / candidate).exists()
-        assert fork(run, path, small_gate, candidate).result().published == "now"
+        assert fork(run_gate, path, small_gate, candidate).result().published == "now"
     dossier = gates.read_json(path / "store" / GATE / "candidates" / candidate / "dossier.json")
     assert dossier["measured"]["ground_truth"] == recorded
     assert gates.stated(path / "releases" / GATE / candidate).ground_truth.records == told(REFRESHED)
@@ -203,18 +192,18 @@ def test_a_ground_truth_that_is_refreshed_all_the_time(path: Path, small_gate: d
             refresh(path, small_gate, gates.ground_truth() if number % 2 else REFRESHED)
 
     def runs() -> list[Ran]:
-        return [run(path, small_gate, candidate) for _ in range(times // 2)]
+        return [run_gate(path, small_gate, candidate) for _ in range(times // 2)]
 
     _, found = together(refreshes, runs)
     for each in found:
         assert "Unexpected" not in each.said and each.success == (each.published is not None), each
-    assert run(path, small_gate, candidate).success
+    assert run_gate(path, small_gate, candidate).success
     whole(path, candidate)
     said = gates.stated(target)
     shutil.rmtree(target)
     truth = {told(table): table for table in (REFRESHED, gates.ground_truth())}[said.ground_truth.records]
     refresh(path, small_gate, truth)
-    assert run(path, small_gate, candidate).published == "now"
+    assert run_gate(path, small_gate, candidate).published == "now"
     assert (gates.stated(target).clauses, gates.stated(target).ground_truth) == (
         said.clauses,
         said.ground_truth,

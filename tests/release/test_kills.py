@@ -20,9 +20,10 @@ import dagster as dg
 import pytest
 from support import gates, homes, processes
 from support.drawings import Drawings, remembered_drawings
+from support.gate_runs import release_alone, run_gate
 from support.gates import COPY, GATE, HONEST
 from support.homes import copied, opened
-from support.outcomes import Moment, Ran, ran, state, watch
+from support.outcomes import Moment, Ran, state, watch
 from support.processes import fork
 from support.sampling import CI
 
@@ -36,18 +37,6 @@ RANDOM_MOMENTS = 50 if CI else 2
 SEED = 20240501
 
 
-def run(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
-    """One run of the gate job over a candidate."""
-    with opened(path, defs) as home:
-        return ran(home.run_gate(candidate))
-
-
-def release_alone(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
-    """One run of the release of a candidate, and nothing before it."""
-    with opened(path, defs) as home:
-        return ran(home.materialize("release", candidate))
-
-
 Run = Callable[[Path, dg.Definitions, str], Ran]
 
 
@@ -55,14 +44,14 @@ def watched(run: Run, path: Path, defs: dg.Definitions, candidate: str) -> tuple
     """A run, and all its moments."""
     moments: list[Moment] = []
     watch(path, moments.append)
-    return run(path, defs, candidate), moments
+    return run_gate(path, defs, candidate), moments
 
 
 def watched_drawing(
     drawings: Drawings, path: Path, defs: dg.Definitions, candidate: str
 ) -> tuple[Ran, list[Moment], Drawings]:
     """A run, all its moments, and what is drawn."""
-    return *watched(run, path, defs, candidate), drawings
+    return *watched(run_gate, path, defs, candidate), drawings
 
 
 def until(number: int, run: Run, path: Path, defs: dg.Definitions, candidate: str) -> Ran:
@@ -75,7 +64,7 @@ def until(number: int, run: Run, path: Path, defs: dg.Definitions, candidate: st
             processes.kill_myself()
 
     watch(path, count)
-    return run(path, defs, candidate)
+    return run_gate(path, defs, candidate)
 
 
 @dataclass(frozen=True)
@@ -134,7 +123,7 @@ def test_an_undisturbed_run_has_moments_of_every_kind(undisturbed: Undisturbed) 
     assert not [name for name in undisturbed.state[COPY] if name.startswith("releases")]
     assert not [name for name in undisturbed.state[HONEST] if ".partial-" in name]
     with copied(undisturbed.template) as path:
-        assert fork(run, path, undisturbed.defs, HONEST).result().success
+        assert fork(run_gate, path, undisturbed.defs, HONEST).result().success
         assert state(path) == undisturbed.state[HONEST]
 
 
@@ -159,7 +148,7 @@ def test_killed_again_and_again(undisturbed: Undisturbed) -> None:
     numbers = [number for number in boundaries(moments) if number < the_publication(moments)]
     with copied(undisturbed.template) as path:
         for number in numbers[:: 1 if CI else 4]:
-            assert fork(until, number, run, path, undisturbed.defs, HONEST).was_killed()
+            assert fork(until, number, run_gate, path, undisturbed.defs, HONEST).was_killed()
         run_again(undisturbed, HONEST, path, "at every boundary")
 
 
@@ -206,7 +195,7 @@ def test_killed_at_moments_drawn_at_random(undisturbed: Undisturbed, part: int) 
     while shares:
         with copied(undisturbed.template) as path:
             began = time.monotonic()
-            child = fork(run, path, undisturbed.defs, HONEST)
+            child = fork(run_gate, path, undisturbed.defs, HONEST)
             child.process.join(shares[0] * lasts)
             child.process.kill()
             if child.was_killed():
@@ -219,7 +208,7 @@ def test_killed_while_it_looks_at_what_was_refused(undisturbed: Undisturbed) -> 
     """Of what is not approved not even a part, or for a moment, lies where releases are taken from."""
     defs = undisturbed.defs
     with copied(undisturbed.template) as refused:
-        assert not fork(run, refused, defs, COPY).result().success
+        assert not fork(run_gate, refused, defs, COPY).result().success
         with copied(refused) as path:
             found, moments = fork(watched, release_alone, path, defs, COPY).result()
         assert "is refused" in found.said
@@ -232,7 +221,7 @@ def test_killed_while_it_looks_at_what_was_refused(undisturbed: Undisturbed) -> 
 def kill_and_run_again(undisturbed: Undisturbed, candidate: str, number: int) -> None:
     """Kill a run at a moment, run it again, and compare with the undisturbed one."""
     with copied(undisturbed.template) as path:
-        assert fork(until, number, run, path, undisturbed.defs, candidate).was_killed()
+        assert fork(until, number, run_gate, path, undisturbed.defs, candidate).was_killed()
         run_again(undisturbed, candidate, path, f"{number}: {undisturbed.moments[candidate][number]}")
 
 
@@ -244,7 +233,7 @@ def run_again(undisturbed: Undisturbed, candidate: str, path: Path, when: str) -
     assert set(before) in (set(), undisturbed.published), f"half published, killed {when}"
     assert not before or gates.stated(target).candidate == candidate
 
-    again: Ran = fork(run, path, undisturbed.defs, candidate).result()
+    again: Ran = fork(run_gate, path, undisturbed.defs, candidate).result()
     assert again.success == undisturbed.ran[candidate].success, f"{again.said}, killed {when}"
     assert "Unexpected" not in again.said, f"killed {when}"
     found = state(path)

@@ -44,6 +44,11 @@ class Pages:
         found = self.tab.evaluate(_FIND_CUT % json.dumps(list(names)))
         return list(map(str, found))
 
+    def find_too_long(self, shown: str, names: Sequence[str]) -> list[str]:
+        """Which names would be cut where the name `shown` stands now, the widths of some in pixels."""
+        found = self.tab.evaluate(_FIND_TOO_LONG % (json.dumps(shown), json.dumps(list(names))))
+        return list(map(str, found))
+
     def runs(self) -> dict[str, tuple[str, dict[str, str]]]:
         """Candidate -> id and tags of its run."""
         runs = self.server.ask(_RUNS)["runsOrError"]["results"]
@@ -70,6 +75,22 @@ _FIND_CUT = """(() => {
     }
   }
   return [...cut];
+})()"""
+
+
+# The names stand in rows, the first of which is taken: it ends where the row does.
+_FIND_TOO_LONG = """(() => {
+  const shown = %s, names = %s;
+  const leaf = [...document.querySelectorAll('body *')].find(
+    element => !element.childElementCount && element.textContent.trim() === shown);
+  let row = leaf;
+  while (getComputedStyle(row).display !== 'flex') row = row.parentElement;
+  const room = row.getBoundingClientRect().right - leaf.getBoundingClientRect().left;
+  const style = getComputedStyle(leaf);
+  const pen = document.createElement('canvas').getContext('2d');
+  pen.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+  return names.filter(name => pen.measureText(name).width > room)
+    .map(name => `${name}: ${pen.measureText(name).width} of ${room}`);
 })()"""
 
 

@@ -1,25 +1,44 @@
-"""The charts of the page, as SVG that loads nothing: no font, no script, no style of its own."""
+"""The charts of the page, as SVG that loads nothing: no font, no script, no style of its own.
+
+They are written as Vega-Lite specifications: to build these by Altair takes as long as to draw them.
+"""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-
-import pandas as pd
+from math import isfinite
+from typing import Any
 
 from disclosure_pipeline.evaluation.plots.conversion import convert
-from disclosure_pipeline.evaluation.plots.style import BLUE, ORANGE, PLUM, RULE, TEXT, TURQUOISE, legible
-
-if TYPE_CHECKING:
-    import altair as alt
+from disclosure_pipeline.evaluation.plots.style import BLUE, ORANGE, PLUM, RULE, TEXT, TURQUOISE
 
 FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
-_WIDTH, _ROW = 470, 34
+_WIDTH, _ROW, _MAP_HEIGHT = 470, 34, 260
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _SVG = "{http://www.w3.org/2000/svg}"
 _KEPT = 64  # charts of candidates that are filed again
 _DROPPED = ("role", "class", "pointer-events")
+_CONFIG = {
+    "font": FONT,
+    "background": "#ffffff",
+    "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": None},
+    "axis": {
+        "domainColor": RULE,
+        "labelColor": TEXT,
+        "labelFontSize": 11,
+        "titleColor": TEXT,
+        "titleFontWeight": "normal",
+    },
+    "legend": {
+        "orient": "bottom",
+        "labelColor": TEXT,
+        "labelFontSize": 12,
+        "labelLimit": 300,
+        "symbolSize": 90,
+    },
+}
 
 # Name -> colour, fill and shape, in the order of the palette; nothing is told by its colour alone.
 Mark = tuple[str, str, str]
@@ -48,39 +67,50 @@ def _draw_rows(
     axis: str,
     largest: float | None,
 ) -> str:
-    import altair as alt  # only a chart needs it
-
     marks = dict(named_marks)
-    data = pd.DataFrame(rows, columns=["row", "mark", "figure"])
-    order = list(dict.fromkeys(data["row"]))
-    names = [name for name in marks if name in set(data["mark"])]
-    scale = alt.Scale(domain=[0, largest]) if largest else alt.Scale(zero=True)
-    x = alt.X("figure:Q", title=axis, scale=scale, axis=alt.Axis(tickCount=6))
-    y = alt.Y("row:N", title=None, sort=order, axis=alt.Axis(labelLimit=180))
-    ends = data.groupby("row", as_index=False)["figure"].agg(["min", "max"]).reset_index()
-    lines = (
-        alt.Chart(ends)
-        .mark_rule(color=RULE)
-        .encode(x=alt.X("min:Q", title=axis, scale=scale), x2="max:Q", y=y)
-    )
-    fills = [marks[name][0] if marks[name][1] == FILLED else HOLLOW for name in names]
-    points = (
-        alt.Chart(data)
-        .mark_point(size=90, strokeWidth=2.5, opacity=1)
-        .encode(
-            x=x,
-            y=y,
-            stroke=alt.Stroke(
-                "mark:N", title=None, scale=alt.Scale(domain=names, range=[marks[name][0] for name in names])
+    order = list(dict.fromkeys(row for row, _, _ in rows))
+    drawn = {mark for _, mark, _ in rows}
+    names = [name for name in marks if name in drawn]
+    scale = {"domain": [0, largest]} if largest else {"zero": True}
+    x = {"title": axis, "type": "quantitative", "scale": scale}
+    y = {"field": "row", "type": "nominal", "title": None, "sort": order, "axis": {"labelLimit": 180}}
+    figures = {
+        row: [figure for of, _, figure in rows if of == row and isfinite(figure)] for row in sorted(order)
+    }
+    ends = [
+        {"row": row, "min": min(of_row, default=None), "max": max(of_row, default=None)}
+        for row, of_row in figures.items()
+    ]
+    lines = {
+        "data": {"values": ends},
+        "mark": {"type": "rule", "color": RULE},
+        "encoding": {"x": {"field": "min", **x}, "x2": {"field": "max"}, "y": y},
+    }
+    points = {
+        "data": {
+            "values": [
+                {"row": row, "mark": mark, "figure": figure if isfinite(figure) else None}
+                for row, mark, figure in rows
+            ]
+        },
+        "mark": {"type": "point", "opacity": 1, "size": 90, "strokeWidth": 2.5},
+        "encoding": {
+            "x": {"field": "figure", **x, "axis": {"tickCount": 6}},
+            "y": y,
+            "stroke": _by_name("mark", names, [marks[name][0] for name in names]),
+            "fill": _by_name(
+                "mark", names, [marks[name][0] if marks[name][1] == FILLED else HOLLOW for name in names]
             ),
-            fill=alt.Fill("mark:N", title=None, scale=alt.Scale(domain=names, range=fills)),
-            shape=alt.Shape(
-                "mark:N", title=None, scale=alt.Scale(domain=names, range=[marks[name][2] for name in names])
-            ),
-        )
-    )
-    chart = alt.layer(lines, points).properties(width=_WIDTH, height=_ROW * len(order))
-    return to_svg(chart)
+            "shape": _by_name("mark", names, [marks[name][2] for name in names]),
+        },
+    }
+    return _to_svg({"layer": [lines, points], "width": _WIDTH, "height": _ROW * len(order)})
+
+
+def _by_name(field: str, names: Sequence[str], values: Sequence[str]) -> dict[str, Any]:
+    """What a mark looks like by the name in a field."""
+    scale = {"domain": list(names), "range": list(values)}
+    return {"field": field, "type": "nominal", "title": None, "scale": scale}
 
 
 def draw_map(points: Sequence[tuple[str, float, float, str]], x_title: str, y_title: str) -> str:
@@ -90,38 +120,43 @@ def draw_map(points: Sequence[tuple[str, float, float, str]], x_title: str, y_ti
 
 @lru_cache(maxsize=_KEPT)
 def _draw_map(points: tuple[tuple[str, float, float, str], ...], x_title: str, y_title: str) -> str:
-    import altair as alt  # only a chart needs it
-
-    data = pd.DataFrame(points, columns=["name", "x", "y", "kind"])
     kinds = {"this candidate": (PLUM, "diamond"), "another candidate": (BLUE, "circle")}
-    names = [kind for kind in kinds if kind in set(data["kind"])]
-    axis = alt.Axis(tickCount=5, format="~g")
-    base = alt.Chart(data).encode(
-        x=alt.X("x:Q", title=x_title, scale=alt.Scale(zero=True, nice=True), axis=axis),
-        y=alt.Y("y:Q", title=y_title, scale=alt.Scale(zero=True, nice=True), axis=axis),
+    drawn = {kind for _, _, _, kind in points}
+    names = [kind for kind in kinds if kind in drawn]
+    quantity = {
+        "type": "quantitative",
+        "scale": {"zero": True, "nice": True},
+        "axis": {"tickCount": 5, "format": "~g"},
+    }
+    place = {
+        "x": {"field": "x", "title": x_title, **quantity},
+        "y": {"field": "y", "title": y_title, **quantity},
+    }
+    marks = {
+        "mark": {"type": "point", "filled": True, "opacity": 1, "size": 110, "strokeWidth": 2.5},
+        "encoding": {
+            **place,
+            "color": _by_name("kind", names, [kinds[name][0] for name in names]),
+            "shape": _by_name("kind", names, [kinds[name][1] for name in names]),
+        },
+    }
+    text = {"align": "left", "color": TEXT, "dx": 9, "dy": -8, "fontSize": 11, "limit": 160}
+    labels = {
+        "mark": {"type": "text", **text},
+        "encoding": {**place, "text": {"field": "name", "type": "nominal"}},
+    }
+    values = [
+        {"name": name, "x": x if isfinite(x) else None, "y": y if isfinite(y) else None, "kind": kind}
+        for name, x, y, kind in points
+    ]
+    return _to_svg(
+        {"data": {"values": values}, "layer": [marks, labels], "width": _WIDTH, "height": _MAP_HEIGHT}
     )
-    marks = base.mark_point(size=110, strokeWidth=2.5, filled=True, opacity=1).encode(
-        color=alt.Color(
-            "kind:N", title=None, scale=alt.Scale(domain=names, range=[kinds[name][0] for name in names])
-        ),
-        shape=alt.Shape(
-            "kind:N", title=None, scale=alt.Scale(domain=names, range=[kinds[name][1] for name in names])
-        ),
-    )
-    labels = base.mark_text(align="left", dx=9, dy=-8, color=TEXT, fontSize=11, limit=160).encode(
-        text="name:N"
-    )
-    return to_svg(alt.layer(marks, labels).properties(width=_WIDTH, height=260))
 
 
-def to_svg(chart: alt.LayerChart) -> str:
+def _to_svg(chart: Mapping[str, Any]) -> str:
     """The chart as an element of a page, the same for the same chart; it is described where it stands."""
-    styled = legible(chart).configure_legend(
-        orient="bottom", labelColor=TEXT, labelFontSize=12, labelLimit=300, symbolSize=90
-    )
-    specification: dict[str, Any] = styled.to_dict(validate=False)
-    specification["config"]["font"] = FONT
-    root = ET.fromstring(convert(specification))
+    root = ET.fromstring(convert({"$schema": _SCHEMA, "config": _CONFIG, **chart}))
     for element in root.iter():
         element.tag = element.tag.removeprefix(_SVG)
         for name in [name for name in element.attrib if name in _DROPPED or name.startswith("aria-")]:

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evidence.figures import FRAMES
-from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE, Words
+from disclosure_pipeline.measures.words import NONE, Words
 from disclosure_pipeline.policy.clause_words import words_of
-from disclosure_pipeline.policy.public_figures import round_records, round_share
+from disclosure_pipeline.policy.judgement_rows import read_judgement_row
+from disclosure_pipeline.policy.public_figures import (
+    PublicJudgement,
+    count_fewest,
+    find_limits,
+    publish,
+    round_by_unit,
+    round_figure,
+    round_records,
+    round_share,
+)
+from disclosure_pipeline.policy.verdict import Judgement
+from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
+
+_WITHOUT_UNIT = Words("", "", unit=NONE, of="")
 
 Edition = Literal["internal", "publication"]
 
@@ -23,17 +38,19 @@ _KEPT = frozenset(("synthesis", "copy_difference", "permuted_deviation", "half_d
 def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
     """The content of a dossier with every figure rounded to `smallest_count` people, and without any level.
 
-    A percentage becomes that of a number of people that is a multiple of `smallest_count`; so do counts.
-    Warnings are counted, since their sentences may hold values. What the policy sets is left as it is, and
-    so is every outcome: it is that of the exact figures.
+    Figures are rounded as those of the statement are (`policy.public_figures`): a percentage to that of a
+    multiple of `smallest_count` people, never to the safer side; so are counts. Warnings are counted, since
+    their sentences may hold values. What the policy sets is left as it is, and so is every outcome: it is
+    that of the exact figures.
     """
-    figures = content["figures"]
-    people = min([figures["N_d"], *figures["N_s"]])
-    rounding = _Rounding(content["smallest_count"], max(people, 1))
+    rounding = _Rounding.of(content)
     return {
         **content,
-        "clauses": [_round_clause(clause, rounding) for clause in content["clauses"]],
-        "figures": _round_figures(figures, rounding),
+        "clauses": [
+            _round_clause(clause, public, rounding)
+            for clause, public in zip(content["clauses"], rounding.publish(), strict=True)
+        ],
+        "figures": _round_figures(content["figures"], rounding),
         "exact_copies": [_round_row(row, "exact_copies", rounding) for row in content["exact_copies"]],
         "ledger": _round_ledger(content["ledger"], rounding),
         "warnings": [],
@@ -41,35 +58,38 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
 class _Rounding:
-    """Rounds what is said of so many people to multiples of the smallest number that may be told."""
+    """How the figures of one dossier are rounded: by its records, and by what they are held against."""
 
-    def __init__(self, smallest: int, people: int) -> None:
-        self.smallest = smallest
-        self._people = people
+    records: Sequence[int]
+    smallest: int
+    judgements: Sequence[Judgement]
 
-    def count(self, value: float) -> int:
-        return int(round(value / self.smallest) * self.smallest)
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> _Rounding:
+        figures = content["figures"]
+        waivers = {
+            row["name"]: Waiver.model_validate(
+                {name: value for name, value in row.items() if name != "problem"}
+            )
+            for row in content["waivers"]
+        }
+        judgements = [read_judgement_row(row, waivers.get(row["waiver"])) for row in content["clauses"]]
+        return cls([figures["N_d"], *figures["N_s"]], content["smallest_count"], judgements)
 
-    def share(self, value: float, whole: float) -> float:
-        step = whole * self.smallest / self._people
-        return round(value / step) * step
+    def publish(self) -> Sequence[PublicJudgement]:
+        return publish(self.judgements, self.records, self.smallest)
 
-    def figure(self, value: Any, words: Words | None) -> Any:
+    def count(self, records: int) -> int:
+        return int(round_figure(records, self.smallest, ()))
+
+    def figure(self, value: Any, words: Words | None, measure: str = "", column: str | None = None) -> Any:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return value
-        unit = words.unit if words else ""
-        if unit == PERCENT:
-            return min(self.share(value, 100), 100.0)
-        if unit == POINTS:
-            return self.share(value, 100)
-        if unit == SHARE:
-            return min(self.share(value, 1), 1.0)
-        if unit == RECORDS:
-            return self.count(value)
-        if unit == COUNT:  # of values, columns, warnings: not of people
-            return value
-        return float(f"{value:.1g}")
+        fewest = count_fewest(self.records, self.smallest)
+        limits = find_limits(measure, column, self.judgements)
+        return round_by_unit(value, words or _WITHOUT_UNIT, fewest, self.smallest, limits)
 
 
 def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> list[dict[str, Any]]:
@@ -84,16 +104,16 @@ def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> l
     return rows
 
 
-def _round_clause(clause: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any]:
+def _round_clause(clause: Mapping[str, Any], public: PublicJudgement, rounding: _Rounding) -> dict[str, Any]:
+    """The clause as the statement has it; a figure that the statement leaves out is rounded by its unit."""
     if clause["measure"] in _KEPT or clause["measure"] == "warnings":
         return dict(clause)
     words = words_of(clause["measure"])
+    value = public.value
+    if value is None:
+        value = rounding.figure(clause["value"], words, clause["measure"], clause["column"])
     limit = clause["limit"]
-    return {
-        **clause,
-        "value": rounding.figure(clause["value"], words),
-        "limit": rounding.figure(limit, words) if clause["share_of"] else limit,
-    }
+    return {**clause, "value": value, "limit": rounding.figure(limit, words) if clause["share_of"] else limit}
 
 
 def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any]:
@@ -107,7 +127,7 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
     stacked = figures.get("stacked")
     return {
         **others,
-        "N_d": rounding.count(figures["N_d"]),
+        "N_d": round_records(figures["N_d"], rounding.smallest),
         **rounded,
         **({} if stacked is None else {"stacked": _round_figures(stacked, rounding)}),
     }
@@ -134,6 +154,6 @@ def _round_row(row: Mapping[str, Any], frame: str, rounding: _Rounding) -> dict[
     return {
         name: value
         if name in _KEPT or (frame == "exact_copies" and name == "columns")
-        else rounding.figure(value, find_words(name, frame))
+        else rounding.figure(value, find_words(name, frame), name, row.get("target"))
         for name, value in row.items()
     }

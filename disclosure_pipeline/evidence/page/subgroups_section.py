@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ _MARKS = {
     "other people's records": ("DiSCO_others", charts.OTHERS),
 }
 _MOST = 12
+_INTERVAL = re.compile(r"[(\[](-inf|~?[-\d.]+(?: \(\d+\))?), (inf|~?[-\d.]+(?: \(\d+\))?)\)")
 
 
 def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
@@ -52,7 +54,14 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
 
 
 def _name_group(row: Mapping[str, Any]) -> str:
-    return f"{row['column']}: {row['group']}"
+    """The column and the level; an interval of numbers in words, with the sign of edges that are rounded."""
+    interval = _INTERVAL.fullmatch(str(row["group"]))
+    if interval is None:
+        return f"{row['column']}: {row['group']}"
+    low, high = interval.groups()
+    if low == "-inf":
+        return f"{row['column']}: below {high}"
+    return f"{row['column']}: {low} or more" if high == "inf" else f"{row['column']}: {low} to below {high}"
 
 
 def _state_worst(row: Mapping[str, Any]) -> str:
