@@ -32,8 +32,9 @@ class FigureInput:
 def list_figure_inputs(gate: Gate) -> tuple[FigureInput, ...]:
     """The whole table first, then each part that a figure of the gate is made of, once.
 
-    The guards read all columns, all but one, and the targets alone; the measures of identity the keys, those
-    of a target the keys with it, grouped as they are measured, and not grouped where it is predicted.
+    The guards read all columns, all but one, the targets alone, and all but numbers; the measures of identity
+    the keys, those of a target the keys with it, grouped as they are measured, and not grouped where it is
+    predicted.
     """
     as_measured = [
         ("the keys", gate.keys),
@@ -42,6 +43,7 @@ def list_figure_inputs(gate: Gate) -> tuple[FigureInput, ...]:
     as_they_are = [
         *((f"all columns but {name!r}", _leave_out(gate.published, name)) for name in gate.published),
         ("the targets", gate.targets),
+        ("all columns but numbers", _leave_out_numbers(gate)),
         *(as_measured[1:] if gate.measures.prediction else []),
     ]
     inputs = [
@@ -56,7 +58,8 @@ def list_figure_inputs(gate: Gate) -> tuple[FigureInput, ...]:
     once: dict[tuple[frozenset[str], bool], FigureInput] = {}
     for figure_input in inputs:
         part = figure_input.part
-        once.setdefault((frozenset(part.columns), part.in_groups), figure_input)
+        if part.columns:
+            once.setdefault((frozenset(part.columns), part.in_groups), figure_input)
     return tuple(once.values())
 
 
@@ -66,3 +69,7 @@ def _are_grouped(gate: Gate, columns: Sequence[str]) -> bool:
 
 def _leave_out(columns: Sequence[str], name: str) -> tuple[str, ...]:
     return tuple(column for column in columns if column != name)
+
+
+def _leave_out_numbers(gate: Gate) -> tuple[str, ...]:
+    return tuple(name for name in gate.published if gate.columns[name].type not in {"integer", "number"})

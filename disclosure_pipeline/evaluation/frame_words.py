@@ -70,8 +70,8 @@ COPIES_APART: dict[str, Words] = {
 GUARDS: dict[str, Words] = {
     "partial_copies_beyond": Words(
         "near copies of one person beyond a fresh sample",
-        "So many more synthetic records equal the record of exactly one person in all columns but one, or in "
-        "the targets, than a fresh sample of other people would show.",
+        "So many more synthetic records equal the record of exactly one person in all columns but one, in "
+        "the targets, or in all but numbers, than a fresh sample of other people would show.",
         POINTS,
         "",
         finding="{value} more of the synthetic records are near copies of one person than a fresh sample "

@@ -1,4 +1,4 @@
-"""The records counted by all columns that the tables share, by all but one, and by the targets alone."""
+"""The records counted by all columns that the tables share, and by some: by all but one, and so on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.evaluation.copies import TARGETS_ALONE
 from disclosure_pipeline.measures.hits import HitCounts
 from disclosure_pipeline.runtime.progress import ignore_progress
+from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
+
+WITHOUT_NUMBERS = "all but numbers"
+"""Numbers are easily moved, rounded or exchanged together, and a record is found again by the others."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +57,20 @@ def count_record_sets(
 
 
 def _list_sets(columns: Sequence[CodedColumn], targets: Sequence[Any]) -> dict[str, Sequence[CodedColumn]]:
+    """All columns but one, for each; the targets alone; and, where several hold numbers, all but these."""
     sets = {
         f"all but {left_out.name}": [column for column in columns if column is not left_out]
         for left_out in columns
     }
     sets[TARGETS_ALONE] = [column for column in columns if column.name in targets]
+    others = [column for column in columns if column.kind is not Kind.NUMBER]
+    if len(columns) - len(others) > 1:
+        sets[WITHOUT_NUMBERS] = others
     return {label: of_set for label, of_set in sets.items() if of_set}
 
 
 def _count_in_memory(columns: Sequence[CodedColumn], sets: Mapping[str, Sequence[CodedColumn]]) -> RecordSets:
-    """The records are sorted twice, and once more by the targets alone."""
+    """The records are sorted twice, and once more by each set that leaves out more than one column."""
     if not sets or len(columns) == 1:
         partial = [count_copies(of_set) for of_set in sets.values()]
         whole = count_whole_records(columns)
@@ -70,7 +78,7 @@ def _count_in_memory(columns: Sequence[CodedColumn], sets: Mapping[str, Sequence
         counts = count_records(columns)
         partial = [
             *map(list, counts.without),
-            *(count_copies(sets[label]) for label in sets if label == TARGETS_ALONE),
+            *(count_copies(sets[label]) for label in sets if label in {TARGETS_ALONE, WITHOUT_NUMBERS}),
         ]
         whole = counts.whole
     hits = [[of_synthesis.unique for of_synthesis in of_set] for of_set in partial]

@@ -25,7 +25,10 @@ class Guards(BaseModel):
     ] = 2.5
     partial_copies_beyond: Annotated[
         Points,
-        Field(description="The same in all columns but one, or in the targets alone: the largest of these"),
+        Field(
+            description="The same in all columns but one, in the targets alone, or in all but numbers: the "
+            "largest of these"
+        ),
     ] = 7
     guessed_beyond: Annotated[
         Points,

@@ -219,6 +219,7 @@ def test_the_parts_of_a_gate() -> None:
         "the keys and 'income'",
         *(f"all columns but {name!r}" for name in ("sex", "age", "work")),  # the keys and 'work' stand above
         "the targets",
+        "all columns but numbers",
     ]
     assert [each.part.in_groups for each in list_figure_inputs(gate)].count(True) == 1
     predicted = Gate.model_validate(gates.definition(measures={"prediction": True}))

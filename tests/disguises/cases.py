@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -28,6 +28,7 @@ from disguises.tables import (
 )
 
 KEYS = ("sex", "age", "region", "household")
+TARGETS = ("education", "income", "health", "work", "worked_abroad")
 
 # Keys by which nearly nobody is alone: what the policy bounds sees nothing then.
 COARSE = {"keys": ["sex"]}
@@ -71,6 +72,67 @@ def swapped(column: str, share: float, seed: int = 6) -> pd.DataFrame:
 def swapping(column: str, share: float = 1) -> Callable[[], Tables]:
     """A candidate of one file: see `swapped`."""
     return lambda: [swapped(column, share)]
+
+
+def swapped_apart(columns: Sequence[str]) -> pd.DataFrame:
+    """GT with each of some columns taken from others, by itself."""
+    table = survey()
+    for seed, name in enumerate(columns, start=6):
+        table = table.assign(**{name: swapped(name, 1, seed)[name]})
+    return table
+
+
+def coded(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """The numbers of a column, each exchanged for another one."""
+    values = np.array(sorted(table[column].dropna().unique()))
+    codes = dict(zip(values, np.random.default_rng(3).permutation(values), strict=True))
+    return table.assign(**{column: table[column].map(codes).astype(table[column].dtype)})
+
+
+def mirrored(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """The lowest numbers of a column are the highest, but for special values."""
+    values = table[column]
+    ordinary = values[values != -8]
+    turned = values.where(values == -8, ordinary.max() + ordinary.min() - values)
+    return table.assign(**{column: turned})
+
+
+def rounded_incomes(to: int) -> pd.DataFrame:
+    """GT with rounded incomes."""
+    incomes = survey()["income"]
+    return survey().assign(income=incomes.where(incomes == -8, (incomes / to).round().astype("Int32") * to))
+
+
+def blurred(years: int, share: float, seed: int = 1) -> pd.DataFrame:
+    """GT with noise in every age and income."""
+    table, random = survey(), np.random.default_rng(seed)
+    ages = (table["age"] + random.integers(-years, years + 1, len(table))).clip(16, 97)
+    incomes = (table["income"] * (1 + random.normal(0, share, len(table)))).round().astype("Int32")
+    return table.assign(age=ages, income=table["income"].where(table["income"] == -8, incomes))
+
+
+def permuted(columns: Sequence[str], within: Sequence[str], seed: int = 1) -> pd.DataFrame:
+    """GT with columns exchanged, each by itself, among those who are the same in others."""
+    table, random = survey().copy(), np.random.default_rng(seed)
+    alike = table.groupby(list(within), dropna=False, observed=True).indices.values()
+    for name in columns:
+        position = np.arange(len(table))
+        for rows in alike:
+            position[rows] = random.permutation(rows)
+        table[name] = table[name].array.take(position)
+    return table
+
+
+def mosaic(columns: int, seed: int = 5) -> pd.DataFrame:
+    """GT in which so many columns of each record, drawn anew for each, are somebody else's."""
+    table, random = survey(), np.random.default_rng(seed)
+    drawn = np.argsort(random.random(table.shape), axis=1)[:, :columns]
+    changed = {}
+    for number, name in enumerate(table.columns):
+        own = np.arange(len(table))
+        foreign = (drawn == number).any(axis=1)
+        changed[name] = table[name].array.take(np.where(foreign, random.permutation(len(table)), own))
+    return table.assign(**changed)
 
 
 def renaming(*columns: str) -> Callable[[], Tables]:
@@ -135,6 +197,27 @@ DISGUISES = [
         for name in ("age", "region", "income", "health")
     ),
     *(Case(f"income swapped among {s:.0%}", one(partial(swapped, "income", s))) for s in (0.1, 0.5)),
+    *(
+        Case(f"{' and '.join(names)} swapped, each among all", one(partial(swapped_apart, names)))
+        for names in (("age", "income"), ("age", "region"), ("income", "health"), ("household", "work"))
+    ),
+    Case("age and income by a code book", one(lambda: coded(coded(survey(), "age"), "income"))),
+    Case("age and income mirrored", one(lambda: mirrored(mirrored(survey(), "age"), "income"))),
+    *(Case(f"incomes rounded to {n}", one(partial(rounded_incomes, n))) for n in (10, 100)),
+    Case("age and income blurred", one(lambda: blurred(10, 0.3))),
+    Case(
+        "income permuted within three keys", one(lambda: permuted(["income"], ["sex", "region", "household"]))
+    ),
+    Case("targets permuted within the keys", one(lambda: permuted(TARGETS, list(KEYS)))),
+    *(Case(f"{n} columns of each record from others", one(partial(mosaic, n))) for n in (1, 2, 3)),
+    Case(
+        "the keys true in one file, the targets in the other",
+        lambda: [swapped_apart(TARGETS), swapped_apart(KEYS)],
+    ),
+    Case(
+        "each file with one target that is true",
+        lambda: [swapped_apart([name for name in TARGETS if name != true]) for true in TARGETS],
+    ),
     Case("an honest file beside GT", lambda: [synthesise(survey()), shuffled(survey())]),
     Case(
         "four honest files beside 200 records",
