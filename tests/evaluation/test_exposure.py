@@ -148,13 +148,15 @@ def test_copied_records_stand_out_and_a_fresh_sample_does_not() -> None:
     assert largest[2] > largest[1] + 5
 
 
-def test_more_than_the_minutes_allow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exposure_search, "_FEW", 0)
+@pytest.mark.parametrize(("columns", "sets"), [("abcdefgh", 255), ("ab", 3), ("a", 1)])
+def test_more_than_the_minutes_allow_is_refused(
+    columns: str, sets: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gt = pd.DataFrame(np.random.default_rng(0).integers(0, 3, (200, 9)), columns=list("abcdefght"))
     searched: list[int] = []
     monkeypatch.setattr(exposure_search, "_search_part", lambda *_: searched.append(1))
-    with pytest.raises(dp.InputError, match=r"255 key sets would take about .* minutes"):
-        dp.exposure(gt, gt, list("abcdefgh"), "t", up_to=8, minutes=1e-9)
+    with pytest.raises(dp.InputError, match=rf"^{sets} key sets would take about .* minutes"):
+        dp.exposure(gt, gt, list(columns), "t", up_to=8, minutes=1e-9)
     assert not searched
 
 

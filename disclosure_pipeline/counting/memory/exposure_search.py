@@ -29,8 +29,8 @@ from disclosure_pipeline.measures.hits import HitCounts, hit_counts
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.runtime.threads import map_in_threads, threads_for
 
-_PROBES = 24  # sets that are measured to tell how long all of them take
-_FEW = 64  # sets that are not worth probing
+_PROBES = 24  # sets, at most, that are measured to tell how long all of them take
+_SETS_A_PROBE = 4  # of fewer sets fewer are measured, so that it costs a quarter of the whole at most
 _SEED = 20240501
 
 Exposed: TypeAlias = list[list[ExposedRecords]]
@@ -92,20 +92,19 @@ def estimate_seconds(search: Search) -> float:
 
     Measured on a few sets drawn of all, in seconds of CPU, which do not depend on what else runs.
     """
-    if search.sets <= _FEW:
-        return 0.0
     draw = random.Random(_SEED)
+    probes = min(_PROBES, max(1, search.sets // _SETS_A_PROBE))
     sizes = range(1, search.up_to + 1)
     weights = [comb(len(search.columns), size) for size in sizes]
     exposed = search.nobody()
     seconds = 0.0
-    for size in draw.choices(sizes, weights, k=_PROBES):
+    for size in draw.choices(sizes, weights, k=probes):
         *before, last = sorted(draw.sample(range(len(search.columns)), size))
         smaller = form_key_set(search.columns, before, search.records)
         start = time.thread_time()
         _measure(search, smaller.with_column(last, search.columns[last]), exposed)
         seconds += time.thread_time() - start
-    return seconds / _PROBES * search.sets / max(1, threads_for(sum(search.records)))
+    return seconds / probes * search.sets / max(1, threads_for(sum(search.records)))
 
 
 def _parts(search: Search) -> Iterator[tuple[tuple[int, ...], int]]:
