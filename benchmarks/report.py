@@ -25,10 +25,12 @@ _TIMES_GATE = 8
 
 
 def write(results: Results, folder: Path) -> None:
-    """The document and its picture."""
+    """The document and its picture; what stands behind the document's marker stays."""
     (folder / _IMAGE).parent.mkdir(parents=True, exist_ok=True)
     chart.draw(results, folder / _IMAGE)
-    (folder / "benchmarks.md").write_text(document(results), encoding="utf-8")
+    file = folder / "benchmarks.md"
+    _, _, behind = (file.read_text(encoding="utf-8") if file.exists() else "").partition(f"{_END}\n")
+    file.write_text(f"{document(results)}\n{_END}\n{behind}", encoding="utf-8")
 
 
 def document(results: Results) -> str:

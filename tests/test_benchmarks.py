@@ -116,6 +116,16 @@ def test_the_small_run_writes_a_whole_document(tmp_path: Path) -> None:
     assert (ROOT / "docs" / "benchmarks.md").read_text() == docs
 
 
+def test_what_stands_behind_the_document_stays(tmp_path: Path) -> None:
+    for before in (None, "# Old\n\n<!-- /benchmarks -->\n\nBy hand.\n"):
+        if before:
+            (tmp_path / "benchmarks.md").write_text(before)
+        report.write(_results(), tmp_path)
+        behind = "\nBy hand.\n" if before else ""
+        text = (tmp_path / "benchmarks.md").read_text()
+        assert text == f"{report.document(_results())}\n<!-- /benchmarks -->\n{behind}"
+
+
 def test_what_did_not_finish_is_told() -> None:
     text = report.document(_results())
     assert "| pandas by hand | over 300 s |" in text
