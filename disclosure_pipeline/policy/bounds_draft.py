@@ -18,7 +18,7 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import values
 
-# Points beyond other people's records that are overlaps for at least: less is hard to tell from good models.
+# Points beyond other people's records that a bound leaves at least: less is hard to tell from good models.
 LEAST = 2.0
 # Standard errors of chance that a bound leaves room for.
 _WIDTH = 3
