@@ -11,7 +11,10 @@ from disclosure_pipeline.cli.printing import Format, Report, Table
 from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evaluation.result import Disclosure
 
-_FRAMES = ("identity", "attribute", "cap", "key_overlap", "target_overlap")
+_FRAMES = (
+    *("identity", "together_identity", "attribute", "together"),
+    *("cap", "key_overlap", "target_overlap"),
+)
 _COLUMNS = ("frame", "synthesis", "target", "key", "measure", "value", "unit", "meaning")
 _SHOWN = ("Dorig", "DiSCO", "DiSCO_others", "DiSCO_beyond")
 
@@ -62,7 +65,7 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
     """A row for every figure: where it stands, its value, unit and meaning."""
     for frame_name in _FRAMES:
         frame = result.frame(frame_name)
-        labels = [str(name) for name in frame.index.names if name is not None]
+        labels = [str(name) for name in frame.index.names if name in _COLUMNS]
         for row in frame.reset_index().to_dict("records"):
             place = {label: row[label] for label in labels}
             for measure in map(str, frame.columns):

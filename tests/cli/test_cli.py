@@ -1,5 +1,7 @@
 """The command line: measuring files, and the demo."""
 
+import io
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -136,6 +138,27 @@ def test_measure_one_target(tables: Callable[..., list[Path]]) -> None:
     shown = run("measure", *tables(gates.honest()), *OPTIONS[:4], "--target", "work")
     assert shown.exit_code == 0
     assert "work" in shown.stdout and "income" not in shown.stdout
+
+
+@pytest.mark.parametrize("shown_as", ["json", "csv"])
+def test_measure_writes_every_figure(tables: Callable[..., list[Path]], shown_as: str) -> None:
+    """Of several syntheses also what at least one of them gives away, which is in no mean over them."""
+    paths = tables(gates.honest(1), gates.honest(2))
+    shown = run("measure", *paths, *OPTIONS, "--format", shown_as)
+    assert shown.exit_code == 0
+    if shown_as == "json":
+        rows = pd.DataFrame(json.loads(shown.stdout)["figures"])
+    else:
+        rows = pd.read_csv(io.StringIO(shown.stdout), float_precision="round_trip")
+    result = dp.disclosure(
+        paths[0], paths[1:], ["sex", "age"], groups={"income": 5}, special_values={"income": [-8]}
+    )
+    for name in ("identity", "together_identity", "attribute", "together", "cap", "key_overlap"):
+        written = rows.loc[rows["frame"] == name, "value"].astype(float)
+        assert len(written) and written.tolist() == pytest.approx(
+            result.frame(name).to_numpy(float).ravel().tolist(), rel=0, abs=0, nan_ok=True
+        )
+    assert rows["meaning"].fillna("").astype(bool).all()
 
 
 def test_measure_writes_a_page(tables: Callable[..., list[Path]]) -> None:
