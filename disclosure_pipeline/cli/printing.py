@@ -125,14 +125,16 @@ def to_json(report: Report) -> str:
 
 def to_csv(report: Report) -> str:
     """The first table of a report as CSV, with a header; missing cells are empty."""
-    file = io.StringIO()
     table = report.tables[0]
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(table.columns)
-    for row in table.rows:
-        cells = [_to_plain(row.get(name)) for name in table.columns]
-        writer.writerow(["" if cell is None else cell for cell in cells])
-    return file.getvalue()
+    rows = [[_to_plain(row.get(name)) for name in table.columns] for row in table.rows]
+    return "".join(map(_to_line, [table.columns, *rows]))
+
+
+def _to_line(cells: Sequence[Any]) -> str:
+    """A line of CSV. Only a writer that ends lines with both quotes a cell with a carriage return."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\r\n").writerow(["" if cell is None else cell for cell in cells])
+    return file.getvalue().removesuffix("\r\n") + "\n"
 
 
 def to_html(report: Report) -> str:

@@ -12,7 +12,7 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from disclosure_pipeline.candidates.folders import RefusedError, UndeterminedError
@@ -70,6 +70,7 @@ cells = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.floats(), st.
 
 
 @given(st.lists(st.fixed_dictionaries({"clause": st.text(max_size=5), "value": cells}), max_size=4))
+@example([{"clause": "", "value": "\r0"}])
 def test_json_and_csv_hold_every_row(rows: list[dict[str, Any]]) -> None:
     """What is not finite is null, and empty in CSV; all else is what it was, to the last digit."""
     report = table(*rows)
