@@ -91,7 +91,18 @@ def test_a_program_that_hangs_is_killed_with_its_children() -> None:
         assert gone(child)
 
 
-def test_a_program_ends_with_the_test_that_started_it() -> None:
+@pytest.mark.parametrize("handler", [signal.SIG_DFL, signal.SIG_IGN])
+def test_a_program_ends_with_the_test_that_started_it(handler: signal.Handlers) -> None:
+    """Also where this process ignores what ends it."""
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        end_a_program()
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def end_a_program() -> None:
     with running_program([sys.executable, "-c", HANGS], stdout=PIPE) as process:
         assert process.stdout is not None
         child = int(process.stdout.readline())

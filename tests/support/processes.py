@@ -54,19 +54,20 @@ def running_program(
 
     It has a session of its own, so that what the terminal or the system sends to the suite does not reach it.
     """
-    process = subprocess.Popen(
-        command,
-        env=env,
-        cwd=cwd,
-        user=user,
-        group=user,
-        extra_groups=None if user is None else [],
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=stderr,
-        text=True,
-        start_new_session=True,
-    )
+    with _default_handling(stop):
+        process = subprocess.Popen(
+            command,
+            env=env,
+            cwd=cwd,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            text=True,
+            start_new_session=True,
+        )
     watchdog = threading.Timer(limit, lambda: kill(_tree(process.pid)))
     watchdog.daemon = True
     watchdog.start()
@@ -85,6 +86,20 @@ def running_program(
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+@contextmanager
+def _default_handling(number: signal.Signals) -> Iterator[None]:
+    """A program inherits what is ignored here: Dagster ignores SIGTERM where SIGINT is, in the background."""
+    handler = signal.getsignal(number)
+    if handler is not signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(number, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(number, handler)
 
 
 def run_program(
