@@ -25,6 +25,7 @@ from disclosure_pipeline.evidence.batch_tables import NoFigureError
 from disclosure_pipeline.policy.clause_words import words_of
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.verdict import Judgement
+from disclosure_pipeline.tables.messages import capitalized
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
@@ -123,7 +124,7 @@ def _describe(configuration: ExpectationConfiguration) -> str:
         title = words_of(clause.measure).title
     except KeyError:  # whoever bounds a measure of their own has no words for it here
         return f"{clause}{consequence}"
-    return f"{title[:1].upper()}{title[1:]}: {clause}{consequence}"
+    return f"{capitalized(title)}: {clause}{consequence}"
 
 
 def _render_text(text: str) -> RenderedStringTemplateContent:

@@ -13,6 +13,7 @@ from disclosure_pipeline.policy.clause_words import words_of
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, OF_CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Judgement
+from disclosure_pipeline.tables.messages import capitalized
 
 _CONTROLS = (
     "Can the figures be trusted? An exact copy of GT must show all that it discloses, and a table with "
@@ -55,7 +56,7 @@ class ClauseCheck:
         if self.name == "control":
             return f"{_CONTROLS} {bounds}."
         words = words_of(self.clauses[0].measure)
-        return f"{words.title[:1].upper()}{words.title[1:]}. {words.sentence} {bounds}."
+        return f"{capitalized(words.title)}. {words.sentence} {bounds}."
 
     def may_fail(self, judgements: Mapping[Clause, Judgement]) -> bool:
         """Whether it fails as a warning where each clause has that judgement, and is no error."""
