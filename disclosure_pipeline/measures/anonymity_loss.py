@@ -113,15 +113,19 @@ def precision_recall_coefficient(precision: float, recall: float) -> float:
     """PRC of two shares: precision, made less where recall is low; recall alone where that is next to 0."""
     if recall <= _LEAST_RECALL:
         return recall
-    return (1 - (math.log10(recall) / math.log10(_LEAST_RECALL)) ** _ALPHA) * precision
+    return (1 - _discount(math.log10(recall))) * precision
+
+
+def _discount(log10_recall: float) -> float:
+    """How much less precision counts where recall is low."""
+    return (log10_recall / math.log10(_LEAST_RECALL)) ** _ALPHA
 
 
 def _shortfall(counts: CertaintyCounts, records: int) -> float:
     """1 - PRC from the integers: where nearly all is told rightly, PRC has few digits left for it."""
     if counts.claimed / records <= _LEAST_RECALL:
         return 1 - counts.claimed / records
-    log10_recall = math.log1p((counts.claimed - records) / records) / math.log(10)
-    lost = (log10_recall / math.log10(_LEAST_RECALL)) ** _ALPHA
+    lost = _discount(math.log1p((counts.claimed - records) / records) / math.log(10))
     return (counts.claimed - counts.right + lost * counts.right) / counts.claimed
 
 
