@@ -24,7 +24,12 @@ import numpy as np
 from disclosure_pipeline.measures.binomials import Binomials, highest, lowest
 from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask
-from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, first_of_run
+from disclosure_pipeline.measures.frequency import (
+    FrequencyTable,
+    combine_keys,
+    count_up,
+    first_of_run,
+)
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
 
@@ -221,7 +226,7 @@ class _Rivals:
         for rule, width in np.unique(np.stack((nodes, widths)), axis=1).T.tolist():
             of_shape = np.flatnonzero((nodes == rule) & (widths == width))
             for some in _split(of_shape, entries[of_shape] * width):
-                of_some = np.repeat(first[some], entries[some]) + _count_up(entries[some])
+                of_some = np.repeat(first[some], entries[some]) + count_up(entries[some])
                 j = np.repeat(start[some], entries[some])[:, None] + np.arange(width)
                 chances[of_some] = self._chances_of(of_some, entries[some], j, rule, binomials, draw)
         return chances
@@ -259,11 +264,6 @@ def _power(base: Floats, exponents: IntArray) -> Floats:
         if not left.any():
             return result
         square = square * square
-
-
-def _count_up(lengths: IntArray) -> IntArray:
-    """0, 1, … below each length, one after the other."""
-    return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def _split(positions: IntArray, sizes: IntArray) -> Iterator[IntArray]:

@@ -156,6 +156,11 @@ def first_of_run(ascending: IntArray) -> Mask:
     return np.concatenate(([True], ascending[1:] != ascending[:-1]))
 
 
+def count_up(lengths: IntArray) -> IntArray:
+    """0, 1, … below each length, one after the other."""
+    return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
 def _merge(
     keys: Keys, i: int, levels: int, gt: IntArray, d: IntArray, sd: IntArray, s: IntArray
 ) -> FrequencyTable:

@@ -18,7 +18,7 @@ import numpy as np
 
 from disclosure_pipeline.counting.memory.radix import Radix, Reader, add, radix
 from disclosure_pipeline.measures.exact import IntArray, Mask
-from disclosure_pipeline.measures.frequency import combine_keys
+from disclosure_pipeline.measures.frequency import combine_keys, count_up
 from disclosure_pipeline.measures.nearness import twice_mid_ranks
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -222,9 +222,8 @@ def _find_candidates(
             stop = max(start + 1, int(np.searchsorted(pairs, before + _AT_A_TIME)))
             chunk = slice(start, stop)
             repeats = number[position[chunk]]
-            offset = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
             yield (
-                order[np.repeat(first[position[chunk]], repeats) + offset],
+                order[np.repeat(first[position[chunk]], repeats) + count_up(repeats)],
                 np.repeat(records[chunk], repeats),
             )
             start = stop
