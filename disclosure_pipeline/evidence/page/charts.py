@@ -89,8 +89,7 @@ def _draw_rows(
     points = {
         "data": {
             "values": [
-                {"row": row, "mark": mark, "figure": figure if isfinite(figure) else None}
-                for row, mark, figure in rows
+                {"row": row, "mark": mark, "figure": _finite_or_none(figure)} for row, mark, figure in rows
             ]
         },
         "mark": {"type": "point", "opacity": 1, "size": 90, "strokeWidth": 2.5},
@@ -105,6 +104,11 @@ def _draw_rows(
         },
     }
     return _to_svg({"layer": [lines, points], "width": _WIDTH, "height": _ROW * len(order)})
+
+
+def _finite_or_none(figure: float) -> float | None:
+    """What a specification can hold: JSON has no number for all others."""
+    return figure if isfinite(figure) else None
 
 
 def _by_name(field: str, names: Sequence[str], values: Sequence[str]) -> dict[str, Any]:
@@ -146,7 +150,7 @@ def _draw_map(points: tuple[tuple[str, float, float, str], ...], x_title: str, y
         "encoding": {**place, "text": {"field": "name", "type": "nominal"}},
     }
     values = [
-        {"name": name, "x": x if isfinite(x) else None, "y": y if isfinite(y) else None, "kind": kind}
+        {"name": name, "x": _finite_or_none(x), "y": _finite_or_none(y), "kind": kind}
         for name, x, y, kind in points
     ]
     return _to_svg(
