@@ -119,14 +119,13 @@ def stack_columns(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
     """All values of several columns as one column; categories stay what they are."""
     types = [column.dtype for column in columns]
     if not all(isinstance(dtype, pd.CategoricalDtype) for dtype in types):
-        if any(
-            dtype != types[0] for dtype in types
-        ):  # no type that both fit loses digits, or what is missing
+        if any(dtype != types[0] for dtype in types):  # one that fits both loses digits, or what is missing
             columns = [column.astype(object) for column in columns]
         return pd.concat(columns, ignore_index=True)
-    categories = columns[0].cat.categories
-    for column in columns[1:]:
-        categories = categories.append(column.cat.categories).unique()
+    levels = [column.cat.categories for column in columns]
+    if any(part.dtype != levels[0].dtype for part in levels):  # as above
+        levels = [part.astype(object) for part in levels]
+    categories = levels[0].append(levels[1:]).unique()
     ordered = all(column.cat.ordered for column in columns)
     codes = []
     for column in columns:

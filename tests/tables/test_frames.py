@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.tables.frames import as_frame, as_frames
+from disclosure_pipeline.tables.frames import as_frame, as_frames, stack_columns
 
 
 def people(seed: int, records: int = 200) -> pd.DataFrame:
@@ -115,3 +116,21 @@ def test_names_are_unique() -> None:
     table = pa.table([pa.array([1])] * 2, names=["a", "a"])
     with pytest.raises(dp.InputError, match="has several columns named 'a'"):
         as_frames(people(1), table)
+
+
+def test_stacked_categories_of_several_types_keep_every_level() -> None:
+    """A type that fits both would lose digits; no level at all is no level of another type."""
+    large = 2**53 + 1
+    columns = [
+        pd.Series([None, None]).astype("category"),
+        pd.Series([True, None]).astype("category"),
+        pd.Series([large, 7]).astype("category"),
+        pd.Series([0.5, 7.0]).astype("category"),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stacked = stack_columns(columns)
+    assert stacked.cat.categories.tolist() == [True, 7, large, 0.5]
+    assert stacked.isna().tolist() == [True, True, False, True, False, False, False, False]
+    assert stacked[4] == large
+    assert stack_columns(columns[:2]).cat.categories.tolist() == [True]
