@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -34,7 +36,7 @@ def test_a_frame_like_another_has_its_labels_and_no_more() -> None:
 
 
 def test_frames_without_rows_are_each_their_own() -> None:
-    for make in (lambda: frame_of({}, INDEX, ["share"]), lambda: list_of({"share": []})):
+    for make in (partial(frame_of, {}, INDEX, ["share"]), partial(list_of, {"share": []})):
         empty = make()
         assert empty.empty
         assert empty.dtypes.tolist() == [object]
