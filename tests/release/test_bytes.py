@@ -135,7 +135,9 @@ def test_texts_that_are_written_as_codes_give_the_same_bytes(
     codes = random.integers(-1, levels, 3000)
     codes[:2000] %= max(levels // 2, 1)  # levels that the first batches do not have
     names = [f"={level * 7919}" if level % 3 else f"level {level} ü" for level in range(levels)]
-    frame = pd.DataFrame({"a": pd.Categorical.from_codes(codes, names), "b": random.integers(0, 9, 3000)})
+    frame = pd.DataFrame(
+        {"a": pd.Categorical.from_codes(codes.tolist(), pd.Index(names)), "b": random.integers(0, 9, 3000)}
+    )
     gate = gate_steps.folders(
         tmp_path,
         gates.definition(
