@@ -16,10 +16,10 @@ from disclosure_pipeline.evaluation.controls import SAMPLE, controls
 from disclosure_pipeline.evaluation.counts import count_request, counts_for, plan_measures
 from disclosure_pipeline.evaluation.exact_copies import copies_frame
 from disclosure_pipeline.evaluation.exposed_groups import (
+    MOST_RECORDS,
     choose_group_columns,
     find_worst_target,
     measure_exposed_groups,
-    read_records,
 )
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
@@ -93,9 +93,7 @@ def _measure(gate: Gate, opened: OpenedTables, *, by_group: bool) -> Measured:
     shared = [name for name in ground_truth if all(name in columns for columns in syntheses)]
     columns = {column.name: column for column in opened.code(shared, grouping, ignore_progress)}
     request = count_request(plan, columns)
-    [counted], records = count_record_sets(
-        opened, [request], list(columns.values()), gate.targets, only_whole=gate.in_database
-    )
+    [counted], records = count_record_sets(opened, [request], list(columns.values()), gate.targets)
     counts = counts_for(opened, request, counted, list(columns.values()))
     result = figures(
         counts,
@@ -104,7 +102,7 @@ def _measure(gate: Gate, opened: OpenedTables, *, by_group: bool) -> Measured:
         with_cap=gate.measures.attribution,
         with_chance=gate.measures.chance,
     )
-    guards = measure_guards(opened, list(columns.values()), records, records_stay=gate.in_database)
+    guards = measure_guards(opened, list(columns.values()), records)
     frames = {
         "doubts": _find_doubts(result),
         "warnings": _count_warnings(result),
@@ -146,7 +144,8 @@ def _measure_groups(
     worst = find_worst_target(attribute)
     if gate.in_database or worst is None:
         return pd.DataFrame()
-    by_name = {column.name: gate.grouping.apply(column) for column in read_records(opened, columns)}
+    drawn = opened.code_records(list(columns.values()), MOST_RECORDS, 0)
+    by_name = {column.name: gate.grouping.apply(column) for column in drawn}
     by = [by_name[name] for name in gate.published if name in by_name and name != worst]
     special_values = {name: gate.columns[name].special_values for name in by_name}
     return measure_exposed_groups(
