@@ -71,7 +71,7 @@ def measure_exposed_groups(
     members = [_number_groups(column, smallest_count) for column in by]
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for synthesis in range(1, len(target.tables)):
-        cells = RecordCells.of(q, target.codes, target.size, synthesis, None)
+        cells = RecordCells.of(q, target.codes, target.size, synthesis)
         disclosed = RecordDisclosure.of(cells.f, cells.position)
         for column, (group_of_record, labels) in zip(by, members, strict=True):
             figures = disclosed.of_groups(group_of_record, len(labels))
