@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ from support.gates import HONEST, Home
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival, evaluation
+from disclosure_pipeline.candidates.measuring import Measured, measure_candidate
 from disclosure_pipeline.evidence.page.editions import make_publishable
-from disclosure_pipeline.evidence.page.verdict import MISSING, find_beside, group_clauses
+from disclosure_pipeline.evidence.page.numbers import MISSING
+from disclosure_pipeline.evidence.page.verdict import find_beside, group_clauses
 from disclosure_pipeline.policy.gate import Gate
 
 NAME = "others"
@@ -121,15 +123,21 @@ def test_several_tables_as_one_have_no_holdout_beside_them(home: Home) -> None:
 
 def test_what_the_arrival_measured_is_not_measured_again(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the release measures again, and copies of the confidential tables come later."""
-    calls = []
+    measured = 0
+
+    def counted(measure: Callable[..., Measured]) -> Callable[..., Measured]:
+        def count(*given: Any) -> Measured:
+            nonlocal measured
+            measured += 1
+            return measure(*given)
+
+        return count
+
     for module in (arrival, evaluation):
-        measure = module.measure_candidate
-        monkeypatch.setattr(
-            module, "measure_candidate", lambda *given, measure=measure: calls.append(1) or measure(*given)
-        )
+        monkeypatch.setattr(module, "measure_candidate", counted(measure_candidate))
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     assert home.run_gate(HONEST).success
-    assert len(calls) == 2
+    assert measured == 2
 
 
 def test_a_changed_holdout_is_measured_anew(home: Home) -> None:
