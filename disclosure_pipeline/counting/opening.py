@@ -191,8 +191,8 @@ def read_canonical_table(
 
 
 @contextmanager
-def open_canonical(tables: Sequence[Any], engine: str, description: str) -> Iterator[OpenedTables]:
-    """GT (first) and its syntheses, all read by `read_canonical_table` for that engine."""
+def open_canonical(tables: Sequence[Any], engine: str, description: str) -> Iterator[SeparableTables]:
+    """GT (first) and its syntheses, all read by `read_canonical_table` for that engine; a holdout last."""
     if "://" in engine:
         from disclosure_pipeline.counting.relational.tables import open_canonical_in_database
 
