@@ -9,12 +9,19 @@ from pathlib import Path
 
 import pandas as pd
 
+from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.measuring import Measured, measure_against
-from disclosure_pipeline.candidates.reading import Engine, read_confidential, read_synthesis
+from disclosure_pipeline.candidates.reading import (
+    Engine,
+    name_confidential,
+    read_confidential,
+    read_synthesis,
+)
 from disclosure_pipeline.candidates.store import Snapshot
 from disclosure_pipeline.counting.opening import open_canonical
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
+from disclosure_pipeline.tables.messages import capitalized
 
 
 def add_confidential(
@@ -32,6 +39,10 @@ def add_confidential(
     for name in folders.confidential:
         with ExitStack() as stack:
             table, digests[name] = read_confidential(folders, name, engine, stack)
+            if measured.confidential.get(name, digests[name]) != digests[name]:
+                raise StoreError(
+                    f"{capitalized(name_confidential(name))} changed while it was read: run again."
+                )
             syntheses = [read_synthesis(folders, engine, file, stack, stage) for file in snapshot.files]
             tables = [table.keep_columns(folders.gate.published), *syntheses]
             opened = stack.enter_context(open_canonical(tables, engine.name, engine.description))

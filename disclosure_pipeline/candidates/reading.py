@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from disclosure_pipeline.candidates.near_tables import SketchedTable, sketch_can
 from disclosure_pipeline.candidates.store import Snapshot, StoredFile
 from disclosure_pipeline.counting.opening import (
     OpenedTables,
+    SeparableTables,
     choose_engine,
     open_canonical,
     read_canonical_table,
@@ -131,6 +132,20 @@ def name_table(file: StoredFile) -> str:
     return f"synthetic table {file.name!r}"
 
 
+@dataclass(frozen=True)
+class OpenedCandidate:
+    """GT and the tables of a candidate, to be measured, and the sha256 of GT.
+
+    Where the gate has a holdout, `with_holdout` are the same tables and the holdout last, and
+    `holdout_digest` is its sha256.
+    """
+
+    opened: OpenedTables
+    ground_truth: str
+    with_holdout: SeparableTables | None = None
+    holdout_digest: str = ""
+
+
 @contextmanager
 def open_candidate(
     folders: GateFolders,
@@ -138,8 +153,8 @@ def open_candidate(
     engine: Engine,
     syntheses: Sequence[Any] | None = None,
     stage: Path | None = None,
-) -> Iterator[tuple[OpenedTables, str]]:
-    """The recorded GT and the tables of a candidate, to be measured, and the sha256 of GT.
+) -> Iterator[OpenedCandidate]:
+    """The recorded GT and the tables of a candidate.
 
     `syntheses`: its tables, where they are read already. StoreError where GT is not the recorded one,
     RefusedError where it was asked too often, or about single records (see `record_evaluation`),
@@ -163,10 +178,22 @@ def open_candidate(
         violations = _find_additions(folders, snapshot, ground_truth, syntheses)
         if violations:
             raise ContractError(violations)
-        yield opened, digest
+        yield _open_holdout(folders, engine, tables, OpenedCandidate(opened, digest), stack)
         # A database reads its tables while they are measured.
         if "://" in engine.name and folders.ground_truth.sha256() not in {None, digest}:
             raise StoreError(CHANGED)
+
+
+def _open_holdout(
+    folders: GateFolders, engine: Engine, tables: Sequence[Any], candidate: OpenedCandidate, stack: ExitStack
+) -> OpenedCandidate:
+    """The same with the holdout, where the gate has one."""
+    name = folders.gate.holdout
+    if name is None:
+        return candidate
+    holdout, digest = read_confidential(folders, name, engine, stack)
+    with_holdout = stack.enter_context(open_canonical([*tables, holdout], engine.name, engine.description))
+    return replace(candidate, with_holdout=with_holdout, holdout_digest=digest)
 
 
 def _sketch(

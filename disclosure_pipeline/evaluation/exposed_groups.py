@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
-from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.evaluation.record_cells import RecordCells
 from disclosure_pipeline.evaluation.subgroups import MISSING, merge_small_groups
 from disclosure_pipeline.measures.subgroups import RecordDisclosure
-from disclosure_pipeline.tables.grouping import Grouping, grouping_of
+from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -35,13 +33,6 @@ def find_worst_target(attribute: pd.DataFrame) -> Any:
     """
     beyond = attribute["DiSCO_beyond"].groupby(level="target", sort=False).max().dropna()
     return None if beyond.empty else beyond.idxmax()
-
-
-def read_records(opened: OpenedTables, columns: Mapping[Any, CodedColumn]) -> Iterable[CodedColumn]:
-    """The columns with a code for each record, of at most MOST_RECORDS of each table; `columns`: as coded."""
-    if isinstance(opened, FramesInMemory) and max(opened.records) <= MOST_RECORDS:
-        return columns.values()
-    return FramesInMemory(tuple(opened.sample(MOST_RECORDS, 0)), "").code(list(columns), grouping_of())
 
 
 def choose_group_columns(

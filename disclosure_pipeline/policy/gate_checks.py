@@ -69,6 +69,11 @@ def check_confidential(gate: Gate) -> None:
             )
         if name in gate.columns:
             raise ValueError(f"confidential names a table {name!r}, as a column is: give it another name")
+    if gate.holdout is not None and gate.holdout not in gate.confidential:
+        raise ValueError(
+            f"holdout names {gate.holdout!r}, which is none of the confidential tables: list it there, "
+            "so that no candidate holds copies of its records"
+        )
     if gate.confidential and gate.in_database:
         shown = redact_location(gate.engine)
         raise ValueError(

@@ -208,6 +208,8 @@ def test_the_digest_tells_which_tables_there_are_and_not_where() -> None:
             {"confidential": {NAME: "a.csv"}, "engine": "duckdb:///x.db", "ground_truth": "gt.parquet"},
             "cannot look for copies",
         ),
+        ({"confidential": {NAME: "a.csv"}, "holdout": "others"}, "none of the confidential tables"),
+        ({"holdout": NAME}, "none of the confidential tables"),
     ],
 )
 def test_what_is_no_confidential_table(changes: dict[str, Any], problem: str) -> None:
