@@ -102,9 +102,7 @@ def _measure(
     shared = [name for name in ground_truth if all(name in columns for columns in syntheses)]
     columns = {column.name: column for column in opened.code(shared, grouping, ignore_progress)}
     request = count_request(plan, columns)
-    [counted], records = count_record_sets(
-        opened, [request], list(columns.values()), gate.targets, only_whole=gate.in_database
-    )
+    [counted], records = count_record_sets(opened, [request], list(columns.values()), gate.targets)
     counts = counts_for(opened, request, counted, list(columns.values()))
     result = figures(
         counts,
@@ -113,7 +111,7 @@ def _measure(
         with_cap=gate.measures.attribution,
         with_chance=gate.measures.chance,
     )
-    guards = measure_guards(opened, list(columns.values()), records, records_stay=gate.in_database)
+    guards = measure_guards(opened, list(columns.values()), records)
     frames = {
         "doubts": _find_doubts(result),
         "warnings": _count_warnings(result),

@@ -78,6 +78,12 @@ class OpenedTables(Protocol):
     def stacked(self) -> OpenedTables:
         """GT, and all the syntheses as one table, of the columns that all of them have."""
 
+    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
+        """Columns that were coded here, not grouped, with a code for each of some records.
+
+        At most so many of each table, drawn by the seed.
+        """
+
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """At most so many records of each table by number, or invented ones where records cannot be had."""
 

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.evaluation.record_cells import RecordCells
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.subgroups import MISSING, merge_small_groups
 from disclosure_pipeline.measures.subgroups import RecordDisclosure
-from disclosure_pipeline.tables.grouping import Grouping, grouping_of
+from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -46,7 +45,8 @@ def measure_worst_groups(
     worst = find_worst_target(result.attribute)
     if worst is None:
         return pd.DataFrame()
-    by_name = {column.name: grouping.apply(column) for column in read_records(opened, columns)}
+    drawn = opened.code_records(list(columns.values()), MOST_RECORDS, 0)
+    by_name = {column.name: grouping.apply(column) for column in drawn}
     parting = [by_name[name] for name in by if name in by_name and name != worst]
     return measure_exposed_groups(
         [by_name[name] for name in result.keys],
@@ -63,13 +63,6 @@ def find_worst_target(attribute: pd.DataFrame) -> Any:
     """
     beyond = attribute["DiSCO_beyond"].groupby(level="target", sort=False).max().dropna()
     return None if beyond.empty else beyond.idxmax()
-
-
-def read_records(opened: OpenedTables, columns: Mapping[Any, CodedColumn]) -> Iterable[CodedColumn]:
-    """The columns with a code for each record, of at most MOST_RECORDS of each table; `columns`: as coded."""
-    if isinstance(opened, FramesInMemory) and max(opened.records) <= MOST_RECORDS:
-        return columns.values()
-    return FramesInMemory(tuple(opened.sample(MOST_RECORDS, 0)), "").code(list(columns), grouping_of())
 
 
 def choose_group_columns(

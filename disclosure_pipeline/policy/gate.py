@@ -254,7 +254,6 @@ class Gate(BaseModel):
                 self.measures,
                 self.tasks,
                 self.exclusions.limit,
-                records_stay=self.in_database,
                 confidential=tuple(self.confidential),
             ),
             Clause("warnings", None, 0, warns=self.warnings == "warn"),
