@@ -64,7 +64,7 @@ def main() -> None:
         sets = 6195
     else:
         tables = check_tables(gt, sd, COLUMNS, TARGETS, grouping_of())
-        search, _ = _prepare(tables, tuple(COLUMNS), tuple(TARGETS), 4, 1, 0)
+        search, _ = _prepare(tables, tuple(COLUMNS), tuple(TARGETS), 4, 1)
         print(f"estimated: {estimate_seconds(search):.0f} s")
         parts = list(_parts(search))
         some = random.Random(1).sample(parts, max(1, round(arguments.share * len(parts))))

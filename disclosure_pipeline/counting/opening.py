@@ -78,6 +78,12 @@ class OpenedTables(Protocol):
     def stacked(self) -> OpenedTables:
         """GT, and all the syntheses as one table, of the columns that all of them have."""
 
+    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
+        """Columns that were coded here, not grouped, with a code for each of some records.
+
+        At most so many of each table, drawn by the seed.
+        """
+
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """At most so many records of each table by number, or invented ones where records cannot be had."""
 
@@ -185,8 +191,8 @@ def read_canonical_table(
 
 
 @contextmanager
-def open_canonical(tables: Sequence[Any], engine: str, description: str) -> Iterator[OpenedTables]:
-    """GT (first) and its syntheses, all read by `read_canonical_table` for that engine."""
+def open_canonical(tables: Sequence[Any], engine: str, description: str) -> Iterator[SeparableTables]:
+    """GT (first) and its syntheses, all read by `read_canonical_table` for that engine; a holdout last."""
     if "://" in engine:
         from disclosure_pipeline.counting.relational.tables import open_canonical_in_database
 

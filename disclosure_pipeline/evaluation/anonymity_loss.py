@@ -12,9 +12,16 @@ import pandas as pd
 from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
-from disclosure_pipeline.evaluation.record_cells import RecordCells, draw_equal_sizes
 from disclosure_pipeline.measures.anonymity_loss import anonymity_loss as anonymity_loss_of
-from disclosure_pipeline.measures.certainty import certainty_counts, certainty_counts_of_others
+from disclosure_pipeline.measures.certainty import (
+    CertaintyCounts,
+    certainty_counts,
+    certainty_counts_of_others,
+)
+from disclosure_pipeline.measures.drawn_certainty import drawn_certainty_counts
+from disclosure_pipeline.measures.drawn_guesses import draw_of_others, draw_of_synthetic
+from disclosure_pipeline.measures.exact import ONE, Mask
+from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
@@ -32,13 +39,13 @@ def anonymity_loss(
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Tell how much more an intruder learns from SD than from other people's records, as one coefficient.
 
     The intruder claims the level that at least a share c of the SD records with a person's key have, for the
     best of c = 0.55, 0.60 to 1; the same is done with the other GT records. Missing is no level to claim.
-    Where the tables differ in size by more than a record, the larger one is thinned by a draw (`seed`).
+    Where the tables differ in size by more than a record, claims from the larger one are those of a draw of
+    it, on average over all draws.
 
     Returns:
         Index (target, synthesis). ALC, a coefficient: 1 where SD tells all that other people's records do
@@ -64,17 +71,30 @@ def anonymity_loss(
     key_columns, target_columns = tables.code(tables.keys), tables.code(tables.targets)
     warn_of_doubts(find_doubts(tables, [*key_columns, *target_columns]))
     q = combine_columns(key_columns)
-    N_d, *N_s = (len(frame) for frame in tables.frames)
     rows = {}
     for target in target_columns:
         no_guess = guess_is_impossible(target)
-        for synthesis, records in enumerate(N_s, start=1):
-            drawn = draw_equal_sizes(Sizes(N_d, records), [seed, synthesis])
-            f = RecordCells.of(q, target.codes, target.size, synthesis, drawn).f
+        for synthesis, f in enumerate(frequency_tables(q, target.codes, target.size), start=1):
             attack, others = (
-                {c: count(f, f.d, c, no_guess) for c in CERTAINTIES}
-                for count in (certainty_counts, certainty_counts_of_others)
+                {c: claims(f, c, no_guess) for c in CERTAINTIES}
+                for claims in (_claims_from_synthetic, _claims_from_others)
             )
-            rows[target.name, synthesis] = asdict(anonymity_loss_of(attack, others, f.N_d))
+            rows[target.name, synthesis] = asdict(anonymity_loss_of(attack, others, f.N_d * ONE))
     index = pd.MultiIndex.from_tuples(list(rows), names=["target", "synthesis"])
     return pd.DataFrame(list(rows.values()), index=index)
+
+
+def _claims_from_synthetic(f: FrequencyTable, c: Fraction, no_guess: Mask) -> CertaintyCounts:
+    """In units of 1 / `ONE`."""
+    draw = draw_of_synthetic(Sizes(f.N_d, f.N_s))
+    if draw:
+        return drawn_certainty_counts(f, f.s, c, no_guess, draw)
+    return certainty_counts(f, f.d, c, no_guess).times(ONE)
+
+
+def _claims_from_others(f: FrequencyTable, c: Fraction, no_guess: Mask) -> CertaintyCounts:
+    """In units of 1 / `ONE`."""
+    draw = draw_of_others(Sizes(f.N_d, f.N_s))
+    if draw:
+        return drawn_certainty_counts(f, f.d, c, no_guess, draw)
+    return certainty_counts_of_others(f, f.d, c, no_guess).times(ONE)

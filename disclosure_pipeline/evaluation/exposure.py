@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.memory.exposure_counts import (
@@ -34,7 +33,6 @@ from disclosure_pipeline.evaluation.exposure_arguments import check_arguments, c
 from disclosure_pipeline.evaluation.exposure_result import Exposure
 from disclosure_pipeline.evaluation.identifiers import identifier_warnings
 from disclosure_pipeline.evaluation.key_sets_arguments import join_names
-from disclosure_pipeline.evaluation.record_cells import draw_equal_sizes
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.exposure import Chances
 from disclosure_pipeline.measures.hits import unique_hits
@@ -42,7 +40,7 @@ from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray
+from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument
 
 MINUTES = 10.0
@@ -62,7 +60,6 @@ def exposure(
     edges: Edges = "pooled",
     minutes: float = MINUTES,
     progress: bool = False,
-    seed: int = 0,
 ) -> Exposure:
     """Measure every set of up to so many columns that an intruder may know, beside other people's records.
 
@@ -83,8 +80,6 @@ def exposure(
         minutes: What would take longer on the free cores of this machine is refused before it starts; it is
             estimated from a few sets.
         progress: As in `disclosure()`.
-        seed: Where the tables differ in size by more than a record, guessed_beyond is of a draw of the
-            larger one, the same for all sets.
 
     Returns:
         Figures of every set, sorted by DiSCO_beyond, and how many GT records the smallest sets expose: see
@@ -124,7 +119,7 @@ def exposure(
     tables, names, target_names = check_arguments(
         ground_truth, synthetic, columns, targets, grouping_of(groups, special_values, edges)
     )
-    search, coded = _prepare(tables, names, target_names, min(up_to, len(names)), support, seed)
+    search, coded = _prepare(tables, names, target_names, min(up_to, len(names)), support)
     needed = estimate_seconds(search)
     if needed > 60 * minutes:
         raise InputError(
@@ -154,31 +149,26 @@ def _prepare(
     target_names: tuple[Any, ...],
     up_to: int,
     support: int,
-    seed: int,
 ) -> tuple[Search, list[CodedColumn]]:
     every = list(dict.fromkeys((*names, *target_names)))
     coded = dict(zip(every, tables.code(every), strict=True))
     order = sorted(range(len(names)), key=lambda k: -coded[names[k]].size)
     N_d, *N_s = (len(frame) for frame in tables.frames)
-    syntheses = []
-    for table, records in enumerate(N_s, start=1):
-        sizes = Sizes(N_d, records)
-        drawn = draw_equal_sizes(sizes, [seed, table])
-        masks = drawn and (_mask(drawn[0], N_d), _mask(drawn[1], records))
-        syntheses.append(Synthesis(table, sizes, Chances.of(sizes), masks or None))
+    syntheses = tuple(
+        Synthesis(table, sizes, Chances.of(sizes))
+        for table, sizes in enumerate((Sizes(N_d, records) for records in N_s), start=1)
+    )
     positions = {names[k]: position for position, k in enumerate(order)}
     search = Search(
         columns=tuple(_column(coded[names[k]]) for k in order),
         place=tuple(order),
         targets=tuple(
-            ExposureTarget(
-                _column(coded[name]),
-                guess_is_impossible(coded[name]),
-                positions.get(name),
+            ExposureTarget.of(
+                _column(coded[name]), guess_is_impossible(coded[name]), positions.get(name), syntheses
             )
             for name in target_names
         ),
-        syntheses=tuple(syntheses),
+        syntheses=syntheses,
         records=(N_d, *N_s),
         up_to=up_to,
         support=int(support),
@@ -188,12 +178,6 @@ def _prepare(
 
 def _column(column: CodedColumn) -> Column:
     return Column(column.codes, column.size)
-
-
-def _mask(records: IntArray, of: int) -> Any:
-    mask = np.zeros(of, dtype=bool)
-    mask[records] = True
-    return mask
 
 
 @dataclass(frozen=True)

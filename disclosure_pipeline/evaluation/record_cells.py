@@ -14,29 +14,23 @@ from disclosure_pipeline.measures.samples import Sizes
 
 @dataclass(frozen=True)
 class RecordCells:
-    """The cells of GT and one synthesis, of all records or of some; `position` of those of GT in them."""
+    """The cells of GT and one synthesis; `position` of each GT record in them."""
 
     f: FrequencyTable
-    persons: IntArray
     position: IntArray
 
     @classmethod
-    def of(
-        cls, q: Keys, t: Sequence[IntArray], levels: int, synthesis: int, drawn: Sequence[IntArray] | None
-    ) -> RecordCells:
-        """Of the records `drawn` of GT and of the synthesis; None for all."""
+    def of(cls, q: Keys, t: Sequence[IntArray], levels: int, synthesis: int) -> RecordCells:
+        """Of all records of GT and of the synthesis."""
         tables = (0, synthesis)
-        records_of = drawn or [np.arange(len(q.q[table])) for table in tables]
-        q_of = [q.q[table][records] for table, records in zip(tables, records_of, strict=True)]
-        t_of = [t[table][records] for table, records in zip(tables, records_of, strict=True)]
-        keys = combine_keys([q_of], [q.size])
+        t_of = [t[table] for table in tables]
+        keys = combine_keys([[q.q[table] for table in tables]], [q.size])
         [f] = frequency_tables(keys, t_of, levels)
-        position = np.searchsorted(f.q * levels + f.t, keys.q[0] * levels + t_of[0])
-        return cls(f, records_of[0], position)
+        return cls(f, np.searchsorted(f.q * levels + f.t, keys.q[0] * levels + t_of[0]))
 
     def count(self, members: Mask) -> IntArray:
         """The members of a group (shape: all GT records) in each cell."""
-        return np.bincount(self.position[members[self.persons]], minlength=len(self.f.q))
+        return np.bincount(self.position[members], minlength=len(self.f.q))
 
 
 def draw_equal_sizes(sizes: Sizes, seed: Sequence[int]) -> list[IntArray] | None:

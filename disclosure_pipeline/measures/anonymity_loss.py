@@ -132,7 +132,10 @@ def _shortfall(counts: CertaintyCounts, records: int) -> float:
 def anonymity_loss(
     attack: Mapping[Fraction, CertaintyCounts], others: Mapping[Fraction, CertaintyCounts], records: int
 ) -> AnonymityLoss:
-    """From the counts at each certainty, of so many GT records. What others tell for certain is no loss."""
+    """From the counts at each certainty, of so many GT records, all in the same units.
+
+    What others tell for certain is no loss.
+    """
     PRC, c = _best(attack, records)
     PRC_others, c_others = _best(others, records)
     of_attack, of_others = attack[c], others[c_others]

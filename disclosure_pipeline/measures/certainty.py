@@ -28,6 +28,10 @@ class CertaintyCounts:
     claimed: int
     right: int
 
+    def times(self, units: int) -> CertaintyCounts:
+        """The same in units of 1 / `units`, in which averages over draws are counted."""
+        return CertaintyCounts(self.claimed * units, self.right * units)
+
 
 @dataclass(frozen=True)
 class Certainty:

@@ -9,11 +9,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from disclosure_pipeline.measures.drawn_guesses import (
+    Draw,
+    DrawnGuessCounts,
+    draw_of_others,
+    draw_of_synthetic,
+    drawn_guess_counts,
+    guessed_by_overall_mode_of_draw,
+    guessed_from_draw,
+    overall_chances,
+)
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent
+from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.guesses import GuessCounts, guessed, guessed_from_all_others
 from disclosure_pipeline.measures.samples import Sizes
@@ -123,12 +135,63 @@ def guess_counts_of_table_without_self(r: IntArray, no_guess: Mask) -> GuessCoun
     )
 
 
-def guessed_beyond(
-    by_SD: GuessCounts, by_others: GuessCounts, d_t: IntArray, s_t: IntArray, no_guess: Mask
-) -> float:
-    """Percentage points; `d_t`, `s_t`: all the records to guess from, by level, of which GT's are guessed."""
-    difference = guessed(by_SD, d_t, s_t, no_guess) - guessed_from_all_others(by_others, d_t, d_t, no_guess)
-    return percent(difference, int(d_t.sum()) * ONE)
+@dataclass(frozen=True)
+class Guessing:
+    """What guesses of one target from one SD need beside the counts of a key set.
+
+    `d_t`, `s_t`: all GT and SD records by level; `no_guess` marks levels (shape of each: targets).
+    """
+
+    sizes: Sizes
+    d_t: IntArray
+    s_t: IntArray
+    no_guess: Mask
+
+    @cached_property
+    def drawn_synthetic(self) -> Draw | None:
+        """See `drawn_guesses`."""
+        return draw_of_synthetic(self.sizes)
+
+    @cached_property
+    def draw_of_others(self) -> Draw | None:
+        """See `drawn_guesses`."""
+        return draw_of_others(self.sizes)
+
+    def drawn_counts(self, f: FrequencyTable) -> tuple[DrawnGuessCounts | None, DrawnGuessCounts | None]:
+        """From SD, and from the others, where these are drawn."""
+        of_SD, of_others = self.drawn_synthetic, self.draw_of_others
+        return (
+            drawn_guess_counts(f, f.d, f.s, self.no_guess, of_SD) if of_SD else None,
+            drawn_guess_counts(f, f.d, f.d, self.no_guess, of_others) if of_others else None,
+        )
+
+    def guessed_beyond(
+        self, by_SD: GuessCounts | DrawnGuessCounts, by_others: GuessCounts | DrawnGuessCounts
+    ) -> float:
+        """Percentage points."""
+        difference = self._guessed_by_table(by_SD) - self._guessed_by_others(by_others)
+        return percent(difference, self.sizes.N_d * ONE)
+
+    def _guessed_by_table(self, counts: GuessCounts | DrawnGuessCounts) -> int:
+        if isinstance(counts, DrawnGuessCounts):
+            return guessed_from_draw(counts, self.d_t, self._overall_of_synthetic)
+        return guessed(counts, self.d_t, self.s_t, self.no_guess)
+
+    def _guessed_by_others(self, counts: GuessCounts | DrawnGuessCounts) -> int:
+        if isinstance(counts, DrawnGuessCounts):
+            by_overall_mode = guessed_by_overall_mode_of_draw(self.d_t, self._overall_of_others)
+            return max(guessed_from_draw(counts, self.d_t, self._overall_of_others), by_overall_mode)
+        return guessed_from_all_others(counts, self.d_t, self.d_t, self.no_guess)
+
+    @cached_property
+    def _overall_of_synthetic(self) -> IntArray:
+        assert self.drawn_synthetic is not None
+        return overall_chances(self.s_t, self.no_guess, self.drawn_synthetic)
+
+    @cached_property
+    def _overall_of_others(self) -> IntArray:
+        assert self.draw_of_others is not None
+        return overall_chances(self.d_t, self.no_guess, self.draw_of_others)
 
 
 def _levels(no_guess: Mask) -> slice | IntArray:

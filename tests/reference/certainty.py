@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from itertools import product
+from math import comb
 
 from reference.baselines import others, undeclared
 from reference.cap import Level, Record
@@ -31,18 +33,65 @@ def counts_of_others(gt: Sequence[Record], c: Fraction) -> tuple[int, int]:
     return sum(map(bool, found)), sum(t in levels for (_, t), levels in zip(gt, found, strict=True))
 
 
-def coefficient(claimed: int, right: int, records: int) -> Decimal:
+def claims_of_draws(
+    person: Record, table: Sequence[Record], n: int, c: Fraction, no_guess: Sequence[Level] = (None,)
+) -> tuple[Fraction, Fraction]:
+    """The chance that something is claimed, and rightly: each record is drawn by itself, n on average."""
+    drawn = Fraction(n, len(table))
+    levels = Counter(t for q, t in table if q == person[0] and t not in no_guess)
+    claimed, right = Fraction(0), Fraction(0)
+    for numbers in product(*(range(number + 1) for number in levels.values())):
+        chance = Fraction(1)
+        for records, number in zip(levels.values(), numbers, strict=True):
+            chance *= comb(records, number) * drawn**number * (1 - drawn) ** (records - number)
+        some = [(person[0], t) for t, number in zip(levels, numbers, strict=True) for _ in range(number)]
+        claimed_levels = claims(person, some, c)
+        claimed += chance * bool(claimed_levels)
+        right += chance * (person[1] in claimed_levels)
+    return claimed, right
+
+
+def counts_of_draws(
+    gt: Sequence[Record], sd: Sequence[Record], c: Fraction, no_guess: Sequence[Level] = (None,)
+) -> tuple[Fraction, Fraction]:
+    """`counts` of a draw of as many SD records as there are other people, on average."""
+    chances = [claims_of_draws(person, sd, len(gt) - 1, c, no_guess) for person in gt]
+    return sum((of[0] for of in chances), Fraction(0)), sum((of[1] for of in chances), Fraction(0))
+
+
+def counts_of_drawn_others(gt: Sequence[Record], n: int, c: Fraction) -> tuple[Fraction, Fraction]:
+    """`counts_of_others` of a draw of n of them, on average."""
+    chances = [claims_of_draws(person, others(gt, i), n, c) for i, person in enumerate(gt)]
+    return sum((of[0] for of in chances), Fraction(0)), sum((of[1] for of in chances), Fraction(0))
+
+
+def coefficient(claimed: Fraction | int, right: Fraction | int, records: int) -> Decimal:
     """PRC."""
-    recall = Decimal(claimed) / records
+    recall = decimal(claimed) / records
     if recall <= Decimal("1e-4"):
         return recall
-    return (1 - (recall.log10() / -4) ** 3) * right / claimed
+    return (1 - (recall.log10() / -4) ** 3) * decimal(right) / decimal(claimed)
+
+
+def decimal(number: Fraction | int) -> Decimal:
+    return Decimal(number.numerator) / number.denominator
+
+
+def at_n(
+    gt: Sequence[Record], sd: Sequence[Record], c: Fraction
+) -> tuple[tuple[Fraction | int, Fraction | int], tuple[Fraction | int, Fraction | int]]:
+    """The counts from SD and from the others, of which the larger table is drawn from."""
+    no_guess = undeclared(gt, sd)
+    if len(sd) > len(gt):
+        return counts_of_draws(gt, sd, c, no_guess), counts_of_others(gt, c)
+    if len(sd) < len(gt) - 1:
+        return counts(gt, sd, c, no_guess), counts_of_drawn_others(gt, len(sd), c)
+    return counts(gt, sd, c, no_guess), counts_of_others(gt, c)
 
 
 def anonymity_loss(gt: Sequence[Record], sd: Sequence[Record], certainties: Sequence[Fraction]) -> float:
     """ALC, of fifty digits: PRC can lie next to 1; what others tell for certain is no loss."""
     with localcontext(Context(prec=50)):
-        no_guess = undeclared(gt, sd)
-        attack = max(coefficient(*counts(gt, sd, c, no_guess), len(gt)) for c in certainties)
-        base = max(coefficient(*counts_of_others(gt, c), len(gt)) for c in certainties)
+        found = [at_n(gt, sd, c) for c in certainties]
+        attack, base = (max(coefficient(*of[k], len(gt)) for of in found) for k in (0, 1))
         return float((attack - base) / (1 - base)) if base < 1 else 0.0

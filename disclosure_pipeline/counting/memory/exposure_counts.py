@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.exposure import (
     Chances,
     Disclosed,
+    Guessing,
     KeySetTables,
     disclosed,
     guess_counts_of_table,
     guess_counts_of_table_without_self,
-    guessed_beyond,
 )
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.guesses import guess_counts, guess_counts_without_self
@@ -30,27 +30,30 @@ _SMALL_TABLE = 1 << 16
 
 
 @dataclass(frozen=True)
-class ExposureTarget:
-    """A target: its codes, which levels nobody guesses, and the GT records of each level."""
-
-    column: Column
-    no_guess: Mask
-    position: int | None  # among the columns that sets are made of
-    counts: tuple[IntArray, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        counts = [np.bincount(codes, minlength=self.column.size) for codes in self.column.codes]
-        object.__setattr__(self, "counts", tuple(counts))
-
-
-@dataclass(frozen=True)
 class Synthesis:
-    """One synthesis: its table, its sizes, and the records that guesses are of (None for all)."""
+    """One synthesis: its table, and what follows from its size."""
 
     table: int
     sizes: Sizes
     chances: Chances
-    drawn: tuple[Mask, Mask] | None
+
+
+@dataclass(frozen=True)
+class ExposureTarget:
+    """A target: its codes, its place among the columns that sets are made of, how each SD is guessed from."""
+
+    column: Column
+    position: int | None
+    guessing: tuple[Guessing, ...]
+
+    @classmethod
+    def of(
+        cls, column: Column, no_guess: Mask, position: int | None, syntheses: Sequence[Synthesis]
+    ) -> ExposureTarget:
+        """`no_guess` marks the levels that nobody guesses."""
+        counts = [np.bincount(codes, minlength=column.size) for codes in column.codes]
+        guessing = [Guessing(of.sizes, counts[0], counts[of.table], no_guess) for of in syntheses]
+        return cls(column, position, tuple(guessing))
 
 
 @dataclass(frozen=True)
@@ -117,8 +120,8 @@ def measure_key_set(
     if key_set.size * target.column.size <= max(_SMALL_TABLE, _ROOMY * records):
         return _measure_tables(key_set, target, syntheses, support, exposed)
     return [
-        _measure_cells(key_set, target, synthesis, support, of_synthesis)
-        for synthesis, of_synthesis in zip(syntheses, exposed, strict=True)
+        _measure_cells(key_set, target, i, synthesis, support, exposed[i])
+        for i, synthesis in enumerate(syntheses)
     ]
 
 
@@ -144,7 +147,7 @@ def _measure_tables(
     cells = cells_of(0)
     d, d_q = count(cells), key_set.counts[0]
     figures = []
-    for synthesis, of_synthesis in zip(syntheses, exposed, strict=True):
+    for synthesis, guessing, of_synthesis in zip(syntheses, target.guessing, exposed, strict=True):
         cells_SD = cells_of(synthesis.table)
         s, s_q = count(cells_SD), key_set.counts[synthesis.table]
         tables = KeySetTables(d, s, d_q, s_q, d_q, s_q)
@@ -153,19 +156,11 @@ def _measure_tables(
         sizes *= sizes.dtype.type(by_SD)
         sizes |= ((d == d_q) & (d_q > support)) * sizes.dtype.type(by_others)
         of_synthesis.add(key_set.rows[0], sizes.ravel().take(cells))
-        d_guess, s_guess = d, s
-        d_t, s_t = target.counts[0], target.counts[synthesis.table]
-        if synthesis.drawn:
-            in_GT, in_SD = synthesis.drawn
-            d_guess = count(cells[key_set.pick(0, in_GT)])
-            s_guess = count(cells_SD[key_set.pick(synthesis.table, in_SD)])
-            d_t, s_t = _counts_of_drawn(target, synthesis)
-        beyond = guessed_beyond(
-            guess_counts_of_table(d_guess, s_guess, target.no_guess),
-            guess_counts_of_table_without_self(d_guess, target.no_guess),
-            d_t,
-            s_t,
-            target.no_guess,
+        sparse = _cells_of_tables(d, s) if synthesis.sizes.something_is_drawn else None
+        from_SD, from_others = guessing.drawn_counts(sparse) if sparse else (None, None)
+        beyond = guessing.guessed_beyond(
+            from_SD or guess_counts_of_table(d, s, guessing.no_guess),
+            from_others or guess_counts_of_table_without_self(d, guessing.no_guess),
         )
         figures.append(ExposureFigures(disclosed(tables, synthesis.chances), beyond))
     return figures
@@ -174,6 +169,7 @@ def _measure_tables(
 def _measure_cells(
     key_set: KeySet,
     target: ExposureTarget,
+    i: int,
     synthesis: Synthesis,
     support: int,
     exposed: ExposedRecords,
@@ -195,19 +191,11 @@ def _measure_cells(
         level[f.q[where]] = f.t[where]
         sizes |= (level[q[0]] == t[0]) * sizes.dtype.type(digit)
     exposed.add(key_set.rows[0], sizes)
-    d_t, s_t = target.counts[0], target.counts[synthesis.table]
-    if synthesis.drawn:
-        masks = [key_set.pick(table, mask) for table, mask in zip(both, synthesis.drawn, strict=True)]
-        q_drawn = [numbers[mask] for numbers, mask in zip(q, masks, strict=True)]
-        t_drawn = [levels[mask] for levels, mask in zip(t, masks, strict=True)]
-        f = _cells(q_drawn, t_drawn, key_set.size, target.column.size)
-        d_t, s_t = _counts_of_drawn(target, synthesis)
-    beyond = guessed_beyond(
-        guess_counts(f, f.d, f.s, target.no_guess),
-        guess_counts_without_self(f, f.d, f.d, target.no_guess),
-        d_t,
-        s_t,
-        target.no_guess,
+    guessing = target.guessing[i]
+    from_SD, from_others = guessing.drawn_counts(f)
+    beyond = guessing.guessed_beyond(
+        from_SD or guess_counts(f, f.d, f.s, guessing.no_guess),
+        from_others or guess_counts_without_self(f, f.d, f.d, guessing.no_guess),
     )
     return ExposureFigures(disclosed(tables, synthesis.chances), beyond)
 
@@ -241,11 +229,19 @@ def _cells(q: Sequence[IntArray], t: Sequence[Codes], keys: int, levels: int) ->
     )
 
 
-def _counts_of_drawn(target: ExposureTarget, synthesis: Synthesis) -> tuple[IntArray, IntArray]:
-    """The drawn records of GT and of SD by level."""
-    assert synthesis.drawn is not None
-    d_t, s_t = (
-        np.bincount(target.column.codes[table][mask], minlength=target.column.size)
-        for table, mask in zip((0, synthesis.table), synthesis.drawn, strict=True)
+def _cells_of_tables(d: IntArray, s: IntArray) -> FrequencyTable:
+    """The cells of tables (targets, q) in which a record is."""
+    targets, keys = d.shape
+    q, t = np.nonzero((d.T > 0) | (s.T > 0))
+    return FrequencyTable(
+        q=q,
+        t=t,
+        d=d[t, q],
+        s=s[t, q],
+        d_q=d.sum(axis=0)[q],
+        s_q=s.sum(axis=0)[q],
+        N_d=int(d.sum()),
+        N_s=int(s.sum()),
+        keys=keys,
+        targets=targets,
     )
-    return d_t, s_t

@@ -23,7 +23,7 @@ from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_values
 from disclosure_pipeline.tables.coding import code_column_of_kind
 from disclosure_pipeline.tables.frames import stack_frames
-from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.grouping import Grouping, grouping_of
 from disclosure_pipeline.tables.identifiers import values_identify
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import table_names
@@ -94,12 +94,23 @@ class FramesInMemory:
         ground_truth, *syntheses = self.frames
         return replace(self, frames=(ground_truth, stack_frames(syntheses)), names=())
 
+    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
+        """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
+        if max(self.records) <= most:
+            return columns
+        return code_drawn(self.sample(most, seed), columns)
+
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """At most so many records of each table, drawn by the seed, in their order."""
         return [
             frame if positions is None else frame.iloc[positions]
             for frame, positions in zip(self.frames, sample_positions(self.records, most, seed), strict=True)
         ]
+
+
+def code_drawn(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) -> list[CodedColumn]:
+    """These columns of records that were drawn, coded anew over their levels."""
+    return FramesInMemory(tuple(frames), "").code([column.name for column in columns], grouping_of())
 
 
 def _count(request: CountRequest, on_progress: OnProgress) -> DisclosureCounts:

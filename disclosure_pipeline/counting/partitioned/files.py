@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
+from disclosure_pipeline.counting.memory.frames import code_drawn
 from disclosure_pipeline.counting.partitioned.batches import Batches
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.partitioned.stacked_stream import StackedStream
@@ -193,6 +194,10 @@ class StreamedTables:
             return ground_truth, stack_tables(syntheses)
 
         return StreamedTables((self.columns[0], shared), read, self.engine_description, table_names(2))
+
+    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
+        """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
+        return code_drawn(self.sample(most, seed), columns)
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """At most so many records of each table, drawn by the seed, in their order."""
