@@ -13,7 +13,7 @@ import pandas as pd
 
 from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
 from disclosure_pipeline.candidates.folders import GateFolders
-from disclosure_pipeline.candidates.measuring import measure_tables
+from disclosure_pipeline.candidates.measuring import measure_candidate
 from disclosure_pipeline.candidates.reading import (
     Engine,
     choose_candidate_engine,
@@ -137,11 +137,11 @@ def _measure_overlap(
 ) -> pd.DataFrame:
     """How much of each key GT and SD share; all that is measured on the way is recorded."""
     gate = folders.gate
-    with open_candidate(folders, snapshot, engine, syntheses) as (opened, digest):
+    with open_candidate(folders, snapshot, engine, syntheses) as candidate:
         try:
-            measured = measure_tables(gate, opened, engine.name)
+            measured = measure_candidate(gate, candidate, engine.name)
         except InputError:  # the step that needs the figures measures again, and says so
-            plan = plan_measures(opened, gate.keys, (), gate.key_grouping, Exclusions())
-            return overlap_of(count(opened, plan))
-    record_measured(folders, snapshot, digest, measured)
+            plan = plan_measures(candidate.opened, gate.keys, (), gate.key_grouping, Exclusions())
+            return overlap_of(count(candidate.opened, plan))
+    record_measured(folders, snapshot, candidate.ground_truth, measured)
     return measured.result.key_overlap

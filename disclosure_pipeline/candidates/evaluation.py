@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,9 +11,10 @@ import pandas as pd
 from disclosure_pipeline.candidates.confidential import add_confidential
 from disclosure_pipeline.candidates.files import write_json
 from disclosure_pipeline.candidates.folders import GateFolders
-from disclosure_pipeline.candidates.measuring import Measured, measure_tables
+from disclosure_pipeline.candidates.measuring import Measured, measure_candidate
 from disclosure_pipeline.candidates.moments import require_forward_clock
 from disclosure_pipeline.candidates.reading import (
+    StagedTables,
     choose_candidate_engine,
     open_candidate,
     read_recorded_ground_truth,
@@ -29,6 +29,7 @@ from disclosure_pipeline.candidates.store import Snapshot, load_snapshot, read_s
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.policy.public_figures import PublicJudgement, publish
+from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Judgement, RefusedWaiver, judge, waive
 
 
@@ -64,32 +65,39 @@ def measure(folders: GateFolders, candidate: str, now: datetime) -> Evaluation:
     return evaluation
 
 
-def evaluate(folders: GateFolders, candidate: str, now: datetime, stage: Path | None = None) -> Evaluation:
+def evaluate(
+    folders: GateFolders, candidate: str, now: datetime, staged: StagedTables | None = None
+) -> Evaluation:
     """Measure the snapshot against GT, whatever is recorded, and judge the figures.
 
-    The tables are read from the store, or from a copy of them in `stage`. Raises ContractError, InputError
-    or StoreError where anything is not as it must be.
+    The tables are read from the store, unless they are read already from a copy of them. Raises
+    ContractError, InputError or StoreError where anything is not as it must be.
     """
-    # What lies in a stage was compared with the snapshot when it was copied there.
-    read = load_snapshot if stage is None else read_snapshot
+    # What is staged was compared with the snapshot when it was copied there.
+    read = load_snapshot if staged is None else read_snapshot
     snapshot = read(candidate, folders.store)
-    engine = choose_candidate_engine(folders, snapshot)
-    with open_candidate(folders, snapshot, engine, stage=stage) as (opened, ground_truth):
-        measured = measure_tables(folders.gate, opened, engine.name)
-    measured = add_confidential(folders, snapshot, engine, measured, stage)
-    return _judge(folders, snapshot, measured, ground_truth, now)
+    engine = choose_candidate_engine(folders, snapshot) if staged is None else staged.engine
+    syntheses = None if staged is None else staged.measured
+    stage = None if staged is None else staged.folder
+    with open_candidate(folders, snapshot, engine, syntheses, stage) as opened:
+        measured = measure_candidate(folders.gate, opened, engine.name)
+    measured = add_confidential(folders, snapshot, engine, measured, syntheses, stage)
+    return _judge(folders, snapshot, measured, opened.ground_truth, now)
 
 
 def _load_or_measure(folders: GateFolders, snapshot: Snapshot) -> tuple[Measured, str]:
     """What an earlier step recorded of this candidate and the recorded GT, or what is measured now."""
     digest = read_recorded_ground_truth(folders)
     engine = choose_candidate_engine(folders, snapshot)
-    recorded = read_measured(folders, snapshot, digest)
-    if recorded is not None:  # who counts stands in no file: no figure depends on it
-        return replace(recorded, result=replace(recorded.result, engine=engine.description)), digest
+    measured = read_measured(folders, snapshot, digest)
+    if measured is not None:  # who counts stands in no file: no figure depends on it
+        measured = replace(measured, result=replace(measured.result, engine=engine.description))
+        if CONFIDENTIAL in measured.result.further or not folders.confidential:
+            return measured, digest
     snapshot = load_snapshot(snapshot.candidate, folders.store)
-    with open_candidate(folders, snapshot, engine) as (opened, digest):
-        measured = measure_tables(folders.gate, opened, engine.name)
+    if measured is None:
+        with open_candidate(folders, snapshot, engine) as opened:
+            measured, digest = measure_candidate(folders.gate, opened, engine.name), opened.ground_truth
     measured = add_confidential(folders, snapshot, engine, measured)
     record_measured(folders, snapshot, digest, measured)
     return without_rare_levels(measured, folders.gate.policy.smallest_count), digest

@@ -8,21 +8,18 @@ from typing import Any
 
 import pandas as pd
 
+from disclosure_pipeline.candidates.reading import OpenedCandidate
 from disclosure_pipeline.counting.memory.frames import FramesInMemory
-from disclosure_pipeline.counting.opening import OpenedTables
+from disclosure_pipeline.counting.opening import OpenedTables, SeparableTables
 from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.evaluation.bins import bins_of
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls
 from disclosure_pipeline.evaluation.counts import count_request, counts_for, plan_measures
 from disclosure_pipeline.evaluation.exact_copies import copies_frame
-from disclosure_pipeline.evaluation.exposed_groups import (
-    choose_group_columns,
-    find_worst_target,
-    measure_exposed_groups,
-    read_records,
-)
+from disclosure_pipeline.evaluation.exposed_groups import measure_worst_groups
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
+from disclosure_pipeline.evaluation.holdout import add_holdout, find_shared_records, prepare_holdout
 from disclosure_pipeline.evaluation.prediction import prediction_frame
 from disclosure_pipeline.evaluation.protection import protection_frame
 from disclosure_pipeline.evaluation.record_sets import count_record_sets
@@ -43,7 +40,8 @@ class Measured:
     """The figures of a candidate, its exact copies of GT records, and the groups of its numbers.
 
     `groups`: the levels of every grouped column and the records in each, as `bins` gives them. `ledger`: what
-    was changed to compare the tables; `confidential`: the sha256 of each further confidential table.
+    was changed to compare the tables; `confidential`: the sha256 of each further confidential table that
+    the figures are of, too.
     """
 
     result: Disclosure
@@ -53,13 +51,22 @@ class Measured:
     confidential: Mapping[str, str] = field(default_factory=dict)
 
 
-def measure_tables(gate: Gate, opened: OpenedTables, engine: str) -> Measured:
+def measure_candidate(gate: Gate, candidate: OpenedCandidate, engine: str) -> Measured:
+    """All that is measured of GT and a candidate, as `measure_tables`, and of the gate's holdout."""
+    measured = measure_tables(gate, candidate.opened, engine, candidate.with_holdout)
+    known = {} if gate.holdout is None else {gate.holdout: candidate.holdout_digest}
+    return replace(measured, confidential=known)
+
+
+def measure_tables(
+    gate: Gate, opened: OpenedTables, engine: str, with_holdout: SeparableTables | None = None
+) -> Measured:
     """All that is measured of GT and a candidate, in canonical form. InputError as `disclosure()`.
 
     Several syntheses are measured each, and as one table. `engine`: who counts the controls: "memory",
-    "partitioned" or the URL of a database.
+    "partitioned" or the URL of a database. `with_holdout`: the same tables, and last a holdout.
     """
-    measured = _measure(gate, opened, by_group=True)
+    measured = _measure(gate, opened, by_group=True, with_holdout=with_holdout)
     result = measured.result
     control_identity, control_attribute = controls(
         opened.sample(SAMPLE, 0), gate.keys, gate.targets, gate.grouping, engine
@@ -83,7 +90,9 @@ def measure_against(gate: Gate, opened: OpenedTables) -> pd.DataFrame:
     return measure_copies(opened, columns, records)[0]
 
 
-def _measure(gate: Gate, opened: OpenedTables, *, by_group: bool) -> Measured:
+def _measure(
+    gate: Gate, opened: OpenedTables, *, by_group: bool, with_holdout: SeparableTables | None = None
+) -> Measured:
     """What is measured of each table in the same way, be it a file or all of them as one."""
     grouping = gate.grouping
     plan = plan_measures(
@@ -93,9 +102,7 @@ def _measure(gate: Gate, opened: OpenedTables, *, by_group: bool) -> Measured:
     shared = [name for name in ground_truth if all(name in columns for columns in syntheses)]
     columns = {column.name: column for column in opened.code(shared, grouping, ignore_progress)}
     request = count_request(plan, columns)
-    [counted], records = count_record_sets(
-        opened, [request], list(columns.values()), gate.targets, only_whole=gate.in_database
-    )
+    [counted], records = count_record_sets(opened, [request], list(columns.values()), gate.targets)
     counts = counts_for(opened, request, counted, list(columns.values()))
     result = figures(
         counts,
@@ -104,19 +111,24 @@ def _measure(gate: Gate, opened: OpenedTables, *, by_group: bool) -> Measured:
         with_cap=gate.measures.attribution,
         with_chance=gate.measures.chance,
     )
-    guards = measure_guards(opened, list(columns.values()), records, records_stay=gate.in_database)
+    guards = measure_guards(opened, list(columns.values()), records)
     frames = {
         "doubts": _find_doubts(result),
         "warnings": _count_warnings(result),
         "guessed": bound_guesses(
             result.cap[_GUESSED], counts.targets, [Sizes(result.N_d, N_s) for N_s in result.N_s]
         ),
-        "subgroups": _measure_groups(gate, opened, columns, result.attribute) if by_group else pd.DataFrame(),
+        "subgroups": _measure_groups(gate, opened, columns, result) if by_group else pd.DataFrame(),
         **guards.frames,
     }
     cap = result.cap if gate.measures.attribution else result.cap.head(0)
+    result = replace(result, cap=cap, further=frames)
+    if with_holdout is not None:
+        prepared = prepare_holdout(with_holdout, plan, ignore_progress)
+        shared_records = find_shared_records(prepared, ignore_progress)
+        result = add_holdout(result, prepared, counts, shared_records, ignore_progress)
     return Measured(
-        replace(result, cap=cap, further=frames),
+        result,
         copies_frame(len(shared), [keys.shared.SD_in_GT for keys in records.whole], counts.records[1:]),
         bins_of([column for column in _list_measured_columns(request) if grouping.grouped(column.name)]),
         counts.ledger,
@@ -140,20 +152,14 @@ def _list_measured_columns(request: CountRequest) -> Sequence[CodedColumn]:
 
 
 def _measure_groups(
-    gate: Gate, opened: OpenedTables, columns: Mapping[Any, CodedColumn], attribute: pd.DataFrame
+    gate: Gate, opened: OpenedTables, columns: Mapping[Any, CodedColumn], result: Disclosure
 ) -> pd.DataFrame:
     """Who bears most of what is disclosed; empty where records stay in a database. `columns`: not grouped."""
-    worst = find_worst_target(attribute)
-    if gate.in_database or worst is None:
+    if gate.in_database:
         return pd.DataFrame()
-    by_name = {column.name: gate.grouping.apply(column) for column in read_records(opened, columns)}
-    by = [by_name[name] for name in gate.published if name in by_name and name != worst]
-    special_values = {name: gate.columns[name].special_values for name in by_name}
-    return measure_exposed_groups(
-        [by_name[name] for name in gate.keys],
-        by_name[worst],
-        choose_group_columns(by, special_values),
-        gate.policy.smallest_count,
+    special_values = {name: gate.columns[name].special_values for name in columns}
+    return measure_worst_groups(
+        opened, columns, gate.published, result, gate.grouping, special_values, gate.policy.smallest_count
     )
 
 

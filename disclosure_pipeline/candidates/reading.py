@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from disclosure_pipeline.candidates.near_tables import SketchedTable, sketch_can
 from disclosure_pipeline.candidates.store import Snapshot, StoredFile
 from disclosure_pipeline.counting.opening import (
     OpenedTables,
+    SeparableTables,
     choose_engine,
     open_canonical,
     read_canonical_table,
@@ -126,9 +127,66 @@ def read_synthesis(
     return table.keep_columns(gate.published)
 
 
+def read_syntheses(
+    folders: GateFolders, engine: Engine, snapshot: Snapshot, stack: ExitStack, stage: Path | None = None
+) -> list[Any]:
+    """The tables of a snapshot, each as `read_synthesis` reads it."""
+    return [read_synthesis(folders, engine, file, stack, stage) for file in snapshot.files]
+
+
+@dataclass(frozen=True)
+class StagedTables:
+    """The tables of a candidate, read once from their copies in `folder`: to be measured and published.
+
+    `engine` counts them. The records of `tables` can be had: where they are counted in a database, which
+    gives none, they are read for it once more.
+    """
+
+    folder: Path
+    engine: Engine
+    tables: tuple[Any, ...]
+
+    @property
+    def measured(self) -> tuple[Any, ...] | None:
+        """The tables as `open_candidate` takes them; None where a database reads its own."""
+        return None if _is_database(self.engine) else self.tables
+
+
+def read_staged(folders: GateFolders, snapshot: Snapshot, folder: Path, stack: ExitStack) -> StagedTables:
+    """Read the tables of a snapshot from their copies in `folder`. ContractError as `read_synthesis`."""
+    engine = choose_candidate_engine(folders, snapshot)
+    local = _choose_local_engine(folders, snapshot, folder) if _is_database(engine) else engine
+    return StagedTables(folder, engine, tuple(read_syntheses(folders, local, snapshot, stack, folder)))
+
+
+def _is_database(engine: Engine) -> bool:
+    return "://" in engine.name
+
+
+def _choose_local_engine(folders: GateFolders, snapshot: Snapshot, stage: Path | None) -> Engine:
+    paths = [
+        folders.store.stored_path(file) if stage is None else stage / file.name for file in snapshot.files
+    ]
+    return Engine(*choose_engine("auto", paths))
+
+
 def name_table(file: StoredFile) -> str:
     """What messages call a table of a candidate."""
     return f"synthetic table {file.name!r}"
+
+
+@dataclass(frozen=True)
+class OpenedCandidate:
+    """GT and the tables of a candidate, to be measured, and the sha256 of GT.
+
+    Where the gate has a holdout, `with_holdout` are the same tables and the holdout last, and
+    `holdout_digest` is its sha256.
+    """
+
+    opened: OpenedTables
+    ground_truth: str
+    with_holdout: SeparableTables | None = None
+    holdout_digest: str = ""
 
 
 @contextmanager
@@ -138,8 +196,8 @@ def open_candidate(
     engine: Engine,
     syntheses: Sequence[Any] | None = None,
     stage: Path | None = None,
-) -> Iterator[tuple[OpenedTables, str]]:
-    """The recorded GT and the tables of a candidate, to be measured, and the sha256 of GT.
+) -> Iterator[OpenedCandidate]:
+    """The recorded GT and the tables of a candidate.
 
     `syntheses`: its tables, where they are read already. StoreError where GT is not the recorded one,
     RefusedError where it was asked too often, or about single records (see `record_evaluation`),
@@ -151,7 +209,7 @@ def open_candidate(
         if recorded != digest:
             raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
         if syntheses is None:
-            syntheses = [read_synthesis(folders, engine, file, stack, stage) for file in snapshot.files]
+            syntheses = read_syntheses(folders, engine, snapshot, stack, stage)
         tables = [ground_truth, *syntheses]
         opened = stack.enter_context(open_canonical(tables, engine.name, engine.description))
         record_evaluation(
@@ -163,10 +221,22 @@ def open_candidate(
         violations = _find_additions(folders, snapshot, ground_truth, syntheses)
         if violations:
             raise ContractError(violations)
-        yield opened, digest
+        yield _open_holdout(folders, engine, tables, OpenedCandidate(opened, digest), stack)
         # A database reads its tables while they are measured.
-        if "://" in engine.name and folders.ground_truth.sha256() not in {None, digest}:
+        if _is_database(engine) and folders.ground_truth.sha256() not in {None, digest}:
             raise StoreError(CHANGED)
+
+
+def _open_holdout(
+    folders: GateFolders, engine: Engine, tables: Sequence[Any], candidate: OpenedCandidate, stack: ExitStack
+) -> OpenedCandidate:
+    """The same with the holdout, where the gate has one."""
+    name = folders.gate.holdout
+    if name is None:
+        return candidate
+    holdout, digest = read_confidential(folders, name, engine, stack)
+    with_holdout = stack.enter_context(open_canonical([*tables, holdout], engine.name, engine.description))
+    return replace(candidate, with_holdout=with_holdout, holdout_digest=digest)
 
 
 def _sketch(
@@ -179,12 +249,9 @@ def _sketch(
     stage: Path | None,
 ) -> tuple[SketchedTable, ...]:
     """The tables of a candidate as `near_tables` compares them; a database gives no records."""
-    if "://" in engine.name:
-        stored = [
-            folders.store.stored_path(file) if stage is None else stage / file.name for file in snapshot.files
-        ]
-        local = Engine(*choose_engine("auto", stored))
-        syntheses = [read_synthesis(folders, local, file, stack, stage) for file in snapshot.files]
+    if _is_database(engine):
+        local = _choose_local_engine(folders, snapshot, stage)
+        syntheses = read_syntheses(folders, local, snapshot, stack, stage)
     tables = {name_table(file): table for file, table in zip(snapshot.files, syntheses, strict=True)}
     return sketch_candidate(folders.store, folders.gate, tables, _find_groups(folders.gate, opened))
 

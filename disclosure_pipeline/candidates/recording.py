@@ -20,6 +20,7 @@ from disclosure_pipeline.candidates.measuring import Measured
 from disclosure_pipeline.candidates.store import Snapshot
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.figures import withhold_rare_levels
+from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.tables.raw_columns import Change
 
 _FILE = "measured.json"
@@ -34,6 +35,7 @@ _FRAMES = (
     "excluded",
     "key_overlap",
     "target_overlap",
+    "holdout",
 )
 
 
@@ -61,7 +63,9 @@ def read_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -
             return None
         confidential = content["confidential"]
         # What has no sha256 before it is read, a table in a database, is measured anew.
-        if confidential != {name: source.sha256() for name, source in folders.confidential.items()}:
+        compared = CONFIDENTIAL in content["result"]["further"]
+        names = [name for name in folders.confidential if compared or name == folders.gate.holdout]
+        if confidential != {name: folders.confidential[name].sha256() for name in names}:
             return None
         ledger = tuple(Change(**change) for change in content["ledger"])
         result = replace(_read_result(content["result"]), ledger=ledger)
@@ -89,6 +93,7 @@ def _record_result(result: Disclosure) -> dict[str, Any]:
         "targets": list(result.targets),
         "N_d": result.N_d,
         "N_s": list(result.N_s),
+        "N_holdout": result.N_holdout,
         "frames": {name: _to_record(getattr(result, name)) for name in _FRAMES},
         "further": {name: _to_record(frame) for name, frame in result.further.items()},
         "warnings": list(result.warnings),
@@ -105,6 +110,7 @@ def _read_result(content: Mapping[str, Any]) -> Disclosure:
         targets=tuple(content["targets"]),
         N_d=content["N_d"],
         N_s=tuple(content["N_s"]),
+        N_holdout=content["N_holdout"],
         **frames,
         further={name: _from_record(frame) for name, frame in content["further"].items()},
         warnings=tuple(content["warnings"]),
@@ -115,11 +121,12 @@ def _read_result(content: Mapping[str, Any]) -> Disclosure:
 
 
 def _identify_inputs(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> dict[str, str]:
-    """Of which GT, candidate, definition and version the figures are."""
+    """Of which GT, candidate, definition, holdout and version the figures are."""
     return {
         "ground_truth": ground_truth,
         "snapshot": snapshot.sha256,
         "policy_digest": folders.gate.policy_digest(),
+        "holdout": folders.gate.holdout or "",
         "measured_by": version("disclosure-pipeline"),
     }
 

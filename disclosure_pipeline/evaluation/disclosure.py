@@ -9,21 +9,13 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import pandas as pd
-
 from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.errors import HoldoutWarning, InputError
 from disclosure_pipeline.evaluation.counts import count, plan_measures, require_targets
 from disclosure_pipeline.evaluation.doubts import warn_of_doubts
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.figures import Thresholds, figures
-from disclosure_pipeline.evaluation.holdout import (
-    PreparedHoldout,
-    find_holdout_doubts,
-    find_shared_records,
-    measure_holdout,
-    prepare_holdout,
-)
+from disclosure_pipeline.evaluation.holdout import add_holdout, find_shared_records, prepare_holdout
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
@@ -139,25 +131,11 @@ def disclosure(
             result = replace(result, stacked=figures(stacked, *thresholds))
         shared = [] if prepared is None else find_shared_records(prepared, on_progress)
         if prepared is not None:
-            result = _add_holdout(result, prepared, measure_holdout(prepared, counts, on_progress), shared)
+            result = add_holdout(result, prepared, counts, shared, on_progress)
     warn_of_doubts(result.comparability_doubts)
     for warning in shared:
         warnings.warn(warning, HoldoutWarning, stacklevel=2)
     return result
-
-
-def _add_holdout(
-    result: Disclosure, prepared: PreparedHoldout, frame: pd.DataFrame, shared: Sequence[str]
-) -> Disclosure:
-    """The result with the holdout's frame and what is doubtful of it."""
-    doubts = find_holdout_doubts(prepared)
-    return replace(
-        result,
-        holdout=frame,
-        N_holdout=prepared.records,
-        warnings=(*result.warnings, *doubts, *shared),
-        comparability_doubts=(*result.comparability_doubts, *doubts),
-    )
 
 
 def _check_thresholds(name: str, thresholds: Thresholds) -> Thresholds:

@@ -13,7 +13,7 @@ from disclosure_pipeline.counting.counts import TABLES, TargetCounts
 from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.counts import Counts
-from disclosure_pipeline.evaluation.frames import frame_of, names_of
+from disclosure_pipeline.evaluation.frames import frame_of, list_of, names_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import attribute
 from disclosure_pipeline.measures.baselines import baselines
@@ -92,8 +92,13 @@ class _Rows:
 
     @classmethod
     def empty(cls) -> _Rows:
-        flags: dict[str, list[Any]] = {name: [] for name in ("target", "synthesis", *names_of(TwoWay))}
+        flags: dict[str, list[Any]] = {name: [] for name in _flag_columns(TwoWay)}
         return cls({}, {}, {}, {}, {}, {}, {}, {}, [], flags, [])
+
+
+def _flag_columns(flag: type) -> list[str]:
+    """The columns of a frame of flags."""
+    return ["target", "synthesis", *names_of(flag)]
 
 
 def _compare(rows: _Rows, counts: Counts) -> None:
@@ -183,21 +188,24 @@ def _add_flags(
 def _result(rows: _Rows, counts: Counts) -> Disclosure:
     per_target = ["target", "synthesis"]
     by_all, identity_by_all = _together(counts)
+    attribute_frame = frame_of(rows.attribute, per_target, list(next(iter(rows.attribute.values()))))
     return Disclosure(
         keys=tuple(key.name for key in counts.keys),
         targets=tuple(target.name for target in counts.targets),
         N_d=counts.records[0],
         N_s=counts.records[1:],
         identity=frame_of(rows.identity, ["synthesis"], [*names_of(Identity), *names_of(UniqueHits)]),
-        attribute=frame_of(rows.attribute, per_target, list(next(iter(rows.attribute.values())))),
-        cap=frame_of(rows.cap, per_target, list(next(iter(rows.cap.values())))),
-        identity_after_exclusions=frame_of(rows.identity_after_exclusions, per_target, names_of(Identity)),
-        one_way=pd.DataFrame(rows.one_way, columns=["target", "synthesis", *names_of(OneWay)]),
-        two_way=pd.DataFrame(rows.two_way, dtype=None if rows.two_way["target"] else object),
+        attribute=attribute_frame,
+        cap=frame_of(rows.cap, per_target, list(next(iter(rows.cap.values()))), attribute_frame),
+        identity_after_exclusions=frame_of(
+            rows.identity_after_exclusions, per_target, names_of(Identity), attribute_frame
+        ),
+        one_way=list_of({name: [flag[name] for flag in rows.one_way] for name in _flag_columns(OneWay)}),
+        two_way=list_of(rows.two_way),
         certainty=frame_of(rows.certainty, [*per_target, "certainty"], names_of(Certainty)),
         excluded=frame_of(rows.excluded, [*per_target, "table"], [*STEPS, "remaining"]),
         key_overlap=frame_of(rows.key_overlap, ["key", "synthesis"], names_of(Overlap)),
-        target_overlap=frame_of(rows.target_overlap, per_target, names_of(Overlap)),
+        target_overlap=frame_of(rows.target_overlap, per_target, names_of(Overlap), attribute_frame),
         warnings=(*rows.doubts, *counts.missing_value_doubts, *counts.identifier_warnings),
         comparability_doubts=(*rows.doubts, *counts.missing_value_doubts),
         ledger=counts.ledger,

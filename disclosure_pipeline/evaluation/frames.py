@@ -4,24 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+Rows = Mapping[tuple[Any, ...], Mapping[str, Any]]
+
 
 def frame_of(
-    rows: Mapping[tuple[Any, ...], Mapping[str, Any]], index: list[str], columns: list[str]
+    rows: Rows, index: Sequence[str], columns: Sequence[str], like: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """A frame with the rows' keys as its index, column by column: row by row takes three times as long."""
-    levels = [_level([key[k] for key in rows], name) for k, name in enumerate(index)]
+    """A frame with the rows' keys as its index, column by column: row by row takes three times as long.
+
+    `like`: a frame with the very same keys and names of the index, which is then not made again.
+    """
+    if not rows:
+        return _empty_frame(tuple(index), tuple(columns)).copy()
+    row_labels = _index_of(rows, index) if like is None else like.index.copy()
     figures = {column: [row[column] for row in rows.values()] for column in columns}
-    return pd.DataFrame(
-        figures,
-        index=levels[0] if len(levels) == 1 else pd.MultiIndex.from_arrays(levels),
-        columns=columns,
-        dtype=None if rows else object,
-    )
+    if all(type(figure) is float for column_figures in figures.values() for figure in column_figures):
+        return pd.DataFrame(np.array(list(figures.values())).T, index=row_labels, columns=list(columns))
+    return pd.DataFrame(figures, index=row_labels)
+
+
+def list_of(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """A frame of rows that nothing names."""
+    if not any(columns.values()):
+        return _empty_frame((), tuple(columns)).copy()
+    return pd.DataFrame(columns)
+
+
+@cache
+def _empty_frame(index: tuple[str, ...], columns: tuple[str, ...]) -> pd.DataFrame:
+    """A frame without rows; to be copied."""
+    row_labels = _index_of({}, index) if index else pd.RangeIndex(0)
+    return pd.DataFrame(index=row_labels, columns=list(columns), dtype=object)
+
+
+def _index_of(rows: Rows, names: Sequence[str]) -> pd.Index[Any]:
+    """The rows' keys as an index with these names of its levels."""
+    levels = [_level([key[k] for key in rows], name) for k, name in enumerate(names)]
+    return levels[0] if len(levels) == 1 else pd.MultiIndex.from_arrays(levels)
 
 
 def _level(values: Sequence[Any], name: str) -> pd.Index[Any]:

@@ -9,10 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import guess_is_impossible
-from disclosure_pipeline.evaluation.nearest import nearest_of_columns
+from disclosure_pipeline.evaluation.nearest import draw_comparisons, nearness_frame
 from disclosure_pipeline.evaluation.record_sets import RecordSets
 from disclosure_pipeline.evaluation.resemblance import GROUPS, resemblance_of_columns
 from disclosure_pipeline.measures.columns_apart import hits_of_columns_apart
@@ -31,9 +30,6 @@ from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
 
-MOST_RECORDS_READ = 1_000_000
-"""Of larger tables that are read in batches, so many records are drawn to look for the nearest ones."""
-
 APART_SAMPLE = 200_000
 """So many GT records tell how often values that are drawn column by column hit one of them."""
 
@@ -50,7 +46,7 @@ class Guards:
     `guards`: index synthesis. unique_copies, unique_copies_others: see `copies()`. unique_copies_apart: what
     values drawn column by column from GT would show. unique_copies_beyond: beyond the larger of both.
     partial_copies_beyond: the largest unique_copies_beyond of `partial_copies`. nearer: see `nearest()`; NaN
-    where records stay in a database. relabelled: the largest `looks_renamed` of `columns_apart`.
+    of a single GT record. relabelled: the largest `looks_renamed` of `columns_apart`.
     equal_content: 1 where SD holds GT's records, else 0. TVD_column_beyond, TVD_pair_beyond: the largest TVD
     over the expected one, of a column and of a pair of columns (of a sample; NaN where there is none).
     …_by_chance: how far the figure goes by chance alone, at most; …_beyond_chance: what a gate bounds, the
@@ -77,15 +73,12 @@ def measure_guards(
     opened: OpenedTables,
     columns: Sequence[CodedColumn],
     records: RecordSets,
-    *,
-    records_stay: bool = False,
 ) -> Guards:
     """The guards over `columns`, all that the tables share: coded, not grouped.
 
-    `records` are the counts by all of these columns, and by some. `records_stay`: whether records cannot be
-    read, because they stay in a database; what needs them is NaN then.
+    `records` are the counts by all of these columns, and by some.
     """
-    copies, partial = measure_copies(opened, columns, records, records_stay=records_stay)
+    copies, partial = measure_copies(opened, columns, records)
     sizes = _sizes(columns)
     apart = _measure_columns(columns, sizes)
     largest_apart = apart.groupby(level="synthesis").max()
@@ -101,7 +94,7 @@ def measure_guards(
             }
         )
     frame = pd.concat([copies, pd.DataFrame(rows, index=copies.index)], axis=1)
-    frame["TVD_pair_beyond"] = math.nan if records_stay else _measure_pairs(opened, columns)
+    frame["TVD_pair_beyond"] = _measure_pairs(opened, columns)
     return Guards(frame, partial, apart)
 
 
@@ -109,18 +102,13 @@ def measure_copies(
     opened: OpenedTables,
     columns: Sequence[CodedColumn],
     records: RecordSets,
-    *,
-    records_stay: bool = False,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The figures of `Guards.guards` on copies and nearness, and `Guards.partial_copies`. Args as there."""
     sizes = _sizes(columns)
-    sample = None if records_stay else _code_ground_truth(opened, columns)
-    partial = pd.DataFrame()
+    sample = {column.name: column for column in opened.code_records(columns, APART_SAMPLE, 0)}
+    partial = _measure_partial_copies(records, sizes, sample)
     of_partial = ["unique_copies_beyond", "unique_copies_beyond_chance"]
-    largest_partial = pd.DataFrame(math.nan, index=range(1, len(sizes) + 1), columns=of_partial)
-    if sample is not None:
-        partial = _measure_partial_copies(records, sizes, sample)
-        largest_partial = partial[of_partial].groupby(level="synthesis").max()
+    largest_partial = partial[of_partial].groupby(level="synthesis").max()
     of_columns_apart = _hit_by_columns_apart(columns, sample)
     rows = [
         _name_copies(counts.unique_hits, size, of_columns_apart)
@@ -131,7 +119,7 @@ def measure_copies(
         for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1)
     ]
     frame = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
-    nearness = pd.DataFrame() if records_stay else _measure_nearness(opened, columns, sizes)
+    nearness = _measure_nearness(opened, columns, sizes)
     for name in ("nearer", "nearer_by_chance", "nearer_beyond_chance"):
         frame[name] = nearness.get(name, math.nan)
     return frame, partial
@@ -181,25 +169,8 @@ def _name_copies(counts: HitCounts, sizes: Sizes, apart: float, comparisons: int
     }
 
 
-def _code_ground_truth(opened: OpenedTables, columns: Sequence[CodedColumn]) -> dict[Any, CodedColumn]:
-    """Some GT records, coded: column -> its codes."""
-    drawn = _code_sample(opened, columns, APART_SAMPLE)
-    return {column.name: column for column in drawn}
-
-
-def _code_sample(opened: OpenedTables, columns: Sequence[CodedColumn], most: int) -> Sequence[CodedColumn]:
-    """The columns of at most so many records of each table, drawn, with a code for each record."""
-    records = max(int(counts.sum()) for counts in columns[0].counts)
-    if isinstance(opened, FramesInMemory) and records <= most:
-        return columns
-    names = [column.name for column in columns]
-    return FramesInMemory(tuple(opened.sample(most, 0)), "").code(names, grouping_of())
-
-
-def _hit_by_columns_apart(columns: Sequence[CodedColumn], sample: Mapping[Any, CodedColumn] | None) -> float:
-    """See `measures.columns_apart`; 0 where no records can be had."""
-    if sample is None:
-        return 0.0
+def _hit_by_columns_apart(columns: Sequence[CodedColumn], sample: Mapping[Any, CodedColumn]) -> float:
+    """See `measures.columns_apart`; `sample` has the same columns of some records."""
     coded = [sample[column.name] for column in columns]
     return hits_of_columns_apart([column.codes[0] for column in coded], [column.size for column in coded])
 
@@ -237,7 +208,7 @@ def _measure_columns(columns: Sequence[CodedColumn], sizes: Sequence[Sizes]) -> 
 
 def _measure_pairs(opened: OpenedTables, columns: Sequence[CodedColumn]) -> pd.Series[float] | float:
     """The largest TVD of a pair of columns over the expected one, of each synthesis."""
-    pairs = resemblance_of_columns(_code_sample(opened, columns, PAIRS_SAMPLE)).pairs
+    pairs = resemblance_of_columns(opened.code_records(columns, PAIRS_SAMPLE, 0)).pairs
     if pairs.empty:
         return math.nan
     beyond: pd.Series[float] = (pairs["TVD"] - pairs["TVD_expected"]).groupby(level="synthesis").max()
@@ -248,12 +219,9 @@ def _measure_nearness(
     opened: OpenedTables, columns: Sequence[CodedColumn], sizes: Sequence[Sizes]
 ) -> pd.DataFrame:
     """The share of GT records that have a nearer SD record; nothing of a single GT record."""
-    coded = (
-        columns if isinstance(opened, FramesInMemory) else _code_sample(opened, columns, MOST_RECORDS_READ)
-    )
     if int(columns[0].counts[0].sum()) == 1:  # there are no others
         return pd.DataFrame()
-    nearness = nearest_of_columns(coded)[["nearer", "records"]]
+    nearness = nearness_frame(opened.find_nearest(columns, draw_comparisons))[["nearer", "records"]]
     by_chance = list(map(nearness_by_chance, nearness["records"], sizes))
     bounded = [beyond_chance(n, limit, 50) for n, limit in zip(nearness["nearer"], by_chance, strict=True)]
     return nearness.assign(nearer_by_chance=by_chance, nearer_beyond_chance=bounded)

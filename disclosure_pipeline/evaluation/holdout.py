@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -16,6 +16,7 @@ from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, compare_colu
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.exclusions import code_exclusions
 from disclosure_pipeline.evaluation.frames import frame_of, names_of
+from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.certainty import certainty
 from disclosure_pipeline.measures.exact import ONE, percent, sum_of_quotients
 from disclosure_pipeline.measures.guesses import guessed
@@ -61,6 +62,27 @@ def prepare_holdout(opened: SeparableTables, plan: MeasuringPlan, on_progress: O
             raise InputError(f"Column {name!r} is not in {HOLDOUT}. {suggest_names(name, of_holdout)}")
     columns = opened.code(plan.columns, plan.grouping, on_progress)
     return PreparedHoldout(opened, plan, {column.name: column for column in columns})
+
+
+def add_holdout(
+    result: Disclosure,
+    prepared: PreparedHoldout,
+    counts: Counts,
+    shared: Sequence[str],
+    on_progress: OnProgress,
+) -> Disclosure:
+    """The result with the holdout's figures beside what was counted of GT, and what is doubtful of it.
+
+    `shared`: what `find_shared_records` says.
+    """
+    doubts = find_holdout_doubts(prepared)
+    return replace(
+        result,
+        holdout=measure_holdout(prepared, counts, on_progress),
+        N_holdout=prepared.records,
+        warnings=(*result.warnings, *doubts, *shared),
+        comparability_doubts=(*result.comparability_doubts, *doubts),
+    )
 
 
 def measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnProgress) -> pd.DataFrame:

@@ -39,14 +39,12 @@ def count_record_sets(
     requests: Sequence[CountRequest],
     columns: Sequence[CodedColumn],
     targets: Sequence[Any],
-    *,
-    only_whole: bool = False,
 ) -> tuple[list[DisclosureCounts], RecordSets]:
     """What else is requested, and the record sets, in one pass over the records where they are read.
 
-    `columns` are coded, not grouped. `only_whole`: no counts by some of the columns.
+    `columns` are coded, not grouped.
     """
-    sets = {} if only_whole else _list_sets(columns, targets)
+    sets = _list_sets(columns, targets)
     if isinstance(opened, FramesInMemory) and not opened.in_parts:
         return opened.count(requests), _count_in_memory(columns, sets)
     of_sets = [CountRequest(columns), *map(CountRequest, sets.values())]

@@ -84,12 +84,8 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
         "clauses": [],
         "waivers": [],
         "figures": collect_figures(result, smallest_count)
-        | {
-            name: to_rows(frame.reset_index())
-            for name in ("holdout", "together")
-            if len(frame := result.frame(name))
-        },
-        "exact_copies": [],
+        | ({"together": to_rows(result.together.reset_index())} if len(result.together) else {}),
+        "exact_copies": to_rows(result.frame("exact_copies").reset_index()),
         "ledger": [asdict(change) for change in result.ledger],
         "warnings": list(result.warnings),
         "smallest_count": smallest_count,

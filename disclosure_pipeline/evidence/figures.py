@@ -30,6 +30,7 @@ FRAMES = (
     "partial_copies",
     "columns_apart",
     "confidential",
+    "holdout",
     "subgroups",
     "warnings",
 )
@@ -52,6 +53,7 @@ def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
         "targets": [str(target) for target in result.targets],
         "N_d": result.N_d,
         "N_s": list(result.N_s),
+        **({"N_holdout": result.N_holdout} if result.N_holdout else {}),
         **{name: to_rows(withhold_rare_levels(result, name, smallest_count)) for name in FRAMES},
         **({} if result.stacked is None else {"stacked": collect_figures(result.stacked, smallest_count)}),
     }

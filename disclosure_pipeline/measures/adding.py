@@ -11,7 +11,7 @@ Part = TypeVar("Part")
 
 def add_up(parts: Sequence[Part]) -> Part:
     """Results of one class, added up field by field; a field can name another way (`metadata["add"]`)."""
-    return cast(Part, _add_up(parts))
+    return parts[0] if len(parts) == 1 else cast(Part, _add_up(parts))
 
 
 def _add_up(parts: Sequence[Any]) -> Any:

@@ -76,17 +76,15 @@ def clauses(
     tasks: Mapping[str, str] | None = None,
     most_excluded: float | None = None,
     *,
-    records_stay: bool = False,
     confidential: Sequence[str] = (),
 ) -> tuple[Clause, ...]:
     """Every clause of the policy for these keys and targets, and the families of measures that are on.
 
     `tasks` says whether a target is predicted by classification or regression; `most_excluded` is the largest
-    percentage of GT that the exclusions may take, None where nothing is excluded; `records_stay` whether
-    a database keeps the records, so that nobody can look for near copies; `confidential` the names of further
-    tables that copies and nearness are held against. PolicyError where identity
-    disclosure, or DiSCO of a target, has no bound (no value is safe by itself), or where a bound is on
-    a column that is no target, or on what is not measured.
+    percentage of GT that the exclusions may take, None where nothing is excluded; `confidential` the names of
+    further tables that copies and nearness are held against. PolicyError where identity disclosure, or DiSCO
+    of a target, has no bound (no value is safe by itself), or where a bound is on a column that is no target,
+    or on what is not measured.
     """
     measures = measures or Measures()
     bounded: list[Clause] = []
@@ -101,7 +99,7 @@ def clauses(
     _require_bounds(bounded, targets)
     return (
         *bounded,
-        *_clauses_of_guards(policy.guards, targets, records_stay),
+        *_clauses_of_guards(policy.guards, targets),
         *_clauses_of_confidential(policy.guards, confidential),
         *_clauses_of_checks(policy, keys, targets),
         *(Clause("excluded", target, most_excluded) for target in targets if most_excluded is not None),
@@ -188,12 +186,11 @@ def _require_bounds(bounded: Sequence[Clause], targets: Sequence[str]) -> None:
         )
 
 
-def _clauses_of_guards(guards: Guards, targets: Sequence[str], records_stay: bool) -> Iterator[Clause]:
+def _clauses_of_guards(guards: Guards, targets: Sequence[str]) -> Iterator[Clause]:
     """Of what every gate looks at: over all columns, and of each target what the keys let guess."""
     yield Clause("unique_copies_beyond", None, guards.unique_copies_beyond)
-    if not records_stay:
-        yield Clause("partial_copies_beyond", None, guards.partial_copies_beyond)
-        yield Clause("nearer", None, guards.nearer)
+    yield Clause("partial_copies_beyond", None, guards.partial_copies_beyond)
+    yield Clause("nearer", None, guards.nearer)
     for target in targets:
         yield Clause("guessed_beyond", target, guards.guessed_beyond)
     yield Clause("relabelled", None, guards.relabelled)

@@ -42,6 +42,7 @@ _NOT_DECIDING: dict[str, Any] = {
             "notify",
             "ground_truth",
             "confidential",
+            "holdout",
             "incoming",
             "ground_truth_asset",
             "synthesis_asset",
@@ -92,6 +93,14 @@ class Gate(BaseModel):
             "records, or be too near to them"
         ),
     ] = {}
+    holdout: Annotated[
+        str | None,
+        Field(
+            description="Which of the confidential tables is a holdout: records of the same population that "
+            "had no part in making the candidates. What a candidate tells of them stands beside its figures "
+            "of the ground truth; it decides nothing"
+        ),
+    ] = None
     incoming: Annotated[
         str,
         Field(description="Folder with a folder for each candidate, complete once it holds a file _SUCCESS"),
@@ -245,7 +254,6 @@ class Gate(BaseModel):
                 self.measures,
                 self.tasks,
                 self.exclusions.limit,
-                records_stay=self.in_database,
                 confidential=tuple(self.confidential),
             ),
             Clause("warnings", None, 0, warns=self.warnings == "warn"),

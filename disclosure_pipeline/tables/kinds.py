@@ -73,7 +73,8 @@ def _is_all_missing(series: pd.Series[Any]) -> bool:
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iub":
         return not len(series)
     # Whoever holds a value mostly holds one among its first records.
-    return all(bool(pd.isna(nan_as_missing(part)).all()) for part in (series.iloc[:_PROBE], series))
+    parts = (series.iloc[:_PROBE], series) if len(series) > _PROBE else (series,)
+    return all(bool(pd.isna(nan_as_missing(part)).all()) for part in parts)
 
 
 def _kind_of_arrow(series: pd.Series[Any], dtype: pd.ArrowDtype, table: str) -> Kind:

@@ -28,7 +28,6 @@ from disclosure_pipeline.counting.relational.tables import (
     read_database_table,
 )
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import GUARDS
 from disclosure_pipeline.tables.fingerprint import values_sha256
 from disclosure_pipeline.tables.sources import DuckDBSource, SqlSource
 
@@ -48,14 +47,9 @@ def compared(found: dict[str, Any]) -> dict[str, Any]:
     of_controls = {clause["name"] for clause in controls}
     assert of_controls <= {text.partition(":")[0] for text in found["checks"]}
     found["checks"] = [text for text in found["checks"] if text.partition(":")[0] not in of_controls]
-    dossier["clauses"] = [
-        clause for clause in dossier["clauses"] if not clause["control"] and clause["measure"] not in GUARDS
-    ]
-    # Near copies and groups of people are looked for in memory alone.
-    found["checks"] = [text for text in found["checks"] if text.partition(":")[0] not in GUARDS]
+    dossier["clauses"] = [clause for clause in dossier["clauses"] if not clause["control"]]
     for figures in (dossier["figures"], dossier["figures"].get("stacked", {}), found["frames"]):
-        for name in ("guards", "partial_copies", "subgroups"):
-            figures.pop(name, None)
+        figures.pop("subgroups", None)  # of people, which are looked at in memory alone
     return found | {"dossier": dossier}
 
 

@@ -32,7 +32,7 @@ from support.small_batches import tiny_batches
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival, evaluation, ground_truth, measuring
 from disclosure_pipeline.candidates.files import StoreError
-from disclosure_pipeline.candidates.measuring import measure_tables
+from disclosure_pipeline.candidates.measuring import measure_candidate
 from disclosure_pipeline.counting import opening
 from disclosure_pipeline.counting.partitioned.files import StreamedTable, stream_canonical
 from disclosure_pipeline.policy.gate import Gate
@@ -275,9 +275,9 @@ def test_a_ground_truth_that_changes_while_it_is_measured(
 
     def meanwhile(*arguments: Any) -> Any:
         write(tmp_path / "gt.csv", gt.assign(work=gt["work"].to_numpy()[::-1]))
-        return measure_tables(*arguments)
+        return measure_candidate(*arguments)
 
-    monkeypatch.setattr(evaluation, "measure_tables", meanwhile)
+    monkeypatch.setattr(evaluation, "measure_candidate", meanwhile)
     with tiny_batches():
         assert evaluation.evaluate(gate, "c", NOW).dossier == expected.dossier
         for step in (

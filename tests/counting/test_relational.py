@@ -40,6 +40,7 @@ from disclosure_pipeline.counting.relational.engine import (
     fetch_distinct,
     open_database_tables,
 )
+from disclosure_pipeline.counting.relational.staging import ReadTables
 from disclosure_pipeline.counting.relational.transfer import open_table
 from disclosure_pipeline.counting.targets import CountRequest, Target
 from disclosure_pipeline.errors import InputError
@@ -50,6 +51,7 @@ from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.distinct import Distinct, code_distinct
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import table_names
 
 ibis = pytest.importorskip("ibis")
 
@@ -92,12 +94,11 @@ class DatabaseCount:
     targets: list[Target]
 
     def count(self, on_progress: OnProgress = ignore_progress) -> DisclosureCounts:
-        return count_in_database(
-            self.tables,
-            self.distincts,
-            CountRequest(self.keys, self.targets, together=True),
-            on_progress,
+        read = ReadTables(self.tables, self.distincts, table_names(len(self.tables)))
+        [counts] = count_in_database(
+            read, [CountRequest(self.keys, self.targets, together=True)], on_progress
         )
+        return counts
 
 
 def there(backend: Any) -> set[str]:
@@ -323,8 +324,9 @@ def test_several_values_of_one_code(database: Any) -> None:
         distincts = {name: [fetch_distinct(table, name, MANY, "it") for table in tables] for name in "kt"}
         aliased = [Distinct(each.values.astype(object).map(meant), each.counts) for each in distincts["k"]]
         target = Target(code_distinct("t", distincts["t"], of.names), CodedExclusions(), 0)
-        found = count_in_database(
-            tables, distincts, CountRequest([code_distinct("k", aliased, of.names)], [target])
+        [found] = count_in_database(
+            ReadTables(tables, distincts, of.names),
+            [CountRequest([code_distinct("k", aliased, of.names)], [target])],
         )
     assert_same_counts(found, count_in_memory([of.coded("k")], [Target(of.coded("t"), CodedExclusions(), 0)]))
 
@@ -470,7 +472,8 @@ def test_types_of_postgresql() -> None:
         target = Target(columns["t"], CodedExclusions(), 0)
         assert sorted(distincts["m"][0].values) == ["ok", "sad"]
         for name, uniques in (("m", 2), ("c", 2), ("u", 4)):
-            found = count_in_database([table, table], distincts, CountRequest([columns[name]], [target]))
+            read = ReadTables([table, table], distincts, table_names(2))
+            [found] = count_in_database(read, [CountRequest([columns[name]], [target])])
             assert found.keys[0].uniques.in_both == uniques
         assert there(database) == {"people"}
 
@@ -488,7 +491,8 @@ def test_what_a_driver_says_of_a_record_is_not_told(duckdb: Any) -> None:
     with pytest.raises(InputError, match=r"\(ConversionException\)") as refused:
         bad = table.mutate(t=table["a"])
         count_in_database(
-            [good, bad], distincts, CountRequest([keys], [Target(target, CodedExclusions(), 0)])
+            ReadTables([good, bad], distincts, table_names(2)),
+            [CountRequest([keys], [Target(target, CodedExclusions(), 0)])],
         )
     assert_tells_nothing(refused.value, "Secret")
     assert there(duckdb) == before

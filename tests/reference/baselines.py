@@ -7,6 +7,7 @@ records without it; a draw of n records is averaged over the number of records t
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from itertools import combinations, product
 from math import comb
 
@@ -87,13 +88,26 @@ def chance_of_mode(person: Record, levels: "Counter[Level]") -> Fraction:
 
 def chance_in_draw(person: Record, levels: "Counter[Level]", drawn: Fraction) -> Fraction:
     """The chance of the person's level to be the mode of a draw of records, each drawn by itself."""
-    sums = Fraction(0)
-    for numbers in product(*(range(number + 1) for number in levels.values())):
-        chance = Fraction(1)
-        for records, number in zip(levels.values(), numbers, strict=True):
-            chance *= comb(records, number) * drawn**number * (1 - drawn) ** (records - number)
-        some = Counter(dict(zip(levels, numbers, strict=True)))
-        sums += chance * chance_of_mode(person, +some)
+    return chances_in_draw(frozenset(levels.items()), drawn).get(person[1], Fraction(0))
+
+
+@cache
+def chances_in_draw(levels: frozenset[tuple[Level, int]], drawn: Fraction) -> dict[Level, Fraction]:
+    """The same of each level, of which there are so many records."""
+    names, records = [t for t, _ in levels], [number for _, number in levels]
+    taken, left = drawn.numerator, drawn.denominator - drawn.numerator
+    # By the number of modes among which a level is one, in units of 1 / denominator ** records.
+    chances: Counter[tuple[Level, int]] = Counter()
+    for numbers in product(*(range(number + 1) for number in records)):
+        chance = taken ** sum(numbers) * left ** (sum(records) - sum(numbers))
+        for number, of_level in zip(numbers, records, strict=True):
+            chance *= comb(of_level, number)
+        modes = [t for t, number in zip(names, numbers, strict=True) if number == max(numbers) > 0]
+        for t in modes:
+            chances[t, len(modes)] += chance
+    sums = {t: Fraction(0) for t in names}
+    for (t, modes_in_all), chance in chances.items():
+        sums[t] += Fraction(chance, modes_in_all * drawn.denominator ** sum(records))
     return sums
 
 

@@ -13,17 +13,19 @@ import pandas as pd
 from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
 from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.counting.partitioned.batches import batches_in_memory
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.samples import sample_positions
 from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_values
 from disclosure_pipeline.tables.coding import code_column_of_kind
 from disclosure_pipeline.tables.frames import stack_frames
-from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.grouping import Grouping, grouping_of
 from disclosure_pipeline.tables.identifiers import values_identify
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import table_names
@@ -94,12 +96,27 @@ class FramesInMemory:
         ground_truth, *syntheses = self.frames
         return replace(self, frames=(ground_truth, stack_frames(syntheses)), names=())
 
+    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
+        """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
+        if max(self.records) <= most:
+            return columns
+        return code_drawn(self.sample(most, seed), columns)
+
+    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
+        """The distances of GT records to the nearest ones, for each comparison that is drawn."""
+        return [nearest_distances(columns, comparison) for comparison in draw(columns)]
+
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """At most so many records of each table, drawn by the seed, in their order."""
         return [
             frame if positions is None else frame.iloc[positions]
             for frame, positions in zip(self.frames, sample_positions(self.records, most, seed), strict=True)
         ]
+
+
+def code_drawn(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) -> list[CodedColumn]:
+    """These columns of records that were drawn, coded anew over their levels."""
+    return FramesInMemory(tuple(frames), "").code([column.name for column in columns], grouping_of())
 
 
 def _count(request: CountRequest, on_progress: OnProgress) -> DisclosureCounts:

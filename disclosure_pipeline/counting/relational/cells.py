@@ -49,6 +49,16 @@ def count_key_combinations(records: Any, tables: int) -> Any:
     return records.group_by(word_columns(records)).aggregate(**counts)
 
 
+def merge_keys(keys: Any, digits: Sequence[Digits], tables: int) -> Any:
+    """The keys by some of their digits only: rows (q0, …, k0, k1, …) as `count_key_combinations`."""
+    words = sorted({of_key.word for of_key in digits})
+    masks = {word: sum(of_key.mask for of_key in digits if of_key.word == word) for word in words}
+    counts = [f"k{i}" for i in range(tables)]
+    rows = keys.select(*counts, **{f"q{word}": keys[f"q{word}"] & int64(masks[word]) for word in words})
+    sums = {name: as_int64(rows[name].sum()) for name in counts}
+    return rows.group_by(word_columns(rows)).aggregate(**sums)
+
+
 def count_keys_by_size(keys: Any, synthesis: int) -> Any:
     """How many key combinations have so many records: rows (d_q, s_q, keys)."""
     sizes = keys.select(d_q=keys["k0"], s_q=keys[f"k{synthesis}"])

@@ -8,8 +8,8 @@ counted: all figures are of that one state of the tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -19,35 +19,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.counting.counts import DisclosureCounts, TargetCounts
-from disclosure_pipeline.counting.relational.coding import (
-    ColumnCodes,
-    Digits,
-    as_comparable,
-    code_records,
-    count_by_code,
-    lay_out_words,
-)
+from disclosure_pipeline.counting.relational.cells import count_key_combinations as count_all_keys
+from disclosure_pipeline.counting.relational.cells import merge_keys
+from disclosure_pipeline.counting.relational.coding import as_comparable
 from disclosure_pipeline.counting.relational.connections import open_connection, run_query
-from disclosure_pipeline.counting.relational.targets import count_key_combinations, count_target_levels
+from disclosure_pipeline.counting.relational.staging import ReadTables, stage_records
+from disclosure_pipeline.counting.relational.targets import (
+    count_key_combinations,
+    count_target_levels,
+    fetch_key_counts,
+)
 from disclosure_pipeline.counting.relational.together import fetch_unique_in_any
 from disclosure_pipeline.counting.relational.transfer import (
     borrow_table,
     fetch_integers,
     fetch_rows,
     store_temporarily,
-    upload_temporarily,
 )
-from disclosure_pipeline.counting.targets import CountRequest
+from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.exact import IntArray, total
+from disclosure_pipeline.measures.exact import total
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.distinct import Distinct
-from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.messages import table_names
 
 _STEP = "Counting in the database"
+_ACTION = "The database did not do what counting needs"
+_TWO = 2  # tables: GT and one synthesis
 
 
 @contextmanager
@@ -115,55 +114,35 @@ def fetch_distinct(table: Any, column: str, most: int, table_name: str) -> Disti
 
 
 def count_in_database(
-    tables: Sequence[Any],
-    distinct: Mapping[Any, Sequence[Distinct]],
-    request: CountRequest,
-    on_progress: OnProgress = ignore_progress,
-    *,
-    names: Sequence[str] = (),
-    stacked: bool = False,
-) -> DisclosureCounts:
-    """The counts of GT (the first table) and all syntheses, tables of Ibis in one database.
+    read: ReadTables, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
+) -> list[DisclosureCounts]:
+    """The counts of GT (the first table) and all syntheses, request by request.
 
-    The columns are coded over their `distinct` values: for each table, code i of a column is that of value i;
-    its `counts` are the numbers of records; `names` are the tables' in messages. `stacked`: the columns are
-    of GT and of all syntheses as one table, whose values are those of one synthesis after the other.
-
-    Raises InputError where the tables do not hold what `distinct` says (they changed, or the database does
+    Raises InputError where the tables do not hold what is known of them (they changed, or the database does
     not compare values by value), where a number would not fit 64 bits, and where the database fails. Nothing
     is left in the database in any case.
     """
-    action = "The database did not do what counting needs"
-    names = names or table_names(len(request.keys[0].counts))
-    return run_query(action, partial(_count, tables, distinct, request, on_progress, names, stacked))
+    sets = [request for request in requests if not request.targets and not request.together]
+    counted = {
+        id(request): run_query(_ACTION, partial(_count, read, request, on_progress))
+        for request in requests
+        if not any(request is of_set for of_set in sets)
+    }
+    counts_of_sets = run_query(_ACTION, partial(_count_sets, read, sets, on_progress)) if sets else []
+    counted |= dict(zip(map(id, sets), counts_of_sets, strict=True))
+    return [counted[id(request)] for request in requests]
 
 
-def _count(
-    tables: Sequence[Any],
-    distinct: Mapping[Any, Sequence[Distinct]],
-    request: CountRequest,
-    on_progress: OnProgress,
-    names: Sequence[str],
-    stacked: bool,
-) -> DisclosureCounts:
-    keys, targets, columns = request.keys, request.targets, request.columns
-    digits = lay_out_words([key.size for key in keys])
+def _count(read: ReadTables, request: CountRequest, on_progress: OnProgress) -> DisclosureCounts:
+    keys, targets = request.keys, request.targets
     target_counts: list[tuple[TargetCounts, ...]] = []
     pairs: list[tuple[Grouped, ...]] = []
     together: list[tuple[int, int]] = []
     steps = 2 + len(targets)
     with ExitStack() as stack:
-        coded = []
-        for i, table in enumerate(tables):
-            values = [distinct[column.name][i] for column in columns]
-            if stacked:
-                codes = [_codes_within_stack(column, distinct[column.name], i) for column in columns]
-            else:
-                codes = [column.codes[i] for column in columns]
-            number = min(i, 1) if stacked else i
-            coded.append(_code_table(table, number, columns, codes, values, digits, stack))
-        records = stack.enter_context(store_temporarily(_stack_tables(coded)))
-        _check_unchanged(records, columns, digits, names)
+        records, digits = stack.enter_context(
+            stage_records(read, keys, [target.column for target in targets])
+        )
         on_progress(_STEP, 1, steps)
         N = [total(counts) for counts in keys[0].counts]
         rows, key_counts = count_key_combinations(records, digits, N, stack)
@@ -185,69 +164,21 @@ def _count(
     )
 
 
-def _stack_tables(tables: Sequence[Any]) -> Any:
-    import ibis
-
-    return ibis.union(*tables)
-
-
-def _codes_within_stack(column: CodedColumn, tables: Sequence[Distinct], table: int) -> IntArray:
-    """The codes of the values of one table, of a column whose second table are all the syntheses."""
-    if not table:
-        return column.codes[0]
-    ends = np.cumsum([len(distinct.values) for distinct in tables[1 : table + 1]])
-    return column.codes[1][ends[-1] - len(tables[table].values) : ends[-1]]
-
-
-def _code_table(
-    table: Any,
-    number: int,
-    columns: Sequence[CodedColumn],
-    codes: Sequence[IntArray],
-    values: Sequence[Distinct],
-    digits: Sequence[Digits],
-    stack: ExitStack,
-) -> Any:
-    """The coded records of a table; what is uploaded for them is there as long as the stack.
-
-    `codes` and `values` are those of the table, by column.
-    """
-    shifts = [key_digits.shift for key_digits in digits] + [0] * (len(columns) - len(digits))
-    uploaded = [
-        _upload_codes(table, *of_column, stack)
-        for of_column in zip(columns, codes, values, shifts, strict=True)
-    ]
-    words = [key_digits.word for key_digits in digits]
-    return code_records(table, number, uploaded[: len(words)], words, uploaded[len(words) :])
-
-
-def _upload_codes(
-    table: Any, column: CodedColumn, codes: IntArray, distinct: Distinct, shift: int, stack: ExitStack
-) -> ColumnCodes:
-    """The codes of a column of a table, shifted by so many bits to their place within a word."""
-    uploaded = None
-    if len(distinct.values):
-        kind = as_comparable(table[column.name]).type().to_pyarrow()
-        values = pa.array(distinct.values, from_pandas=True).cast(kind)
-        rows = pa.table({"value": values, "code": codes[: len(values)].astype(np.int64) << shift})
-        uploaded = stack.enter_context(upload_temporarily(table.get_backend(), rows))
-    return ColumnCodes(column.name, uploaded, column.missing << shift, column.size << shift)
-
-
-def _check_unchanged(
-    records: Any, columns: Sequence[CodedColumn], digits: Sequence[Digits], names: Sequence[str]
-) -> None:
-    """InputError unless the tables hold the records of each code that are known, and no others."""
-    rows = fetch_integers(count_by_code(records, digits, len(columns) - len(digits)))
-    for k, column in enumerate(columns):
-        shift = digits[k].shift if k < len(digits) else 0
-        for i, (expected, name) in enumerate(zip(column.counts, names, strict=True)):
-            is_of_column = (rows["column"] == k) & (rows["i"] == i)
-            counts = np.zeros(column.size + 1, dtype=np.int64)
-            np.add.at(counts, rows["code"][is_of_column] >> shift, rows["n"][is_of_column])
-            if counts[-1] or not np.array_equal(counts[:-1], expected):
-                raise InputError(
-                    f"Column {column.name!r} of {name} does not hold the values that were read of it before: "
-                    "the table changed meanwhile, or the database takes different values for equal. Measure "
-                    "a table that nobody writes to, or with the engine memory."
-                )
+def _count_sets(
+    read: ReadTables, requests: Sequence[CountRequest], on_progress: OnProgress
+) -> list[DisclosureCounts]:
+    """Requests without targets: the records are coded and counted by all columns once, then by some."""
+    columns = columns_of_requests(requests)
+    N = [total(counts) for counts in columns[0].counts]
+    counts: list[DisclosureCounts] = []
+    with ExitStack() as stack:
+        records, digits = stack.enter_context(stage_records(read, columns))
+        keys = stack.enter_context(store_temporarily(count_all_keys(records, len(N))))
+        for step, request in enumerate(requests, start=1):
+            of_request = set(map(id, request.keys))
+            kept = [place for place, column in zip(digits, columns, strict=True) if id(column) in of_request]
+            some = merge_keys(keys, kept, len(N))
+            with nullcontext(some) if len(N) == _TWO else store_temporarily(some) as merged:
+                counts.append(DisclosureCounts(fetch_key_counts(merged, N)[0], (), ()))
+            on_progress(_STEP, step, len(requests))
+    return counts

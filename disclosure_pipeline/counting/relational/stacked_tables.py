@@ -9,8 +9,13 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
+from disclosure_pipeline.counting.memory.nearest_records import Draw
 from disclosure_pipeline.counting.relational.engine import count_in_database
+from disclosure_pipeline.counting.relational.nearest import fetch_nearest
+from disclosure_pipeline.counting.relational.records import fetch_codes
+from disclosure_pipeline.counting.relational.staging import ReadTables
 from disclosure_pipeline.counting.targets import CountRequest
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.distinct import Distinct, code_distinct_columns, stack_distinct
 from disclosure_pipeline.tables.frames import stack_frames
@@ -53,12 +58,19 @@ class StackedDatabaseTables:
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
     ) -> list[DisclosureCounts]:
         """Count the records by coded columns, request by request."""
-        return [
-            count_in_database(
-                self.opened, self.raw, request, on_progress, names=table_names(_STACKED), stacked=True
-            )
-            for request in requests
-        ]
+        return count_in_database(self._read, requests, on_progress)
+
+    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
+        """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
+        return fetch_codes(self._read, columns, most, seed)
+
+    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
+        """The distances of GT records to the nearest ones, for each comparison that is drawn."""
+        return fetch_nearest(self._read, columns, draw(columns))
+
+    @property
+    def _read(self) -> ReadTables:
+        return ReadTables(self.opened, self.raw, table_names(_STACKED), stacked=True)
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """The (synthesis, column) of GT's columns whose values tell which record it is."""

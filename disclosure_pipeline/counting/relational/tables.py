@@ -12,12 +12,16 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
+from disclosure_pipeline.counting.memory.nearest_records import Draw
 from disclosure_pipeline.counting.relational.engine import (
     count_in_database,
     fetch_distinct,
     open_database_tables,
 )
+from disclosure_pipeline.counting.relational.nearest import fetch_nearest
+from disclosure_pipeline.counting.relational.records import fetch_codes
 from disclosure_pipeline.counting.relational.stacked_tables import StackedDatabaseTables
+from disclosure_pipeline.counting.relational.staging import ReadTables
 from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
@@ -113,10 +117,15 @@ class DatabaseTables:
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
     ) -> list[DisclosureCounts]:
         """Count the records by coded columns, request by request."""
-        return [
-            count_in_database(self.opened, self.raw, request, on_progress, names=self.names)
-            for request in requests
-        ]
+        return count_in_database(self._read, requests, on_progress)
+
+    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
+        """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
+        return fetch_codes(self._read, columns, most, seed)
+
+    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
+        """The distances of GT records to the nearest ones, for each comparison that is drawn."""
+        return fetch_nearest(self._read, columns, draw(columns))
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """The (synthesis, column) of GT's columns whose values tell which record it is."""
@@ -155,6 +164,10 @@ class DatabaseTables:
             self._known,
             self.sample,
         )
+
+    @property
+    def _read(self) -> ReadTables:
+        return ReadTables(self.opened, self.raw, self.names)
 
     def _known(self, columns: Sequence[str], on_progress: OnProgress) -> Mapping[str, Sequence[Distinct]]:
         """The values of some columns in each table, as they are compared."""

@@ -57,6 +57,23 @@ def count_key_combinations(
     64 bits.
     """
     keys = stack.enter_context(store_temporarily(cells.count_key_combinations(records, len(N))))
+    key_counts, largest = fetch_key_counts(keys, N)
+    lone_keys = fetch_integers(cells.count_lone_keys(keys, len(N)))
+    lone = [int(lone_keys["n"][lone_keys["i"] == i].sum()) for i in range(len(N))]
+    shared = records
+    if 2 * sum(lone) > sum(N):  # most records are counted without a look at their targets
+        shared = stack.enter_context(store_temporarily(cells.records_with_shared_keys(records, keys, len(N))))
+    else:
+        lone = [0] * len(N)
+    return CodedRecords(records, shared, keys, tuple(digits), tuple(N), largest, tuple(lone)), key_counts
+
+
+def fetch_key_counts(keys: Any, N: Sequence[int]) -> tuple[tuple[KeyCounts, ...], tuple[int, ...]]:
+    """The counts of the keys in each synthesis, and the most records of each table with one key combination.
+
+    `keys` as `cells.count_key_combinations`, of tables of N records each. InputError where sums of squares
+    may not fit 64 bits.
+    """
     key_counts, largest = [], [0] * len(N)
     for synthesis in range(1, len(N)):
         sizes = fetch_integers(cells.count_keys_by_size(keys, synthesis))
@@ -68,16 +85,7 @@ def count_key_combinations(
             "The tables have so many records with one key combination that sums of squares do not fit "
             "64 bits: name more keys."
         )
-    lone_keys = fetch_integers(cells.count_lone_keys(keys, len(N)))
-    lone = [int(lone_keys["n"][lone_keys["i"] == i].sum()) for i in range(len(N))]
-    shared = records
-    if 2 * sum(lone) > sum(N):  # most records are counted without a look at their targets
-        shared = stack.enter_context(store_temporarily(cells.records_with_shared_keys(records, keys, len(N))))
-    else:
-        lone = [0] * len(N)
-    return CodedRecords(records, shared, keys, tuple(digits), tuple(N), tuple(largest), tuple(lone)), tuple(
-        key_counts
-    )
+    return tuple(key_counts), tuple(largest)
 
 
 def count_target_levels(

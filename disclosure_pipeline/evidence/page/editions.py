@@ -123,6 +123,9 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
         if name in FRAMES
     }
     rounded["subgroups"] = _round_groups(figures.get("subgroups", []), rounding.smallest)
+    rounded["holdout"] = [
+        _round_beside_holdout(row, figures["N_holdout"], rounding) for row in figures.get("holdout", ())
+    ]
     others = {name: figures[name] for name in ("keys", "targets", "N_s")}
     stacked = figures.get("stacked")
     return {
@@ -148,6 +151,16 @@ def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict
         for row in rows
         if row.get("public") is True
     ]
+
+
+def _round_beside_holdout(row: Mapping[str, Any], records: int, rounding: _Rounding) -> dict[str, Any]:
+    """The figures of GT and of the holdout, of so many records; their difference would tell more."""
+    words = find_words(row["measure"])
+    return {
+        **{name: row[name] for name in ("target", "synthesis", "measure")},
+        "ground_truth": rounding.figure(row["ground_truth"], words, row["measure"], row["target"]),
+        "holdout": round_share(row["holdout"], records, rounding.smallest),
+    }
 
 
 def _round_row(row: Mapping[str, Any], frame: str, rounding: _Rounding) -> dict[str, Any]:

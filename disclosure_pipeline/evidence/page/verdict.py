@@ -186,9 +186,9 @@ def find_beside(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Beside
     of_holdout = next(
         (
             other["holdout"]
-            for other in figures.get("holdout", ())
-            if (other["target"], other["measure"], other["synthesis"])
-            == (clause["column"] or WHOLE_KEY, base, row.get("synthesis"))
+            for other in figures.get("holdout", ())  # of each table, not of all of them as one
+            if (other["target"], other["measure"], other["synthesis"], False)
+            == (clause["column"] or WHOLE_KEY, base, row.get("synthesis"), row.get("stacked"))
         ),
         None,
     )
@@ -208,7 +208,10 @@ def base_measure(measure: str) -> str:
 
 
 def _rows_of(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The rows that hold a clause's figure, of each synthesis and of all together, with those beside it."""
+    """The rows that hold a clause's figure, of each synthesis and of all together, with those beside it.
+
+    `stacked` tells which of both.
+    """
     measure = clause["measure"]
     if measure in SMALLER_OF:
         measure = SMALLER_OF[measure][0]
@@ -218,7 +221,7 @@ def _rows_of(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[
     for part in (figures, figures.get("stacked")):
         for row in part.get(registered.frame, ()) if part else ():
             if not registered.per_target or row.get("target") == clause["column"]:
-                yield {**row, clause["measure"]: row.get(registered.column)}
+                yield {**row, clause["measure"]: row.get(registered.column), "stacked": part is not figures}
 
 
 def _state_finding(clause: Mapping[str, Any], content: Mapping[str, Any]) -> str:

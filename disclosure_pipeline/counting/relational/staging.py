@@ -1,0 +1,138 @@
+"""Coded records in a temporary table of the database: what is counted, and drawn, is of that one state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from disclosure_pipeline.counting.relational.coding import (
+    ColumnCodes,
+    Digits,
+    as_comparable,
+    code_records,
+    count_by_code,
+    lay_out_words,
+)
+from disclosure_pipeline.counting.relational.transfer import (
+    fetch_integers,
+    store_temporarily,
+    upload_temporarily,
+)
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.tables.distinct import Distinct
+from disclosure_pipeline.tables.levels import CodedColumn
+
+
+@dataclass(frozen=True)
+class ReadTables:
+    """Tables of Ibis in one database, GT first, and what is known of their values.
+
+    `distinct`: of each column the values in each table, as the database has them. `names` are the tables' in
+    messages. `stacked`: columns are coded of GT and of all syntheses as one table, whose values are those of
+    one synthesis after the other.
+    """
+
+    tables: Sequence[Any]
+    distinct: Mapping[Any, Sequence[Distinct]]
+    names: Sequence[str]
+    stacked: bool = False
+
+
+@contextmanager
+def stage_records(
+    read: ReadTables, keys: Sequence[CodedColumn], targets: Sequence[CodedColumn] = ()
+) -> Iterator[tuple[Any, tuple[Digits, ...]]]:
+    """The coded records of all tables, and where the codes of the keys are in them, while the block runs.
+
+    For each table, code i of a column is that of value i; its `counts` are the numbers of records. InputError
+    where the tables do not hold the values and records that are known.
+    """
+    columns = [*keys, *targets]
+    digits = lay_out_words([key.size for key in keys])
+    with ExitStack() as stack:
+        coded = []
+        for i, table in enumerate(read.tables):
+            values = [read.distinct[column.name][i] for column in columns]
+            if read.stacked:
+                codes = [_codes_within_stack(column, read.distinct[column.name], i) for column in columns]
+            else:
+                codes = [column.codes[i] for column in columns]
+            number = min(i, 1) if read.stacked else i
+            coded.append(_code_table(table, number, columns, codes, values, digits, stack))
+        records = stack.enter_context(store_temporarily(_stack_tables(coded)))
+        _check_unchanged(records, columns, digits, read.names)
+        yield records, digits
+
+
+def _stack_tables(tables: Sequence[Any]) -> Any:
+    import ibis
+
+    return ibis.union(*tables)
+
+
+def _codes_within_stack(column: CodedColumn, tables: Sequence[Distinct], table: int) -> IntArray:
+    """The codes of the values of one table, of a column whose second table are all the syntheses."""
+    if not table:
+        return column.codes[0]
+    ends = np.cumsum([len(distinct.values) for distinct in tables[1 : table + 1]])
+    return column.codes[1][ends[-1] - len(tables[table].values) : ends[-1]]
+
+
+def _code_table(
+    table: Any,
+    number: int,
+    columns: Sequence[CodedColumn],
+    codes: Sequence[IntArray],
+    values: Sequence[Distinct],
+    digits: Sequence[Digits],
+    stack: ExitStack,
+) -> Any:
+    """The coded records of a table; what is uploaded for them is there as long as the stack.
+
+    `codes` and `values` are those of the table, by column.
+    """
+    shifts = [key_digits.shift for key_digits in digits] + [0] * (len(columns) - len(digits))
+    uploaded = [
+        _upload_codes(table, *of_column, stack)
+        for of_column in zip(columns, codes, values, shifts, strict=True)
+    ]
+    words = [key_digits.word for key_digits in digits]
+    return code_records(table, number, uploaded[: len(words)], words, uploaded[len(words) :])
+
+
+def _upload_codes(
+    table: Any, column: CodedColumn, codes: IntArray, distinct: Distinct, shift: int, stack: ExitStack
+) -> ColumnCodes:
+    """The codes of a column of a table, shifted by so many bits to their place within a word."""
+    uploaded = None
+    if len(distinct.values):
+        kind = as_comparable(table[column.name]).type().to_pyarrow()
+        values = pa.array(distinct.values, from_pandas=True).cast(kind)
+        rows = pa.table({"value": values, "code": codes[: len(values)].astype(np.int64) << shift})
+        uploaded = stack.enter_context(upload_temporarily(table.get_backend(), rows))
+    return ColumnCodes(column.name, uploaded, column.missing << shift, column.size << shift)
+
+
+def _check_unchanged(
+    records: Any, columns: Sequence[CodedColumn], digits: Sequence[Digits], names: Sequence[str]
+) -> None:
+    """InputError unless the tables hold the records of each code that are known, and no others."""
+    rows = fetch_integers(count_by_code(records, digits, len(columns) - len(digits)))
+    for k, column in enumerate(columns):
+        shift = digits[k].shift if k < len(digits) else 0
+        for i, (expected, name) in enumerate(zip(column.counts, names, strict=True)):
+            is_of_column = (rows["column"] == k) & (rows["i"] == i)
+            counts = np.zeros(column.size + 1, dtype=np.int64)
+            np.add.at(counts, rows["code"][is_of_column] >> shift, rows["n"][is_of_column])
+            if counts[-1] or not np.array_equal(counts[:-1], expected):
+                raise InputError(
+                    f"Column {column.name!r} of {name} does not hold the values that were read of it before: "
+                    "the table changed meanwhile, or the database takes different values for equal. Measure "
+                    "a table that nobody writes to, or with the engine memory."
+                )

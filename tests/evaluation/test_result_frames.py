@@ -1,0 +1,48 @@
+"""The frames of a result: their types with and without rows, and that each is its own."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.evaluation.frames import frame_of, list_of
+
+INDEX = ["target", "synthesis"]
+
+
+def test_columns_keep_their_types_and_the_index_its_values() -> None:
+    rows = {("a", 2): {"share": 0.5, "records": 3}, (("a", 1), 1): {"share": float("nan"), "records": 4}}
+    frame = frame_of(rows, INDEX, ["share", "records"])
+    assert frame.dtypes.tolist() == [np.float64, np.int64]
+    assert list(frame.index) == [("a", 2), (("a", 1), 1)]
+    assert frame.index.names == INDEX
+    shares = frame_of(rows, INDEX, ["share"])
+    pd.testing.assert_frame_equal(shares, frame[["share"]], check_exact=True)
+    whole = frame_of({("a",): {"records": 3}}, ["target"], ["records"])
+    assert whole["records"].dtype == np.int64  # also where every figure is a whole number
+
+
+def test_a_frame_like_another_has_its_labels_and_no_more() -> None:
+    rows = {("a", 1): {"share": 0.5}}
+    frame = frame_of(rows, INDEX, ["share"])
+    other = frame_of(rows, INDEX, ["share"], frame)
+    pd.testing.assert_frame_equal(frame, other, check_exact=True)
+    other.index.names = ["t", "s"]
+    other.loc[("a", 1), "share"] = 1.0
+    assert frame.index.names == INDEX
+    assert frame["share"].tolist() == [0.5]
+
+
+def test_frames_without_rows_are_each_their_own() -> None:
+    for make in (partial(frame_of, {}, INDEX, ["share"]), partial(list_of, {"share": []})):
+        empty = make()
+        assert empty.empty
+        assert empty.dtypes.tolist() == [object]
+        empty["more"] = 1
+        empty.index.names = [None] * empty.index.nlevels
+        again = make()
+        assert list(again.columns) == ["share"]
+        assert list(again.index.names) == (INDEX if again.index.nlevels > 1 else [None])
+    assert frame_of({}, INDEX, ["share"]).index.names == INDEX

@@ -1,0 +1,157 @@
+"""The holdout of a gate: what a candidate tells of people who had no part in it stands beside its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+import pytest
+from support import gates
+from support.gates import HONEST, Home
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.candidates import arrival, evaluation
+from disclosure_pipeline.candidates.measuring import Measured, measure_candidate
+from disclosure_pipeline.evidence.page.editions import make_publishable
+from disclosure_pipeline.evidence.page.numbers import MISSING
+from disclosure_pipeline.evidence.page.verdict import find_beside, group_clauses
+from disclosure_pipeline.policy.gate import Gate
+
+NAME = "others"
+CANARY = "81234"
+LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
+
+
+def definition(**changes: Any) -> dict[str, Any]:
+    return gates.definition(policy=LOOSE, confidential={NAME: "others.csv"}, holdout=NAME, **changes)
+
+
+def other_people() -> pd.DataFrame:
+    """They have the levels of the ground truth, and one an amount of their own."""
+    truth, random = gates.ground_truth(), np.random.default_rng(7)
+    drawn = {name: random.choice(truth[name], 200) for name in truth}
+    people = pd.DataFrame(drawn).assign(income=random.integers(0, 1000, 200))
+    people.loc[0, "income"] = int(CANARY)
+    return people
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """A gate with a holdout, and the ground truth recorded."""
+    gates.with_keys(tmp_path, monkeypatch)
+    other_people().to_csv(tmp_path / "others.csv", index=False)
+    with dg.DagsterInstance.ephemeral() as instance:
+        home = Home(tmp_path, gates.load(definition()), instance)
+        home.write_ground_truth(gates.ground_truth())
+        assert home.run_ground_truth().success
+        yield home
+
+
+def dossier_of(home: Home) -> dict[str, Any]:
+    content: dict[str, Any] = gates.read_json(home.record(HONEST, "dossier.json"))
+    return content
+
+
+def shown_holdouts(content: dict[str, Any]) -> dict[str, str]:
+    """What the page shows of the holdout beside each clause."""
+    return {row.name: row.holdout for group in group_clauses(content) for row in group.rows}
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_its_figures_are_those_of_disclosure(home: Home, files: int) -> None:
+    tables = [gates.honest()[part::files] for part in range(files)]
+    home.deliver(HONEST, {f"synthetic_{part}.csv": table for part, table in enumerate(tables)})
+    ran = home.run_gate(HONEST)
+    assert ran.success, gates.failures(ran)
+    gate = Gate.model_validate(definition())
+    with pytest.warns(UserWarning) as warned:  # the frames are not checked against a dictionary
+        expected = dp.disclosure(
+            gates.ground_truth(),
+            tables,
+            gate.keys,
+            gate.targets,
+            groups=gate.groups,
+            special_values={name: gate.columns[name].special_values for name in gate.measured},
+            exclude=gate.exclusions.as_exclusions(),
+            holdout=other_people(),
+        ).holdout
+    assert warned
+    rows = dossier_of(home)["figures"]["holdout"]
+    measured = pd.DataFrame(rows).set_index(["target", "synthesis", "measure"])
+    pd.testing.assert_frame_equal(measured.sort_index(), expected.sort_index(), check_index_type=False)
+
+
+def test_the_page_shows_it_and_the_public_edition_rounds_it(home: Home) -> None:
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    assert home.run_gate(HONEST).success
+    content = dossier_of(home)
+    exact = {row["target"]: row for row in content["figures"]["holdout"] if row["measure"] == "DiSCO"}
+    shown = shown_holdouts(content)
+    for target, row in exact.items():
+        assert shown[f"DiSCO[{target}]"] == f"{row['holdout']:.1f} %"
+    assert shown["nearer"] == MISSING
+    page = home.record(HONEST, "dossier.html").read_text(encoding="utf-8")
+    assert "Of the people who took no part in the synthesis" in page
+    public = make_publishable(content)["figures"]["holdout"]
+    people = content["smallest_count"] / content["figures"]["N_holdout"] * 100
+    for row in public:
+        assert "difference" not in row
+        if row["measure"] != "DCAP" and row["holdout"] < 100:
+            assert row["holdout"] / people == pytest.approx(round(row["holdout"] / people), abs=1e-6)
+    assert CANARY not in gates.everything_logged(home.instance)
+    assert not gates.files_with(home.path, [CANARY], ["others.csv"])
+
+
+def test_several_tables_as_one_have_no_holdout_beside_them(home: Home) -> None:
+    """The figures of a holdout are of each table: they do not stand beside those of all tables stacked."""
+    home.deliver(HONEST, {"a.csv": gates.honest()[::2], "b.csv": gates.honest()[1::2]})
+    home.run_gate(HONEST)
+    content = dossier_of(home)
+    figures = content["figures"]
+    by_file = {row["DiSCO"] for row in figures["attribute"]}
+    of_stack = {row["target"]: row["DiSCO"] for row in figures["stacked"]["attribute"]}
+    clauses = [clause for clause in content["clauses"] if clause["measure"] == "DiSCO"]
+    assert clauses and not by_file & set(of_stack.values())
+    for clause in clauses:
+        assert find_beside(clause, figures).holdout != MISSING
+        assert find_beside({**clause, "value": of_stack[clause["column"]]}, figures).holdout == MISSING
+
+
+def test_what_the_arrival_measured_is_not_measured_again(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the release measures again, and copies of the confidential tables come later."""
+    measured = 0
+
+    def counted(measure: Callable[..., Measured]) -> Callable[..., Measured]:
+        def count(*given: Any) -> Measured:
+            nonlocal measured
+            measured += 1
+            return measure(*given)
+
+        return count
+
+    for module in (arrival, evaluation):
+        monkeypatch.setattr(module, "measure_candidate", counted(measure_candidate))
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    assert home.run_gate(HONEST).success
+    assert measured == 2
+
+
+def test_a_changed_holdout_is_measured_anew(home: Home) -> None:
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    assert home.run_gate(HONEST).success
+    before = dossier_of(home)["figures"]
+    other_people().head(150).to_csv(home.path / "others.csv", index=False)
+    assert home.run_ground_truth().success
+    home.run_gate(HONEST)
+    after = dossier_of(home)["figures"]
+    assert (before["N_holdout"], after["N_holdout"]) == (200, 150)
+    assert before["holdout"] != after["holdout"] and before["attribute"] == after["attribute"]
+
+
+def test_it_decides_nothing() -> None:
+    with_it, without = definition(), gates.definition(policy=LOOSE, confidential={NAME: "others.csv"})
+    assert Gate.model_validate(with_it).policy_digest() == Gate.model_validate(without).policy_digest()
