@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -16,7 +17,7 @@ from disclosure_pipeline.candidates.reading import (
     Engine,
     name_confidential,
     read_confidential,
-    read_synthesis,
+    read_syntheses,
 )
 from disclosure_pipeline.candidates.store import Snapshot
 from disclosure_pipeline.counting.opening import open_canonical
@@ -25,32 +26,42 @@ from disclosure_pipeline.tables.messages import capitalized
 
 
 def add_confidential(
-    folders: GateFolders, snapshot: Snapshot, engine: Engine, measured: Measured, stage: Path | None = None
+    folders: GateFolders,
+    snapshot: Snapshot,
+    engine: Engine,
+    measured: Measured,
+    syntheses: Sequence[Any] | None = None,
+    stage: Path | None = None,
 ) -> Measured:
     """What was measured of a candidate, and its copies of every further confidential table's records.
 
     In the frame `confidential`, index (confidential, synthesis), of each file and of all of them stacked;
-    the sha256 of each table beside it. StoreError where one is not there or changes while it is read,
-    ContractError where it breaks the dictionary: then nothing is determined.
+    the sha256 of each table beside it. `syntheses`: the candidate's tables, where they are read already.
+    StoreError where a table is not there or changes while it is read, ContractError where it breaks the
+    dictionary: then nothing is determined.
     """
     digests: dict[str, str] = {}
     by_file: dict[str, pd.DataFrame] = {}
     stacked: dict[str, pd.DataFrame] = {}
-    for name in folders.confidential:
-        with ExitStack() as stack:
-            table, digests[name] = read_confidential(folders, name, engine, stack)
-            if measured.confidential.get(name, digests[name]) != digests[name]:
-                raise StoreError(
-                    f"{capitalized(name_confidential(name))} changed while it was read: run again."
-                )
-            syntheses = [read_synthesis(folders, engine, file, stack, stage) for file in snapshot.files]
-            tables = [table.keep_columns(folders.gate.published), *syntheses]
-            opened = stack.enter_context(open_canonical(tables, engine.name, engine.description))
-            by_file[name] = measure_against(folders.gate, opened)
-            if len(syntheses) > 1:
-                stacked[name] = measure_against(folders.gate, opened.stacked())
-    if not digests:
+    if not folders.confidential:
         return measured
+    with ExitStack() as kept:
+        if syntheses is None:
+            syntheses = read_syntheses(folders, engine, snapshot, kept, stage)
+        for name in folders.confidential:
+            with ExitStack() as stack:
+                table, digests[name] = read_confidential(folders, name, engine, stack)
+                changed = f"{capitalized(name_confidential(name))} changed while it was read: run again."
+                if measured.confidential.get(name, digests[name]) != digests[name]:
+                    raise StoreError(changed)
+                tables = [table.keep_columns(folders.gate.published), *syntheses]
+                opened = stack.enter_context(open_canonical(tables, engine.name, engine.description))
+                by_file[name] = measure_against(folders.gate, opened)
+                if len(syntheses) > 1:
+                    stacked[name] = measure_against(folders.gate, opened.stacked())
+                # A database reads its tables while they are measured.
+                if "://" in engine.name and folders.confidential[name].sha256() not in {None, digests[name]}:
+                    raise StoreError(changed)
     result = measured.result
     of_stack = (
         None

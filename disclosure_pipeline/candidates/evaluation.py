@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -15,6 +14,7 @@ from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.measuring import Measured, measure_candidate
 from disclosure_pipeline.candidates.moments import require_forward_clock
 from disclosure_pipeline.candidates.reading import (
+    StagedTables,
     choose_candidate_engine,
     open_candidate,
     read_recorded_ground_truth,
@@ -65,19 +65,23 @@ def measure(folders: GateFolders, candidate: str, now: datetime) -> Evaluation:
     return evaluation
 
 
-def evaluate(folders: GateFolders, candidate: str, now: datetime, stage: Path | None = None) -> Evaluation:
+def evaluate(
+    folders: GateFolders, candidate: str, now: datetime, staged: StagedTables | None = None
+) -> Evaluation:
     """Measure the snapshot against GT, whatever is recorded, and judge the figures.
 
-    The tables are read from the store, or from a copy of them in `stage`. Raises ContractError, InputError
-    or StoreError where anything is not as it must be.
+    The tables are read from the store, unless they are read already from a copy of them. Raises
+    ContractError, InputError or StoreError where anything is not as it must be.
     """
-    # What lies in a stage was compared with the snapshot when it was copied there.
-    read = load_snapshot if stage is None else read_snapshot
+    # What is staged was compared with the snapshot when it was copied there.
+    read = load_snapshot if staged is None else read_snapshot
     snapshot = read(candidate, folders.store)
-    engine = choose_candidate_engine(folders, snapshot)
-    with open_candidate(folders, snapshot, engine, stage=stage) as opened:
+    engine = choose_candidate_engine(folders, snapshot) if staged is None else staged.engine
+    syntheses = None if staged is None else staged.measured
+    stage = None if staged is None else staged.folder
+    with open_candidate(folders, snapshot, engine, syntheses, stage) as opened:
         measured = measure_candidate(folders.gate, opened, engine.name)
-    measured = add_confidential(folders, snapshot, engine, measured, stage)
+    measured = add_confidential(folders, snapshot, engine, measured, syntheses, stage)
     return _judge(folders, snapshot, measured, opened.ground_truth, now)
 
 

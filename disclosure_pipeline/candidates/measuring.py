@@ -16,12 +16,7 @@ from disclosure_pipeline.evaluation.bins import bins_of
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls
 from disclosure_pipeline.evaluation.counts import count_request, counts_for, plan_measures
 from disclosure_pipeline.evaluation.exact_copies import copies_frame
-from disclosure_pipeline.evaluation.exposed_groups import (
-    MOST_RECORDS,
-    choose_group_columns,
-    find_worst_target,
-    measure_exposed_groups,
-)
+from disclosure_pipeline.evaluation.exposed_groups import measure_worst_groups
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
 from disclosure_pipeline.evaluation.holdout import add_holdout, find_shared_records, prepare_holdout
@@ -123,7 +118,7 @@ def _measure(
         "guessed": bound_guesses(
             result.cap[_GUESSED], counts.targets, [Sizes(result.N_d, N_s) for N_s in result.N_s]
         ),
-        "subgroups": _measure_groups(gate, opened, columns, result.attribute) if by_group else pd.DataFrame(),
+        "subgroups": _measure_groups(gate, opened, columns, result) if by_group else pd.DataFrame(),
         **guards.frames,
     }
     cap = result.cap if gate.measures.attribution else result.cap.head(0)
@@ -157,21 +152,14 @@ def _list_measured_columns(request: CountRequest) -> Sequence[CodedColumn]:
 
 
 def _measure_groups(
-    gate: Gate, opened: OpenedTables, columns: Mapping[Any, CodedColumn], attribute: pd.DataFrame
+    gate: Gate, opened: OpenedTables, columns: Mapping[Any, CodedColumn], result: Disclosure
 ) -> pd.DataFrame:
     """Who bears most of what is disclosed; empty where records stay in a database. `columns`: not grouped."""
-    worst = find_worst_target(attribute)
-    if gate.in_database or worst is None:
+    if gate.in_database:
         return pd.DataFrame()
-    drawn = opened.code_records(list(columns.values()), MOST_RECORDS, 0)
-    by_name = {column.name: gate.grouping.apply(column) for column in drawn}
-    by = [by_name[name] for name in gate.published if name in by_name and name != worst]
-    special_values = {name: gate.columns[name].special_values for name in by_name}
-    return measure_exposed_groups(
-        [by_name[name] for name in gate.keys],
-        by_name[worst],
-        choose_group_columns(by, special_values),
-        gate.policy.smallest_count,
+    special_values = {name: gate.columns[name].special_values for name in columns}
+    return measure_worst_groups(
+        opened, columns, gate.published, result, gate.grouping, special_values, gate.policy.smallest_count
     )
 
 

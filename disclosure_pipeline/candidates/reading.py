@@ -127,6 +127,49 @@ def read_synthesis(
     return table.keep_columns(gate.published)
 
 
+def read_syntheses(
+    folders: GateFolders, engine: Engine, snapshot: Snapshot, stack: ExitStack, stage: Path | None = None
+) -> list[Any]:
+    """The tables of a snapshot, each as `read_synthesis` reads it."""
+    return [read_synthesis(folders, engine, file, stack, stage) for file in snapshot.files]
+
+
+@dataclass(frozen=True)
+class StagedTables:
+    """The tables of a candidate, read once from their copies in `folder`: to be measured and published.
+
+    `engine` counts them. The records of `tables` can be had: where they are counted in a database, which
+    gives none, they are read for it once more.
+    """
+
+    folder: Path
+    engine: Engine
+    tables: tuple[Any, ...]
+
+    @property
+    def measured(self) -> tuple[Any, ...] | None:
+        """The tables as `open_candidate` takes them; None where a database reads its own."""
+        return None if _is_database(self.engine) else self.tables
+
+
+def read_staged(folders: GateFolders, snapshot: Snapshot, folder: Path, stack: ExitStack) -> StagedTables:
+    """Read the tables of a snapshot from their copies in `folder`. ContractError as `read_synthesis`."""
+    engine = choose_candidate_engine(folders, snapshot)
+    local = _choose_local_engine(folders, snapshot, folder) if _is_database(engine) else engine
+    return StagedTables(folder, engine, tuple(read_syntheses(folders, local, snapshot, stack, folder)))
+
+
+def _is_database(engine: Engine) -> bool:
+    return "://" in engine.name
+
+
+def _choose_local_engine(folders: GateFolders, snapshot: Snapshot, stage: Path | None) -> Engine:
+    paths = [
+        folders.store.stored_path(file) if stage is None else stage / file.name for file in snapshot.files
+    ]
+    return Engine(*choose_engine("auto", paths))
+
+
 def name_table(file: StoredFile) -> str:
     """What messages call a table of a candidate."""
     return f"synthetic table {file.name!r}"
@@ -166,7 +209,7 @@ def open_candidate(
         if recorded != digest:
             raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
         if syntheses is None:
-            syntheses = [read_synthesis(folders, engine, file, stack, stage) for file in snapshot.files]
+            syntheses = read_syntheses(folders, engine, snapshot, stack, stage)
         tables = [ground_truth, *syntheses]
         opened = stack.enter_context(open_canonical(tables, engine.name, engine.description))
         record_evaluation(
@@ -180,7 +223,7 @@ def open_candidate(
             raise ContractError(violations)
         yield _open_holdout(folders, engine, tables, OpenedCandidate(opened, digest), stack)
         # A database reads its tables while they are measured.
-        if "://" in engine.name and folders.ground_truth.sha256() not in {None, digest}:
+        if _is_database(engine) and folders.ground_truth.sha256() not in {None, digest}:
             raise StoreError(CHANGED)
 
 
@@ -206,12 +249,9 @@ def _sketch(
     stage: Path | None,
 ) -> tuple[SketchedTable, ...]:
     """The tables of a candidate as `near_tables` compares them; a database gives no records."""
-    if "://" in engine.name:
-        stored = [
-            folders.store.stored_path(file) if stage is None else stage / file.name for file in snapshot.files
-        ]
-        local = Engine(*choose_engine("auto", stored))
-        syntheses = [read_synthesis(folders, local, file, stack, stage) for file in snapshot.files]
+    if _is_database(engine):
+        local = _choose_local_engine(folders, snapshot, stage)
+        syntheses = read_syntheses(folders, local, snapshot, stack, stage)
     tables = {name_table(file): table for file, table in zip(snapshot.files, syntheses, strict=True)}
     return sketch_candidate(folders.store, folders.gate, tables, _find_groups(folders.gate, opened))
 

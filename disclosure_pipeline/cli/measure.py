@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ from disclosure_pipeline.cli.exit_codes import EXIT_CODES, ExitCode, report_erro
 from disclosure_pipeline.cli.figures import report_figures
 from disclosure_pipeline.cli.printing import Format, choose_format, format_option, print_report
 from disclosure_pipeline.errors import ComparabilityWarning
+from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 
 
 @click.command(epilog=EXIT_CODES)
@@ -56,11 +58,14 @@ def measure(
     """Print what one or more SYNTHETIC tables (CSV, Parquet, Arrow) disclose of the GROUND_TRUTH.
 
     As json and csv every figure, with all digits, beside its unit and what it means; as html a page with
-    charts and explanations. Exit code 3: the tables
-    may not be coded alike, so that the risks read too low; the first lines say why.
+    charts and explanations, with copies, nearness and the groups of people who bear most. Exit code 3: the
+    tables may not be coded alike, so that the risks read too low; the first lines say why.
     """
     from disclosure_pipeline.evaluation.disclosure import disclosure
+    from disclosure_pipeline.tables.grouping import grouping_of
 
+    grouping = grouping_of(dict(map(column_and_whole_number, groups)), codes_by_column(special))
+    show = sys.stderr.isatty() if progress is None else progress
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComparabilityWarning)  # the result shows them
         result = disclosure(
@@ -68,17 +73,24 @@ def measure(
             list(synthetic),
             list(keys),
             list(targets) or None,
-            groups=dict(map(column_and_whole_number, groups)),
-            special_values=codes_by_column(special),
+            groups=grouping.groups,
+            special_values=grouping.special_values,
             engine=engine,
-            progress=sys.stderr.isatty() if progress is None else progress,
+            progress=show,
         )
     chosen = choose_format(shown_as)
     if chosen is None:
         click.echo(result)
     elif chosen == "html":
-        from disclosure_pipeline.evidence.page.rendering import render_result
+        from disclosure_pipeline.counting.opening import open_tables
+        from disclosure_pipeline.evaluation.whole_tables import add_whole_tables
+        from disclosure_pipeline.evidence.page.rendering import SMALLEST_COUNT, render_result
 
+        with (
+            show_progress() if show else nullcontext(ignore_progress) as on_progress,
+            open_tables(ground_truth, list(synthetic), engine, grouping.numeric) as opened,
+        ):
+            result = add_whole_tables(result, opened, grouping, SMALLEST_COUNT, on_progress)
         click.echo(render_result(result))
     else:
         print_report(report_figures(result, chosen), chosen)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.evaluation.record_cells import RecordCells
+from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.subgroups import MISSING, merge_small_groups
 from disclosure_pipeline.measures.subgroups import RecordDisclosure
 from disclosure_pipeline.tables.grouping import Grouping
@@ -24,6 +26,34 @@ MOST_RECORDS = 200_000
 """Of larger tables so many records of each are drawn: enough to see which group bears most."""
 
 INDEX = ["column", "group", "target", "synthesis"]
+
+
+def measure_worst_groups(
+    opened: OpenedTables,
+    columns: Mapping[Any, CodedColumn],
+    by: Iterable[Any],
+    result: Disclosure,
+    grouping: Grouping,
+    special_values: Mapping[Any, Sequence[float]],
+    smallest_count: int,
+) -> pd.DataFrame:
+    """`measure_exposed_groups` of the target that most is disclosed of, by the columns with few levels.
+
+    `columns`: of `opened`, by name, coded, not grouped; `by`: names; `special_values`: codes that no group of
+    numbers takes in. Empty where no target has a figure.
+    """
+    worst = find_worst_target(result.attribute)
+    if worst is None:
+        return pd.DataFrame()
+    drawn = opened.code_records(list(columns.values()), MOST_RECORDS, 0)
+    by_name = {column.name: grouping.apply(column) for column in drawn}
+    parting = [by_name[name] for name in by if name in by_name and name != worst]
+    return measure_exposed_groups(
+        [by_name[name] for name in result.keys],
+        by_name[worst],
+        choose_group_columns(parting, special_values),
+        smallest_count,
+    )
 
 
 def find_worst_target(attribute: pd.DataFrame) -> Any:

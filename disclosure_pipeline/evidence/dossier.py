@@ -85,7 +85,7 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
         "waivers": [],
         "figures": collect_figures(result, smallest_count)
         | ({"together": to_rows(result.together.reset_index())} if len(result.together) else {}),
-        "exact_copies": [],
+        "exact_copies": to_rows(result.frame("exact_copies").reset_index()),
         "ledger": [asdict(change) for change in result.ledger],
         "warnings": list(result.warnings),
         "smallest_count": smallest_count,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from disclosure_pipeline.tables.dictionary import NUMERIC
 from disclosure_pipeline.tables.grouping import explicit_edges
 from disclosure_pipeline.tables.locations import redact_location
-from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, SqlSource, refuse_password
+from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Source, SqlSource, refuse_password
 
 if TYPE_CHECKING:
     from disclosure_pipeline.policy.gate import Gate
@@ -53,14 +53,16 @@ def check_engine(gate: Gate) -> None:
     """The engine can do all that the gate asks for, where the ground truth is."""
     if gate.in_database:
         refuse_password(gate.engine)
-        _check_database(gate)
+        _check_database(gate.engine, gate.ground_truth, "ground_truth")
+        for name, source in gate.confidential.items():
+            _check_database(gate.engine, source, f"confidential.{name}")
     if (gate.in_database or gate.engine == "partitioned") and gate.only_in_memory:
         shown = redact_location(gate.engine)
         raise ValueError(f"engine {shown} cannot do {gate.only_in_memory}: use memory or auto")
 
 
 def check_confidential(gate: Gate) -> None:
-    """Confidential tables have plain names, unlike any column, and an engine that reads them."""
+    """Confidential tables have plain names, unlike any column."""
     for name in gate.confidential:
         if not _NAME.fullmatch(name):
             raise ValueError(
@@ -74,26 +76,21 @@ def check_confidential(gate: Gate) -> None:
             f"holdout names {gate.holdout!r}, which is none of the confidential tables: list it there, "
             "so that no candidate holds copies of its records"
         )
-    if gate.confidential and gate.in_database:
-        shown = redact_location(gate.engine)
-        raise ValueError(
-            f"engine {shown} cannot look for copies of confidential tables: use memory or partitioned"
-        )
 
 
-def _check_database(gate: Gate) -> None:
-    """The ground truth is a table of that database, or Parquet that it reads in place: never copied."""
-    source, (kind, _, location) = gate.ground_truth, gate.engine.partition("?")[0].partition("://")
+def _check_database(engine: str, source: str | Source, name: str) -> None:
+    """A confidential table is one of that database, or Parquet that it reads in place: never copied."""
+    kind, _, location = engine.partition("?")[0].partition("://")
     if isinstance(source, (SqlSource, DuckDBSource)):
         if source.table is None:
-            raise ValueError("engine counts a table, not a query: make a view of it and name that")
+            raise ValueError(f"engine counts a table, not a query: make a view of {name} and name that")
         of_source = source.url.partition("://")[2] if isinstance(source, SqlSource) else f"/{source.duckdb}"
         if of_source != location:
-            raise ValueError("engine must be the database that ground_truth is in: the same after ://")
+            raise ValueError(f"engine must be the database that {name} is in: the same after ://")
         return
     path = source.path if isinstance(source, FileSource) else source
     if kind not in {"duckdb", "pyspark"} or not path.endswith(".parquet"):
         raise ValueError(
-            "engine cannot read ground_truth in place: give a table of that database, or Parquet to "
+            f"engine cannot read {name} in place: give a table of that database, or Parquet to "
             "DuckDB or Spark"
         )

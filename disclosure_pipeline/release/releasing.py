@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from disclosure_pipeline.candidates.files import StoreError, read_json, to_json,
 from disclosure_pipeline.candidates.filing import list_broken_clauses
 from disclosure_pipeline.candidates.folders import GateFolders, RefusedError, UndeterminedError
 from disclosure_pipeline.candidates.moments import require_forward_clock
+from disclosure_pipeline.candidates.reading import read_staged
 from disclosure_pipeline.candidates.recorded_tables import name_measured
 from disclosure_pipeline.candidates.store import Snapshot, load_snapshot
 from disclosure_pipeline.evidence.page.rendering import PAGE, render_page
@@ -60,10 +62,12 @@ def release(
         # Believed, since it is against a release: nothing of such a candidate is laid next to the published.
         _refuse(candidate, recorded["decision"], list_broken_clauses(recorded))
     require_one_file_system(folders.staging, folders.releases)
-    with stage_snapshot(snapshot, folders.store, folders.staging) as stage:
+    with stage_snapshot(snapshot, folders.store, folders.staging) as stage, ExitStack() as stack:
         measured_at = clock()
         require_forward_clock(folders.store, measured_at)
-        evaluation = evaluate(folders, candidate, measured_at, stage.arrived)
+        # Read once: what is measured is what is published.
+        staged = read_staged(folders, snapshot, stage.arrived, stack)
+        evaluation = evaluate(folders, candidate, measured_at, staged)
         content = evaluation.dossier
         if content["decision"] != "approved":
             _refuse(candidate, content["decision"], list_refusal_reasons(evaluation))
@@ -81,7 +85,7 @@ def release(
         target = folders.releases / candidate
         if target.exists():
             return Release(target, False, _require_same(target, folders.gate, snapshot, trusted_keys))
-        files = write_tables(folders.gate, snapshot, stage.arrived, stage.release)
+        files = write_tables(folders.gate, snapshot, staged, stage.release)
         page = render_page(content, "publication").encode()
         write_whole(stage.release / PAGE, page)
         published_at = clock()

@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.candidates.files import StoreError, hash_file
-from disclosure_pipeline.candidates.reading import name_table
+from disclosure_pipeline.candidates.reading import StagedTables
 from disclosure_pipeline.candidates.store import Snapshot
-from disclosure_pipeline.counting.opening import choose_engine, read_canonical_table
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.hashing import hash_stream
 from disclosure_pipeline.tables.additions import starts_formula
@@ -44,6 +43,9 @@ NAME = "synthetic"
 _RECORDS = RECORDS_AT_ONCE
 _HASHED_AT_ONCE = 1 << 15  # records, so that they fit the cache
 
+# Texts are written as codes up to so many: far from where Parquet would give up its dictionary (1 MiB).
+_FEW_LEVELS, _FEW_BYTES = 1 << 12, 1 << 17
+
 
 @dataclass(frozen=True)
 class PublishedFile:
@@ -54,39 +56,44 @@ class PublishedFile:
     sha256: str
 
 
-def write_tables(gate: Gate, snapshot: Snapshot, arrived: Path, folder: Path) -> tuple[PublishedFile, ...]:
-    """Write the published columns of the tables of a snapshot, which lie in `arrived`, into `folder`.
+def write_tables(
+    gate: Gate, snapshot: Snapshot, staged: StagedTables, folder: Path
+) -> tuple[PublishedFile, ...]:
+    """Write the published columns of the tables of a snapshot, as they were read and measured, into `folder`.
 
     Parquet, and CSV beside it if the gate asks for it; the same tables give the same bytes in whatever order,
-    format and spelling they arrived. StoreError where what lies in `arrived` is not the snapshot.
+    format and spelling they arrived. StoreError where what they were read from is not the snapshot.
     """
-    with ExitStack() as stack:
-        tables = []
-        for file in snapshot.files:
-            path = arrived / file.name
-            engine, _ = choose_engine("auto", [path])
-            read = read_canonical_table(
-                path, engine, gate.columns, name_table(file), gate.published, only_known=True, stack=stack
-            )
-            tables.append(_order_records(_describe_columns(gate), read.records, read.some_records))
-            # After it was read: what was read is what was measured.
-            if hash_file(path) != file.sha256:
-                raise StoreError(f"The staged copy of {file.name!r} was changed: run release again.")
-        tables.sort(key=lambda table: table.digest)
-        names = [NAME] if len(tables) == 1 else [f"{NAME}_{number}" for number in range(1, len(tables) + 1)]
-        return tuple(
-            file
-            for name, table in zip(names, tables, strict=True)
-            for file in _write(table, folder / name, with_csv=gate.csv)
-        )
+    for file in snapshot.files:
+        if hash_file(staged.folder / file.name) != file.sha256:
+            raise StoreError(f"The staged copy of {file.name!r} was changed: run release again.")
+    columns = _describe_columns(gate)
+    tables = [_order_records(columns, table.records, table.some_records) for table in staged.tables]
+    tables.sort(key=lambda table: table.digest)
+    names = [NAME] if len(tables) == 1 else [f"{NAME}_{number}" for number in range(1, len(tables) + 1)]
+    return tuple(
+        file
+        for name, table in zip(names, tables, strict=True)
+        for file in _write(table, folder / name, with_csv=gate.csv)
+    )
 
 
 @dataclass(frozen=True)
 class _ColumnWriter:
-    """How the canonical values of a column are written: its Arrow type, and whether formulas are quoted."""
+    """How the canonical values of a column are written: its Arrow type, and whether formulas are quoted.
+
+    `in_levels`: texts are handed over as codes of their few levels. Parquet has the same bytes then, without
+    looking at each text.
+    """
 
     type: Any
     quotes: bool
+    in_levels: bool = False
+
+    @property
+    def written_type(self) -> Any:
+        """The Arrow type in which the values are handed to the file's writer."""
+        return pa.dictionary(pa.int32(), self.type) if self.in_levels else self.type
 
     def write_levels(self, levels: Any) -> Any:
         """The levels as they are published, an Arrow array."""
@@ -95,6 +102,27 @@ class _ColumnWriter:
             return written
         quoted = pc.binary_join_element_wise("'", written, "")
         return pc.if_else(pa.array(starts_formula(written)), quoted, written)
+
+    def choose_form(self, values: pd.Series[Any]) -> _ColumnWriter:
+        """In levels where they are texts, and so few that Parquet keeps a dictionary of them."""
+        levels = encode(values).levels
+        few = pa.types.is_string(self.type) and len(levels) <= _FEW_LEVELS and levels.nbytes <= _FEW_BYTES
+        return replace(self, in_levels=few)
+
+    def write(self, values: pd.Series[Any]) -> Any:
+        """The values as they are published, an Arrow array of the `written_type`."""
+        encoded = encode(values)
+        levels = self.write_levels(encoded.levels)
+        if not self.in_levels:
+            return levels.take(pa.array(encoded.codes, mask=encoded.codes < 0))
+        # In the order in which they come, as Parquet would number them, and no other level.
+        first = np.full(len(levels) + 1, len(values))
+        first[encoded.codes[::-1]] = np.arange(len(values) - 1, -1, -1)
+        used = np.argsort(first[:-1])[: np.count_nonzero(first[:-1] < len(values))]
+        number = np.full(len(levels) + 1, -1, dtype=np.int32)
+        number[used] = np.arange(len(used))
+        codes = number[encoded.codes]
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), levels.take(pa.array(used)))
 
 
 @dataclass(frozen=True)
@@ -108,14 +136,20 @@ class _OrderedTable:
 
     @property
     def schema(self) -> Any:
+        """The columns as they are published."""
         return pa.schema([pa.field(name, column.type) for name, column in self.columns.items()])
+
+    @property
+    def written_schema(self) -> Any:
+        """The columns of the batches."""
+        return pa.schema([pa.field(name, column.written_type) for name, column in self.columns.items()])
 
     def batches(self) -> Iterator[Any]:
         """The records in their order, as Arrow tables."""
         for start in range(0, len(self.positions), _RECORDS):
             records = self.some_records(self.positions[start : start + _RECORDS])
-            arrays = [_write_column(records[name], column) for name, column in self.columns.items()]
-            yield pa.Table.from_arrays(arrays, schema=self.schema)
+            arrays = [column.write(records[name]) for name, column in self.columns.items()]
+            yield pa.Table.from_arrays(arrays, schema=self.written_schema)
 
 
 def _describe_columns(gate: Gate) -> dict[str, _ColumnWriter]:
@@ -132,6 +166,8 @@ def _order_records(
     columns: Mapping[str, _ColumnWriter], records: int, some_records: Callable[[Any], pd.DataFrame]
 ) -> _OrderedTable:
     """The records in an order that follows from the content alone, wherever each of them stood."""
+    some = some_records(np.arange(min(records, 1)))
+    columns = {name: column.choose_form(some[name]) for name, column in columns.items()}
     hashes = np.zeros(records, dtype=np.uint64)
     for start in range(0, records, _RECORDS):
         positions = np.arange(start, min(start + _RECORDS, records))
@@ -142,12 +178,6 @@ def _order_records(
     return _OrderedTable(
         columns, some_records, np.argsort(mix(hashes ^ seed), kind="stable"), content.digest()
     )
-
-
-def _write_column(values: pd.Series[Any], column: _ColumnWriter) -> Any:
-    encoded = encode(values)
-    codes = pa.array(encoded.codes, mask=encoded.codes < 0)
-    return column.write_levels(encoded.levels).take(codes)
 
 
 def _hash_records(records: pd.DataFrame, columns: Mapping[str, _ColumnWriter], out: Hashes) -> None:
@@ -170,15 +200,17 @@ def _write(table: _OrderedTable, path: Path, *, with_csv: bool) -> list[Publishe
 
     parquet, text = path.with_suffix(".parquet"), path.with_suffix(".csv")
     with ExitStack() as stack:
-        writers = [stack.enter_context(pq.ParquetWriter(parquet, table.schema, store_schema=False))]
+        writer = stack.enter_context(pq.ParquetWriter(parquet, table.written_schema, store_schema=False))
+        text_writer = None
         if with_csv:
             options = pyarrow.csv.WriteOptions(quoting_style="needed")
-            writers.append(
-                stack.enter_context(pyarrow.csv.CSVWriter(text, table.schema, write_options=options))
+            text_writer = stack.enter_context(
+                pyarrow.csv.CSVWriter(text, table.schema, write_options=options)
             )
         for batch in table.batches():
-            for writer in writers:
-                writer.write_table(batch)
+            writer.write_table(batch)
+            if text_writer is not None:
+                text_writer.write_table(batch.cast(table.schema))
     written = [parquet, text] if with_csv else [parquet]
     return [PublishedFile(file.name, len(table.positions), _sync_and_hash(file)) for file in written]
 

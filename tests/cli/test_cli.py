@@ -171,6 +171,23 @@ def test_measure_writes_a_page(tables: Callable[..., list[Path]]) -> None:
     assert f"{repU:.1f}" in shown.stdout
 
 
+@pytest.mark.parametrize("engine", ["memory", "partitioned"])
+def test_the_page_of_two_tables_has_copies_nearness_and_groups(
+    tables: Callable[..., list[Path]], engine: str
+) -> None:
+    """As the page of a candidate, but for what only a gate has."""
+    ground_truth, synthetic = tables(gates.ground_truth())
+    shown = run("measure", ground_truth, synthetic, *OPTIONS, "--engine", engine, "--format", "html")
+    page = " ".join(re.sub(r"<[^>]+>", " ", shown.stdout).split())
+    assert "100.0 % of the records of synthetic table 1 equal a confidential record" in page
+    assert "are nearer to some record of synthetic table 1 than to any other person" in page
+    assert "Most exposed are people with" in page
+    groups = dp.subgroups(gates.ground_truth(), gates.ground_truth(), ["sex", "age"], "work", by="sex")
+    for sex, figures in groups.droplevel("synthesis").iterrows():
+        assert f"sex: {sex} {figures['records']:.0f} {figures['DiSCO']:.1f} %" in page
+    assert "of the gate" not in page and "Risk and utility" not in page
+
+
 def test_measure_says_where_tables_share_few_values(tables: Callable[..., list[Path]]) -> None:
     """A risk near 0 may mean that they are not coded alike."""
     shown = run("measure", *tables(gates.honest().assign(sex=["female", "male"] * 149)), *OPTIONS)

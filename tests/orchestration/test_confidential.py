@@ -206,7 +206,15 @@ def test_the_digest_tells_which_tables_there_are_and_not_where() -> None:
         ({"confidential": ["a.csv"]}, "valid dictionary"),
         (
             {"confidential": {NAME: "a.csv"}, "engine": "duckdb:///x.db", "ground_truth": "gt.parquet"},
-            "cannot look for copies",
+            f"cannot read confidential.{NAME} in place",
+        ),
+        (
+            {
+                "confidential": {NAME: {"duckdb": "other.duckdb", "table": "last"}},
+                "engine": "duckdb:///own.duckdb",
+                "ground_truth": {"duckdb": "own.duckdb", "table": "people"},
+            },
+            f"the database that confidential.{NAME} is in",
         ),
         ({"confidential": {NAME: "a.csv"}, "holdout": "others"}, "none of the confidential tables"),
         ({"holdout": NAME}, "none of the confidential tables"),

@@ -6,15 +6,19 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from securesystemslib.signer import CryptoSigner
-from support import gates, releases
+from support import gate_steps, gates, releases
 
 from disclosure_pipeline.candidates.files import StoreError, copy_hashed, hash_file
+from disclosure_pipeline.candidates.reading import read_staged
 from disclosure_pipeline.candidates.store import MARKER, Snapshot, Store, load_snapshot
-from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.release import tables
 from disclosure_pipeline.release.publishing import stage_snapshot
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
 from disclosure_pipeline.release.tables import write_tables
@@ -105,18 +109,61 @@ def test_writing_the_release_notices_another_value_in_what_is_staged(tmp_path: P
     folder.mkdir(parents=True)
     gates.honest().to_csv(folder / "table.csv", index=False)
     (folder / MARKER).touch()
-    snapshot, gate = gates.take(folder, tmp_path / "store"), Gate.model_validate(gates.definition())
+    snapshot = gates.take(folder, tmp_path / "auto")
+    gate = gate_steps.folders(tmp_path, gates.definition(), "auto", "ground_truth.csv")
     written.mkdir()
-    with stage_snapshot(snapshot, Store(tmp_path / "store"), tmp_path / "staging") as stage:
-        assert write_tables(gate, snapshot, stage.arrived, stage.release)
-        staged = stage.arrived / "table.csv"
-        before = staged.stat()
-        staged.write_bytes(staged.read_bytes().replace(b"f,", b"m,", 1))
-        os.utime(staged, ns=(before.st_atime_ns, before.st_mtime_ns))
-        assert staged.stat().st_size == before.st_size
+    with stage_snapshot(snapshot, gate.store, tmp_path / "staging") as stage, ExitStack() as stack:
+        staged = read_staged(gate, snapshot, stage.arrived, stack)
+        assert write_tables(gate.gate, snapshot, staged, stage.release)
+        copy = stage.arrived / "table.csv"
+        before = copy.stat()
+        copy.write_bytes(copy.read_bytes().replace(b"f,", b"m,", 1))
+        os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert copy.stat().st_size == before.st_size
         with pytest.raises(StoreError, match=r"staged copy of 'table\.csv' was changed"):
-            write_tables(gate, snapshot, stage.arrived, written)
+            write_tables(gate.gate, snapshot, staged, written)
     assert list(written.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("levels", "records_at_once"), [(1, 1 << 20), (40, 700), (4096, 1 << 20), (5000, 900)]
+)
+def test_texts_that_are_written_as_codes_give_the_same_bytes(
+    levels: int, records_at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(levels)
+    codes = random.integers(-1, levels, 3000)
+    codes[:2000] %= max(levels // 2, 1)  # levels that the first batches do not have
+    names = [f"={level * 7919}" if level % 3 else f"level {level} ü" for level in range(levels)]
+    frame = pd.DataFrame(
+        {"a": pd.Categorical.from_codes(codes.tolist(), pd.Index(names)), "b": random.integers(0, 9, 3000)}
+    )
+    gate = gate_steps.folders(
+        tmp_path,
+        gates.definition(
+            columns={"a": {"type": "category"}, "b": {"type": "integer"}},
+            keys=["a"],
+            targets=["b"],
+            formulas="quote",
+            csv=True,
+            policy={"repU": 100, "DiSCO": 100},
+        ),
+        "auto",
+        "ground_truth.csv",
+    )
+    folder = tmp_path / "incoming" / "small"
+    folder.mkdir(parents=True)
+    frame.to_parquet(folder / "table.parquet")
+    (folder / MARKER).touch()
+    snapshot = gates.take(folder, tmp_path / "auto")
+    monkeypatch.setattr(tables, "_RECORDS", records_at_once)
+    with stage_snapshot(snapshot, gate.store, tmp_path / "staging") as stage, ExitStack() as stack:
+        staged = read_staged(gate, snapshot, stage.arrived, stack)
+        as_codes = write_tables(gate.gate, snapshot, staged, stage.release)
+        monkeypatch.setattr(tables, "_FEW_LEVELS", -1)
+        assert write_tables(gate.gate, snapshot, staged, stage.release) == as_codes
+        text = pd.read_csv(stage.release / "synthetic.csv", dtype=str, keep_default_na=False)
+    assert sorted(text["b"]) == sorted(frame["b"].astype(str))
 
 
 @pytest.mark.parametrize("place", [None, *PLACES.values()], ids=["none", *PLACES])

@@ -14,6 +14,7 @@ from support.gates import COPY, GATE, HONEST, Home, failures, read_json
 from support.sampling import some_of
 
 from disclosure_pipeline.candidates import evaluation
+from disclosure_pipeline.candidates.reading import StagedTables
 from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.keys import SIGNING_KEY, keygen
 from disclosure_pipeline.release.publishing import stage_snapshot
@@ -190,9 +191,9 @@ def test_a_folder_that_is_staged_cannot_be_changed_unseen(
     """Also not by somebody who gets at it after it was measured."""
     evaluate = evaluation.evaluate
 
-    def evaluate_and_change(folders: Any, candidate: str, now: Any, arrived: Path) -> Any:
-        found = evaluate(folders, candidate, now, arrived)
-        (arrived / "synthetic.csv").write_bytes(gates.ground_truth().to_csv(index=False).encode())
+    def evaluate_and_change(folders: Any, candidate: str, now: Any, staged: StagedTables) -> Any:
+        found = evaluate(folders, candidate, now, staged)
+        (staged.folder / "synthetic.csv").write_bytes(gates.ground_truth().to_csv(index=False).encode())
         return found
 
     monkeypatch.setattr(releasing, "evaluate", evaluate_and_change)

@@ -67,7 +67,9 @@ def render_page(
             copies=sections.show_copies(shown),
             copies_told=sections.tell_copies(shown),
             utility=sections.show_utility(shown),
-            risk_utility=None if is_public else candidates_section.show_map(shown, others),
+            risk_utility=None
+            if is_public or shown["gate"] is None
+            else candidates_section.show_map(shown, others),
             change=candidates_section.compare_with_last(shown, others[-1] if others else None),
             has_last=bool(others),
             ledger=tabulate(
