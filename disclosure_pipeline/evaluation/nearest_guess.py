@@ -22,7 +22,6 @@ from disclosure_pipeline.measures.nearest_guess import (
     votes_of_others,
     votes_of_synthetic,
 )
-from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.frames import holds_values
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
@@ -91,7 +90,7 @@ def nearest_guess(
         special_values: As there; in a key of `numeric` they are at distance 1 from everything else.
         edges: As there.
         seed: Where the tables differ in size by more than a record, `…_others` and `…_beyond` are of a draw
-            of the larger one.
+            of the larger one, the same in whatever order its records are.
 
     Raises:
         InputError: As `disclosure()`; `numeric` names a column that is no key, or holds no numbers.
@@ -123,14 +122,14 @@ def nearest_guess(
     warn_of_doubts(find_doubts(tables, [*compared, t]))
     rows, records = [], []
     for synthesis in range(1, len(tables.frames)):
-        f, q, position = _count_cells(columns, t, synthesis, None)
+        f, q, position = _count_cells(columns, t, synthesis)
         votes = votes_of_synthetic(f, q, numbers)
         records.append(_record_frame(votes, position, tables.frames[0].index))
         at_n = nearest_guesses(votes)
         row = {"accuracy": at_n.accuracy, "score": at_n.score, "same_keys": at_n.same_keys}
-        drawn = draw_equal_sizes(Sizes(f.N_d, f.N_s), [seed, synthesis])
+        drawn = draw_equal_sizes(f, _order_by_labels(f, q, columns, t), [seed, synthesis])
         if drawn is not None:
-            f, q, _ = _count_cells(columns, t, synthesis, drawn)
+            f = drawn
             at_n = nearest_guesses(votes_of_synthetic(f, q, numbers))
         others = nearest_guesses(votes_of_others(f, q, numbers))
         for name in ("accuracy", "score"):
@@ -167,20 +166,33 @@ def _places(column: CodedColumn, tables: Tables) -> Floats:
 
 
 def _count_cells(
-    columns: Sequence[CodedColumn], t: CodedColumn, synthesis: int, drawn: Sequence[IntArray] | None
+    columns: Sequence[CodedColumn], t: CodedColumn, synthesis: int
 ) -> tuple[FrequencyTable, Keys, IntArray]:
-    """The cells of GT and one synthesis, all records or those drawn; and the GT cell of each GT record."""
-    tables = (0, synthesis)
-    records = drawn or [np.arange(len(t.codes[table])) for table in tables]
-    codes = [
-        [column.codes[table][some] for table, some in zip(tables, records, strict=True)]
-        for column in (*columns, t)
-    ]
+    """The cells of GT and one synthesis, and the GT cell of each GT record."""
+    codes = [[column.codes[table] for table in (0, synthesis)] for column in (*columns, t)]
     q = combine_keys(codes[:-1], [column.size for column in columns])
     [f] = frequency_tables(q, codes[-1], t.size)
     of_GT = np.flatnonzero(f.d)
     cell = (f.q * f.targets + f.t)[of_GT]
     return f, q, np.searchsorted(cell, q.q[0] * f.targets + codes[-1][0])
+
+
+def _order_by_labels(
+    f: FrequencyTable, keys: Keys, columns: Sequence[CodedColumn], t: CodedColumn
+) -> IntArray:
+    """The cells in the order of what their levels are called: codes may follow the order of the records."""
+    ranks = [_rank_labels(column) for column in (*columns, t)]
+    of_keys = [rank[keys.level_of(k)[f.q]] for k, rank in enumerate(ranks[:-1])]
+    return np.lexsort([ranks[-1][f.t], *of_keys])
+
+
+def _rank_labels(column: CodedColumn) -> IntArray:
+    """The rank of each code's label; missing comes first."""
+    labels = [column.label(code) for code in range(column.size)]
+    order = sorted(range(column.size), key=lambda code: (labels[code] is not None, labels[code]))
+    ranks = np.empty(column.size, dtype=np.int64)
+    ranks[order] = np.arange(column.size)
+    return ranks
 
 
 def _record_frame(votes: Votes, position: IntArray, index: pd.Index[Any]) -> pd.DataFrame:

@@ -33,12 +33,30 @@ class RecordCells:
         return np.bincount(self.position[members], minlength=len(self.f.q))
 
 
-def draw_equal_sizes(sizes: Sizes, seed: Sequence[int]) -> list[IntArray] | None:
-    """The records of GT and of SD that guesses are of, so that everybody has as many others as SD has."""
+def draw_equal_sizes(f: FrequencyTable, order: IntArray, seed: Sequence[int]) -> FrequencyTable | None:
+    """The cells of a draw of GT and of SD records, so that everybody has as many others as SD has.
+
+    None where both have these sizes already. Records of one cell are alike, so it is drawn how many of each
+    cell there are, in an `order` of the cells that does not depend on that of the records.
+    """
+    sizes = Sizes(f.N_d, f.N_s)
     if not sizes.others_are_drawn and not sizes.synthetic_is_drawn:
         return None
     rng = np.random.default_rng(seed)
-    return [
-        np.sort(rng.permutation(sizes.N_d)[: sizes.n + 1]),
-        np.sort(rng.permutation(sizes.N_s)[: sizes.n]),
-    ]
+    d, s = np.empty_like(f.d), np.empty_like(f.s)
+    d[order] = rng.multivariate_hypergeometric(f.d[order], min(sizes.n + 1, f.N_d), method="marginals")
+    s[order] = rng.multivariate_hypergeometric(f.s[order], sizes.n, method="marginals")
+    some = np.flatnonzero(d + s)
+    d_q, s_q = (f.per_key(counts)[f.q] for counts in (d, s))
+    return FrequencyTable(
+        q=f.q[some],
+        t=f.t[some],
+        d=d[some],
+        s=s[some],
+        d_q=d_q[some],
+        s_q=s_q[some],
+        N_d=int(d.sum()),
+        N_s=int(s.sum()),
+        keys=f.keys,
+        targets=f.targets,
+    )

@@ -1,6 +1,7 @@
 """Guessing by the nearest records: against the reference, and against generalized CAP."""
 
 from fractions import Fraction
+from random import Random
 from statistics import fmean
 
 import numpy as np
@@ -14,6 +15,8 @@ from support.sampling import examples
 from support.small_tables import KEYS, frame, sd2011, tables
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.evaluation.record_cells import draw_equal_sizes
+from disclosure_pipeline.measures.frequency import FrequencyTable
 
 NUMBERS = st.sampled_from([0, 1, 2, 3, 7, None])
 MIXED = st.lists(
@@ -128,3 +131,45 @@ def test_one_record_has_no_others() -> None:
     for sd in (gt, pd.concat([gt] * 3)):
         measures = dp.nearest_guess(gt, sd, ["age"], "ill").measures.iloc[0]
         assert (measures["accuracy"], measures["accuracy_others"]) == (100, 0)
+
+
+@examples(40)
+@given(tables(12), tables(12), st.randoms(use_true_random=False))
+def test_the_order_of_records_does_not_matter_whatever_the_sizes(
+    gt: list[Record], sd: list[Record], random: Random
+) -> None:
+    def measures(gt: list[Record], sd: list[Record]) -> pd.DataFrame:
+        return dp.nearest_guess(frame(gt), frame(sd), KEYS, "t", seed=3).measures
+
+    expected = measures(gt, sd)
+    pd.testing.assert_frame_equal(
+        measures(random.sample(gt, len(gt)), random.sample(sd, len(sd))), expected, check_exact=True
+    )
+
+
+def test_a_draw_has_the_sizes_that_are_compared_and_only_records_that_are_there() -> None:
+    """As many SD records as everybody has others: 3 of 30 beside 4 of GT, and 4 of 9 of GT beside 3 of SD."""
+    q, t = np.array([0, 0, 1, 2]), np.array([0, 1, 0, 0])
+    for d, s, sizes in (
+        ([1, 2, 0, 1], [10, 0, 15, 5], (4, 3)),
+        ([4, 2, 3, 0], [1, 0, 0, 2], (4, 3)),
+    ):
+        f = FrequencyTable(
+            q, t, np.array(d), np.array(s), np.zeros(4, int), np.zeros(4, int), sum(d), sum(s), 3, 2
+        )
+        drawn = [draw_equal_sizes(f, np.array([2, 0, 3, 1]), [seed]) for seed in range(300)]
+        for cells in drawn:
+            assert cells is not None and (cells.N_d, cells.N_s) == sizes
+            at = [(cells.q[i], cells.t[i]) for i in range(len(cells.q))]
+            whole = {(int(q[i]), int(t[i])): (d[i], s[i]) for i in range(4)}
+            assert all(
+                cells.d[i] <= whole[cell][0] and cells.s[i] <= whole[cell][1] for i, cell in enumerate(at)
+            )
+            assert cells.d_q.tolist() == [int(cells.d[cells.q == key].sum()) for key in cells.q]
+            assert cells.s_q.tolist() == [int(cells.s[cells.q == key].sum()) for key in cells.q]
+        first = [
+            int(cells.s[0]) if cells is not None and cells.q[0] == 0 == cells.t[0] else 0 for cells in drawn
+        ]
+        assert fmean(first) == pytest.approx(sizes[1] * s[0] / sum(s), abs=0.2)
+    four = np.ones(4, int)
+    assert draw_equal_sizes(FrequencyTable(q, t, four, four, q, q, 4, 4, 3, 2), q, [0]) is None
