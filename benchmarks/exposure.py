@@ -20,8 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.memory.exposure_search import _measure, _parts, estimate_seconds
-from disclosure_pipeline.counting.memory.key_set_tree import form_key_set, iterate_key_sets
+from disclosure_pipeline.counting.memory.exposure_search import _parts, _search_part, estimate_seconds
 from disclosure_pipeline.evaluation.exposure import _prepare
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -68,13 +67,10 @@ def main() -> None:
         print(f"estimated: {estimate_seconds(search):.0f} s")
         parts = list(_parts(search))
         some = random.Random(1).sample(parts, max(1, round(arguments.share * len(parts))))
-        exposed = search.nobody()
         wall, cpu, sets = time.perf_counter(), time.process_time(), 0
-        for start, up_to in some:
-            first = form_key_set(search.columns, start, search.records)
-            for key_set in iterate_key_sets(search.columns, first, up_to):
-                _measure(search, key_set, exposed)
-                sets += 1
+        for part in some:
+            figures, _ = _search_part(search, part)
+            sets += len(figures)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     several = random.Random(2).sample(list(itertools.combinations(COLUMNS, 4)), ONE_BY_ONE)
     seconds = []

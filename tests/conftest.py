@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support import distributions
+from support import bytecode, distributions
 from support.paths import ROOT
 from support.sampling import CI, EXAMPLES, EXAMPLES_IN_CI, PART, SEED
 
 if TYPE_CHECKING:
     import dagster as dg
     from support import gates
+
+bytecode.keep_compiled_modules()
 
 # Random tables are large as random inputs go, and a shared machine can be slow at any moment.
 # Every day the same examples are tried, in CI new ones each time.

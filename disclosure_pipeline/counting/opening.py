@@ -12,6 +12,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.frames import FramesInMemory
+from disclosure_pipeline.counting.memory.nearest_records import Draw
 from disclosure_pipeline.counting.partitioned.files import (
     StreamedTable,
     StreamedTables,
@@ -20,6 +21,7 @@ from disclosure_pipeline.counting.partitioned.files import (
 )
 from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.memory import available_memory
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.canonical_tables import read_canonical
@@ -82,6 +84,12 @@ class OpenedTables(Protocol):
         """Columns that were coded here, not grouped, with a code for each of some records.
 
         At most so many of each table, drawn by the seed.
+        """
+
+    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
+        """For each comparison that is drawn, the distances of GT records to the nearest ones.
+
+        Of columns that were coded here, not grouped: see `nearest_distances`.
         """
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:

@@ -9,10 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import guess_is_impossible
-from disclosure_pipeline.evaluation.nearest import nearest_of_columns
+from disclosure_pipeline.evaluation.nearest import draw_comparisons, nearness_frame
 from disclosure_pipeline.evaluation.record_sets import RecordSets
 from disclosure_pipeline.evaluation.resemblance import GROUPS, resemblance_of_columns
 from disclosure_pipeline.measures.columns_apart import hits_of_columns_apart
@@ -30,9 +29,6 @@ from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
-
-MOST_RECORDS_READ = 1_000_000
-"""Of larger tables that are not in memory so many records are drawn, to look for the nearest ones."""
 
 APART_SAMPLE = 200_000
 """So many GT records tell how often values that are drawn column by column hit one of them."""
@@ -223,11 +219,9 @@ def _measure_nearness(
     opened: OpenedTables, columns: Sequence[CodedColumn], sizes: Sequence[Sizes]
 ) -> pd.DataFrame:
     """The share of GT records that have a nearer SD record; nothing of a single GT record."""
-    in_memory = isinstance(opened, FramesInMemory)
-    coded = columns if in_memory else opened.code_records(columns, MOST_RECORDS_READ, 0)
     if int(columns[0].counts[0].sum()) == 1:  # there are no others
         return pd.DataFrame()
-    nearness = nearest_of_columns(coded)[["nearer", "records"]]
+    nearness = nearness_frame(opened.find_nearest(columns, draw_comparisons))[["nearer", "records"]]
     by_chance = list(map(nearness_by_chance, nearness["records"], sizes))
     bounded = [beyond_chance(n, limit, 50) for n, limit in zip(nearness["nearer"], by_chance, strict=True)]
     return nearness.assign(nearer_by_chance=by_chance, nearer_beyond_chance=bounded)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from numbers import Integral
 from typing import Any
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.nearest_records import Table, nearest_distances
+from disclosure_pipeline.counting.memory.nearest_records import Comparison, Table, nearest_distances
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.copies import shared_columns
-from disclosure_pipeline.measures.exact import IntArray, Mask
-from disclosure_pipeline.measures.nearness import Nearness, nearness
+from disclosure_pipeline.measures.exact import IntArray, Mask, total
+from disclosure_pipeline.measures.nearness import nearness
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument
 
@@ -70,24 +70,30 @@ def nearest(ground_truth: Any, synthetic: Any, sample: int = SAMPLE, seed: int =
 
 def nearest_of_columns(columns: Sequence[CodedColumn], sample: int = SAMPLE, seed: int = 0) -> pd.DataFrame:
     """What `nearest` returns, of columns that are coded but not grouped. InputError as there."""
-    N_d, *N_s = (len(table.stored) for table in columns[0].tables)
+    comparisons = draw_comparisons(columns, sample, seed)
+    return nearness_frame(nearest_distances(columns, comparison) for comparison in comparisons)
+
+
+def draw_comparisons(
+    columns: Sequence[CodedColumn], sample: int = SAMPLE, seed: int = 0
+) -> Iterator[Comparison]:
+    """What `nearest` compares, of each synthesis, by the numbers of records. InputError as there."""
+    N_d, *N_s = (total(counts) for counts in columns[0].counts)
     if N_d == 1:
         raise InputError("The ground truth has one record: there are no others to be nearer.")
     persons = np.flatnonzero(_draw_records(N_d, min(sample, N_d), np.random.default_rng([seed, 0])))
-    rows: list[Nearness] = []
     for synthesis, records in enumerate(N_s, start=1):
         n = min(records, N_d - 1)
         others, left_out = _thinned_others(N_d, n, persons, np.random.default_rng([seed, 1]))
         shown = _draw_records(records, n, np.random.default_rng([seed, 2]))
-        to_SD, to_others = nearest_distances(
-            columns,
-            persons,
-            [Table(synthesis, shown), Table(0, others)],
-            [np.full(len(persons), -1), left_out],
-        )
-        rows.append(nearness(to_SD, to_others))
-    index = pd.RangeIndex(1, len(rows) + 1, name="synthesis")
-    return pd.DataFrame(list(map(asdict, rows)), index=index)
+        tables = (Table(synthesis, shown), Table(0, others))
+        yield Comparison(persons, tables, (np.full(len(persons), -1), left_out))
+
+
+def nearness_frame(distances: Iterable[Sequence[IntArray]]) -> pd.DataFrame:
+    """What `nearest` returns, from the distances of persons to SD and to others, of each synthesis."""
+    rows = [asdict(nearness(to_SD, to_others)) for to_SD, to_others in distances]
+    return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
 
 
 def _draw_records(records: int, n: int, rng: np.random.Generator) -> Mask:

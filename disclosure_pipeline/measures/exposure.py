@@ -1,14 +1,15 @@
 """What one of many key sets discloses beyond other people's records, at the cost of a few sums.
 
-The formulas are those of `baselines`, `guesses` and `hits`; here they are taken from whole tables of counts
-with a row for each target level and a column for each key combination, where these are small enough: rows of
-a table are added up many times faster than sparse cells.
+The formulas are those of `baselines`, `guesses` and `hits`; here they are taken from tables of counts with a
+row for each target level and a column for each key combination, where these are small enough: rows of a table
+are added up many times faster than sparse cells. What is counted adds up over key combinations.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -58,22 +59,6 @@ def _numbers(left: int, of: int, n: int) -> IntArray:
 
 
 @dataclass(frozen=True)
-class KeySetTables:
-    """The counts of one key set and target: `d` of GT, `s` of SD by cell; `d_q`, `s_q` by key combination.
-
-    `d` and `s` are of shape (targets, q), or of the cells that occur; `d_of_q` and `s_of_q` are d_q and s_q
-    in a shape that goes with them.
-    """
-
-    d: IntArray
-    s: IntArray
-    d_of_q: IntArray
-    s_of_q: IntArray
-    d_q: IntArray
-    s_q: IntArray
-
-
-@dataclass(frozen=True)
 class Disclosed:
     """GT records: DiSCO; DiSCO at n; DiSCO_others. smallest_support: SD records, 0 where DiSCO is 0."""
 
@@ -83,56 +68,167 @@ class Disclosed:
     smallest_support: int
 
 
-def disclosed(tables: KeySetTables, chances: Chances) -> Disclosed:
-    """See `baselines`. The support of a disclosed record is the number of SD records that agree on it."""
-    other_levels = tables.s_of_q - tables.s
-    certain = (other_levels == 0) & (tables.s > 0) & (tables.d > 0)
-    DiSCO = int(tables.d[certain].sum())
-    support = tables.s[certain]
+def _smallest(supports: Sequence[int]) -> int:
+    return min(filter(None, supports), default=0)
+
+
+@dataclass(frozen=True)
+class DisclosedCounts:
+    """GT records of some key combinations: what `disclosed` is made of, which adds up over them.
+
+    By number of records of other levels in their q, from 0 on as far as the `Chances` go: of SD, and of GT.
+    smallest_support: SD records that agree on a disclosed record; 0 where there is none.
+    """
+
+    DiSCO: int
+    by_other_levels_in_SD: Floats
+    by_other_levels: Floats
+    smallest_support: int = field(metadata={"add": _smallest})
+
+    @classmethod
+    def nothing(cls, chances: Chances) -> DisclosedCounts:
+        """Of no key combination."""
+        return cls(0, np.zeros(len(chances.q0)), np.zeros(len(chances.p0)), 0)
+
+
+@dataclass(frozen=True)
+class KeyCounts:
+    """GT records by the number of SD records of their q, and of other GT ones: alike for all targets."""
+
+    by_s_q: Floats
+    by_others: Floats
+
+    @classmethod
+    def of(cls, d_q: IntArray, s_q: IntArray, chances: Chances) -> KeyCounts:
+        """Of all key combinations (shape: q)."""
+        return cls(
+            _by_number(d_q, s_q, len(chances.q0)) if len(chances.q0) > 1 else np.zeros(1),
+            _by_number(d_q, np.maximum(d_q - 1, 0), len(chances.p0)),
+        )
+
+
+def disclosed(counts: DisclosedCounts, of_keys: KeyCounts, chances: Chances) -> Disclosed:
+    """See `baselines`."""
     return Disclosed(
-        DiSCO=DiSCO,
-        at_n=float(DiSCO)
+        DiSCO=counts.DiSCO,
+        at_n=float(counts.DiSCO)
         if len(chances.q0) == 1
-        else _weighted(tables.d, other_levels, chances.q0) - _weighted(tables.d_q, tables.s_q, chances.q0),
-        by_others=_weighted(tables.d, tables.d_of_q - tables.d, chances.p0)
-        - _weighted(tables.d_q, np.maximum(tables.d_q - 1, 0), chances.p0),
+        else float(counts.by_other_levels_in_SD @ chances.q0) - float(of_keys.by_s_q @ chances.q0),
+        by_others=float(counts.by_other_levels @ chances.p0) - float(of_keys.by_others @ chances.p0),
+        smallest_support=counts.smallest_support,
+    )
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """The GT records `d` and SD records `s` of cells, and the sums of their q.
+
+    Of a table (targets, q), or of the cells that occur.
+
+    `disclosed` are the GT records of some cells, q by q or cell by cell, whose level SD has alone in the q,
+    `support` SD's records there; `alone` all GT records whose level GT has alone in the q.
+    """
+
+    d: IntArray
+    s: IntArray
+    d_q: IntArray
+    s_q: IntArray
+    disclosed: IntArray
+    support: IntArray
+    alone: int
+
+
+def disclosed_counts(cells: CellCounts, chances: Chances) -> DisclosedCounts:
+    """The support of a disclosed record is the number of SD records that agree on it."""
+    support = cells.support[cells.disclosed > 0]
+    numbers, numbers_in_SD = len(chances.p0), len(chances.q0)
+    return DisclosedCounts(
+        DiSCO=int(cells.disclosed.sum()),
+        by_other_levels_in_SD=_by_number(cells.d, cells.s_q - cells.s, numbers_in_SD)
+        if numbers_in_SD > 1
+        else np.zeros(1),
+        by_other_levels=_by_number(cells.d, cells.d_q - cells.d, numbers)
+        if numbers > 1
+        else np.array([float(cells.alone)]),
         smallest_support=int(support.min()) if len(support) else 0,
     )
 
 
-def _weighted(records: IntArray, other_records: IntArray, chances: Floats) -> float:
-    """The sum of the records, each times the chance of its number of `other_records`."""
-    if len(chances) <= _FEW:
-        sums = [float(np.multiply(records, other_records == m).sum()) for m in range(len(chances))]
-        return float(np.dot(sums, chances))
-    possible = other_records < len(chances)
-    sums_by_number = np.bincount(other_records[possible], weights=records[possible], minlength=len(chances))
-    return float(sums_by_number @ chances)
+def _by_number(records: IntArray, other_records: IntArray, numbers: int) -> Floats:
+    """The sums of the records by their number of `other_records`, below so many `numbers`."""
+    if numbers <= _FEW:
+        return np.array([float(records[other_records == m].sum()) for m in range(numbers)])
+    possible = other_records < numbers
+    sums = np.bincount(other_records[possible], weights=records[possible], minlength=numbers)
+    return sums.astype(np.float64)
 
 
-def guess_counts_of_table(d: IntArray, r: IntArray, no_guess: Mask) -> GuessCounts:
-    """As `guesses.guess_counts`, of tables (targets, q)."""
-    may_be = _levels(no_guess)
-    d, r = d[may_be], r[may_be]
-    largest = r.max(axis=0, initial=0)
-    named = (r == largest) & (largest > 0)
+@dataclass(frozen=True)
+class Modes:
+    """The records of the most frequent levels of each q (shape: q); which ones (targets, q), and how many."""
+
+    largest: IntArray
+    are_largest: Mask
+    levels: IntArray
+
+    @classmethod
+    def of(cls, r: IntArray) -> Modes:
+        """Of a table (targets, q)."""
+        largest = r.max(axis=0, initial=0)
+        are_largest = r == largest
+        return cls(largest, are_largest, _count_levels(are_largest))
+
+    def records_of(self, d: IntArray) -> IntArray:
+        """The records of a table (targets, q) that have such a level (shape: q)."""
+        records: IntArray = np.multiply(d, self.are_largest).sum(axis=0, dtype=d.dtype)
+        return records
+
+
+def guess_counts_of_table(
+    d: IntArray, r: IntArray, modes: Modes, right: IntArray, no_guess: Mask
+) -> GuessCounts:
+    """As `guesses.guess_counts`, of tables (targets, q).
+
+    `modes` are those of `r`, and `right` the records of `d` with them.
+    """
+    if no_guess.any():
+        may_be = _levels(no_guess)
+        d, modes = d[may_be], Modes.of(r[may_be])
+        right = modes.records_of(d)
+    has_mode = modes.largest > 0
     return GuessCounts(
-        _grouped(named.sum(axis=0), np.multiply(d, named).sum(axis=0)),
-        _by_level(d[:, largest > 0].sum(axis=1), no_guess),
+        _grouped(modes.levels[has_mode], right[has_mode]),
+        _by_level(_sum_of_some(d, has_mode), no_guess),
     )
 
 
-def guess_counts_of_table_without_self(r: IntArray, no_guess: Mask) -> GuessCounts:
+def guess_counts_of_table_without_self(r: IntArray, modes: Modes, no_guess: Mask) -> GuessCounts:
     """As `guesses.guess_counts_without_self`, of a table (targets, q) whose records are all guessed."""
-    r = r[_levels(no_guess)]
-    largest, others = r.max(axis=0, initial=0), r.sum(axis=0) - 1
-    alone = (r == largest).sum(axis=0) == 1
-    behind = (r == largest - 1).sum(axis=0)
-    right = alone & (others > 0)
+    if no_guess.any():
+        r = r[_levels(no_guess)]
+        modes = Modes.of(r)
+    others = r.sum(axis=0, dtype=r.dtype) - 1
+    right = (modes.levels == 1) & (others > 0)
+    behind = _count_levels(r == modes.largest - 1)
     return GuessCounts(
-        _grouped(1 + behind[right], largest[right]),
-        _by_level(r[:, others > 0].sum(axis=1), no_guess),
+        _grouped(1 + behind[right].astype(np.int64), modes.largest[right]),
+        _by_level(_sum_of_some(r, others > 0), no_guess),
     )
+
+
+def _count_levels(levels: Mask) -> IntArray:
+    """How many levels are marked in each q."""
+    counts: IntArray = np.add.reduce(levels.view(np.uint8), axis=0, dtype=np.min_scalar_type(len(levels)))
+    return counts
+
+
+def _sum_of_some(r: IntArray, some: Mask) -> IntArray:
+    """The records of each level in some q (shape: q)."""
+    sums: IntArray = r.sum(axis=1, dtype=np.int64)
+    left_out = np.flatnonzero(~some)
+    if 2 * len(left_out) > len(some):
+        return r[:, some].sum(axis=1, dtype=np.int64)
+    return sums - r[:, left_out].sum(axis=1, dtype=np.int64) if len(left_out) else sums
 
 
 @dataclass(frozen=True)

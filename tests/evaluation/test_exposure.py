@@ -30,6 +30,16 @@ Rows = list[tuple[str | None, ...]]
 PATHS: dict[str, dict[Any, dict[str, float]]] = {
     "as it is": {},
     "records dropped": {key_set_tree: {"_WORTH_DROPPING": 1.0, "_SMALL": 0}},
+    "parts": {key_set_tree: {"_ENTRIES_AT_A_TIME": 2, "_RECORDS_AT_A_TIME": 3}},
+    "parts, cells, records dropped": {
+        exposure_counts: {"_ROOMY": 0, "_SMALL_TABLE": 0},
+        key_set_tree: {
+            "_ENTRIES_AT_A_TIME": 40,
+            "_RECORDS_AT_A_TIME": 50,
+            "_WORTH_DROPPING": 1.0,
+            "_SMALL": 0,
+        },
+    },
     "cells": {exposure_counts: {"_ROOMY": 0, "_SMALL_TABLE": 0}},
     "cells, records dropped, codes numbered": {
         exposure_counts: {"_ROOMY": 0, "_SMALL_TABLE": 0},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,19 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.engines_services import BACKENDS
-from support.sampling import examples
+from support.engines_services import BACKENDS, EVERY_DAY
+from support.sampling import CI, examples
 
+from disclosure_pipeline.counting.memory import nearest_records
 from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables
+from disclosure_pipeline.counting.relational import nearest
 from disclosure_pipeline.counting.relational.coding import lay_out_words
 from disclosure_pipeline.counting.relational.tables import DatabaseTables, open_in_database
 from disclosure_pipeline.counting.relational.transfer import borrow_table
 from disclosure_pipeline.evaluation import guards
 from disclosure_pipeline.evaluation.guards import Guards, measure_guards
+from disclosure_pipeline.evaluation.nearest import draw_comparisons
 from disclosure_pipeline.evaluation.record_sets import count_record_sets
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -33,6 +37,12 @@ TARGETS = ["job", "pay"]
 
 
 @pytest.fixture(scope="module", params=list(BACKENDS))
+def every_database(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with BACKENDS[request.param]() as backend:
+        yield backend
+
+
+@pytest.fixture(scope="module", params=BACKENDS if CI else EVERY_DAY)
 def database(request: pytest.FixtureRequest) -> Iterator[Any]:
     with BACKENDS[request.param]() as backend:
         yield backend
@@ -107,13 +117,13 @@ def assert_the_same_guards(backend: Any, frames: Sequence[pd.DataFrame]) -> Guar
 SIZES = st.integers(1, 60)
 
 
-def test_random_tables(database: Any) -> None:
-    @examples(EXAMPLES[database.name], EXAMPLES_IN_CI[database.name])
+def test_random_tables(every_database: Any) -> None:
+    @examples(EXAMPLES[every_database.name], EXAMPLES_IN_CI[every_database.name])
     @given(st.integers(0, 10**6), SIZES, st.lists(SIZES, min_size=1, max_size=3))
     def check(seed: int, records: int, of_syntheses: list[int]) -> None:
         truth = people(records, seed)
         syntheses = [partly_copied(truth, n, seed + i) for i, n in enumerate(of_syntheses)]
-        assert_the_same_guards(database, [truth, *syntheses])
+        assert_the_same_guards(every_database, [truth, *syntheses])
 
     check()
 
@@ -141,3 +151,39 @@ def test_a_sample_of_large_tables(database: Any, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(guards, "PAIRS_SAMPLE", 100)
     truth = people(400, 7)
     assert_the_same_guards(database, [truth, partly_copied(truth, 500, 8), people(120, 9)])
+
+
+def measure_nearest(opened: OpenedTables) -> list[list[list[int]]]:
+    columns = opened.code(list(opened.columns[0]), grouping_of(), ignore_progress)
+    distances = opened.find_nearest(columns, partial(draw_comparisons, sample=200))
+    return [[to_table.tolist() for to_table in of_synthesis] for of_synthesis in distances]
+
+
+@pytest.mark.parametrize(("levels", "most_candidates"), [(3, 0), (40, 10), (40, 150)])
+def test_the_nearest_records_of_large_tables(
+    database: Any, levels: int, most_candidates: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one block of columns or several; SD is smaller than GT, as large, and larger."""
+    monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
+    monkeypatch.setattr(nearest_records, "_MOST_CANDIDATES", most_candidates)
+    monkeypatch.setattr(nearest, "_FETCHED", 3000)
+    truth = people(300, 11, levels)
+    frames = [truth, *(partly_copied(truth, n, 12) for n in (90, 299, 700))]
+    with opened_in(database, frames) as opened:
+        distances, of_stacked = measure_nearest(opened), measure_nearest(opened.stacked())
+    in_memory = FramesInMemory(tuple(frames), "memory")
+    assert distances == measure_nearest(in_order_of_codes(in_memory))
+    assert of_stacked == measure_nearest(in_order_of_codes(in_memory.stacked()))
+    assert len({distance for to_SD, _ in distances for distance in to_SD}) > 1
+
+
+def test_nearest_records_of_columns_in_several_words(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
+    random = np.random.default_rng(3)
+    truth = pd.DataFrame(random.integers(0, 900, (400, 9)), columns=[*"abcdefg", *TARGETS])
+    changed = truth.assign(c=random.integers(0, 900, 400), g=0)
+    with opened_in(database, [truth, changed]) as opened:
+        distances = measure_nearest(opened)
+    assert distances == measure_nearest(in_order_of_codes(FramesInMemory((truth, changed), "memory")))
+    [[to_SD, to_others]] = distances
+    assert sum(map(int.__lt__, to_SD, to_others)) >= 199

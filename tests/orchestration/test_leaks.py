@@ -14,8 +14,9 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NoReturn
@@ -27,6 +28,7 @@ import pytest
 from support import gates
 from support.gates import Home
 from support.paths import ROOT
+from support.processes import fork
 from support.sampling import CI, some_of
 from support.small_batches import small_batches
 
@@ -42,6 +44,8 @@ from disclosure_pipeline.counting.partitioned import (
 from disclosure_pipeline.counting.partitioned.cell_counter import CellCounter
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile
 from disclosure_pipeline.evaluation import identifiers
+from disclosure_pipeline.evaluation.plots import conversion
+from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.orchestration import redaction
 from disclosure_pipeline.release.keys import keygen
 from disclosure_pipeline.tables import distinct
@@ -236,8 +240,15 @@ def functions() -> dict[CodeType, FunctionType]:
     return found
 
 
-def called_in_a_run(home: Home) -> list[FunctionType]:
+@dataclass(frozen=True)
+class Called:
     """The functions that a run of GT and of a candidate calls, in the order of their first call."""
+
+    functions: list[FunctionType]
+    with_ground_truth: set[CodeType]  # of those, what the run of GT calls
+
+
+def called_in_a_run(home: Home) -> Called:
     known = functions()
     seen: dict[CodeType, FunctionType] = {}
 
@@ -248,10 +259,11 @@ def called_in_a_run(home: Home) -> list[FunctionType]:
     sys.setprofile(record)
     try:
         assert home.run_ground_truth().success
+        with_ground_truth = set(seen)
         assert home.run_gate(HONEST).success
     finally:
         sys.setprofile(None)
-    return list(seen.values())
+    return Called(list(seen.values()), with_ground_truth)
 
 
 def broken(*_: Any, **__: Any) -> NoReturn:
@@ -278,23 +290,94 @@ def breaking(function: Any) -> Iterator[Callable[[], None]]:
         mend()
 
 
+@contextmanager
+def fresh_home(keys: Path, defs: dg.Definitions, patch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """A home beside its keys, in which nothing ran, with an instance that is in memory."""
+    folder = keys.parent / "home"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(keys, folder / "keys")
+    gates.with_keys(folder, patch)
+    with dg.DagsterInstance.ephemeral() as instance:
+        home = Home(folder, defs, instance)
+        home.write_ground_truth(ground_truth())
+        home.deliver(HONEST, {"synthetic.csv": synthetic()})
+        yield home
+
+
 @pytest.fixture
-def ready(definitions: dg.Definitions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+def ready(definitions: dg.Definitions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     keygen(tmp_path / "keys")  # while nothing is broken
 
-    @contextmanager
-    def make(defs: dg.Definitions = definitions) -> Iterator[Home]:
-        folder = tmp_path / "home"
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(tmp_path / "keys", folder / "keys")
-        gates.with_keys(folder, monkeypatch)
-        with dg.DagsterInstance.ephemeral() as instance:
-            home = Home(folder, defs, instance)
-            home.write_ground_truth(ground_truth())
-            home.deliver(HONEST, {"synthetic.csv": synthetic()})
-            yield home
+    def make(defs: dg.Definitions = definitions) -> Any:
+        return fresh_home(tmp_path / "keys", defs, monkeypatch)
 
     return make
+
+
+@pytest.fixture(scope="module")
+def called(definitions: dg.Definitions, tmp_path_factory: pytest.TempPathFactory) -> Called:
+    keys = tmp_path_factory.mktemp("called") / "keys"
+    keygen(keys)
+    with pytest.MonkeyPatch.context() as patch, fresh_home(keys, definitions, patch) as home:
+        return called_in_a_run(home)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run of a candidate in which a function is broken."""
+
+    succeeded: bool
+    leaks: dict[str, list[str]]
+    is_published: bool
+    nothing_published: bool
+
+
+def run_broken(home: Home, function: FunctionType) -> Outcome:
+    """The run of a home in which GT is recorded: the work of a forked process."""
+    with breaking(function) as mend:
+        succeeded = home.run_gate(HONEST).success
+        mend()
+        return outcome(home, succeeded)
+
+
+def outcome(home: Home, succeeded: bool) -> Outcome:
+    return Outcome(succeeded, leaks(home, ""), home.published(HONEST).is_dir(), home.nothing_published())
+
+
+# What draws charts, which a process keeps.
+DRAWING = {charts.__name__, conversion.__name__}
+
+
+@contextmanager
+def drawing_anew() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_draw_rows", "_draw_map"):
+            patch.setattr(charts, name, getattr(charts, name).__wrapped__)
+        yield
+
+
+def crashes(called: Called, chosen: Sequence[FunctionType], ready: Any) -> Iterator[tuple[str, Outcome]]:
+    """Each function, and what becomes of a run in which it is broken from the start.
+
+    What the run of GT does not call is broken in children of one process that recorded GT: each has the
+    instance as it was then, and finds the files as they were. They take the charts that this process drew.
+    """
+    here = [f for f in chosen if f.__code__ in called.with_ground_truth or f.__module__ in DRAWING]
+    for function in here:
+        charts_of = drawing_anew() if function.__module__ in DRAWING else nullcontext()
+        with charts_of, breaking(function) as mend, ready() as home:
+            succeeded = home.run_ground_truth().success and home.run_gate(HONEST).success
+            mend()
+            yield function.__qualname__, outcome(home, succeeded)
+    with ready() as home:
+        assert home.run_ground_truth().success
+        recorded = home.path.parent / "recorded"
+        shutil.copytree(home.path, recorded)
+        for function in chosen:
+            if function not in here:
+                yield function.__qualname__, fork(run_broken, home, function).result()
+                shutil.rmtree(home.path)
+                shutil.copytree(recorded, home.path)
 
 
 # The functions are dealt out to so many tests, so that processors share them.
@@ -302,19 +385,18 @@ PARTS = 4 if CI else 2
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_no_crash_tells_a_value(part: int, ready: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    with ready() as home:
-        called = called_in_a_run(home)
-    assert len(called) > 60
+def test_no_crash_tells_a_value(
+    part: int, called: Called, ready: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert len(called.functions) > 60
+    chosen = some_of(called.functions)[part::PARTS]
     survived = []
-    for function in some_of(called)[part::PARTS]:
-        with breaking(function) as mend, ready() as home:
-            succeeded = home.run_ground_truth().success and home.run_gate(HONEST).success
-            mend()
-            assert not leaks(home, printed(capfd)), function.__qualname__
-            assert not succeeded or home.published(HONEST).is_dir()
-            survived += [function.__qualname__] if succeeded else []
-            assert succeeded or home.nothing_published(), function.__qualname__
+    for name, ended in crashes(called, chosen, ready):
+        output = printed(capfd)
+        assert not ended.leaks and not [canary for canary in CANARIES if canary in output], name
+        assert not ended.succeeded or ended.is_published
+        survived += [name] if ended.succeeded else []
+        assert ended.succeeded or ended.nothing_published, name
     # What may fail without stopping a run is what a run does not need: sizes, which choose the engine, and
     # reading the record of figures: figures that cannot be read are measured again. Nor what is told of a
     # release that is published already.

@@ -8,9 +8,10 @@ that was half written stays behind in the store, under a name that nothing reads
 
 from __future__ import annotations
 
+import hashlib
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 import dagster as dg
 import pytest
 from support import gates, homes, processes
-from support.drawings import Drawings, remembered_drawings
+from support.drawings import remembered_drawings
 from support.gate_runs import release_alone, run_gate
 from support.gates import COPY, GATE, HONEST
 from support.homes import copied, opened
@@ -40,18 +41,19 @@ SEED = 20240501
 Run = Callable[[Path, dg.Definitions, str], Ran]
 
 
-def watched(run: Run, path: Path, defs: dg.Definitions, candidate: str) -> tuple[Ran, list[Moment]]:
-    """A run, and all its moments."""
+def watched(
+    run: Run, path: Path, defs: dg.Definitions, candidate: str
+) -> tuple[Ran, list[Moment], list[str]]:
+    """A run, all its moments, and a digest of all files of the home at each of them."""
     moments: list[Moment] = []
-    watch(path, moments.append)
-    return run_gate(path, defs, candidate), moments
+    digests: list[str] = []
 
+    def note(moment: Moment) -> None:
+        moments.append(moment)
+        digests.append(digest(path))
 
-def watched_drawing(
-    drawings: Drawings, path: Path, defs: dg.Definitions, candidate: str
-) -> tuple[Ran, list[Moment], Drawings]:
-    """A run, all its moments, and what is drawn."""
-    return *watched(run_gate, path, defs, candidate), drawings
+    watch(path, note)
+    return run(path, defs, candidate), moments, digests
 
 
 def until(number: int, run: Run, path: Path, defs: dg.Definitions, candidate: str) -> Ran:
@@ -64,7 +66,7 @@ def until(number: int, run: Run, path: Path, defs: dg.Definitions, candidate: st
             processes.kill_myself()
 
     watch(path, count)
-    return run_gate(path, defs, candidate)
+    return run(path, defs, candidate)
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class Undisturbed:
     defs: dg.Definitions
     ran: dict[str, Ran]
     moments: dict[str, list[Moment]]
+    digests: dict[str, list[str]]
     state: dict[str, dict[str, Any]]
     seconds: dict[str, float]
 
@@ -83,26 +86,32 @@ class Undisturbed:
         """The names of the files that are published."""
         return {Path(name).name for name in self.state[HONEST] if name.startswith("releases/")}
 
+    def that_differ(self, candidate: str, numbers: Iterable[int]) -> list[int]:
+        """Of moments at which every file is the same, the first: a kill leaves the same at the others."""
+        digests = self.digests[candidate]
+        return sorted({digests.index(digests[number]) for number in numbers})
+
 
 @pytest.fixture(scope="module")
 def undisturbed(small_gate: dg.Definitions) -> Iterator[Undisturbed]:
-    with homes.new_home() as template, remembered_drawings() as drawings:
+    with homes.new_home() as template, remembered_drawings():
         with opened(template, small_gate) as home:
             home.write_ground_truth(gates.ground_truth())
             home.deliver(HONEST, {"1.csv": gates.honest(1), "2.csv": gates.honest(2)})
             home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
             assert home.run_ground_truth().success
             home.instance.add_dynamic_partitions(f"{GATE}_candidates", [HONEST, COPY])
-        found = Undisturbed(template, small_gate, {}, {}, {}, {})
+        found = Undisturbed(template, small_gate, {}, {}, {}, {}, {})
         for candidate in (HONEST, COPY):
             with copied(template) as path:
-                began = time.monotonic()
-                found.ran[candidate], found.moments[candidate], drawn = fork(
-                    watched_drawing, drawings, path, small_gate, candidate
+                found.ran[candidate], found.moments[candidate], found.digests[candidate] = fork(
+                    watched, run_gate, path, small_gate, candidate
                 ).result()
-                drawings.update(drawn)
-                found.seconds[candidate] = time.monotonic() - began
                 found.state[candidate] = state(path)
+            with copied(template) as path:  # with what is drawn already, as all that follow
+                began = time.monotonic()
+                fork(run_gate, path, small_gate, candidate).result()
+                found.seconds[candidate] = time.monotonic() - began
         yield found
 
 
@@ -155,7 +164,8 @@ def test_killed_again_and_again(undisturbed: Undisturbed) -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_killed_at_a_boundary_of_its_steps(undisturbed: Undisturbed, part: int) -> None:
     numbers = boundaries(undisturbed.moments[HONEST])
-    for number in (numbers if CI else numbers[2::9])[part::PARTS]:
+    chosen = undisturbed.that_differ(HONEST, numbers if CI else numbers[2::9])
+    for number in chosen[part::PARTS]:
         kill_and_run_again(undisturbed, HONEST, number)
 
 
@@ -164,7 +174,8 @@ def test_killed_while_it_publishes(undisturbed: Undisturbed, part: int) -> None:
     """Before every change of a file and after every event; every day, around the one that counts."""
     moments = undisturbed.moments[HONEST]
     last = the_publication(moments)
-    for number in (publishing(moments) if CI else (last - 6, last, last + 1))[part::PARTS]:
+    chosen = undisturbed.that_differ(HONEST, publishing(moments) if CI else (last - 6, last, last + 1))
+    for number in chosen[part::PARTS]:
         kill_and_run_again(undisturbed, HONEST, number)
 
 
@@ -175,14 +186,15 @@ def test_killed_before_it_publishes(undisturbed: Undisturbed, part: int) -> None
     first = publishing(moments)[0]
     named = [number for number in range(first) if moments[number].kind == "os.rename"]
     numbers = sorted({*named, *range(8, first, 8)}) if CI else [named[-4], first // 2]
-    for number in numbers[part::PARTS]:
+    for number in undisturbed.that_differ(HONEST, numbers)[part::PARTS]:
         kill_and_run_again(undisturbed, HONEST, number)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_killed_while_it_refuses(undisturbed: Undisturbed, part: int) -> None:
     last = len(undisturbed.moments[COPY])
-    for number in range(0, last, 6 if CI else last - 5)[1:][part::PARTS]:
+    chosen = undisturbed.that_differ(COPY, range(0, last, 6 if CI else last - 5)[1:])
+    for number in chosen[part::PARTS]:
         kill_and_run_again(undisturbed, COPY, number)
 
 
@@ -210,12 +222,24 @@ def test_killed_while_it_looks_at_what_was_refused(undisturbed: Undisturbed) -> 
     with copied(undisturbed.template) as refused:
         assert not fork(run_gate, refused, defs, COPY).result().success
         with copied(refused) as path:
-            found, moments = fork(watched, release_alone, path, defs, COPY).result()
+            found, moments, _ = fork(watched, release_alone, path, defs, COPY).result()
         assert "is refused" in found.said
-        for number in range(0, len(moments), 1 if CI else 3):
+        assert {moment.step for moment in moments} == {None, f"{GATE}__release"}
+        for number, moment in enumerate(moments):
             with copied(refused) as path:
                 assert fork(until, number, release_alone, path, defs, COPY).was_killed()
-                assert not bytes_of(path / "releases"), f"killed at {moments[number]}"
+                assert not bytes_of(path / "releases"), f"killed at {moment}"
+        with copied(refused) as path:
+            found, released = fork(looking_at_releases, path, defs, COPY).result()
+        assert "is refused" in found.said and len(released) >= 100
+        assert not any(released)
+
+
+def looking_at_releases(path: Path, defs: dg.Definitions, candidate: str) -> tuple[Ran, list[set[str]]]:
+    """The whole run over what was refused, and what is released at each of its moments."""
+    released: list[set[str]] = []
+    watch(path, lambda _: released.append(set(bytes_of(path / "releases"))))
+    return run_gate(path, defs, candidate), released
 
 
 def kill_and_run_again(undisturbed: Undisturbed, candidate: str, number: int) -> None:
@@ -256,3 +280,13 @@ def clean(home: Path) -> None:
 def bytes_of(folder: Path) -> dict[str, bytes]:
     """The files of a folder; none where it is not there."""
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def digest(home: Path) -> str:
+    """Of every file and folder of a home, the databases of its instance included: name, mode and content."""
+    made = hashlib.sha256()
+    for path in sorted(home.rglob("*")):
+        content = path.read_bytes() if path.is_file() else b""
+        described = (str(path.relative_to(home)), path.stat().st_mode, hashlib.sha256(content).hexdigest())
+        made.update(repr(described).encode())
+    return made.hexdigest()

@@ -63,7 +63,11 @@ def environment(folder: Path) -> Path:
 
 def variables(environment: Path, **others: str) -> Mapping[str, str]:
     """The variables of a shell in which an environment is active, whose pip asks nobody."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PIP_"))}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "PIP_")) or name == "PYTHONPYCACHEPREFIX"
+    }
     return inherited | {
         "VIRTUAL_ENV": str(environment),
         "PATH": f"{environment / 'bin'}:{os.environ['PATH']}",

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.memory.key_set_tree import Codes, Column, KeySet
+from disclosure_pipeline.counting.memory.key_set_tree import Block, Codes, Column, KeySet
+from disclosure_pipeline.measures.adding import add_up
+from disclosure_pipeline.measures.drawn_guesses import DrawnGuessCounts
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.exposure import (
+    CellCounts,
     Chances,
     Disclosed,
+    DisclosedCounts,
     Guessing,
-    KeySetTables,
+    KeyCounts,
+    Modes,
     disclosed,
+    disclosed_counts,
     guess_counts_of_table,
     guess_counts_of_table_without_self,
 )
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
-from disclosure_pipeline.measures.guesses import guess_counts, guess_counts_without_self
+from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.guesses import GuessCounts, guess_counts, guess_counts_without_self
 from disclosure_pipeline.measures.samples import Sizes
 
 MOST_COLUMNS = 32
 """In a set: twice as many binary digits are kept of each GT record."""
 
-_ROOMY = 4  # entries of a table for each record: in a larger one most would be 0
+_ROOMY = 8  # entries of a table for each record: in a larger one most would be 0
 _SMALL_TABLE = 1 << 16
 
 
@@ -54,6 +62,10 @@ class ExposureTarget:
         counts = [np.bincount(codes, minlength=column.size) for codes in column.codes]
         guessing = [Guessing(of.sizes, counts[0], counts[of.table], no_guess) for of in syntheses]
         return cls(column, position, tuple(guessing))
+
+    def of_records(self, records: Sequence[IntArray]) -> ExposureTarget:
+        """The same of some records of each table; guesses are of all."""
+        return replace(self, column=self.column.of_records(records))
 
 
 @dataclass(frozen=True)
@@ -96,16 +108,94 @@ class ExposedRecords:
             by_others[_lowest_digit(of_others, self.up_to)] += number
         return by_SD, by_others
 
-    def add(self, rows: IntArray | None, sizes: Codes) -> None:
-        """Some records, None for all, are exposed by sets of these sizes, too."""
-        if rows is None:
-            self.sizes |= sizes
-        else:
-            self.sizes[rows] |= sizes
+    def of_records(self, rows: IntArray, records: int) -> ExposedRecords:
+        """The same where these are the records `rows` of so many."""
+        sizes = np.zeros(records, dtype=self.sizes.dtype)
+        sizes[rows] = self.sizes
+        return ExposedRecords(self.up_to, sizes)
 
 
 def _lowest_digit(digits: int, none: int) -> int:
     return (digits & -digits).bit_length() - 1 if digits else none
+
+
+@dataclass(frozen=True)
+class _BlockCounts:
+    """What adds up over key combinations; guesses are None where they are of draws."""
+
+    disclosed: DisclosedCounts
+    by_SD: GuessCounts | None
+    by_others: GuessCounts | None
+
+    @classmethod
+    def nothing(cls, synthesis: Synthesis) -> _BlockCounts:
+        """Of no key combination."""
+        nobody = GuessCounts(Grouped.nothing(), Grouped.nothing())
+        return cls(
+            DisclosedCounts.nothing(synthesis.chances),
+            None if synthesis.sizes.synthetic_is_drawn else nobody,
+            None if synthesis.sizes.others_are_drawn else nobody,
+        )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One target, and some key combinations of a set, numbered from 0, with their records."""
+
+    key_set: KeySet
+    block: Block
+    target: ExposureTarget
+
+    @property
+    def keys(self) -> int:
+        """The number of key combinations."""
+        return self.block.size
+
+    @property
+    def levels(self) -> int:
+        """The number of target levels."""
+        return self.target.column.size
+
+    @property
+    def records(self) -> int:
+        """Those of all tables."""
+        return sum(some.stop - some.start for some in self.block.records)
+
+    def q(self, table: int) -> IntArray:
+        """The key combination of each record."""
+        q = self.key_set.q[table][self.block.records[table]]
+        return q - self.block.q.start if self.block.q.start else q
+
+    def t(self, table: int) -> Codes:
+        """The target level of each record."""
+        codes, rows, some = (
+            self.target.column.codes[table],
+            self.key_set.rows[table],
+            self.block.records[table],
+        )
+        return codes[some] if rows is None else codes[rows[some]]
+
+    def counts(self, table: int) -> IntArray:
+        """The records of each key combination."""
+        return self.key_set.counts[table][self.block.q]
+
+    def cells(self, table: int) -> IntArray:
+        """The position of each record in a table (targets, q), row by row."""
+        cells = self.t(table).astype(np.int64)
+        cells *= self.keys
+        cells += self.key_set.q[table][self.block.records[table]]
+        cells -= self.block.q.start
+        return cells
+
+    def count(self, cells: IntArray) -> IntArray:
+        """The records of each cell (shape: targets, q)."""
+        counts = np.bincount(cells, minlength=self.levels * self.keys)
+        return counts.astype(np.int32).reshape(self.levels, self.keys)
+
+    def expose(self, exposed: ExposedRecords, sizes: Codes) -> None:
+        """The GT records of this part are exposed by sets of these sizes, too."""
+        some, rows = self.block.records[0], self.key_set.rows[0]
+        exposed.sizes[some if rows is None else rows[some]] |= sizes
 
 
 def measure_key_set(
@@ -114,95 +204,110 @@ def measure_key_set(
     syntheses: Sequence[Synthesis],
     support: int,
     exposed: Sequence[ExposedRecords],
+    of_keys: Sequence[KeyCounts],
 ) -> list[ExposureFigures]:
-    """The figures in each synthesis; who is exposed with so much `support` is added to `exposed`."""
-    records = sum(map(len, key_set.q))
-    if key_set.size * target.column.size <= max(_SMALL_TABLE, _ROOMY * records):
-        return _measure_tables(key_set, target, syntheses, support, exposed)
+    """The figures in each synthesis; who is exposed with so much `support` is added to `exposed`.
+
+    `of_keys`: what is alike for all targets, of each synthesis.
+    """
+    counts = [[_BlockCounts.nothing(synthesis)] for synthesis in syntheses]
+    cells: list[list[FrequencyTable]] = [[] for _ in syntheses]
+    for block in key_set.runs.blocks(target.column.size):
+        part = _Part(key_set, block, target)
+        in_tables = part.keys * part.levels <= max(_SMALL_TABLE, _ROOMY * part.records)
+        count_part = _count_tables if in_tables else _count_cells
+        for i, (of_part, f) in enumerate(count_part(part, syntheses, support, exposed)):
+            counts[i].append(of_part)
+            cells[i] += [f] if f is not None else []
     return [
-        _measure_cells(key_set, target, i, synthesis, support, exposed[i])
+        _figures(add_up(counts[i]), of_keys[i], cells[i], target.guessing[i], synthesis)
         for i, synthesis in enumerate(syntheses)
     ]
 
 
-def _measure_tables(
-    key_set: KeySet,
-    target: ExposureTarget,
-    syntheses: Sequence[Synthesis],
-    support: int,
-    exposed: Sequence[ExposedRecords],
-) -> list[ExposureFigures]:
-    """By tables with a row for each target level."""
-
-    def cells_of(table: int) -> IntArray:
-        cells = key_set.pick(table, target.column.codes[table]).astype(np.int64)
-        cells *= key_set.size
-        cells += key_set.q[table]
-        return cells
-
-    def count(cells: IntArray) -> IntArray:
-        shape = (target.column.size, key_set.size)
-        return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-
-    cells = cells_of(0)
-    d, d_q = count(cells), key_set.counts[0]
-    figures = []
-    for synthesis, guessing, of_synthesis in zip(syntheses, target.guessing, exposed, strict=True):
-        cells_SD = cells_of(synthesis.table)
-        s, s_q = count(cells_SD), key_set.counts[synthesis.table]
-        tables = KeySetTables(d, s, d_q, s_q, d_q, s_q)
-        by_SD, by_others = of_synthesis.digits(len(key_set.columns))
-        sizes = ((s == s_q) & (s_q >= support)).astype(of_synthesis.sizes.dtype)
-        sizes *= sizes.dtype.type(by_SD)
-        sizes |= ((d == d_q) & (d_q > support)) * sizes.dtype.type(by_others)
-        of_synthesis.add(key_set.rows[0], sizes.ravel().take(cells))
-        sparse = _cells_of_tables(d, s) if synthesis.sizes.something_is_drawn else None
-        from_SD, from_others = guessing.drawn_counts(sparse) if sparse else (None, None)
-        beyond = guessing.guessed_beyond(
-            from_SD or guess_counts_of_table(d, s, guessing.no_guess),
-            from_others or guess_counts_of_table_without_self(d, guessing.no_guess),
-        )
-        figures.append(ExposureFigures(disclosed(tables, synthesis.chances), beyond))
-    return figures
-
-
-def _measure_cells(
-    key_set: KeySet,
-    target: ExposureTarget,
-    i: int,
+def _figures(
+    counts: _BlockCounts,
+    of_keys: KeyCounts,
+    cells: Sequence[FrequencyTable],
+    guessing: Guessing,
     synthesis: Synthesis,
-    support: int,
-    exposed: ExposedRecords,
 ) -> ExposureFigures:
-    """By the cells that occur, where a table of all would be mostly empty."""
-    both = (0, synthesis.table)
-    q = [key_set.q[table] for table in both]
-    t = [key_set.pick(table, target.column.codes[table]) for table in both]
-    f = _cells(q, t, key_set.size, target.column.size)
-    d_q, s_q = (key_set.counts[table] for table in both)
-    tables = KeySetTables(f.d, f.s, f.d_q, f.s_q, d_q, s_q)
-    by_SD, by_others = exposed.digits(len(key_set.columns))
-    sizes = np.zeros(len(q[0]), dtype=exposed.sizes.dtype)
-    for where, digit in (
-        ((f.s == f.s_q) & (f.s >= support), by_SD),
-        ((f.d == f.d_q) & (f.d > support), by_others),
-    ):
-        level = np.full(key_set.size, -1)  # the one level of each q
-        level[f.q[where]] = f.t[where]
-        sizes |= (level[q[0]] == t[0]) * sizes.dtype.type(digit)
-    exposed.add(key_set.rows[0], sizes)
-    guessing = target.guessing[i]
-    from_SD, from_others = guessing.drawn_counts(f)
-    beyond = guessing.guessed_beyond(
-        from_SD or guess_counts(f, f.d, f.s, guessing.no_guess),
-        from_others or guess_counts_without_self(f, f.d, f.d, guessing.no_guess),
+    """Of one synthesis, from all parts."""
+    from_SD, from_others = guessing.drawn_counts(_joined(cells)) if cells else (None, None)
+    by_SD, by_others = counts.by_SD or from_SD, counts.by_others or from_others
+    return ExposureFigures(
+        disclosed(counts.disclosed, of_keys, synthesis.chances),
+        guessing.guessed_beyond(by_SD or DrawnGuessCounts.nothing(), by_others or DrawnGuessCounts.nothing()),
     )
-    return ExposureFigures(disclosed(tables, synthesis.chances), beyond)
 
 
-def _cells(q: Sequence[IntArray], t: Sequence[Codes], keys: int, levels: int) -> FrequencyTable:
+def _count_tables(
+    part: _Part, syntheses: Sequence[Synthesis], support: int, exposed: Sequence[ExposedRecords]
+) -> Iterator[tuple[_BlockCounts, FrequencyTable | None]]:
+    """By tables with a row for each target level."""
+    cells = part.cells(0)
+    d, d_q = part.count(cells), part.counts(0)
+    of_GT = Modes.of(d)
+    alone = of_GT.largest == d_q
+    columns = len(part.key_set.columns)
+    for guessing, synthesis, of_synthesis in zip(part.target.guessing, syntheses, exposed, strict=True):
+        s, s_q = part.count(part.cells(synthesis.table)), part.counts(synthesis.table)
+        of_SD = Modes.of(s)
+        certain = (of_SD.largest == s_q) & (s_q > 0)
+        by_SD, by_others = (of_synthesis.sizes.dtype.type(digit) for digit in of_synthesis.digits(columns))
+        sizes = of_SD.are_largest * ((certain & (s_q >= support)) * by_SD)
+        sizes |= of_GT.are_largest * ((alone & (d_q > support)) * by_others)
+        if sizes.any():
+            part.expose(of_synthesis, sizes.ravel().take(cells))
+        right = of_SD.records_of(d)
+        of_cells = CellCounts(d, s, d_q, s_q, right[certain], s_q[certain], int(d_q[alone].sum()))
+        drawn, no_guess = synthesis.sizes, guessing.no_guess
+        yield (
+            _BlockCounts(
+                disclosed_counts(of_cells, synthesis.chances),
+                None if drawn.synthetic_is_drawn else guess_counts_of_table(d, s, of_SD, right, no_guess),
+                None if drawn.others_are_drawn else guess_counts_of_table_without_self(d, of_GT, no_guess),
+            ),
+            _cells_of_tables(d, s, part) if drawn.something_is_drawn else None,
+        )
+
+
+def _count_cells(
+    part: _Part, syntheses: Sequence[Synthesis], support: int, exposed: Sequence[ExposedRecords]
+) -> Iterator[tuple[_BlockCounts, FrequencyTable | None]]:
+    """By the cells that occur, where a table of all would be mostly empty."""
+    columns = len(part.key_set.columns)
+    q, t, d_q = part.q(0), part.t(0), part.counts(0)
+    for guessing, synthesis, of_synthesis in zip(part.target.guessing, syntheses, exposed, strict=True):
+        s_q = part.counts(synthesis.table)
+        f = _cells([q, part.q(synthesis.table)], [t, part.t(synthesis.table)], d_q, s_q, part.levels)
+        certain, certain_in_GT = (f.s == f.s_q) & (f.s > 0), (f.d == f.d_q) & (f.d > 0)
+        sizes = np.zeros(len(q), dtype=of_synthesis.sizes.dtype)
+        by_SD, by_others = of_synthesis.digits(columns)
+        for where, digit in (
+            (certain & (f.s >= support), by_SD),
+            (certain_in_GT & (f.d > support), by_others),
+        ):
+            level = np.full(part.keys, -1)  # the one level of each q
+            level[f.q[where]] = f.t[where]
+            sizes |= (level[q] == t) * sizes.dtype.type(digit)
+        part.expose(of_synthesis, sizes)
+        drawn = synthesis.sizes
+        cells = CellCounts(f.d, f.s, f.d_q, f.s_q, f.d[certain], f.s[certain], int(f.d[certain_in_GT].sum()))
+        yield (
+            _BlockCounts(
+                disclosed_counts(cells, synthesis.chances),
+                None if drawn.synthetic_is_drawn else guess_counts(f, f.d, f.s, guessing.no_guess),
+                None if drawn.others_are_drawn else guess_counts_without_self(f, f.d, f.d, guessing.no_guess),
+            ),
+            replace(f, q=f.q + part.block.q.start) if drawn.something_is_drawn else None,
+        )
+
+
+def _cells(
+    q: Sequence[IntArray], t: Sequence[Codes], d_q: IntArray, s_q: IntArray, levels: int
+) -> FrequencyTable:
     """The cells of GT and one SD, either of which may have no record here."""
-    counts = [np.bincount(table, minlength=keys) for table in q]
     pooled = np.concatenate(q)
     pooled *= levels
     pooled += np.concatenate(t)
@@ -220,28 +325,36 @@ def _cells(q: Sequence[IntArray], t: Sequence[Codes], keys: int, levels: int) ->
         t=level,
         d=end - first - s,
         s=s,
-        d_q=counts[0][key],
-        s_q=counts[1][key],
+        d_q=d_q[key],
+        s_q=s_q[key],
         N_d=len(q[0]),
         N_s=len(q[1]),
-        keys=keys,
+        keys=len(d_q),
         targets=levels,
     )
 
 
-def _cells_of_tables(d: IntArray, s: IntArray) -> FrequencyTable:
-    """The cells of tables (targets, q) in which a record is."""
-    targets, keys = d.shape
+def _cells_of_tables(d: IntArray, s: IntArray, part: _Part) -> FrequencyTable:
+    """The cells of tables (targets, q) in which a record is; each q by its number in the set."""
     q, t = np.nonzero((d.T > 0) | (s.T > 0))
     return FrequencyTable(
-        q=q,
+        q=q + part.block.q.start,
         t=t,
-        d=d[t, q],
-        s=s[t, q],
+        d=d[t, q].astype(np.int64),
+        s=s[t, q].astype(np.int64),
         d_q=d.sum(axis=0)[q],
         s_q=s.sum(axis=0)[q],
         N_d=int(d.sum()),
         N_s=int(s.sum()),
-        keys=keys,
-        targets=targets,
+        keys=part.keys,
+        targets=part.levels,
     )
+
+
+def _joined(parts: Sequence[FrequencyTable]) -> FrequencyTable:
+    """The cells of all parts, whose key combinations ascend."""
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("q", "t", "d", "s", "d_q", "s_q")
+    }
+    return replace(parts[0], **columns)

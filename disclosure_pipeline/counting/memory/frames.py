@@ -13,11 +13,13 @@ import pandas as pd
 from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
 from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.counting.partitioned.batches import batches_in_memory
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.samples import sample_positions
 from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_values
@@ -99,6 +101,10 @@ class FramesInMemory:
         if max(self.records) <= most:
             return columns
         return code_drawn(self.sample(most, seed), columns)
+
+    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
+        """The distances of GT records to the nearest ones, for each comparison that is drawn."""
+        return [nearest_distances(columns, comparison) for comparison in draw(columns)]
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """At most so many records of each table, drawn by the seed, in their order."""

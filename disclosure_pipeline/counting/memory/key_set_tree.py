@@ -1,5 +1,9 @@
 """Every set of some columns, each made from a smaller one by a further column: records as numbers of their q.
 
+The records of a set can be sorted by its q. Whatever columns are added, the records of such a q then stay
+together, and so do the numbers of their further q: what is counted of some of them at a time stays in the
+processor's cache.
+
 Records that can no longer matter are dropped on the way, with all sets that hold the columns so far. A GT
 record that is alone with its q, where SD has no record either, is alone in every larger set: no figure counts
 it but as one that nothing is known of. An SD record whose q no GT record has is looked up by nobody.
@@ -22,6 +26,8 @@ Codes = npt.NDArray[np.integer]
 _LARGEST = 1 << 24  # codes that are counted; of more, those that occur are numbered
 _WORTH_DROPPING = 0.8  # dropping pays where no larger share of the records is left
 _SMALL = 1 << 14  # codes that are not worth numbering anew
+_ENTRIES_AT_A_TIME = 1 << 17  # of a table of counts
+_RECORDS_AT_A_TIME = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,51 @@ class Column:
     codes: tuple[Codes, ...]
     size: int
 
+    def of_records(self, records: Sequence[IntArray]) -> Column:
+        """The codes of some records of each table."""
+        return Column(tuple(codes[some] for codes, some in zip(self.codes, records, strict=True)), self.size)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Parts of the records, each with key combinations of its own; the last entry of each is the end.
+
+    Part i has the key combinations from `q[i]` on, and in table k the records from `records[k][i]` on.
+    """
+
+    q: IntArray
+    records: tuple[IntArray, ...]
+
+    @classmethod
+    def one(cls, size: int, records: Sequence[int]) -> Runs:
+        """All in one part."""
+        return cls(np.array([0, size]), tuple(np.array([0, number]) for number in records))
+
+    def blocks(self, targets: int) -> Iterator[Block]:
+        """Some parts at a time, so that their records and a table (targets, q) stay in the cache."""
+        records = np.add.reduce(self.records)
+        filled = self.q * (targets / _ENTRIES_AT_A_TIME) + records / _RECORDS_AT_A_TIME
+        block = filled[:-1].astype(np.int64)
+        start = np.flatnonzero(np.concatenate(([True], block[1:] != block[:-1])))
+        end = np.append(start[1:], len(self.q) - 1)
+        bounds = [np.stack((of[start], of[end]), axis=1).tolist() for of in (self.q, *self.records)]
+        for q, *of_tables in zip(*bounds, strict=True):
+            if of_tables[0][0] < of_tables[0][1]:
+                yield Block(slice(*q), tuple(slice(*of_table) for of_table in of_tables))
+
+
+@dataclass(frozen=True)
+class Block:
+    """The key combinations of some parts, and their records in each table; there is a GT record."""
+
+    q: slice
+    records: tuple[slice, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of key combinations."""
+        return int(self.q.stop - self.q.start)
+
 
 @dataclass(frozen=True)
 class KeySet:
@@ -38,7 +89,8 @@ class KeySet:
 
     `columns` are the positions of the columns. `q[i]` are the key combinations, numbers below `size`, of the
     records `rows[i]` of table i, or of all its records where that is None. `counts[i]` are the records of
-    table i with each of them. Every GT record that is not here has its q alone in all tables.
+    table i with each of them. Every GT record that is not here has its q alone in all tables. `runs` are
+    parts of the records.
     """
 
     columns: tuple[int, ...]
@@ -46,6 +98,7 @@ class KeySet:
     rows: tuple[IntArray | None, ...]
     counts: tuple[IntArray, ...]
     size: int
+    runs: Runs
 
     @classmethod
     def nothing(cls, records: Sequence[int]) -> KeySet:
@@ -56,6 +109,7 @@ class KeySet:
             (None,) * len(records),
             tuple(np.array([number]) for number in records),
             1,
+            Runs.one(1, records),
         )
 
     def pick(self, table: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -63,9 +117,22 @@ class KeySet:
         rows = self.rows[table]
         return values if rows is None else values[rows]
 
+    def sorted_by_key(self) -> tuple[KeySet, tuple[IntArray, ...]]:
+        """The same of the records that matter alone, each q a part; and which records these are."""
+        small = np.min_scalar_type(self.size)
+        order = [np.argsort(q.astype(small), kind="stable") for q in self.q]
+        rows = tuple(
+            some if rows is None else rows[some] for some, rows in zip(order, self.rows, strict=True)
+        )
+        q = tuple(of_table[some] for of_table, some in zip(self.q, order, strict=True))
+        first = tuple(np.concatenate(([0], np.cumsum(counts))) for counts in self.counts)
+        runs = Runs(np.arange(self.size + 1), first)
+        return KeySet(self.columns, q, (None,) * len(q), self.counts, self.size, runs), rows
+
     def with_column(self, position: int, column: Column) -> KeySet:
         """The set with one column more."""
         size = self.size * column.size
+        runs = Runs(self.runs.q * column.size, self.runs.records)
         q = []
         for table, codes in enumerate(column.codes):
             joined = self.q[table] * column.size
@@ -74,8 +141,9 @@ class KeySet:
         if size > _LARGEST:
             numbers, distinct = pd.factorize(np.concatenate(q))
             q, size = np.split(numbers, np.cumsum([len(table) for table in q])[:-1]), len(distinct)
+            runs = Runs.one(size, [len(table) for table in q])
         counts = [np.bincount(table, minlength=size) for table in q]
-        wider = KeySet((*self.columns, position), tuple(q), self.rows, tuple(counts), size)
+        wider = KeySet((*self.columns, position), tuple(q), self.rows, tuple(counts), size, runs)
         return wider.without_lone_records()
 
     def without_lone_records(self) -> KeySet:
@@ -91,13 +159,15 @@ class KeySet:
         if left > _WORTH_DROPPING * records and (size > self.size // 2 or self.size <= _SMALL):
             return self
         number = np.cumsum(kept) - 1
-        q, rows = [], []
-        for old_q, old_rows in zip(self.q, self.rows, strict=True):
+        q, rows, first = [], [], []
+        for old_q, old_rows, old_first in zip(self.q, self.rows, self.runs.records, strict=True):
             some = np.flatnonzero(kept[old_q])
+            first.append(np.searchsorted(some, old_first))
             q.append(number[old_q[some]])
             rows.append(some if old_rows is None else old_rows[some])
         counts = tuple(table[kept] for table in self.counts)
-        return KeySet(self.columns, tuple(q), tuple(rows), counts, size)
+        runs = Runs(np.concatenate(([0], number + 1))[self.runs.q], tuple(first))
+        return KeySet(self.columns, tuple(q), tuple(rows), counts, size, runs)
 
 
 def iterate_key_sets(columns: Sequence[Column], start: KeySet, up_to: int) -> Iterator[KeySet]:

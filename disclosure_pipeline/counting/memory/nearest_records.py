@@ -10,8 +10,9 @@ person in at least one of a few blocks of columns: who differs in fewer columns 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -81,30 +82,49 @@ class Table:
     counted: Mask
 
 
-def nearest_distances(
-    columns: Sequence[CodedColumn], persons: IntArray, tables: Sequence[Table], left_out: Sequence[IntArray]
-) -> list[IntArray]:
-    """Of each GT record of `persons`, the distance to the nearest record of each of the tables.
+@dataclass(frozen=True)
+class Comparison:
+    """GT records, `persons`, to be compared with those of some tables.
 
     `left_out[i]`: for each person the record of `tables[i]` that is not looked at (the person's own), or -1.
     """
-    column_distances = [
-        Distances.of(column, sorted({0, *(table.table for table in tables)})) for column in columns
-    ]
-    records = sum(int(table.counted.sum()) for table in tables)
-    if len(persons) * records <= _MOST_PAIRS:
+
+    persons: IntArray
+    tables: tuple[Table, ...]
+    left_out: tuple[IntArray, ...]
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of the tables, GT's among them."""
+        return sorted({0, *(table.table for table in self.tables)})
+
+    @property
+    def is_of_all_pairs(self) -> bool:
+        """Whether the tables are so small that every person is compared with every record."""
+        return len(self.persons) * sum(int(table.counted.sum()) for table in self.tables) <= _MOST_PAIRS
+
+
+Draw = Callable[[Sequence[CodedColumn]], Iterator[Comparison]]
+"""What is to be compared, of columns whose counts are those of the tables: one comparison a synthesis."""
+
+
+def nearest_distances(columns: Sequence[CodedColumn], comparison: Comparison) -> list[IntArray]:
+    """Of each person, the distance to the nearest record of each of the tables."""
+    persons, tables = comparison.persons, comparison.tables
+    column_distances = [Distances.of(column, comparison.numbers) for column in columns]
+    if comparison.is_of_all_pairs:
         return [
-            _nearest_of_all(column_distances, persons, table, own)
-            for table, own in zip(tables, left_out, strict=True)
+            nearest_of_all(column_distances, persons, table, own)
+            for table, own in zip(tables, comparison.left_out, strict=True)
         ]
-    blocks = _form_blocks(columns, tables)
+    blocks = form_blocks(columns, tables, partial(_expected_candidates, tables))
     return [
-        _nearest_of_candidates(column_distances, blocks, persons, table, own)
-        for table, own in zip(tables, left_out, strict=True)
+        nearest_of_candidates(column_distances, blocks, persons, table, own)
+        for table, own in zip(tables, comparison.left_out, strict=True)
     ]
 
 
-def _nearest_of_all(
+def nearest_of_all(
     column_distances: Sequence[Distances], persons: IntArray, table: Table, left_out: IntArray
 ) -> IntArray:
     """Every person is compared with every record."""
@@ -143,7 +163,7 @@ def _nearest_of_all(
     return nearest
 
 
-def _nearest_of_candidates(
+def nearest_of_candidates(
     column_distances: Sequence[Distances],
     blocks: Sequence[Sequence[CodedColumn]],
     persons: IntArray,
@@ -166,10 +186,15 @@ def _nearest_of_candidates(
     return nearest
 
 
-def _form_blocks(columns: Sequence[CodedColumn], tables: Sequence[Table]) -> list[list[CodedColumn]]:
+def form_blocks(
+    columns: Sequence[CodedColumn],
+    tables: Sequence[Table],
+    expect_candidates: Callable[[Sequence[CodedColumn]], float],
+) -> list[list[CodedColumn]]:
     """The columns in as many blocks as give few candidates each; one block of all where none do.
 
     The columns of the largest entropy are dealt out first, each to the block of the least so far.
+    `expect_candidates` gives the number of records of all tables that agree with one of them in a block.
     """
     ranks = sorted(columns, key=lambda column: -_entropy(column, tables))
     for number in range(min(_MOST_BLOCKS, len(columns)), 1, -1):
@@ -179,7 +204,7 @@ def _form_blocks(columns: Sequence[CodedColumn], tables: Sequence[Table]) -> lis
             least_informative = entropy.index(min(entropy))
             blocks[least_informative].append(column)
             entropy[least_informative] += _entropy(column, tables)
-        if all(_expected_candidates(block, tables) <= _MOST_CANDIDATES for block in blocks):
+        if all(expect_candidates(block) <= _MOST_CANDIDATES for block in blocks):
             return blocks
     return [list(columns)]
 
@@ -191,7 +216,7 @@ def _entropy(column: CodedColumn, tables: Sequence[Table]) -> float:
     return float(-(share * np.log(share)).sum())
 
 
-def _expected_candidates(block: Sequence[CodedColumn], tables: Sequence[Table]) -> float:
+def _expected_candidates(tables: Sequence[Table], block: Sequence[CodedColumn]) -> float:
     """The number of records of all tables that agree with one of them in a block, about."""
     probes, records = [], 0
     for table in tables:

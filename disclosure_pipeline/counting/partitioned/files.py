@@ -12,6 +12,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.frames import code_drawn
+from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
 from disclosure_pipeline.counting.partitioned.batches import Batches
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.partitioned.stacked_stream import StackedStream
@@ -30,6 +31,9 @@ from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import table_names
 from disclosure_pipeline.tables.raw_columns import Change
 from disclosure_pipeline.tables.sources import Location, columns_of
+
+MOST_COMPARED = 1_000_000
+"""Of larger tables so many records are drawn, to look for the nearest ones."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +202,11 @@ class StreamedTables:
     def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
         """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
         return code_drawn(self.sample(most, seed), columns)
+
+    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
+        """The distances of GT records to the nearest ones, of at most MOST_COMPARED records of each table."""
+        coded = self.code_records(columns, MOST_COMPARED, 0)
+        return [nearest_distances(coded, comparison) for comparison in draw(coded)]
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """At most so many records of each table, drawn by the seed, in their order."""

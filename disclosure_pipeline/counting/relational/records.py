@@ -36,28 +36,33 @@ def _fetch_codes(read: ReadTables, columns: Sequence[CodedColumn], most: int, se
             for table, positions in enumerate(sample_positions(N, most, seed))
         ]
     return [
-        replace(column, tables=tuple(_store_codes(column, of_table, place) for of_table in words))
+        replace(column, tables=tuple(store_codes(column, of_table, place) for of_table in words))
         for column, place in zip(columns, digits, strict=True)
     ]
 
 
 def _fetch_words(rows: Any, positions: IntArray | None) -> list[IntArray]:
     """The key combinations of the records at these positions (None: of all), in order; an array a word."""
-    import ibis
-
     names = word_columns(rows)
     if positions is None:
         fetched = fetch_integers(rows.select(names))
     else:
-        numbered = rows.select(*names, r=ibis.row_number().over(order_by=names))
         drawn = pa.table({"r": pa.array(positions, pa.int64())})
         with upload_temporarily(rows.get_backend(), drawn) as uploaded:
-            fetched = fetch_integers(numbered.semi_join(uploaded, "r").select(names))
+            fetched = fetch_integers(number_records(rows).semi_join(uploaded, "r").select(names))
     order = np.lexsort([fetched[name] for name in reversed(names)])
     return [fetched[name][order] for name in names]
 
 
-def _store_codes(column: CodedColumn, words: Sequence[IntArray], place: Digits) -> StoredColumn:
+def number_records(rows: Any) -> Any:
+    """Coded records, each with its number r in its table, from 0 on, in the order of the codes."""
+    import ibis
+
+    return rows.mutate(r=ibis.row_number().over(group_by="i", order_by=word_columns(rows)))
+
+
+def store_codes(column: CodedColumn, words: Sequence[IntArray], place: Digits) -> StoredColumn:
+    """The codes of a column whose place in the words of some records this is."""
     codes = (words[place.word] & place.mask) >> place.shift
     counts = np.bincount(codes, minlength=column.size)
     stored = codes.astype(np.min_scalar_type(-column.size))

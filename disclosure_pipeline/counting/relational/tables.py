@@ -12,11 +12,13 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
+from disclosure_pipeline.counting.memory.nearest_records import Draw
 from disclosure_pipeline.counting.relational.engine import (
     count_in_database,
     fetch_distinct,
     open_database_tables,
 )
+from disclosure_pipeline.counting.relational.nearest import fetch_nearest
 from disclosure_pipeline.counting.relational.records import fetch_codes
 from disclosure_pipeline.counting.relational.stacked_tables import StackedDatabaseTables
 from disclosure_pipeline.counting.relational.staging import ReadTables
@@ -120,6 +122,10 @@ class DatabaseTables:
     def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
         """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
         return fetch_codes(self._read, columns, most, seed)
+
+    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
+        """The distances of GT records to the nearest ones, for each comparison that is drawn."""
+        return fetch_nearest(self._read, columns, draw(columns))
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """The (synthesis, column) of GT's columns whose values tell which record it is."""

@@ -1,0 +1,212 @@
+"""The distance of some GT records to the nearest of many in a database.
+
+Of small tables the records are fetched that are compared. Of large ones only combinations are that agree with
+one of the persons in a block of columns, one record of each: the distances are those of the engine in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from disclosure_pipeline.counting.memory.nearest_records import (
+    NOBODY,
+    Comparison,
+    Distances,
+    Table,
+    form_blocks,
+    nearest_of_all,
+    nearest_of_candidates,
+)
+from disclosure_pipeline.counting.relational.coding import Digits, as_int64, count_rows, int64, word_columns
+from disclosure_pipeline.counting.relational.connections import run_query
+from disclosure_pipeline.counting.relational.records import number_records, store_codes
+from disclosure_pipeline.counting.relational.staging import ReadTables, stage_records
+from disclosure_pipeline.counting.relational.transfer import (
+    fetch_integers,
+    store_temporarily,
+    upload_temporarily,
+)
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.tables.levels import CodedColumn
+
+_FETCHED = 1 << 20  # combinations at a time, about
+
+Words = Sequence[IntArray]
+
+
+def fetch_nearest(
+    read: ReadTables, columns: Sequence[CodedColumn], comparisons: Iterable[Comparison]
+) -> list[list[IntArray]]:
+    """For each comparison what `nearest_distances` returns; `columns` are coded, not grouped.
+
+    Records are numbered in the order of their codes. InputError as `count_in_database`.
+    """
+    return run_query(
+        "The database did not give the nearest records", partial(_fetch_all, read, columns, comparisons)
+    )
+
+
+def _fetch_all(
+    read: ReadTables, columns: Sequence[CodedColumn], comparisons: Iterable[Comparison]
+) -> list[list[IntArray]]:
+    with ExitStack() as stack:
+        records, digits = stack.enter_context(stage_records(read, columns))
+        numbered = stack.enter_context(store_temporarily(number_records(records)))
+        staged = _NumberedRecords(numbered, tuple(columns), digits)
+        return [staged.nearest(comparison) for comparison in comparisons]
+
+
+@dataclass(frozen=True)
+class _NumberedRecords:
+    """Coded `rows` (i, r, q0, …), r the number of a record in its table; the columns' places in the words."""
+
+    rows: Any
+    columns: tuple[CodedColumn, ...]
+    digits: tuple[Digits, ...]
+
+    def nearest(self, comparison: Comparison) -> list[IntArray]:
+        """The distance of each person to the nearest record of each of the tables."""
+        numbers = comparison.numbers
+        distances = [Distances.of(column, numbers) for column in self.columns]
+        persons = self._fetch(0, comparison.persons)
+        of_tables = zip(comparison.tables, comparison.left_out, strict=True)
+        if comparison.is_of_all_pairs:
+            return [self._nearest_of_all(distances, persons, table, own) for table, own in of_tables]
+        blocks = form_blocks(self.columns, comparison.tables, partial(self._expect_candidates, numbers))
+        return [
+            self._nearest_in_blocks(distances, blocks, persons, table, own, numbers)
+            for table, own in of_tables
+        ]
+
+    def _nearest_of_all(
+        self, distances: Sequence[Distances], persons: Words, table: Table, left_out: IntArray
+    ) -> IntArray:
+        positions = np.flatnonzero(table.counted)
+        own = np.where(left_out < 0, -1, np.searchsorted(positions, left_out))
+        fetched = self._fetch(table.table, positions)
+        return nearest_of_all(self._between(distances, persons, fetched), *_everybody(persons, fetched), own)
+
+    def _nearest_in_blocks(
+        self,
+        distances: Sequence[Distances],
+        blocks: Sequence[Sequence[CodedColumn]],
+        persons: Words,
+        table: Table,
+        left_out: IntArray,
+        numbers: Sequence[int],
+    ) -> IntArray:
+        nearest = np.full(len(left_out), NOBODY)
+        with self._counted(table) as rows:
+            for block in blocks:
+                step = max(1, int(_FETCHED / max(1.0, self._expect_candidates(numbers, block))))
+                for start in range(0, len(nearest), step):
+                    some = slice(start, start + step)
+                    of_some = [words[some] for words in persons]
+                    fetched, lone, number = self._fetch_candidates(rows, block, of_some)
+                    if not len(lone):
+                        continue
+                    between = self._between(distances, of_some, fetched)
+                    agreeing = [between[self._place(column)].column for column in block]
+                    own = _find_lone(lone, number, left_out[some])
+                    of_block = nearest_of_candidates(between, [agreeing], *_everybody(of_some, fetched), own)
+                    nearest[some] = np.minimum(nearest[some], of_block)
+        return nearest
+
+    def _place(self, column: CodedColumn) -> int:
+        return next(k for k, other in enumerate(self.columns) if other is column)
+
+    def _between(self, distances: Sequence[Distances], persons: Words, fetched: Words) -> list[Distances]:
+        """The distances of the columns, between persons (table 0) and what was fetched (table 1)."""
+        return [
+            replace(
+                of_column,
+                column=replace(
+                    column, tables=tuple(store_codes(column, words, place) for words in (persons, fetched))
+                ),
+            )
+            for of_column, column, place in zip(distances, self.columns, self.digits, strict=True)
+        ]
+
+    def _fetch(self, table: int, positions: IntArray) -> Words:
+        """The words of the records with these numbers, which ascend."""
+        rows = self.rows.filter(self.rows["i"] == table)
+        with _uploaded(rows, {"r": positions}) as wanted:
+            fetched = fetch_integers(rows.semi_join(wanted, "r").select("r", *word_columns(rows)))
+        order = np.argsort(fetched["r"])
+        return [fetched[name][order] for name in word_columns(rows)]
+
+    @contextmanager
+    def _counted(self, table: Table) -> Iterator[Any]:
+        """The rows of a table that count, while the block runs."""
+        rows = self.rows.filter(self.rows["i"] == table.table)
+        few_count = 2 * int(table.counted.sum()) <= len(table.counted)
+        numbers = np.flatnonzero(table.counted if few_count else ~table.counted)
+        if not len(numbers):
+            yield rows
+            return
+        with _uploaded(rows, {"r": numbers}) as some:
+            yield rows.semi_join(some, "r") if few_count else rows.anti_join(some, "r")
+
+    def _masked(self, block: Sequence[CodedColumn]) -> dict[int, int]:
+        """Of each word that a block has digits in, the mask of these."""
+        masks: dict[int, int] = {}
+        for column in block:
+            place = self.digits[self._place(column)]
+            masks[place.word] = masks.get(place.word, 0) | place.mask
+        return masks
+
+    def _expect_candidates(self, numbers: Sequence[int], block: Sequence[CodedColumn]) -> float:
+        """The number of records of these tables that agree with one of them in a block, on average."""
+        masks = self._masked(block)
+        rows = self.rows.filter(self.rows["i"].isin(numbers))
+        codes = rows.select(**{f"m{word}": rows[f"q{word}"] & int64(mask) for word, mask in masks.items()})
+        counts = codes.group_by([f"m{word}" for word in masks]).aggregate(n=count_rows)
+        pairs = as_int64((counts["n"] * (counts["n"] - 1)).sum())
+        fetched = fetch_integers(counts.aggregate(pairs=pairs, records=as_int64(counts["n"].sum())))
+        records = int(fetched["records"][0])
+        return int(fetched["pairs"][0]) / max(1, records * (records - 1)) * records
+
+    def _fetch_candidates(
+        self, rows: Any, block: Sequence[CodedColumn], persons: Words
+    ) -> tuple[Words, IntArray, IntArray]:
+        """The combinations that agree with a person in a block, the records with each, and one's number."""
+        masks = self._masked(block)
+        names = [f"m{word}" for word in masks]
+        codes = np.unique(np.column_stack([persons[word] & mask for word, mask in masks.items()]), axis=0)
+        masked = rows.mutate(**{f"m{word}": rows[f"q{word}"] & int64(mask) for word, mask in masks.items()})
+        with _uploaded(rows, dict(zip(names, codes.T, strict=True))) as wanted:
+            agreeing = masked.semi_join(wanted, names)
+            combinations = agreeing.group_by(word_columns(rows)).aggregate(
+                n=count_rows, r=as_int64(agreeing["r"].min())
+            )
+            fetched = fetch_integers(combinations)
+        return [fetched[name] for name in word_columns(rows)], fetched["n"], fetched["r"]
+
+
+def _everybody(persons: Words, fetched: Words) -> tuple[IntArray, Table]:
+    """All of the persons, and all that was fetched as the table that they are compared with."""
+    return np.arange(len(persons[0])), Table(1, np.ones(len(fetched[0]), dtype=bool))
+
+
+def _find_lone(records: IntArray, number: IntArray, wanted: IntArray) -> IntArray:
+    """The place of the combination that only this record has, for each record of `wanted`; -1 for none."""
+    lone = np.flatnonzero(records == 1)
+    if not len(lone):
+        return np.full(len(wanted), -1)
+    lone = lone[np.argsort(number[lone])]
+    place = np.minimum(np.searchsorted(number[lone], wanted), len(lone) - 1)
+    return np.where(number[lone[place]] == wanted, lone[place], -1)
+
+
+@contextmanager
+def _uploaded(rows: Any, arrays: dict[str, IntArray]) -> Iterator[Any]:
+    columns = {name: pa.array(np.ascontiguousarray(array), pa.int64()) for name, array in arrays.items()}
+    with upload_temporarily(rows.get_backend(), pa.table(columns)) as uploaded:
+        yield uploaded
