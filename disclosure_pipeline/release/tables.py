@@ -28,6 +28,7 @@ from disclosure_pipeline.runtime.hashing import hash_stream
 from disclosure_pipeline.tables.additions import starts_formula
 from disclosure_pipeline.tables.dictionary import CATEGORIES
 from disclosure_pipeline.tables.encoding import encode
+from disclosure_pipeline.tables.levels import look_up
 from disclosure_pipeline.tables.record_hashes import (
     MISSING,
     RECORDS_AT_ONCE,
@@ -190,7 +191,7 @@ def _hash_records(records: pd.DataFrame, columns: Mapping[str, _ColumnWriter], o
     for start in range(0, len(out), _HASHED_AT_ONCE):
         some = slice(start, start + _HASHED_AT_ONCE)
         for (values, _), hashes in zip(encoded, of_levels, strict=True):
-            out[some] = mix(out[some] + hashes[values.codes[some]])
+            out[some] = mix(out[some] + look_up(hashes, values.codes[some]))
 
 
 def _write(table: _OrderedTable, path: Path, *, with_csv: bool) -> list[PublishedFile]:

@@ -47,11 +47,7 @@ class StoredColumn:
 
     def look_up(self, values: Values, records: slice | IntArray = slice(None)) -> Values:
         """For some of the records their entry of `values`, which has one for each entry of `position`."""
-        offsets = _offsets(self.stored[records], self.lowest)
-        if offsets.itemsize == _LARGEST:
-            return values.take(offsets, mode="wrap")  # -1 is the last entry
-        # Without a sign -1 is beyond the last entry, to which it is clipped: the fastest way to look up.
-        return values.take(offsets.view(f"u{offsets.itemsize}"), mode="clip")
+        return look_up(values, _offsets(self.stored[records], self.lowest))
 
 
 @dataclass(frozen=True)
@@ -114,6 +110,18 @@ class CodedColumn:
         new_code = new_code.astype(np.min_scalar_type(-len(levels) - 1))
         tables = tuple(replace(table, position=new_code[table.position]) for table in self.tables)
         return CodedColumn(self.name, kind, tables, levels)
+
+
+def look_up(values: Values, positions: IntArray) -> Values:
+    """The entry of `values` at each position; -1 is the last.
+
+    >>> look_up(np.array([10, 20, 0]), np.array([1, -1], dtype=np.int8)).tolist()
+    [20, 0]
+    """
+    if positions.itemsize == _LARGEST:
+        return values.take(positions, mode="wrap")
+    # Without a sign -1 is beyond the last entry, to which it is clipped: the fastest way to look up.
+    return values.take(positions.view(f"u{positions.itemsize}"), mode="clip")
 
 
 def level_label(level: Any) -> str:

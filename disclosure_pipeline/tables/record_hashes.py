@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
 from disclosure_pipeline.tables.encoding import encode
-from disclosure_pipeline.tables.levels import IntArray
+from disclosure_pipeline.tables.levels import IntArray, look_up
 from disclosure_pipeline.tables.rounding import ROUNDING_NOISE
 
 Hashes = npt.NDArray[np.uint64]
@@ -166,8 +166,8 @@ def hash_values(
         for first in range(0, len(batch), _RECORDS_IN_CACHE):
             some = slice(first, first + _RECORDS_IN_CACHE)
             yield ValueHashes(
-                {name: of_levels[codes[name][some]] for name, of_levels in plain.items()},
-                {name: of_levels[codes[name][some]] for name, of_levels in grouped.items()},
+                {name: look_up(of_levels, codes[name][some]) for name, of_levels in plain.items()},
+                {name: look_up(of_levels, codes[name][some]) for name, of_levels in grouped.items()},
             )
 
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -17,12 +18,14 @@ from support.gates import COPY, GATE, HONEST, Home, checks, failures, read_json
 from support.sampling import some_of
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.candidates import measuring
+from disclosure_pipeline.candidates import measuring, reading
+from disclosure_pipeline.counting.opening import read_canonical_table
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.policy.trust import read_trusted
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
 from disclosure_pipeline.release.statement import STATEMENT
 from disclosure_pipeline.release.verifying import verify
+from disclosure_pipeline.tables.messages import GROUND_TRUTH
 
 Change = Callable[[Home], object]
 
@@ -49,6 +52,26 @@ def edit(path: Path, change: Callable[[Any], object]) -> Path:
     change(content)
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
+
+
+def test_a_step_reads_a_table_once_and_a_run_the_ground_truth_three_times(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def read_and_count(
+        location: Any, engine: str, dictionary: Any, table: str, *others: Any, **by_name: Any
+    ) -> Any:
+        read.append(table)
+        return read_canonical_table(location, engine, dictionary, table, *others, **by_name)
+
+    monkeypatch.setattr(reading, "read_canonical_table", read_and_count)
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    assert home.run_ground_truth().success
+    assert home.run_gate(HONEST).success
+    # GT: to record it, to measure, and for the release, which measures again; SD in the last two.
+    assert Counter(read) == {GROUND_TRUTH: 3, "synthetic table 'synthetic.csv'": 2}
 
 
 def forge(content: Any) -> None:
