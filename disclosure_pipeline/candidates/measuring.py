@@ -154,9 +154,7 @@ def _list_measured_columns(request: CountRequest) -> Sequence[CodedColumn]:
 def _measure_groups(
     gate: Gate, opened: OpenedTables, columns: Mapping[Any, CodedColumn], result: Disclosure
 ) -> pd.DataFrame:
-    """Who bears most of what is disclosed; empty where records stay in a database. `columns`: not grouped."""
-    if gate.in_database:
-        return pd.DataFrame()
+    """Who bears most of what is disclosed. `columns`: not grouped."""
     special_values = {name: gate.columns[name].special_values for name in columns}
     return measure_worst_groups(
         opened, columns, gate.published, result, gate.grouping, special_values, gate.policy.smallest_count

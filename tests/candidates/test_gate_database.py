@@ -48,8 +48,6 @@ def compared(found: dict[str, Any]) -> dict[str, Any]:
     assert of_controls <= {text.partition(":")[0] for text in found["checks"]}
     found["checks"] = [text for text in found["checks"] if text.partition(":")[0] not in of_controls]
     dossier["clauses"] = [clause for clause in dossier["clauses"] if not clause["control"]]
-    for figures in (dossier["figures"], dossier["figures"].get("stacked", {}), found["frames"]):
-        figures.pop("subgroups", None)  # of people, which are looked at in memory alone
     return found | {"dossier": dossier}
 
 
