@@ -23,6 +23,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.counting.relational import engine
 from disclosure_pipeline.counting.relational.tables import (
     open_canonical_in_database,
     read_database_table,
@@ -56,6 +57,25 @@ def in_files(root: Path, definition: dict[str, Any]) -> GateFolders:
     definition = definition | {"ground_truth": "gt.parquet", "engine": DATABASE}
     gate = folders(root, definition, "memory", "gt.parquet")
     return replace(gate, gate=Gate.model_validate(definition))
+
+
+def test_the_order_in_which_a_database_returns_values_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Databases return them in any order, another one each time: what is drawn from them stays the same."""
+    require_engine(DATABASE)
+    write(tmp_path / "gt.parquet", gates.ground_truth())
+    gate = in_files(tmp_path, gates.definition())
+    deliver(tmp_path, gates.HONEST, gates.honest(1), gates.honest(2))
+    expected = steps(gate, gates.HONEST)
+    fetch_rows = engine.fetch_rows
+
+    def in_reverse(table: Any) -> Any:
+        rows = fetch_rows(table)
+        return rows.take(np.arange(len(rows))[::-1])
+
+    monkeypatch.setattr(engine, "fetch_rows", in_reverse)
+    assert evaluation.evaluate(gate, gates.HONEST, NOW).dossier == json.loads(expected["dossier"])
 
 
 @pytest.mark.parametrize(("suffix", "m"), some_of(product([".parquet", ".csv"], [1, 2]), 4))

@@ -85,7 +85,7 @@ def count_table_records(table: Any) -> int:
 
 
 def fetch_distinct(table: Any, column: str, most: int, table_name: str) -> Distinct:
-    """The different values of a column, in the type that the database gives them, and their records.
+    """The different values of a column, ascending, as the database types them, and their records.
 
     NULL and NaN are missing. Raises InputError where there is no such column, or there are more than `most`
     different values: they are never fetched all, then.
@@ -107,6 +107,7 @@ def fetch_distinct(table: Any, column: str, most: int, table_name: str) -> Disti
             f"Column {column!r} of {table_name} has more than {most} different values, too many to align: "
             "group them in the database, leave the column out, or read the table into memory."
         )
+    present = present.sort_by("value")  # a database has no order: what is drawn from them would change
     counts = np.asarray(present["n"].cast(pa.int64()))
     missing = total(np.asarray(rows["n"].cast(pa.int64()))) - total(counts)
     values = pd.Series(pd.arrays.ArrowExtensionArray(present["value"]), name=column)
