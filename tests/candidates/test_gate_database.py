@@ -23,11 +23,11 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.folders import GateFolders
-from disclosure_pipeline.counting.relational import engine
 from disclosure_pipeline.counting.relational.tables import (
     open_canonical_in_database,
     read_database_table,
 )
+from disclosure_pipeline.counting.relational.transfer import fetch_rows
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.fingerprint import values_sha256
 from disclosure_pipeline.tables.sources import DuckDBSource, SqlSource
@@ -68,13 +68,12 @@ def test_the_order_in_which_a_database_returns_values_changes_nothing(
     gate = in_files(tmp_path, gates.definition())
     deliver(tmp_path, gates.HONEST, gates.honest(1), gates.honest(2))
     expected = steps(gate, gates.HONEST)
-    fetch_rows = engine.fetch_rows
 
     def in_reverse(table: Any) -> Any:
         rows = fetch_rows(table)
         return rows.take(np.arange(len(rows))[::-1])
 
-    monkeypatch.setattr(engine, "fetch_rows", in_reverse)
+    monkeypatch.setattr("disclosure_pipeline.counting.relational.engine.fetch_rows", in_reverse)
     assert evaluation.evaluate(gate, gates.HONEST, NOW).dossier == json.loads(expected["dossier"])
 
 
