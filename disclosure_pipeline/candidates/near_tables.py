@@ -107,9 +107,9 @@ def require_far_tables(
     """
     near = _find_near(store, gate, content, tables)
     if near is not None:
-        few = gate.policy.smallest_count
+        smallest_count = gate.policy.smallest_count
         raise RefusedError(
-            f"Candidate {candidate!r} is not measured: {near} in fewer than {few} records "
+            f"Candidate {candidate!r} is not measured: {near} in fewer than {smallest_count} records "
             "(policy.smallest_count), but not in none. By their difference they would tell of single people: "
             "make a synthesis anew instead of changing one."
         )
@@ -117,14 +117,14 @@ def require_far_tables(
 
 def _find_near(store: Store, gate: Gate, content: str, tables: Sequence[SketchedTable]) -> str | None:
     """The first two tables that are near, in words; None where there are none."""
-    few, inputs = gate.policy.smallest_count, list_figure_inputs(gate)
+    smallest_count, inputs = gate.policy.smallest_count, list_figure_inputs(gate)
     for one, other in combinations(tables, 2):
-        part = one.find_near_part(other, inputs, few)
+        part = one.find_near_part(other, inputs, smallest_count)
         if part is not None:
             return f"{one.name} and {other.name} differ{_name_part(inputs, part)}"
     for candidate, earlier in _read_measured(store, gate, content):
         for one, other in product(tables, earlier):
-            part = one.find_near_part(other, inputs, few)
+            part = one.find_near_part(other, inputs, smallest_count)
             if part is not None:
                 before = f"{other.name} of {candidate!r}, which was measured before,"
                 return f"{one.name} differs from {before}{_name_part(inputs, part)}"

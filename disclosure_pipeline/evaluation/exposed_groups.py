@@ -71,12 +71,12 @@ def choose_group_columns(
     """The columns that part people into few groups: with few levels, or numbers, which are grouped."""
     chosen = []
     for column in columns:
-        few = column
+        parting = column
         if column.size > MOST_LEVELS and column.kind is Kind.NUMBER:
             grouping = Grouping({column.name: GROUPS_OF_NUMBERS}, special_values, "pooled", hides_edges=True)
-            few = grouping.apply(column)
-        if few.size <= MOST_LEVELS:
-            chosen.append(few)
+            parting = grouping.apply(column)
+        if parting.size <= MOST_LEVELS:
+            chosen.append(parting)
     return chosen
 
 

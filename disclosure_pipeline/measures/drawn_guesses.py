@@ -127,10 +127,10 @@ def overall_chances(r_t: IntArray, no_guess: Mask, draw: Draw) -> IntArray:
     return in_integers(chances_to_be_named(one_key, guessable, guessable > 0, draw))
 
 
-def chances_to_be_named(q: IntArray, r: IntArray, asked: Mask, draw: Draw) -> Floats:
+def chances_to_be_named(q: IntArray, r: IntArray, wanted: Mask, draw: Draw) -> Floats:
     """The chance of each cell's level to be named in its q, for a person who has that level (shape: cells).
 
-    `q` ascends; `r` are the records of each cell that can be drawn. Only of cells that are `asked` for, all
+    `q` ascends; `r` are the records of each cell that can be drawn. Only of the cells that are `wanted`, all
     others may have 0.
     """
     chances = np.zeros(len(q))
@@ -141,9 +141,9 @@ def chances_to_be_named(q: IntArray, r: IntArray, asked: Mask, draw: Draw) -> Fl
     if not len(first):
         return chances
     largest = np.repeat(np.maximum.reduceat(r[present], first), cells_of_q)
-    wanted = np.logical_or.reduceat(asked[present] & (own[present] > 0), first)
+    of_wanted = np.logical_or.reduceat(wanted[present] & (own[present] > 0), first)
     # A level that is never as frequent as the most frequent one, but in one of 10^9 draws, is not named.
-    contends = np.repeat(wanted, cells_of_q)
+    contends = np.repeat(of_wanted, cells_of_q)
     contends &= highest(r[present], draw.chance) >= lowest(largest, draw.chance)
     cells = present[contends]
     if not len(cells):

@@ -52,6 +52,12 @@ def compared(found: dict[str, Any]) -> dict[str, Any]:
     return found | {"dossier": dossier}
 
 
+def take_nearness_of_stack(found: dict[str, Any]) -> list[float]:
+    """Taken out of a dossier: of all tables as one a part is drawn, in a database another part."""
+    rows = found["dossier"]["figures"].get("stacked", {}).get("guards", ())
+    return [row.pop(name) for row in rows for name in ("nearer", "nearer_beyond_chance")]
+
+
 def in_files(root: Path, definition: dict[str, Any]) -> GateFolders:
     """A gate whose GT is a Parquet file that DuckDB reads where it lies."""
     definition = definition | {"ground_truth": "gt.parquet", "engine": DATABASE}
@@ -86,6 +92,9 @@ def test_the_same_decision_as_in_memory(suffix: str, m: int, tmp_path: Path) -> 
     for candidate, decision in ((gates.HONEST, "approved"), (gates.COPY, "refused")):
         expected = compared(steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), candidate))
         found = compared(steps(in_files(tmp_path, gates.definition()), candidate))
+        nearness = take_nearness_of_stack(found)
+        assert len(nearness) == 2 * (m > 1)
+        assert nearness == pytest.approx(take_nearness_of_stack(expected), abs=5)
         assert found == expected
         assert found["dossier"]["decision"] == decision
 

@@ -35,10 +35,12 @@ def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
         for each, place in placed
         if place is not None
     ]
-    here = _place(content)
-    if here is None or not points:
+    own_place = _place(content)
+    if own_place is None or not points:
         return None
-    better = sum(x <= here[0] and y <= here[1] for _, x, y, kind in points if kind != "this candidate")
+    better = sum(
+        x <= own_place[0] and y <= own_place[1] for _, x, y, kind in points if kind != "this candidate"
+    )
     if len(points) == 1:
         title = "This is the first candidate of the gate that was measured"
     elif better:

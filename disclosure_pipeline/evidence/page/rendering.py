@@ -65,7 +65,7 @@ def render_page(
             excludes_records=subgroups_section.excludes_records(shown),
             flags=subgroups_section.list_flagged_levels(shown),
             copies=sections.show_copies(shown),
-            copies_told=sections.tell_copies(shown),
+            copies_sentences=sections.tell_copies(shown),
             utility=sections.show_utility(shown),
             risk_utility=None
             if is_public or shown["gate"] is None
