@@ -143,7 +143,7 @@ def test_the_same_content_is_no_new_question(tmp_path: Path) -> None:
 
 
 def test_ten_records_are_enough(tmp_path: Path) -> None:
-    """As many as the policy says: its own number decides."""
+    """As many as the policy says: its own number decides. By this key no two of them share a bucket."""
     base = gates.honest()
     for number, (few, is_refused) in enumerate([(10, False), (11, True)]):
         root = tmp_path / str(number)
@@ -151,6 +151,8 @@ def test_ten_records_are_enough(tmp_path: Path) -> None:
         gate = folders(root, policy=gates.definition()["policy"] | {"smallest_count": few})
         gate_steps.deliver(root, "first", base)
         gate_steps.deliver(root, "second", altered(base, *range(10)))
+        (gate.store.root / "sketches").mkdir(parents=True)
+        (gate.store.root / "sketches" / "sketch_key").write_bytes(bytes(range(32)))
         assert "refused" not in gate_steps.steps(gate, "first")
         assert ("refused" in gate_steps.steps(gate, "second")) == is_refused
 
