@@ -32,7 +32,7 @@ from disclosure_pipeline.tables.grouping import grouping_of
 pytest.importorskip("ibis")
 
 EXAMPLES = {"duckdb": 10, "pyspark": 1, "postgres": 3}
-EXAMPLES_IN_CI = {"duckdb": 100, "pyspark": 4, "postgres": 25}
+EXAMPLES_IN_CI = {"duckdb": 40, "pyspark": 2, "postgres": 8}
 TARGETS = ["job", "pay"]
 
 
