@@ -17,7 +17,7 @@ suppression, rounding).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -145,6 +145,8 @@ class GroupNumbers:
 
     def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
         """See `Remedy`."""
+        if isinstance(self.edges, str) or not isinstance(self.edges, Iterable):
+            raise InputError("edges must be a list of ascending numbers, such as (20, 40, 60).")
         edges = np.array([require_number("edges", edge) for edge in self.edges])
         if not len(edges) or (np.diff(edges) <= 0).any():
             raise InputError("edges must be ascending numbers, one at least.")
@@ -164,6 +166,8 @@ class MergeLevels:
 
     def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
         """See `Remedy`."""
+        if not isinstance(self.into, Mapping):
+            raise InputError("into must map a level to its group, such as {'Kent': 'South East'}.")
         text_column(tables, self.column)
         return recode_texts(tables, self.column, dict(self.into))
 

@@ -203,6 +203,9 @@ def test_the_example_data_before_and_after() -> None:
         ([remedies.Round("number", to=0)], "above 0"),
         ([remedies.GroupNumbers("number", edges=(3, 3))], "ascending"),
         ([remedies.GroupNumbers("number", edges=())], "ascending"),
+        ([remedies.GroupNumbers("number", edges=5)], "list of ascending numbers"),  # type: ignore[arg-type]
+        ([remedies.GroupNumbers("number", edges="35")], "list of ascending"),  # type: ignore[arg-type]
+        ([remedies.MergeLevels("text", into=["a"])], "map a level"),  # type: ignore[arg-type]
         ([remedies.MergeLevels("number", {"x": "y"})], "only levels of text"),
         ([remedies.MergeSmallLevels("number", 3)], "only levels of text"),
         ([remedies.Round("number", to=1)] * 2, "more than once"),
