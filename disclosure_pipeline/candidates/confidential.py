@@ -60,7 +60,7 @@ def add_confidential(
                 if len(syntheses) > 1:
                     stacked[name] = measure_against(folders.gate, opened.stacked())
                 # A database reads its tables while they are measured.
-                if "://" in engine.name and folders.confidential[name].sha256() not in {None, digests[name]}:
+                if engine.is_database and folders.confidential[name].sha256() not in {None, digests[name]}:
                     raise StoreError(changed)
     result = measured.result
     of_stack = (

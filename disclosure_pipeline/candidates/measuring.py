@@ -22,7 +22,7 @@ from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies,
 from disclosure_pipeline.evaluation.holdout import add_holdout, find_shared_records, prepare_holdout
 from disclosure_pipeline.evaluation.prediction import prediction_frame
 from disclosure_pipeline.evaluation.protection import protection_frame
-from disclosure_pipeline.evaluation.record_sets import count_record_sets
+from disclosure_pipeline.evaluation.record_sets import code_shared_columns, count_record_sets
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.policy.gate import Gate
@@ -83,9 +83,7 @@ def measure_tables(
 
 def measure_against(gate: Gate, opened: OpenedTables) -> pd.DataFrame:
     """Copies of the records of a further confidential table, which is opened in GT's place; by synthesis."""
-    confidential, *syntheses = opened.columns
-    shared = [name for name in confidential if all(name in columns for columns in syntheses)]
-    columns = opened.code(shared, gate.grouping, ignore_progress)
+    columns = list(code_shared_columns(opened, gate.grouping, ignore_progress).values())
     _, records = count_record_sets(opened, [], columns, gate.targets)
     return measure_copies(opened, columns, records)[0]
 
@@ -98,9 +96,7 @@ def _measure(
     plan = plan_measures(
         opened, gate.keys, gate.targets, grouping, gate.exclusions.as_exclusions(), gate.two_way[0]
     )
-    ground_truth, *syntheses = opened.columns
-    shared = [name for name in ground_truth if all(name in columns for columns in syntheses)]
-    columns = {column.name: column for column in opened.code(shared, grouping, ignore_progress)}
+    columns = code_shared_columns(opened, grouping, ignore_progress)
     request = count_request(plan, columns)
     [counted], records = count_record_sets(opened, [request], list(columns.values()), gate.targets)
     counts = counts_for(opened, request, counted, list(columns.values()))
@@ -129,7 +125,7 @@ def _measure(
         result = add_holdout(result, prepared, counts, shared_records, ignore_progress)
     return Measured(
         result,
-        copies_frame(len(shared), [keys.shared.SD_in_GT for keys in records.whole], counts.records[1:]),
+        copies_frame(len(columns), [keys.shared.SD_in_GT for keys in records.whole], counts.records[1:]),
         bins_of([column for column in _list_measured_columns(request) if grouping.grouped(column.name)]),
         counts.ledger,
     )

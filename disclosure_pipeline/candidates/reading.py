@@ -45,6 +45,11 @@ class Engine:
     name: str
     description: str
 
+    @property
+    def is_database(self) -> bool:
+        """Whether a database counts, and keeps the records."""
+        return "://" in self.name
+
 
 def choose_engine_for(gate: Gate, locations: Sequence[Location]) -> Engine:
     """The engine of the gate for these tables."""
@@ -149,18 +154,14 @@ class StagedTables:
     @property
     def measured(self) -> tuple[Any, ...] | None:
         """The tables as `open_candidate` takes them; None where a database reads its own."""
-        return None if _is_database(self.engine) else self.tables
+        return None if self.engine.is_database else self.tables
 
 
 def read_staged(folders: GateFolders, snapshot: Snapshot, folder: Path, stack: ExitStack) -> StagedTables:
     """Read the tables of a snapshot from their copies in `folder`. ContractError as `read_synthesis`."""
     engine = choose_candidate_engine(folders, snapshot)
-    local = _choose_local_engine(folders, snapshot, folder) if _is_database(engine) else engine
+    local = _choose_local_engine(folders, snapshot, folder) if engine.is_database else engine
     return StagedTables(folder, engine, tuple(read_syntheses(folders, local, snapshot, stack, folder)))
-
-
-def _is_database(engine: Engine) -> bool:
-    return "://" in engine.name
 
 
 def _choose_local_engine(folders: GateFolders, snapshot: Snapshot, stage: Path | None) -> Engine:
@@ -223,7 +224,7 @@ def open_candidate(
             raise ContractError(violations)
         yield _open_holdout(folders, engine, tables, OpenedCandidate(opened, digest), stack)
         # A database reads its tables while they are measured.
-        if _is_database(engine) and folders.ground_truth.sha256() not in {None, digest}:
+        if engine.is_database and folders.ground_truth.sha256() not in {None, digest}:
             raise StoreError(CHANGED)
 
 
@@ -249,7 +250,7 @@ def _sketch(
     stage: Path | None,
 ) -> tuple[SketchedTable, ...]:
     """The tables of a candidate as `near_tables` compares them; a database gives no records."""
-    if _is_database(engine):
+    if engine.is_database:
         local = _choose_local_engine(folders, snapshot, stage)
         syntheses = read_syntheses(folders, local, snapshot, stack, stage)
     tables = {name_table(file): table for file, table in zip(snapshot.files, syntheses, strict=True)}

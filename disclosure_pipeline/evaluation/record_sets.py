@@ -14,7 +14,8 @@ from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.evaluation.copies import TARGETS_ALONE
 from disclosure_pipeline.measures.hits import HitCounts
-from disclosure_pipeline.runtime.progress import ignore_progress
+from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -32,6 +33,15 @@ class RecordSets:
     whole: Sequence[KeyCounts]
     columns: Mapping[str, Sequence[CodedColumn]]
     partial: Mapping[str, Sequence[HitCounts]]
+
+
+def code_shared_columns(
+    opened: OpenedTables, grouping: Grouping, on_progress: OnProgress
+) -> dict[Any, CodedColumn]:
+    """The columns that all tables have, in GT's order, by name: coded, not grouped. InputError as `code`."""
+    ground_truth, *syntheses = opened.columns
+    shared = [name for name in ground_truth if all(name in columns for columns in syntheses)]
+    return {column.name: column for column in opened.code(shared, grouping, on_progress)}
 
 
 def count_record_sets(

@@ -8,7 +8,7 @@ from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.exact_copies import copies_frame
 from disclosure_pipeline.evaluation.exposed_groups import measure_worst_groups
 from disclosure_pipeline.evaluation.guards import measure_guards
-from disclosure_pipeline.evaluation.record_sets import count_record_sets
+from disclosure_pipeline.evaluation.record_sets import code_shared_columns, count_record_sets
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.grouping import Grouping
@@ -26,14 +26,12 @@ def add_whole_tables(
     Over all columns that the tables share, exact copies too (`exact_copies`, as the function of that name).
     InputError where values of a column cannot be compared.
     """
-    ground_truth, *syntheses = opened.columns
-    shared = [name for name in ground_truth if all(name in columns for columns in syntheses)]
-    columns = {column.name: column for column in opened.code(shared, grouping, on_progress)}
+    columns = code_shared_columns(opened, grouping, on_progress)
     _, records = count_record_sets(opened, [], list(columns.values()), result.targets)
     copied = [keys.shared.SD_in_GT for keys in records.whole]
     further = {
         **measure_guards(opened, list(columns.values()), records).frames,
-        "exact_copies": copies_frame(len(shared), copied, result.N_s),
+        "exact_copies": copies_frame(len(columns), copied, result.N_s),
         "subgroups": measure_worst_groups(
             opened, columns, columns, result, grouping, grouping.special_values, smallest_count
         ),
