@@ -11,7 +11,7 @@ from reference import certainty as reference
 from reference.cap import Record
 from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
-from support.small_tables import KEYS, frame, measured, sd2011, tables
+from support.small_tables import KEYS, frame, measured, permuted_and_renamed, sd2011, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.anonymity_loss import CERTAINTIES
@@ -79,12 +79,7 @@ def test_of_unequal_sizes_it_is_an_average_over_all_draws(gt: list[Record], sd: 
 def test_neither_order_nor_names_change_a_figure(GT: int, SD: int) -> None:
     columns = ["sex", "age", "region", "depress"]
     gt, sd = sd2011("ground_truth")[columns].head(GT), sd2011("synthetic")[columns].head(SD)
-    permuted = [table.sample(frac=1, random_state=1) for table in (gt, sd)]
-    names = {name: f"{9 - i} {name}" for i, name in enumerate(columns)}
-    renamed = [
-        table.map(lambda level: f"{str(level)[::-1]} {level}", na_action="ignore").rename(columns=names)
-        for table in permuted
-    ]
+    permuted, renamed, names = permuted_and_renamed([gt, sd])
     first = dp.anonymity_loss(gt, sd, columns[:2], "depress")
     again = dp.anonymity_loss(permuted[0], permuted[1], columns[:2], "depress")
     other = dp.anonymity_loss(renamed[0], renamed[1], [names[name] for name in columns[:2]], names["depress"])

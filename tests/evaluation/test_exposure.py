@@ -16,7 +16,7 @@ from reference import baselines
 from reference import exposure as reference
 from reference.suda import minimal_sample_uniques, suda_score
 from support.sampling import examples
-from support.small_tables import sd2011
+from support.small_tables import permuted_and_renamed, sd2011
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import exposure_counts, exposure_search, key_set_tree
@@ -153,17 +153,11 @@ def test_guesses_of_unequal_sizes_are_those_of_disclosure(path: str, GT: int, SD
         assert result.figures.loc[label, "guessed_beyond"] == beyond
 
 
-def rename(level: object) -> str:
-    return f"{str(level)[::-1]} {level}"
-
-
 @pytest.mark.parametrize(("GT", "SD"), [(1000, 400), (400, 1000), (500, 500)])
 def test_neither_order_nor_names_change_a_figure(GT: int, SD: int) -> None:
     columns = ["sex", "age", "region", "depress"]
     gt, sd = sd2011("ground_truth")[columns].head(GT), sd2011("synthetic")[columns].head(SD)
-    permuted = [table.sample(frac=1, random_state=1) for table in (gt, sd)]
-    names = {name: f"{9 - i} {name}" for i, name in enumerate(columns)}
-    renamed = [table.map(rename, na_action="ignore").rename(columns=names) for table in permuted]
+    permuted, renamed, names = permuted_and_renamed([gt, sd])
     first = dp.exposure(gt, sd, columns[:3], "depress", up_to=3)
     again = dp.exposure(permuted[0], permuted[1], columns[:3], "depress", up_to=3)
     pd.testing.assert_frame_equal(first.figures, again.figures)
