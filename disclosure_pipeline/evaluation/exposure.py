@@ -11,19 +11,15 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.exposure_counts import (
-    MOST_COLUMNS,
-    ExposedRecords,
-    ExposureFigures,
-    ExposureTarget,
-    Synthesis,
-)
+from disclosure_pipeline.counting.memory.exposed_records import MOST_COLUMNS, ExposedRecords
+from disclosure_pipeline.counting.memory.exposure_counts import ExposureFigures
 from disclosure_pipeline.counting.memory.exposure_search import (
     Search,
     SetFigures,
     estimate_seconds,
     search_key_sets,
 )
+from disclosure_pipeline.counting.memory.exposure_targets import ExposureTarget, Synthesis
 from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.memory.key_set_tree import Column
 from disclosure_pipeline.counting.targets import guess_is_impossible

@@ -12,13 +12,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from disclosure_pipeline.counting.memory.exposure_counts import (
-    ExposedRecords,
-    ExposureFigures,
-    ExposureTarget,
-    Synthesis,
-    measure_key_set,
-)
+from disclosure_pipeline.counting.memory.exposed_records import ExposedRecords
+from disclosure_pipeline.counting.memory.exposure_counts import ExposureFigures, measure_key_set
+from disclosure_pipeline.counting.memory.exposure_targets import ExposureTarget, Synthesis
 from disclosure_pipeline.counting.memory.key_set_tree import (
     Column,
     KeySet,
