@@ -151,7 +151,7 @@ def _prepare(
     order = sorted(range(len(names)), key=lambda k: -coded[names[k]].size)
     N_d, *N_s = (len(frame) for frame in tables.frames)
     syntheses = tuple(
-        Synthesis(table, sizes, Chances.of(sizes))
+        Synthesis(table, sizes, Chances.for_sizes(sizes))
         for table, sizes in enumerate((Sizes(N_d, records) for records in N_s), start=1)
     )
     positions = {names[k]: position for position, k in enumerate(order)}
@@ -159,7 +159,7 @@ def _prepare(
         columns=tuple(_column(coded[names[k]]) for k in order),
         place=tuple(order),
         targets=tuple(
-            ExposureTarget.of(
+            ExposureTarget.from_column(
                 _column(coded[name]), guess_is_impossible(coded[name]), positions.get(name), syntheses
             )
             for name in target_names

@@ -42,16 +42,16 @@ class Chances:
     q0: Floats
 
     @classmethod
-    def of(cls, sizes: Sizes) -> Chances:
+    def for_sizes(cls, sizes: Sizes) -> Chances:
         """Of tables of these sizes."""
         p0 = sizes.p0(_numbers(sizes.others_left, sizes.N_d - 1, sizes.n))
         q0 = sizes.q0(_numbers(sizes.synthetic_left, sizes.N_s, sizes.n))
         return cls(p0[p0 > _NO_CHANCE], q0[q0 > _NO_CHANCE])
 
 
-def _numbers(left: int, of: int, n: int) -> IntArray:
-    """0, 1, … up to where the chance, at most (1 - n / of) to the power of the number, is nothing."""
-    most = math.ceil(-math.log(_NO_CHANCE) * of / n) if n else left
+def _numbers(left: int, records: int, n: int) -> IntArray:
+    """0, 1, … up to where the chance, at most (1 - n / records) to the power of the number, is nothing."""
+    most = math.ceil(-math.log(_NO_CHANCE) * records / n) if n else left
     return np.arange(min(left, most) + 1)
 
 
@@ -96,7 +96,7 @@ class KeyCounts:
     by_others: Floats
 
     @classmethod
-    def of(cls, d_q: IntArray, s_q: IntArray, chances: Chances) -> KeyCounts:
+    def from_frequencies(cls, d_q: IntArray, s_q: IntArray, chances: Chances) -> KeyCounts:
         """Of all key combinations (shape: q)."""
         return cls(
             _by_number(d_q, s_q, len(chances.q0)) if len(chances.q0) > 1 else np.zeros(1),

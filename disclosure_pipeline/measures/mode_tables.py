@@ -24,7 +24,7 @@ class Modes:
     levels: IntArray
 
     @classmethod
-    def of(cls, r: IntArray) -> Modes:
+    def from_table(cls, r: IntArray) -> Modes:
         """Of a table (targets, q)."""
         largest = r.max(axis=0, initial=0)
         are_largest = r == largest
@@ -45,7 +45,7 @@ def guess_counts_of_table(
     """
     if no_guess.any():
         may_be = _levels(no_guess)
-        d, modes = d[may_be], Modes.of(r[may_be])
+        d, modes = d[may_be], Modes.from_table(r[may_be])
         right = modes.records_of(d)
     has_mode = modes.largest > 0
     return GuessCounts(
@@ -58,7 +58,7 @@ def guess_counts_of_table_without_self(r: IntArray, modes: Modes, no_guess: Mask
     """As `guesses.guess_counts_without_self`, of a table (targets, q) whose records are all guessed."""
     if no_guess.any():
         r = r[_levels(no_guess)]
-        modes = Modes.of(r)
+        modes = Modes.from_table(r)
     others = r.sum(axis=0, dtype=r.dtype) - 1
     right = (modes.levels == 1) & (others > 0)
     behind = _count_levels(r == modes.largest - 1)
@@ -74,12 +74,12 @@ def _count_levels(levels: Mask) -> IntArray:
     return counts
 
 
-def _sum_of_some(r: IntArray, some: Mask) -> IntArray:
+def _sum_of_some(r: IntArray, chosen: Mask) -> IntArray:
     """The records of each level in some q (shape: q)."""
     sums: IntArray = r.sum(axis=1, dtype=np.int64)
-    left_out = np.flatnonzero(~some)
-    if 2 * len(left_out) > len(some):
-        return r[:, some].sum(axis=1, dtype=np.int64)
+    left_out = np.flatnonzero(~chosen)
+    if 2 * len(left_out) > len(chosen):
+        return r[:, chosen].sum(axis=1, dtype=np.int64)
     return sums - r[:, left_out].sum(axis=1, dtype=np.int64) if len(left_out) else sums
 
 

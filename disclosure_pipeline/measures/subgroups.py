@@ -44,7 +44,7 @@ class Subgroup:
         Words(
             "disclosed in the synthetic table and correct",
             "So many people of the group can be told their target.",
-            of="group's records",
+            denominator="group's records",
             source=RAAB,
         ),
     ]
@@ -53,7 +53,7 @@ class Subgroup:
         Words(
             "DiSCO, lower end",
             "The lower end of its interval.",
-            of="group's records",
+            denominator="group's records",
             high_is="neither",
             source=WILSON,
         ),
@@ -63,7 +63,7 @@ class Subgroup:
         Words(
             "DiSCO, upper end",
             "The upper end of its interval.",
-            of="group's records",
+            denominator="group's records",
             high_is="neither",
             source=WILSON,
         ),
@@ -73,7 +73,7 @@ class Subgroup:
         Words(
             "DiSCO by other people's records",
             "So many people of the group could be told their target from other people's records.",
-            of="group's records",
+            denominator="group's records",
             high_is="neither",
         ),
     ]
@@ -83,7 +83,7 @@ class Subgroup:
             "DiSCO beyond other people's records",
             "So many more people of the group can be told their target than from other people's records.",
             unit=POINTS,
-            of="",
+            denominator="",
         ),
     ]
     guessed_beyond: Annotated[
@@ -93,7 +93,7 @@ class Subgroup:
             "The targets of so many more people of the group are guessed rightly than from "
             "other people's records.",
             unit=POINTS,
-            of="",
+            denominator="",
         ),
     ]
     lift: Annotated[
@@ -102,7 +102,7 @@ class Subgroup:
             "lift",
             "How many times as often as the average the group is disclosed; 1 is the average.",
             unit=NONE,
-            of="",
+            denominator="",
         ),
     ]
     lift_low: Annotated[
@@ -111,7 +111,7 @@ class Subgroup:
             "lift, lower end",
             "The lower end of its interval.",
             unit=NONE,
-            of="",
+            denominator="",
             high_is="neither",
             source=WILSON,
         ),
@@ -122,7 +122,7 @@ class Subgroup:
             "lift, upper end",
             "The upper end of its interval.",
             unit=NONE,
-            of="",
+            denominator="",
             high_is="neither",
             source=WILSON,
         ),
@@ -174,7 +174,7 @@ class RecordDisclosure:
     by_others: IntArray
 
     @classmethod
-    def of(cls, f: FrequencyTable, position: IntArray) -> RecordDisclosure:
+    def from_table(cls, f: FrequencyTable, position: IntArray) -> RecordDisclosure:
         """Of the GT records whose cells are these of `f`."""
         sizes = Sizes(f.N_d, f.N_s)
         at_n = in_integers(sizes.q0(f.s_q - f.s) - sizes.q0(f.s_q))

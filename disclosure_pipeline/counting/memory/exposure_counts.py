@@ -84,7 +84,7 @@ class _Part:
     @property
     def records(self) -> int:
         """Those of all tables."""
-        return sum(some.stop - some.start for some in self.block.records)
+        return sum(of_table.stop - of_table.start for of_table in self.block.records)
 
     def q(self, table: int) -> IntArray:
         """The key combination of each record."""
@@ -93,12 +93,12 @@ class _Part:
 
     def t(self, table: int) -> Codes:
         """The target level of each record."""
-        codes, rows, some = (
+        codes, rows, records = (
             self.target.column.codes[table],
             self.key_set.rows[table],
             self.block.records[table],
         )
-        return codes[some] if rows is None else codes[rows[some]]
+        return codes[records] if rows is None else codes[rows[records]]
 
     def counts(self, table: int) -> IntArray:
         """The records of each key combination."""
@@ -119,8 +119,8 @@ class _Part:
 
     def expose(self, exposed: ExposedRecords, sizes: Codes) -> None:
         """The GT records of this part are exposed by sets of these sizes, too."""
-        some, rows = self.block.records[0], self.key_set.rows[0]
-        exposed.sizes[some if rows is None else rows[some]] |= sizes
+        records, rows = self.block.records[0], self.key_set.rows[0]
+        exposed.sizes[records if rows is None else rows[records]] |= sizes
 
 
 def measure_key_set(
@@ -172,12 +172,12 @@ def _count_tables(
     """By tables with a row for each target level."""
     cells = part.cells(0)
     d, d_q = part.count(cells), part.counts(0)
-    of_GT = Modes.of(d)
+    of_GT = Modes.from_table(d)
     alone = of_GT.largest == d_q
     columns = len(part.key_set.columns)
     for guessing, synthesis, of_synthesis in zip(part.target.guessing, syntheses, exposed, strict=True):
         s, s_q = part.count(part.cells(synthesis.table)), part.counts(synthesis.table)
-        of_SD = Modes.of(s)
+        of_SD = Modes.from_table(s)
         certain = (of_SD.largest == s_q) & (s_q > 0)
         by_SD, by_others = (of_synthesis.sizes.dtype.type(digit) for digit in of_synthesis.digits(columns))
         sizes = of_SD.are_largest * ((certain & (s_q >= support)) * by_SD)

@@ -31,7 +31,7 @@ class ExposureTarget:
     guessing: tuple[Guessing, ...]
 
     @classmethod
-    def of(
+    def from_column(
         cls, column: Column, no_guess: Mask, position: int | None, syntheses: Sequence[Synthesis]
     ) -> ExposureTarget:
         """`no_guess` marks the levels that nobody guesses."""

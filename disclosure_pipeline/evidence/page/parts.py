@@ -41,15 +41,15 @@ def tabulate(
 ) -> Table:
     """The columns of some rows of a frame of a dossier; columns that no row has are left out."""
     rows = list(rows)
-    there = [name for name in columns if any(row.get(name) is not None for row in rows)]
+    columns_with_figures = [name for name in columns if any(row.get(name) is not None for row in rows)]
     named = headings or {}
     return Table(
         caption,
-        tuple(named.get(name, _LABELS.get(name, name)) for name in there),
+        tuple(named.get(name, _LABELS.get(name, name)) for name in columns_with_figures),
         tuple(
             tuple(
                 write_figure(row.get(name), None if name in _LABELS else find_words(name, frame))
-                for name in there
+                for name in columns_with_figures
             )
             for row in rows
         ),
