@@ -21,8 +21,8 @@ from disclosure_pipeline.measures.words import (
 )
 
 
-def _excluded(what: str) -> Words:
-    return Words(f"excluded: {what}", f"So many records are left out for it: {what}.", RECORDS, "", "neither")
+def _excluded(kind: str) -> Words:
+    return Words(f"excluded: {kind}", f"So many records are left out for it: {kind}.", RECORDS, "", "neither")
 
 
 LEDGER: dict[str, Words] = {
@@ -68,7 +68,7 @@ COPIES_APART: dict[str, Words] = {
     "unique_copies_apart": Words(
         "copies of one person by columns drawn apart",
         "So many records would equal the record of exactly one person if every column were drawn for itself.",
-        of="records drawn column by column",
+        denominator="records drawn column by column",
         high_is="neither",
         beside=BY_COLUMNS_APART,
     ),
@@ -145,7 +145,9 @@ def with_chance(words: Mapping[str, Words]) -> dict[str, Words]:
 
 EXACT_COPIES: dict[str, Words] = {
     "columns": Words("columns compared", "So many columns were compared.", COUNT, "", "neither"),
-    "percent": Words("copies", "So many synthetic records equal a confidential record.", of=SYNTHETIC),
+    "percent": Words(
+        "copies", "So many synthetic records equal a confidential record.", denominator=SYNTHETIC
+    ),
     "copies": Words("copies", "So many synthetic records equal a confidential record.", RECORDS, SYNTHETIC),
 }
 
@@ -232,7 +234,7 @@ REPLICATED: dict[str, Words] = {
     "pct_replicated": Words(
         "replicated uniques",
         "So many synthetic records are the only ones with their keys, as is one person.",
-        of=SYNTHETIC,
+        denominator=SYNTHETIC,
         source=SYNTHPOP,
     ),
     "n_in_original": Words(
@@ -245,7 +247,7 @@ REPLICATED: dict[str, Words] = {
     "pct_in_original": Words(
         "uniques found",
         "So many synthetic records are the only ones with their keys, which some person has.",
-        of=SYNTHETIC,
+        denominator=SYNTHETIC,
         source=SYNTHPOP,
     ),
 }

@@ -32,7 +32,7 @@ class Attribute:
         Words(
             "disclosive in the synthetic table",
             "So many synthetic records share their combination of keys only with records of the same target.",
-            of=SYNTHETIC,
+            denominator=SYNTHETIC,
             source=RAAB,
         ),
     ]

@@ -70,7 +70,7 @@ class Baselines:
             "found beyond other people",
             "So many more people are found in the synthetic table than in a fresh sample of other people.",
             unit=POINTS,
-            of="",
+            denominator="",
         ),
     ]
     DiSCO_others: Annotated[
@@ -90,7 +90,7 @@ class Baselines:
             "So many more people can be told their target from the synthetic table than from "
             "other people's records.",
             unit=POINTS,
-            of="",
+            denominator="",
             finding="{value} more of the people can be told their {column} than from other people's records",
             beside=BEYOND_OTHERS,
         ),
@@ -101,7 +101,7 @@ class Baselines:
             "standard error of DiSCO_beyond",
             "How far DiSCO_beyond may be off by chance.",
             unit=POINTS,
-            of="",
+            denominator="",
             high_is="neither",
         ),
     ]
@@ -120,7 +120,7 @@ class Baselines:
             "How much more often a guess drawn from the synthetic table is right than one from "
             "other people's records.",
             unit=POINTS,
-            of="",
+            denominator="",
         ),
     ]
     guessed: Annotated[
@@ -148,7 +148,7 @@ class Baselines:
             "The targets of so many more people are guessed rightly from the synthetic table "
             "than from other people's records.",
             unit=POINTS,
-            of="",
+            denominator="",
             finding="the {column} of {value} more of the people is guessed rightly than from other "
             "people's records",
         ),

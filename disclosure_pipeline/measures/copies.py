@@ -45,7 +45,7 @@ class Copies:
         Words(
             "copies",
             "So many synthetic records equal a confidential record in every column.",
-            of=SYNTHETIC,
+            denominator=SYNTHETIC,
             finding="{value} of the synthetic records equal a confidential record",
         ),
     ]
@@ -64,7 +64,7 @@ class Copies:
             "So many more synthetic records equal a confidential record than people's records "
             "equal each other.",
             unit=POINTS,
-            of="",
+            denominator="",
         ),
     ]
     unique_copies: Annotated[
@@ -72,7 +72,7 @@ class Copies:
         Words(
             "copies of one person",
             "So many synthetic records equal the record of exactly one person in every column.",
-            of=SYNTHETIC,
+            denominator=SYNTHETIC,
             source=GOOD,
             finding="{value} of the synthetic records equal the record of exactly one person",
             beside=BY_SYNTHETIC,
@@ -83,7 +83,7 @@ class Copies:
         Words(
             "copies of one person in a fresh sample",
             "So many records of a fresh sample of other people would equal the record of exactly one person.",
-            of="records of a fresh sample",
+            denominator="records of a fresh sample",
             high_is="neither",
             source=GOOD,
             beside=BY_FRESH_SAMPLE,
@@ -96,7 +96,7 @@ class Copies:
             "So many more synthetic records equal the record of exactly one person than a fresh"
             " sample of other people would show.",
             unit=POINTS,
-            of="",
+            denominator="",
             finding="{value} more of the synthetic records are copies of one person than a fresh sample"
             " would show",
             beside=BEYOND_FRESH_SAMPLE,

@@ -53,7 +53,7 @@ _DIRECTIONS: dict[Direction, str] = {
 class Words:
     """What people are told of a measure.
 
-    `of` is the denominator, empty where there is none; `high_is` what a high value means. `finding` states
+    `denominator` is empty where there is none; `high_is` what a high value means. `finding` states
     a figure in a sentence, with {value} (its unit included) and {column} (the target) to be filled in.
     `beside` is what the figure is called in a legend or at the head of a column, beside others of its
     measure; empty where that is the title.
@@ -62,7 +62,7 @@ class Words:
     title: str
     sentence: str
     unit: str = PERCENT
-    of: str = CONFIDENTIAL
+    denominator: str = CONFIDENTIAL
     high_is: Direction = "risk"
     source: str = PROJECT
     finding: str = ""
@@ -86,7 +86,11 @@ class Words:
             >>> Words("unique", "…").unit_and_denominator
             '% of the confidential records'
         """
-        return f"{self.unit} of the {self.of}" if self.of and self.unit == PERCENT else self.unit
+        return (
+            f"{self.unit} of the {self.denominator}"
+            if self.denominator and self.unit == PERCENT
+            else self.unit
+        )
 
     @property
     def direction(self) -> str:

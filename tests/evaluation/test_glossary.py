@@ -177,7 +177,7 @@ def test_words_are_whole() -> None:
         for name, words in entries.items():
             assert words.sentence.endswith("."), (frame, name)
             assert words.sentence[0].isupper(), (frame, name)
-            assert bool(words.of) or words.unit != "%", (frame, name)
+            assert bool(words.denominator) or words.unit != "%", (frame, name)
             assert words.source, (frame, name)
             assert set(re.findall(r"{(\w+)}", words.finding)) <= {"value", "column"}, (frame, name)
 

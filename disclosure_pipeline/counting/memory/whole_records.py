@@ -42,7 +42,7 @@ def count_whole_records(columns: Sequence[CodedColumn]) -> tuple[KeyCounts, ...]
 def count_keys_of_runs(pooled: Codes, records: tuple[int, int]) -> KeyCounts:
     """Counts of what `sort_codes` returns of so many GT and SD records."""
     runs = list(_runs(pooled))
-    GT, SD = (total - sum(int(of[i].sum()) for of in runs) for i, total in enumerate(records))
+    GT, SD = (total - sum(int(counts[i].sum()) for counts in runs) for i, total in enumerate(records))
     lone = count_keys(np.array([1, 0]), np.array([0, 1]), np.array([GT, SD]))
     return add_up([lone, *(count_keys(d, s) for d, s in runs)])
 
@@ -88,12 +88,12 @@ def _runs(pooled: Codes) -> Iterator[tuple[IntArray, IntArray]]:
         if stop < len(pooled):
             after = (pooled[stop - 1] | pooled.dtype.type(1)) + pooled.dtype.type(1)
             stop = int(np.searchsorted(pooled, after)) if after else len(pooled)
-        some = pooled[start:stop]
-        first = np.flatnonzero(np.concatenate(([True], (some[1:] ^ some[:-1]) > 1)))
-        number = np.diff(first, append=len(some))
+        records = pooled[start:stop]
+        first = np.flatnonzero(np.concatenate(([True], (records[1:] ^ records[:-1]) > 1)))
+        number = np.diff(first, append=len(records))
         repeated = np.flatnonzero(number > 1)  # who is alone is no copy, and has none
         first, number = first[repeated], number[repeated]
-        of_SD = np.concatenate(([0], np.cumsum((some & pooled.dtype.type(1)).astype(np.int32))))
+        of_SD = np.concatenate(([0], np.cumsum((records & pooled.dtype.type(1)).astype(np.int32))))
         s = of_SD[first + number] - of_SD[first]
         yield number - s, s
         start = stop

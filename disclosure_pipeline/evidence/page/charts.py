@@ -75,7 +75,8 @@ def _draw_rows(
     x = {"title": axis, "type": "quantitative", "scale": scale}
     y = {"field": "row", "type": "nominal", "title": None, "sort": order, "axis": {"labelLimit": 180}}
     figures = {
-        row: [figure for of, _, figure in rows if of == row and isfinite(figure)] for row in sorted(order)
+        row: [figure for other, _, figure in rows if other == row and isfinite(figure)]
+        for row in sorted(order)
     }
     ends = [
         {"row": row, "min": min(of_row, default=None), "max": max(of_row, default=None)}

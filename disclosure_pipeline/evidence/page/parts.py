@@ -39,14 +39,14 @@ def name_marks(marks: Mapping[str, Mark], frame: str) -> dict[str, Mark]:
 def tabulate(caption: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], frame: str) -> Table:
     """The columns of some rows of a frame of a dossier; columns that no row has are left out."""
     rows = list(rows)
-    there = [name for name in columns if any(row.get(name) is not None for row in rows)]
+    columns_with_figures = [name for name in columns if any(row.get(name) is not None for row in rows)]
     return Table(
         caption,
-        tuple(capitalized(find_heading(name, frame)) for name in there),
+        tuple(capitalized(find_heading(name, frame)) for name in columns_with_figures),
         tuple(
             tuple(
                 write_figure(row.get(name), None if name in LABELS else find_words(name, frame))
-                for name in there
+                for name in columns_with_figures
             )
             for row in rows
         ),
