@@ -142,7 +142,10 @@ WORDS_CUT = """
   const words = document.createRange();
   words.selectNodeContents(cell);
   const room = cell.getBoundingClientRect();
-  return [...words.getClientRects()].some(line => line.right > room.right + 0.5);
+  const lines = [...words.getClientRects()];
+  const isWord = /^\\w{1,12}$/.test(cell.textContent.trim());
+  const isSplit = isWord && new Set(lines.map(line => line.top)).size > 1;
+  return isSplit || lines.some(line => line.right > room.right + 0.5);
 }).map(cell => cell.textContent)
 """
 NAMES_CUT = """
