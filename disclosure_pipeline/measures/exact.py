@@ -42,7 +42,7 @@ def sum_of_quotients(numerators: IntArray, denominators: IntArray) -> int:
     Numerators that share a denominator are added as integers first, so that the order of the records
     makes no difference. Entries whose denominator is 0 must have a numerator of 0.
     """
-    grouped = Grouped.of(denominators, numerators)
+    grouped = Grouped.sum_by_group(denominators, numerators)
     return sum(
         int(numerator) * ONE // int(denominator)
         for numerator, denominator in zip(grouped.sums, grouped.groups, strict=True)

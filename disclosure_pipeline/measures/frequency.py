@@ -1,4 +1,13 @@
-"""The kernel: records as integer codes in, the sparse frequency table (q, t, d, s) out."""
+"""The kernel: records as integer codes in, the sparse frequency table (q, t, d, s) out.
+
+The notation of all measures is that of Raab, Nowok & Dibben 2024, "Practical privacy metrics for synthetic
+data" (arXiv:2406.16826), cited as [R]:
+
+- GT is the ground truth, SD one synthetic table; `q` one combination of key values, `t` one target level;
+- `d` and `s` are the numbers of GT and SD records with (q, t); `d_q` and `s_q` their sums over t;
+- `N_d` and `N_s` are the numbers of all GT and SD records;
+- `pd = d / d_q` and `ps = s / s_q`. "pd = 1" is always asked as `d == d_q`: integers, never floats.
+"""
 
 from __future__ import annotations
 
