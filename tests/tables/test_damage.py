@@ -55,6 +55,11 @@ PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "Parquet, overwritten": ("t.parquet", lambda: with_holes(parquet()), "damaged: its content cannot be"),
     "Parquet, empty": ("t.parquet", lambda: b"", "empty: it has no bytes"),
     "text as Parquet": ("t.parquet", csv, "its name says Parquet, its content is text, such as CSV"),
+    "noise that begins as text": (
+        "t.parquet",
+        lambda: b"Za\xe9\xf9\xb0q\xaa!" + bytes(range(256)),
+        "damaged, or of another format: it does not begin as a Parquet file",
+    ),
     "noise as Parquet": ("t.parquet", lambda: bytes(range(128, 256)), "does not begin as a Parquet file"),
     "Arrow, truncated": ("t.arrow", lambda: arrow()[:-200], "damaged: it is cut off"),
     "Arrow, empty": ("t.arrow", lambda: b"", "empty: it has no bytes"),
@@ -75,6 +80,7 @@ PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "bars": ("t.csv", lambda: csv(separator="|"), "the first line has vertical bars"),
     "commas by the name of tabs": ("t.tsv", csv, "separator is another one: the first line has commas"),
     "a field too few": ("t.csv", lambda: csv() + b"f,x\n", "line 802 has 2 fields, expected are 3"),
+    "one field": ("t.csv", lambda: csv() + b"f\n", "line 802 has 1 field, expected are 3"),
     "a field too many": ("t.csv", lambda: csv() + b"f,x,1,2\n", "line 802 has 4 fields, expected are 3"),
     "an open quotation mark": ("t.csv", lambda: b'a,b\n"x,1\n2,3\n', "or miss a quotation mark"),
     "gzip, truncated": (
@@ -100,6 +106,18 @@ def test_the_message_says_which_it_is(what: str, tmp_path: Path) -> None:
         assert message.startswith(f"{TABLE}: {name!r} cannot be read: ") or "separator" in message
         assert SECRET not in message
         assert refused.value.__context__ is None
+
+
+@pytest.mark.parametrize("what", PROBLEMS)
+def test_the_choice_of_an_engine_says_the_same(what: str, tmp_path: Path) -> None:
+    """Sizes are looked at before a file is read."""
+    name, content, said = PROBLEMS[what]
+    (tmp_path / name).write_bytes(content())
+    (tmp_path / "people.csv").write_bytes(csv())
+    with pytest.raises(InputError) as refused:
+        dp.disclosure(tmp_path / "people.csv", tmp_path / name, ["sex"])
+    assert said in str(refused.value) and SECRET not in str(refused.value)
+    assert refused.value.__context__ is None
 
 
 def test_a_header_without_records_is_not_a_damaged_file(tmp_path: Path) -> None:
