@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from disclosure_pipeline.measures.words import (
+    BY_CHANCE,
+    BY_COLUMNS_APART,
     CONFIDENTIAL,
     COUNT,
     NONE,
@@ -22,6 +24,10 @@ from disclosure_pipeline.measures.words import (
 def _excluded(kind: str) -> Words:
     return Words(f"excluded: {kind}", f"So many records are left out for it: {kind}.", RECORDS, "", "neither")
 
+
+LEDGER: dict[str, Words] = {
+    "records": Words("records", "In so many records it was done.", RECORDS, "", "neither"),
+}
 
 EXCLUDED: dict[str, Words] = {
     "target_levels": _excluded("a value of the target that is no secret"),
@@ -64,6 +70,7 @@ COPIES_APART: dict[str, Words] = {
         "So many records would equal the record of exactly one person if every column were drawn for itself.",
         denominator="records drawn column by column",
         high_is="neither",
+        beside=BY_COLUMNS_APART,
     ),
 }
 
@@ -125,11 +132,13 @@ def with_chance(words: Mapping[str, Words]) -> dict[str, Words]:
             sentence="So far chance alone takes the figure in honest tables of this size, once in 10,000.",
             high_is="neither",
             finding="",
+            beside=BY_CHANCE,
         )
         chance[f"{stem}_beyond_chance"] = replace(
             of_figure,
             title=f"{of_figure.title}: where beyond chance",
             sentence=f"{of_figure.sentence} Only what goes beyond chance in tables of this size counts.",
+            beside="",
         )
     return {**words, **chance}
 

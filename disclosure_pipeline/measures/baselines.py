@@ -45,7 +45,7 @@ from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.guesses import guessed, guessed_from_all_others
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.totals import Totals
-from disclosure_pipeline.measures.words import POINTS, Words
+from disclosure_pipeline.measures.words import BEYOND_OTHERS, BY_OTHERS, POINTS, Words
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,7 @@ class Baselines:
             "So many people could be told their target from other people's confidential "
             "records, without their own.",
             high_is="neither",
+            beside=BY_OTHERS,
         ),
     ]
     DiSCO_beyond: Annotated[
@@ -91,6 +92,7 @@ class Baselines:
             unit=POINTS,
             denominator="",
             finding="{value} more of the people can be told their {column} than from other people's records",
+            beside=BEYOND_OTHERS,
         ),
     ]
     DiSCO_beyond_se: Annotated[

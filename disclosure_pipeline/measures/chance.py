@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.grouped import Grouped
-from disclosure_pipeline.measures.words import POINTS, Words
+from disclosure_pipeline.measures.words import BY_CHANCE, POINTS, Words
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,6 +37,7 @@ class Chance:
             "DiSCO by chance",
             "So many people could be told their target if the synthetic targets were dealt out at random.",
             high_is="neither",
+            beside=BY_CHANCE,
         ),
     ]
     DiSCO_excess: Annotated[

@@ -24,6 +24,7 @@ TargetLevel = Annotated[
         denominator="",
         high_is="neither",
         source=SYNTHPOP,
+        beside="value",
     ),
 ]
 
@@ -54,6 +55,7 @@ class OneWay:
             "So many of the records looked at have the level.",
             high_is="neither",
             source=SYNTHPOP,
+            beside="share of all people",
         ),
     ]
     total_disclosive: Annotated[
@@ -67,6 +69,7 @@ class OneWay:
             "So many people can be told that they have this level.",
             unit=RECORDS,
             source=SYNTHPOP,
+            beside="people disclosed with it",
         ),
     ]
     pct_level_disclosive: Annotated[
@@ -77,6 +80,7 @@ class OneWay:
             denominator="disclosed records",
             high_is="neither",
             source=SYNTHPOP,
+            beside="share of those disclosed",
         ),
     ]
 

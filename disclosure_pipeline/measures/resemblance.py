@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.words import COUNT, NONE, PMSE, SHARE, Words
+from disclosure_pipeline.measures.words import BY_FRESH_SAMPLE, BY_SYNTHETIC, COUNT, NONE, PMSE, SHARE, Words
 
 Distance = Annotated[
     float,
@@ -24,6 +24,7 @@ Distance = Annotated[
         high_is="neither",
         source="total variation distance",
         finding="{value} of the records would have to change for both tables to have the same frequencies",
+        beside=BY_SYNTHETIC,
     ),
 ]
 ExpectedDistance = Annotated[
@@ -34,6 +35,7 @@ ExpectedDistance = Annotated[
         unit=SHARE,
         denominator="",
         high_is="neither",
+        beside=BY_FRESH_SAMPLE,
     ),
 ]
 

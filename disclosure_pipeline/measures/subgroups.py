@@ -17,7 +17,17 @@ from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, tot
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.intervals import wilson
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
-from disclosure_pipeline.measures.words import NONE, POINTS, RAAB, RECORDS, WILSON, Words
+from disclosure_pipeline.measures.words import (
+    BEYOND_OTHERS,
+    BY_OTHERS,
+    BY_SYNTHETIC,
+    NONE,
+    POINTS,
+    RAAB,
+    RECORDS,
+    WILSON,
+    Words,
+)
 
 _FEWEST_MERGED = 2
 
@@ -37,6 +47,7 @@ class Subgroup:
             "So many confidential records are of the group.",
             unit=RECORDS,
             high_is="neither",
+            beside="people",
         ),
     ]
     DiSCO: Annotated[
@@ -46,6 +57,7 @@ class Subgroup:
             "So many people of the group can be told their target.",
             denominator="group's records",
             source=RAAB,
+            beside=BY_SYNTHETIC,
         ),
     ]
     DiSCO_low: Annotated[
@@ -75,6 +87,7 @@ class Subgroup:
             "So many people of the group could be told their target from other people's records.",
             denominator="group's records",
             high_is="neither",
+            beside=BY_OTHERS,
         ),
     ]
     DiSCO_beyond: Annotated[
@@ -84,6 +97,7 @@ class Subgroup:
             "So many more people of the group can be told their target than from other people's records.",
             unit=POINTS,
             denominator="",
+            beside=BEYOND_OTHERS,
         ),
     ]
     guessed_beyond: Annotated[
@@ -103,6 +117,7 @@ class Subgroup:
             "How many times as often as the average the group is disclosed; 1 is the average.",
             unit=NONE,
             denominator="",
+            beside="times the average",
         ),
     ]
     lift_low: Annotated[

@@ -23,6 +23,17 @@ RAPID = "RAPID"
 SDMETRICS = "SDMetrics"
 SYNTHPOP = "synthpop"
 
+# What a figure is called beside others of its measure.
+BY_ITSELF = "confidential table itself"
+BY_SYNTHETIC = "synthetic table"
+BY_OTHERS = "other people's records"
+BY_CHANCE = "chance"
+BY_FRESH_SAMPLE = "a fresh sample"
+BY_COLUMNS_APART = "columns drawn apart"
+BY_HOLDOUT = "a holdout"
+BEYOND_OTHERS = "beyond other people's records"
+BEYOND_FRESH_SAMPLE = "beyond a fresh sample"
+
 # Denominators.
 CONFIDENTIAL = "confidential records"
 SYNTHETIC = "synthetic records"
@@ -44,6 +55,8 @@ class Words:
 
     `denominator` is empty where there is none; `high_is` what a high value means. `finding` states
     a figure in a sentence, with {value} (its unit included) and {column} (the target) to be filled in.
+    `beside` is what the figure is called in a legend or at the head of a column, beside others of its
+    measure; empty where that is the title.
     """
 
     title: str
@@ -53,6 +66,17 @@ class Words:
     high_is: Direction = "risk"
     source: str = PROJECT
     finding: str = ""
+    beside: str = ""
+
+    @property
+    def legend(self) -> str:
+        """What the figure is called in a legend, or at the head of a column.
+
+        Example:
+            >>> Words("DiSCO by chance", "…", beside=BY_CHANCE).legend
+            'chance'
+        """
+        return self.beside or self.title
 
     @property
     def unit_and_denominator(self) -> str:

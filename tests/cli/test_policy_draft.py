@@ -75,18 +75,18 @@ def test_chance_is_that_of_the_halves(home: Home) -> None:
     """Three standard errors of what is 0 for other people, brought to the size of the whole table."""
     home.write_ground_truth(gates.ground_truth())
     folders = folders_of(load_gate(write_gate(home)))
-    actual = measure_baselines(folders)
-    assert len(actual.halves) == DRAWS
-    assert {half.N_d for half in actual.halves} == {150}
-    assert actual.own.identity["UiO"].item() == actual.own.identity["repU"].item()  # a copy of itself
-    squares = [values(half, "DiSCO_beyond", "work")[0] ** 2 for half in actual.halves]
+    found = measure_baselines(folders)
+    assert len(found.halves) == DRAWS
+    assert {half.N_d for half in found.halves} == {150}
+    assert found.own.identity["UiO"].item() == found.own.identity["repU"].item()  # a copy of itself
+    squares = [values(half, "DiSCO_beyond", "work")[0] ** 2 for half in found.halves]
     expected = 3 * math.sqrt(sum(squares) / DRAWS / 2)
-    assert measure_chance(actual.own, actual.halves, "DiSCO_beyond", "work") == pytest.approx(expected)
-    draft = draft_policy(folders.gate, actual.own, actual.halves)
-    assert measure_baselines(folders).own.attribute.equals(actual.own.attribute)  # the same each time
+    assert measure_chance(found.own, found.halves, "DiSCO_beyond", "work") == pytest.approx(expected)
+    draft = draft_policy(folders.gate, found.own, found.halves)
+    assert measure_baselines(folders).own.attribute.equals(found.own.attribute)  # the same each time
     for bound in draft.bounds:
         if bound.measure.endswith(("beyond", "both")):
-            chance = measure_chance(actual.own, actual.halves, bound.measure, bound.column)
+            chance = measure_chance(found.own, found.halves, bound.measure, bound.column)
             assert bound.bound >= max(LEAST, chance)
             assert bound.bound < max(LEAST, chance) + 0.5
             assert f"{bound.bound:g} are" in bound.reason
@@ -94,9 +94,9 @@ def test_chance_is_that_of_the_halves(home: Home) -> None:
 
 def test_what_is_not_measured_reads_as_the_widest_bound(home: Home) -> None:
     home.write_ground_truth(gates.ground_truth())
-    actual = measure_baselines(folders_of(load_gate(write_gate(home))))
-    assert measure_chance(actual.own, (), "DiSCO_beyond", "work") == math.inf
-    assert measure_chance(actual.own, actual.halves, "DiSCO_beyond", "nothing") == math.inf
+    found = measure_baselines(folders_of(load_gate(write_gate(home))))
+    assert measure_chance(found.own, (), "DiSCO_beyond", "work") == math.inf
+    assert measure_chance(found.own, found.halves, "DiSCO_beyond", "nothing") == math.inf
 
 
 def test_other_people_keep_the_drafted_bounds(home: Home) -> None:
@@ -182,36 +182,36 @@ def test_names_of_columns_stay_names(home: Home) -> None:
 def test_figures_instead_of_yaml(home: Home) -> None:
     home.write_ground_truth(gates.ground_truth())
     gate = write_gate(home)
-    document = json.loads(run(gate, "--format", "json").stdout)
-    rows = {(row["measure"], row["target"]): row for row in document["baselines"]}
+    told = json.loads(run(gate, "--format", "json").stdout)
+    rows = {(row["measure"], row["target"]): row for row in told["baselines"]}
     assert set(rows) == {("unique_hits", ""), ("DiSCO", "work"), ("DiSCO", "income")}
     for row in rows.values():
-        assert 0 <= row["other people"] <= 100 and 0 <= row["GT itself"] <= 100
-    assert all(bound["reason"] for bound in document["bounds"])
+        assert 0 <= row["others"] <= 100 and 0 <= row["own"] <= 100
+    assert all(bound["reason"] for bound in told["bounds"])
     assert max(map(len, run(gate, "--format", "table").stdout.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "said"),
     [
         (b"", "cannot be read: it is empty"),
         (gates.ground_truth().head(12).to_csv(index=False).encode(), "12 records: too few"),
         (gates.ground_truth().assign(age=500).to_csv(index=False).encode(), "is outside the range"),
     ],
 )
-def test_without_a_ground_truth_there_is_no_draft(content: bytes, message: str, home: Home) -> None:
+def test_without_a_ground_truth_there_is_no_draft(content: bytes, said: str, home: Home) -> None:
     home.write_ground_truth(content)
     refused = run(write_gate(home))
     assert refused.exit_code == 3
-    assert message in refused.stderr and refused.stdout == ""
+    assert said in refused.stderr and refused.stdout == ""
 
 
 def test_a_draft_is_written_as_it_is_drafted(home: Home) -> None:
     """The text holds each bound once, and a comment cannot be ended by a name."""
     home.write_ground_truth(gates.ground_truth())
     folders = folders_of(load_gate(write_gate(home)))
-    actual = measure_baselines(folders)
-    draft = draft_policy(folders.gate, actual.own, actual.halves)
+    found = measure_baselines(folders)
+    draft = draft_policy(folders.gate, found.own, found.halves)
     dossier = {"candidate": "a\nrepU: 99", "decision": "refused", "clauses": []}
     text = write_policy(folders.gate, draft, [dossier])
     assert yaml.safe_load(text) == yaml.safe_load(write_policy(folders.gate, draft))

@@ -72,16 +72,16 @@ def test_partitioned_files(case: Case, way: str) -> None:
     """The figures are those of the frames, unless files are read by what their text means."""
     with tempfile.TemporaryDirectory() as folder, small_batches(WAYS[way], rows=3):
         paths = written(Path(folder), [case.ground_truth_frame, *case.synthetic_frames])
-        actual = outcome(lambda: measured(case, paths, "partitioned"))
+        found = outcome(lambda: measured(case, paths, "partitioned"))
         in_memory = outcome(lambda: measured(case, paths, "memory"))
-        if isinstance(actual, str) or isinstance(in_memory, str):  # an excluded level is written otherwise
-            assert actual == in_memory
+        if isinstance(found, str) or isinstance(in_memory, str):  # an excluded level is written otherwise
+            assert found == in_memory
             return
-        assert actual.engine == "partitioned"
-        assert_same(actual, in_memory)
-        assert sorted(actual.ledger, key=str) == sorted(in_memory.ledger, key=str)
-        if not actual.ledger:
-            assert_same(actual, measured(case))
+        assert found.engine == "partitioned"
+        assert_same(found, in_memory)
+        assert sorted(found.ledger, key=str) == sorted(in_memory.ledger, key=str)
+        if not found.ledger:
+            assert_same(found, measured(case))
 
 
 @examples(10, 100)
@@ -134,11 +134,11 @@ def test_mismatches_are_caught_in_files_as_in_frames(mismatch: str, engine: str,
     if engine == "partitioned" and mismatch in {"text for numbers", "outer blanks"}:
         sd = same_values
     expected = outcome(lambda: dp.disclosure(gt, sd, keys, targets, engine="memory"))
-    actual = outcome(lambda: dp.disclosure(paths[0], paths[1], keys, targets, engine=engine))
-    if isinstance(expected, str) or isinstance(actual, str):
-        assert actual == expected
+    found = outcome(lambda: dp.disclosure(paths[0], paths[1], keys, targets, engine=engine))
+    if isinstance(expected, str) or isinstance(found, str):
+        assert found == expected
     else:
-        assert_same(actual, expected)
+        assert_same(found, expected)
 
 
 @pytest.fixture(scope="module")
@@ -173,8 +173,8 @@ def test_files_of_every_format(suffix: str, surveys: list[pd.DataFrame], tmp_pat
         paths.append(path)
     ask = partial(dp.disclosure, paths[0], paths[1], ["age", "sex", "postcode"], TARGETS)
     with small_batches(Limits(table=0, spill_part=1000)):
-        actual = ask(engine="partitioned")
-    assert_same(actual, ask(engine="memory"))
+        found = ask(engine="partitioned")
+    assert_same(found, ask(engine="memory"))
 
 
 def test_columns_of_many_kinds(tmp_path: Path) -> None:
@@ -283,14 +283,14 @@ RECORD = np.dtype([("0", np.uint8)])
 
 def test_what_is_put_aside_comes_back_and_is_sealed() -> None:
     records = np.tile(CANARY, 1000).view(RECORD)
-    with open_spill_file(RECORD, len(records)) as spill_file:
-        spill_file.add("a", records[:5])
-        spill_file.add("b", records)
-        spill_file.add("a", records[5:])
-        np.testing.assert_array_equal(spill_file.read("a"), records)
-        np.testing.assert_array_equal(spill_file.read("b"), records)
-        assert len(spill_file.read("c")) == 0
-        file = spill_file.file.fileno()
+    with open_spill_file(RECORD, len(records)) as aside:
+        aside.add("a", records[:5])
+        aside.add("b", records)
+        aside.add("a", records[5:])
+        np.testing.assert_array_equal(aside.read("a"), records)
+        np.testing.assert_array_equal(aside.read("b"), records)
+        assert len(aside.read("c")) == 0
+        file = aside.file.fileno()
         content = os.pread(file, os.fstat(file).st_size, 0)
         assert len(content) > 2 * len(records)
         assert CANARY.tobytes() not in content
@@ -299,13 +299,13 @@ def test_what_is_put_aside_comes_back_and_is_sealed() -> None:
 
 @pytest.mark.parametrize("place", [0, 7, -1])
 def test_damage_of_what_is_put_aside_is_found(place: int) -> None:
-    with open_spill_file(RECORD, 100) as spill_file:
-        spill_file.add(0, np.zeros(100, dtype=RECORD))
-        file = spill_file.file.fileno()
+    with open_spill_file(RECORD, 100) as aside:
+        aside.add(0, np.zeros(100, dtype=RECORD))
+        file = aside.file.fileno()
         at = place % os.fstat(file).st_size
         os.pwrite(file, bytes([os.pread(file, 1, at)[0] ^ 1]), at)
         with pytest.raises(DisclosurePipelineError, match="damaged") as caught:
-            spill_file.read(0)
+            aside.read(0)
         assert caught.value.__context__ is None
 
 

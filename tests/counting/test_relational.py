@@ -138,9 +138,7 @@ def assert_counts_the_same(
 ) -> DisclosureCounts:
     """DisclosureCounts in a database and in memory."""
     keys, columns = of.code(of.keys), of.code(of.targets)
-    targets = [
-        Target(column, code_exclusions(exclusions, column, keys), list_cells_above) for column in columns
-    ]
+    targets = [Target(each, code_exclusions(exclusions, each, keys), list_cells_above) for each in columns]
     with brought(backend, of.frames) as tables:
         database_count = database_count_of(tables, of, targets)
         for in_database, in_memory in zip(
@@ -150,9 +148,9 @@ def assert_counts_the_same(
         ):
             assert in_database.levels.tolist() == in_memory.levels.tolist()
             assert_same_counts(in_database.counts, in_memory.counts)
-        counts = database_count.count()
-    assert_same_counts(counts, count_in_memory(keys, targets, together=True))
-    return counts
+        found = database_count.count()
+    assert_same_counts(found, count_in_memory(keys, targets, together=True))
+    return found
 
 
 # Random cases
@@ -182,21 +180,21 @@ def tables_of(case: Case) -> Tables:
 
 
 def exclusions_of(case: Case) -> dp.Exclusions:
-    actual = library_exclusions(case.exclusions)
+    found = library_exclusions(case.exclusions)
     name = {"": "no name"}
 
     def renamed(names: Any) -> Any:
-        return names if isinstance(names, bool) else [name.get(column, column) for column in names]
+        return names if isinstance(names, bool) else [name.get(each, each) for each in names]
 
     return dp.Exclusions(
-        target_levels={name.get(key, key): levels for key, levels in actual.target_levels.items()},
-        missing_targets=renamed(actual.missing_targets),
-        missing_keys=renamed(actual.missing_keys),
+        target_levels={name.get(key, key): levels for key, levels in found.target_levels.items()},
+        missing_targets=renamed(found.missing_targets),
+        missing_keys=renamed(found.missing_keys),
         pairs=[
             replace(pair, key=name.get(pair.key, pair.key), target=name.get(pair.target, pair.target))
-            for pair in actual.pairs
+            for pair in found.pairs
         ],
-        count_over=actual.count_over,
+        count_over=found.count_over,
     )
 
 
@@ -247,10 +245,10 @@ EXCLUSIONS = dp.Exclusions(
 
 @pytest.mark.parametrize("exclusions", [dp.Exclusions(), EXCLUSIONS])
 def test_large_cells_and_their_pairs(database: Any, exclusions: dp.Exclusions) -> None:
-    counts = assert_counts_the_same(database, surveyed(["age", "sex"]), exclusions, 3)
-    assert len(counts.targets[0][0].large.t) > 10
-    assert all(len(of_key.groups) for of_key in counts.pairs_of_key[0])
-    excluded = counts.targets[0][0].excluded
+    found = assert_counts_the_same(database, surveyed(["age", "sex"]), exclusions, 3)
+    assert len(found.targets[0][0].large.t) > 10
+    assert all(len(of_key.groups) for of_key in found.pairs_of_key[0])
+    excluded = found.targets[0][0].excluded
     assert (excluded is not None) is bool(exclusions.target_levels)
     if excluded is not None:
         assert (excluded.taken[0] > 0).tolist() == [True, False, True, True, True]
@@ -258,17 +256,17 @@ def test_large_cells_and_their_pairs(database: Any, exclusions: dp.Exclusions) -
 
 def test_most_records_have_a_key_combination_of_their_own(database: Any) -> None:
     of = surveyed(["postcode", "age"], postcodes=400)
-    counts = assert_counts_the_same(database, of, dp.Exclusions(), 0)
-    assert counts.keys[0].uniques.in_GT > 800
-    assert len(counts.targets[0][0].large.t) > 0
+    found = assert_counts_the_same(database, of, dp.Exclusions(), 0)
+    assert found.keys[0].uniques.in_GT > 800
+    assert len(found.targets[0][0].large.t) > 0
 
 
 def test_no_key_combination_occurs_twice(duckdb: Any) -> None:
     gt = pd.DataFrame({"k": range(5), "t": list("aabba")})
     sd = pd.DataFrame({"k": range(5, 9), "t": list("abab")})
     of = check_tables(gt, sd, ["k"], ["t"], NONE)
-    counts = assert_counts_the_same(duckdb, of, dp.Exclusions(), 0)
-    assert counts.keys[0].uniques.in_both == 0
+    found = assert_counts_the_same(duckdb, of, dp.Exclusions(), 0)
+    assert found.keys[0].uniques.in_both == 0
 
 
 def test_keys_of_more_combinations_than_a_number_holds(database: Any) -> None:
@@ -280,17 +278,17 @@ def test_keys_of_more_combinations_than_a_number_holds(database: Any) -> None:
     of = check_tables(gt, [sd, gt], names, ["t"], NONE)
     assert coding.lay_out_words([column.size for column in of.code(names)])[-1].word > 0
     for exclusions in (dp.Exclusions(), dp.Exclusions(count_over=5)):
-        counts = assert_counts_the_same(database, of, exclusions, 0)
-        assert counts.keys[0].uniques.in_both == 200
+        found = assert_counts_the_same(database, of, exclusions, 0)
+        assert found.keys[0].uniques.in_both == 200
 
 
 def test_a_target_of_one_level_that_every_key_has(duckdb: Any) -> None:
     """The smallest d and d / d_q are not 0 in_memory."""
     gt = pd.DataFrame({"k": list("aaabbcccc"), "t": list("xyxxyxyyy")})
     of = check_tables(gt, [gt, gt.iloc[:5]], ["k"], ["t"], NONE)
-    counts = assert_counts_the_same(duckdb, of, dp.Exclusions())
-    assert counts.targets[0][0].cells.smallest_d == 1
-    assert counts.targets[0][0].cells.smallest_share == Fraction(1, 4)
+    found = assert_counts_the_same(duckdb, of, dp.Exclusions())
+    assert found.targets[0][0].cells.smallest_d == 1
+    assert found.targets[0][0].cells.smallest_share == Fraction(1, 4)
 
 
 def test_missing_values_in_every_form(every_database: Any) -> None:
@@ -306,12 +304,10 @@ def test_missing_values_in_every_form(every_database: Any) -> None:
     tables = [open_table(every_database, table, "it") for table in (gt, sd)]
     database_count = database_count_of(tables, of, [Target(of.coded("t"), CodedExclusions(), 0)])
     assert database_count.distincts["k"][0].counts.tolist()[-1] == 4
-    actual = database_count.count()
+    found = database_count.count()
     expected = count_in_memory([of.coded("k")], [Target(of.coded("t"), CodedExclusions(), 0)], together=True)
-    assert_same_counts(actual, expected)
-    assert (
-        actual.targets[0][0].totals.records.DiSCO == 1 + 2
-    )  # the GT records (missing, a) and (2.5, missing)
+    assert_same_counts(found, expected)
+    assert found.targets[0][0].totals.records.DiSCO == 1 + 2  # the GT records (missing, a) and (2.5, missing)
 
 
 def test_several_values_of_one_code(database: Any) -> None:
@@ -326,18 +322,13 @@ def test_several_values_of_one_code(database: Any) -> None:
     )
     with brought(database, raw) as tables:
         distincts = {name: [fetch_distinct(table, name, MANY, "it") for table in tables] for name in "kt"}
-        aliased = [
-            Distinct(distinct.values.astype(object).map(meant), distinct.counts)
-            for distinct in distincts["k"]
-        ]
+        aliased = [Distinct(each.values.astype(object).map(meant), each.counts) for each in distincts["k"]]
         target = Target(code_distinct("t", distincts["t"], of.names), CodedExclusions(), 0)
-        [actual] = count_in_database(
+        [found] = count_in_database(
             ReadTables(tables, distincts, of.names),
             [CountRequest([code_distinct("k", aliased, of.names)], [target])],
         )
-    assert_same_counts(
-        actual, count_in_memory([of.coded("k")], [Target(of.coded("t"), CodedExclusions(), 0)])
-    )
+    assert_same_counts(found, count_in_memory([of.coded("k")], [Target(of.coded("t"), CodedExclusions(), 0)]))
 
 
 TYPES = {
@@ -373,9 +364,9 @@ def test_types(database: Any, name: str) -> None:
         for table in (gt, gt.slice(1))
     ]
     of = check_tables(frames[0], frames[1], ["k"], ["t"], NONE)
-    counts = database_count_of(tables, of, [Target(of.coded("t"), CodedExclusions(), 0)]).count()
+    found = database_count_of(tables, of, [Target(of.coded("t"), CodedExclusions(), 0)]).count()
     target = Target(of.coded("t"), CodedExclusions(), 0)
-    assert_same_counts(counts, count_in_memory([of.coded("k")], [target], together=True))
+    assert_same_counts(found, count_in_memory([of.coded("k")], [target], together=True))
 
 
 # What is refused
@@ -448,10 +439,10 @@ def test_too_many_records_for_64_bits(duckdb: Any, monkeypatch: pytest.MonkeyPat
 def test_values_of_a_column(database: Any) -> None:
     frame = pd.DataFrame({"a": ["x", "y", None, "x"], "b": [1, 2, 3, 4]})
     with brought(database, [frame]) as [table]:
-        distinct = fetch_distinct(table, "a", 2, "the table")
-        assert dict(zip(distinct.values, distinct.counts, strict=False)) == {"x": 2, "y": 1}
-        assert distinct.counts[-1] == 1
-        assert count_table_records(table) == distinct.records == 4
+        found = fetch_distinct(table, "a", 2, "the table")
+        assert dict(zip(found.values, found.counts, strict=False)) == {"x": 2, "y": 1}
+        assert found.counts[-1] == 1
+        assert count_table_records(table) == found.records == 4
         with pytest.raises(InputError, match="Column 'b' of the table has more than 3 different values"):
             fetch_distinct(table, "b", 3, "the table")
         assert len(fetch_distinct(table, "b", 4, "the table").values) == 4
@@ -482,8 +473,8 @@ def test_types_of_postgresql() -> None:
         assert sorted(distincts["m"][0].values) == ["ok", "sad"]
         for name, uniques in (("m", 2), ("c", 2), ("u", 4)):
             read = ReadTables([table, table], distincts, table_names(2))
-            [actual] = count_in_database(read, [CountRequest([columns[name]], [target])])
-            assert actual.keys[0].uniques.in_both == uniques
+            [found] = count_in_database(read, [CountRequest([columns[name]], [target])])
+            assert found.keys[0].uniques.in_both == uniques
         assert there(database) == {"people"}
 
 
@@ -587,17 +578,17 @@ def test_tables_of_files(database: Any, tmp_path: Path) -> None:
 def test_tables_of_ibis_stay_as_they_are(duckdb: Any) -> None:
     frame = pd.DataFrame({"a": [1, 2, 2]})
     with brought(duckdb, [frame]) as [table]:
-        filtered = table.filter(table["a"] > 1)
-        assert open_table(duckdb, filtered, "it") is filtered
-        with open_database_tables([filtered, table], "auto", ["one", "two"]) as opened:
-            assert opened[0] is filtered
+        some = table.filter(table["a"] > 1)
+        assert open_table(duckdb, some, "it") is some
+        with open_database_tables([some, table], "auto", ["one", "two"]) as opened:
+            assert opened[0] is some
             assert opened[1] is table
         with pytest.raises(InputError, match="leave the engine to 'auto'"):
-            open_database_tables([filtered], "duckdb://", ["one"]).__enter__()
+            open_database_tables([some], "duckdb://", ["one"]).__enter__()
         with BACKENDS["duckdb"]() as other:
-            other_table = other.create_table("x", pa.table({"a": [1]}))
+            elsewhere = other.create_table("x", pa.table({"a": [1]}))
             with pytest.raises(InputError, match="several databases"):
-                open_database_tables([filtered, other_table], "auto", ["one", "two"]).__enter__()
+                open_database_tables([some, elsewhere], "auto", ["one", "two"]).__enter__()
     with pytest.raises(InputError, match="it must be the name of a table"):
         open_table(duckdb, 1, "it")
     with pytest.raises(InputError, match="it: column 'a' holds values of several kinds") as refused:

@@ -107,10 +107,10 @@ def assert_the_same_guards(backend: Any, frames: Sequence[pd.DataFrame]) -> Guar
     with opened_in(backend, frames) as opened:
         measured = measure(opened)
         measured_stacked = measure(opened.stacked())
-    for actual, tables in ((measured, in_memory), (measured_stacked, in_memory.stacked())):
+    for found, tables in ((measured, in_memory), (measured_stacked, in_memory.stacked())):
         expected = measure(in_order_of_codes(tables))
         for name, frame in expected.frames.items():
-            pd.testing.assert_frame_equal(actual.frames[name], frame, check_exact=True)
+            pd.testing.assert_frame_equal(found.frames[name], frame, check_exact=True)
     return measured
 
 

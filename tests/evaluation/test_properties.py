@@ -98,14 +98,14 @@ def copy_of_ground_truth(case: Case) -> Case:
 @given(cases())
 def test_bounds(case: Case) -> None:
     """What is a part of something is not larger, and no percentage leaves 0 to 100."""
-    result = measured(case)
-    attribute = result.attribute
+    found = measured(case)
+    attribute = found.attribute
     assert (attribute["DiSDiO"] <= attribute["DiSCO"]).all()
     assert (attribute["DiSCO"] <= attribute["DiS"]).all()
     assert (attribute["DiS"] <= attribute["iS"]).all()
     assert (attribute["DiSDiO"] <= attribute["Dorig"]).all()
     assert (attribute["mean_denom"].fillna(0) <= attribute["max_denom"]).all()
-    for identity in (result.identity, result.identity_after_exclusions):
+    for identity in (found.identity, found.identity_after_exclusions):
         assert (identity["UiOiS"] <= identity["UiO"]).all()
         assert (identity["repU"] <= identity["UiOiS"]).all()
         percentages = identity.drop(columns="unique_hits_beyond", errors="ignore")  # a difference
@@ -114,7 +114,7 @@ def test_bounds(case: Case) -> None:
     shares = pd.concat(
         [
             attribute[["Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO"]],
-            result.cap[["baseCAPd", "CAPd", "CAPs", "DCAP", "TCAP"]],
+            found.cap[["baseCAPd", "CAPd", "CAPs", "DCAP", "TCAP"]],
         ],
         axis=1,
     ).fillna(0)
@@ -126,15 +126,15 @@ def test_bounds(case: Case) -> None:
 @given(cases(with_exclusions=False))
 def test_an_exact_copy_gives_everything_away(case: Case) -> None:
     """Where SD is GT, every unique is replicated, and every disclosive cell stays so."""
-    result = measured(copy_of_ground_truth(case))
-    identity = result.identity.loc[1]
+    found = measured(copy_of_ground_truth(case))
+    identity = found.identity.loc[1]
     assert identity["repU"] == identity["UiO"] == identity["UiS"] == identity["UiOiS"]
-    attribute = result.attribute
+    attribute = found.attribute
     assert (attribute["iS"] == ALL).all()
     for name in ("DiSDiO", "Dorig", "Dsyn", "DiS"):
         assert (attribute["DiSCO"] == attribute[name]).all()
-    assert (result.cap["DCAP"] == result.cap["CAPd"]).all()
-    assert (result.cap["DCAP"] == result.cap["CAPs"]).all()
+    assert (found.cap["DCAP"] == found.cap["CAPd"]).all()
+    assert (found.cap["DCAP"] == found.cap["CAPs"]).all()
 
 
 @examples(15)
@@ -147,14 +147,14 @@ def test_tables_without_a_common_key_give_nothing_away(case: Case, data: DataObj
         [{**record, key: "only in SD"} for record in table] for table in case.synthetics
     ]
     case = replace(case, synthetics=synthetics)
-    result = measured(data.draw(converted(case)))
-    assert (result.identity[["UiOiS", "repU"]] == 0).all(axis=None)
-    assert (result.attribute[["iS", "DiS", "DiSCO", "DiSDiO", "max_denom"]] == 0).all(axis=None)
-    assert result.attribute["mean_denom"].isna().all()
-    assert (result.cap["DCAP"] == 0).all()
-    assert result.cap["TCAP"].isna().all()
-    assert result.one_way.empty
-    assert result.two_way.empty
+    found = measured(data.draw(converted(case)))
+    assert (found.identity[["UiOiS", "repU"]] == 0).all(axis=None)
+    assert (found.attribute[["iS", "DiS", "DiSCO", "DiSDiO", "max_denom"]] == 0).all(axis=None)
+    assert found.attribute["mean_denom"].isna().all()
+    assert (found.cap["DCAP"] == 0).all()
+    assert found.cap["TCAP"].isna().all()
+    assert found.one_way.empty
+    assert found.two_way.empty
 
 
 @examples(15)
@@ -309,12 +309,12 @@ def test_each_synthesis_is_measured_by_itself(case: Case) -> None:
 def test_what_excludes_nothing_changes_nothing(case: Case) -> None:
     """Without exclusions the figures after the exclusions are those of all records."""
     nothing = Exclusions(missing_targets=[], missing_keys=[], count_over=10**9)
-    result = measured(replace(case, exclusions=nothing))
-    assert_equal(result, measured(replace(case, exclusions=Exclusions())))
+    found = measured(replace(case, exclusions=nothing))
+    assert_equal(found, measured(replace(case, exclusions=Exclusions())))
     for target in case.targets:
-        of_target = result.identity_after_exclusions.loc[[target]].droplevel("target")
-        assert_equal_frame(of_target, result.identity[list(of_target.columns)])
-    assert (result.excluded.drop(columns="remaining") == 0).all(axis=None)
+        of_target = found.identity_after_exclusions.loc[[target]].droplevel("target")
+        assert_equal_frame(of_target, found.identity[list(of_target.columns)])
+    assert (found.excluded.drop(columns="remaining") == 0).all(axis=None)
 
 
 @examples(15)
@@ -355,8 +355,8 @@ def test_two_runs_are_equal(case: Case) -> None:
 def test_a_result_is_frozen() -> None:
     """Figures cannot be put in the place of others."""
     frame = pd.DataFrame({"age": [18, 19], "job": ["COOK", "NURSE"]})
-    result = dp.disclosure(frame, frame, keys=["age"], targets=["job"])
+    found = dp.disclosure(frame, frame, keys=["age"], targets=["job"])
     with pytest.raises(AttributeError):
-        result.identity = result.attribute  # type: ignore[misc]
+        found.identity = found.attribute  # type: ignore[misc]
     with pytest.raises(AttributeError):
         library_exclusions(Exclusions()).count_over = 3  # type: ignore[misc]

@@ -214,11 +214,11 @@ def test_the_exception_of_a_contract_holds_no_value_when_it_is_pickled() -> None
 
 
 def modules() -> list[Any]:
-    actual = [disclosure_pipeline]
+    found = [disclosure_pipeline]
     for info in pkgutil.walk_packages(disclosure_pipeline.__path__, "disclosure_pipeline."):
         if ".demo" not in info.name and ".defs" not in info.name:
-            actual.append(importlib.import_module(info.name))
-    return actual
+            found.append(importlib.import_module(info.name))
+    return found
 
 
 def functions() -> dict[CodeType, FunctionType]:
@@ -226,7 +226,7 @@ def functions() -> dict[CodeType, FunctionType]:
 
     But what `dataclass` makes for a class without fields: the code is the same for every such class.
     """
-    actual = {}
+    found = {}
     for module in modules():
         for _, value in inspect.getmembers(module):
             members = [value] if inspect.isfunction(value) else []
@@ -236,8 +236,8 @@ def functions() -> dict[CodeType, FunctionType]:
                     members = [m for m in members if m.__code__.co_filename != "<string>"]
             for function in members:
                 if function.__module__ == module.__name__ and not function.__code__.co_freevars:
-                    actual[function.__code__] = function
-    return actual
+                    found[function.__code__] = function
+    return found
 
 
 @dataclass(frozen=True)
@@ -555,6 +555,6 @@ def test_the_search_finds_a_leak_when_the_redaction_is_off(
     with disk(unguarded, monkeypatch) as home:
         monkeypatch.setattr("disclosure_pipeline.counting.opening.read_canonical", broken)
         assert not home.run_ground_truth().success
-        actual = leaks(home, printed(capfd))
-    assert set(actual["(events)"]) == {CANARIES[0], CANARIES[2], CANARIES[3]}
-    assert any(name.endswith(".db") for name in actual)
+        found = leaks(home, printed(capfd))
+    assert set(found["(events)"]) == {CANARIES[0], CANARIES[2], CANARIES[3]}
+    assert any(name.endswith(".db") for name in found)

@@ -35,11 +35,7 @@ def judged(of: Gate, *tables: pd.DataFrame) -> dict[str, Judgement]:
 
 
 def broken(judgements: dict[str, Judgement]) -> set[str]:
-    return {
-        name
-        for name, judgement in judgements.items()
-        if judgement.outcome != "kept" and not judgement.clause.warns
-    }
+    return {name for name, each in judgements.items() if each.outcome != "kept" and not each.clause.warns}
 
 
 def test_every_gate_has_them() -> None:
@@ -95,13 +91,13 @@ def test_what_is_guessed_is_bounded_whatever_is_measured(measures: dict[str, Any
     truth = gates.ground_truth()
     halves = [truth.iloc[start::2].reset_index(drop=True) for start in range(2)]
     result = gates.measured(of, truth, halves)
-    judgements = {judgement.clause.name: judgement for judgement in judge(of.clauses(), result)}
+    judgements = {each.clause.name: each for each in judge(of.clauses(), result)}
     assert result.stacked is not None
     for target in of.targets:
         judgement = judgements[f"guessed_beyond[{target}]"]
         together = result.stacked.frame("guessed").loc[(target, 1), "guessed_beyond"]
-        guessed = result.frame("guessed")["guessed_beyond_chance"].xs(target, level="target")
-        assert judgement.value == max(together, *guessed)
+        each = result.frame("guessed")["guessed_beyond_chance"].xs(target, level="target")
+        assert judgement.value == max(together, *each)
         assert judgement.limit == 6
         assert judgement.outcome == "exceeded"
     assert result.cap.empty == bool(measures)
@@ -141,11 +137,7 @@ def test_a_few_records_that_are_all_verbatim_are_refused(copies: int) -> None:
     truth = population(2_000)
     of = Gate.model_validate(disguises.definition("survey"))
     result = gates.measured(of, truth, [truth.tail(copies).reset_index(drop=True)])
-    assert {
-        judgement.clause.measure
-        for judgement in judge(of.clauses(), result)
-        if judgement.outcome == "exceeded"
-    } >= {
+    assert {each.clause.measure for each in judge(of.clauses(), result) if each.outcome == "exceeded"} >= {
         "unique_copies_beyond",
         "partial_copies_beyond",
     }
@@ -163,7 +155,7 @@ def test_many_small_files_are_judged_as_one_table() -> None:
     assert (by_file["unique_copies_beyond_chance"] <= 2.5).sum() >= 5
     assert result.stacked is not None
     assert result.stacked.frame("guards")["unique_copies_beyond_chance"][1] > 2.5
-    judgements = {judgement.clause.name: judgement for judgement in judge(of.clauses(), result)}
+    judgements = {each.clause.name: each for each in judge(of.clauses(), result)}
     assert judgements["unique_copies_beyond"].outcome == "exceeded"
 
 
@@ -187,7 +179,7 @@ def test_renamed_values_leave_a_candidate_undetermined() -> None:
     of = gate()
     sd = gates.honest().assign(work=np.where(np.arange(298) % 10 < 7, "none", "office"))
     result = gates.measured(of, truth, [sd])
-    judgements = {judgement.clause.name: judgement for judgement in judge(of.clauses(), result)}
+    judgements = {each.clause.name: each for each in judge(of.clauses(), result)}
     assert broken(judgements) == {"relabelled"}
     assert str(judgements["relabelled"]) == "relabelled: the values of this column look renamed: work"
     assert decide(tuple(judgements.values())) == "undetermined"

@@ -10,6 +10,7 @@ from disclosure_pipeline.evidence.page.numbers import MISSING, write_figure
 from disclosure_pipeline.evidence.page.parts import Figure, Table
 from disclosure_pipeline.evidence.page.words import require_words
 from disclosure_pipeline.policy.clause_words import words_of
+from disclosure_pipeline.tables.messages import capitalized
 
 Content = Mapping[str, Any]
 
@@ -53,13 +54,11 @@ def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
     )
     return Figure(
         title,
-        charts.draw_map(
-            points, "distance of the worst column beyond a fresh sample", "risk beyond other people's records"
-        ),
+        charts.draw_map(points, x_words.title, y_words.title),
         "The candidates of the gate: to the left are useful ones, below are safe ones.",
         Table(
             "The candidates of the gate by utility and risk",
-            ("Candidate", "Verdict", "Distance beyond a fresh sample", "Risk beyond other people's records"),
+            ("Candidate", "Verdict", capitalized(x_words.title), capitalized(y_words.title)),
             tuple(
                 (
                     str(candidate["candidate"]),
