@@ -6,7 +6,7 @@ import datetime
 import math
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -19,9 +19,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from support.engines_services import BACKENDS, EVERY_DAY
+from support.engines_services import BACKENDS
 from support.same_counts import assert_same_counts
-from support.sampling import CI, examples
+from support.sampling import examples
 from support.services import PASSWORD
 from support.strategies import Case, cases, library_exclusions
 
@@ -60,22 +60,9 @@ EXAMPLES = {"duckdb": 10, "pyspark": 1, "postgres": 3}
 EXAMPLES_IN_CI = {"duckdb": 100, "pyspark": 5, "postgres": 25}
 
 
-@pytest.fixture(scope="module", params=list(BACKENDS))
-def every_database(request: pytest.FixtureRequest) -> Iterator[Any]:
-    with BACKENDS[request.param]() as backend:
-        yield backend
-
-
-@pytest.fixture(scope="module", params=BACKENDS if CI else EVERY_DAY)
-def database(request: pytest.FixtureRequest) -> Iterator[Any]:
-    with BACKENDS[request.param]() as backend:
-        yield backend
-
-
-@pytest.fixture(scope="module")
-def duckdb() -> Iterator[Any]:
-    with BACKENDS["duckdb"]() as backend:
-        yield backend
+@pytest.fixture
+def duckdb(databases: Callable[[str], Any]) -> Any:
+    return databases("duckdb")
 
 
 NONE = Grouping({}, {}, "pooled")
