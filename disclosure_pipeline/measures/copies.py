@@ -106,7 +106,7 @@ class Copies:
 
 def copy_counts(d: IntArray, s: IntArray) -> CopyCounts:
     """From the number of GT and of SD records with each combination of values."""
-    return CopyCounts(int(s[d > 0].sum()), int(d[d > 1].sum()), hit_counts(d, s))
+    return CopyCounts(int((s * (d > 0)).sum()), int((d * (d > 1)).sum()), hit_counts(d, s))
 
 
 def copies(counts: CopyCounts, sizes: Sizes) -> Copies:

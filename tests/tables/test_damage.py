@@ -96,13 +96,13 @@ PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
 @pytest.mark.parametrize("what", PROBLEMS)
 def test_the_message_says_which_it_is(what: str, tmp_path: Path) -> None:
     """With the name of the file, and with no value of it; the same where only its columns are asked for."""
-    name, content, said = PROBLEMS[what]
+    name, content, text = PROBLEMS[what]
     (tmp_path / name).write_bytes(content())
     for location in (tmp_path / name, FileSource(path=str(tmp_path / name))):
         with pytest.raises(InputError) as refused:
             read_raw(location, TABLE)
         message = str(refused.value)
-        assert said in message
+        assert text in message
         assert message.startswith(f"{TABLE}: {name!r} cannot be read: ") or "separator" in message
         assert SECRET not in message
         assert refused.value.__context__ is None
@@ -145,8 +145,8 @@ def test_a_column_of_parquet_may_have_any_name(tmp_path: Path) -> None:
 
 @given(st.lists(st.text("abc_", min_size=1), min_size=2, max_size=6), st.sampled_from(";\t|"))
 def test_names_that_are_separated_otherwise_are_seen(names: list[str], separator: str) -> None:
-    found = name_separator([separator.join(names)])
-    assert found is not None and found in describe_separator(found)
+    actual = name_separator([separator.join(names)])
+    assert actual is not None and actual in describe_separator(actual)
     assert name_separator(names) is None
     assert name_separator(names[:1]) is None
 
@@ -165,7 +165,7 @@ def test_a_damaged_file_of_a_folder_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", PROBLEMS)
 def test_a_candidate_is_named_as_it_was_delivered(what: str, home: Home) -> None:
     """Not by the hash that its bytes are stored under."""
-    name, content, said = PROBLEMS[what]
+    name, content, message = PROBLEMS[what]
     delivered = f"delivery{name[1:]}"
     home.write_ground_truth(gates.ground_truth())
     home.deliver("c", {delivered: content()})
@@ -173,9 +173,9 @@ def test_a_candidate_is_named_as_it_was_delivered(what: str, home: Home) -> None
     run = home.run_gate("c")
     assert not run.success
     checks = [str(check.description) for check in gates.checks(run).values() if not check.passed]
-    told = "\n".join([*gates.failures(run).values(), *checks])
-    assert said in told
-    assert f"synthetic table {delivered!r}" in told
+    text = "\n".join([*gates.failures(run).values(), *checks])
+    assert message in text
+    assert f"synthetic table {delivered!r}" in text
     stored = [path.stem.split(".")[0] for path in (home.store / "objects").iterdir()]
-    assert stored and not [digest for digest in stored if digest in told]
-    assert SECRET not in told
+    assert stored and not [digest for digest in stored if digest in text]
+    assert SECRET not in text
