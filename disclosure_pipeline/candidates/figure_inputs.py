@@ -55,12 +55,12 @@ def list_figure_inputs(gate: Gate) -> tuple[FigureInput, ...]:
         ),
         *(FigureInput(label, Part(columns, bits=_BITS)) for label, columns in as_they_are),
     ]
-    once: dict[tuple[frozenset[str], bool], FigureInput] = {}
+    distinct: dict[tuple[frozenset[str], bool], FigureInput] = {}
     for figure_input in inputs:
         part = figure_input.part
         if part.columns:
-            once.setdefault((frozenset(part.columns), part.in_groups), figure_input)
-    return tuple(once.values())
+            distinct.setdefault((frozenset(part.columns), part.in_groups), figure_input)
+    return tuple(distinct.values())
 
 
 def _are_grouped(gate: Gate, columns: Sequence[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,10 +11,9 @@ import pandas as pd
 from disclosure_pipeline.candidates.reading import OpenedCandidate
 from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables, SeparableTables
-from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.evaluation.bins import bins_of
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls
-from disclosure_pipeline.evaluation.counts import count_request, counts_for, plan_measures
+from disclosure_pipeline.evaluation.counts import plan_measures
 from disclosure_pipeline.evaluation.exact_copies import copies_frame
 from disclosure_pipeline.evaluation.exposed_groups import measure_worst_groups
 from disclosure_pipeline.evaluation.figures import figures
@@ -24,6 +23,7 @@ from disclosure_pipeline.evaluation.prediction import prediction_frame
 from disclosure_pipeline.evaluation.protection import protection_frame
 from disclosure_pipeline.evaluation.record_sets import code_shared_columns, count_record_sets
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.whole_tables import count_whole_tables
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import ignore_progress
@@ -96,10 +96,8 @@ def _measure(
     plan = plan_measures(
         opened, gate.keys, gate.targets, grouping, gate.exclusions.as_exclusions(), gate.two_way[0]
     )
-    columns = code_shared_columns(opened, grouping, ignore_progress)
-    request = count_request(plan, columns)
-    [counted], records = count_record_sets(opened, [request], list(columns.values()), gate.targets)
-    counts = counts_for(opened, request, counted, list(columns.values()))
+    counted = count_whole_tables(opened, plan, ignore_progress)
+    columns, counts, records = counted.columns, counted.counts, counted.records
     result = figures(
         counts,
         (gate.one_way[0], gate.one_way[1]),
@@ -126,7 +124,7 @@ def _measure(
     return Measured(
         result,
         copies_frame(len(columns), [keys.shared.SD_in_GT for keys in records.whole], counts.records[1:]),
-        bins_of([column for column in _list_measured_columns(request) if grouping.grouped(column.name)]),
+        bins_of([column for column in counted.request.columns if grouping.grouped(column.name)]),
         counts.ledger,
     )
 
@@ -141,10 +139,6 @@ def _count_warnings(result: Disclosure) -> pd.DataFrame:
     """The number of warnings about the tables, beside each synthesis: not every warning names one."""
     syntheses = pd.RangeIndex(1, len(result.N_s) + 1, name="synthesis")
     return pd.DataFrame({"warnings": len(result.warnings)}, index=syntheses)
-
-
-def _list_measured_columns(request: CountRequest) -> Sequence[CodedColumn]:
-    return [*request.keys, *(target.column for target in request.targets)]
 
 
 def _measure_groups(

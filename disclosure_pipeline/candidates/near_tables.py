@@ -118,16 +118,16 @@ def require_far_tables(
 def _find_near(store: Store, gate: Gate, content: str, tables: Sequence[SketchedTable]) -> str | None:
     """The first two tables that are near, in words; None where there are none."""
     smallest_count, inputs = gate.policy.smallest_count, list_figure_inputs(gate)
-    for one, other in combinations(tables, 2):
-        part = one.find_near_part(other, inputs, smallest_count)
+    for table, other in combinations(tables, 2):
+        part = table.find_near_part(other, inputs, smallest_count)
         if part is not None:
-            return f"{one.name} and {other.name} differ{_name_part(inputs, part)}"
+            return f"{table.name} and {other.name} differ{_name_part(inputs, part)}"
     for candidate, earlier in _read_measured(store, gate, content):
-        for one, other in product(tables, earlier):
-            part = one.find_near_part(other, inputs, smallest_count)
+        for table, other in product(tables, earlier):
+            part = table.find_near_part(other, inputs, smallest_count)
             if part is not None:
                 before = f"{other.name} of {candidate!r}, which was measured before,"
-                return f"{one.name} differs from {before}{_name_part(inputs, part)}"
+                return f"{table.name} differs from {before}{_name_part(inputs, part)}"
     return None
 
 

@@ -9,7 +9,7 @@ import click
 from disclosure_pipeline.cli.exit_codes import EXIT_CODES, report_errors
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(epilog=EXIT_CODES, short_help="Run a gate over two syntheses of an example survey.")
 @click.option(
     "--records", default=5000, show_default=True, type=click.IntRange(min=1), help="Size of the ground truth."
 )

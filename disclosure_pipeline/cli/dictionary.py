@@ -9,12 +9,12 @@ import click
 from disclosure_pipeline.cli.exit_codes import EXIT_CODES, report_errors
 
 
-@click.group()
+@click.group(short_help="Draft a data dictionary; the JSON schema of a gate.")
 def dictionary() -> None:
     """Write a data dictionary, and check the file of a gate in an editor."""
 
 
-@dictionary.command("draft", epilog=EXIT_CODES)
+@dictionary.command("draft", epilog=EXIT_CODES, short_help="Print a first data dictionary of a table.")
 @click.argument("table", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--synthetic/--confidential", "synthetic", default=None, help="What the table is: one of them is needed."
@@ -48,7 +48,7 @@ def draft_dictionary(table: Path, synthetic: bool | None, smallest_count: int) -
     click.echo(draft(read_raw(table, "the table"), smallest_count).to_yaml(), nl=False)
 
 
-@dictionary.command("schema", epilog=EXIT_CODES)
+@dictionary.command("schema", epilog=EXIT_CODES, short_help="Print the JSON schema of a gate's file.")
 @report_errors()
 def dictionary_schema() -> None:
     """Print the JSON schema of a gate's file: editors complete and check the file by it."""

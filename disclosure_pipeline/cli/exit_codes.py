@@ -63,7 +63,7 @@ def report_errors(code: ExitCode = ExitCode.REFUSED) -> Callable[[Callable[P, T]
     a record. Errors that say by themselves whether they refuse or leave undetermined end with that.
     """
 
-    def around(command: Callable[P, T]) -> Callable[P, T]:
+    def decorate(command: Callable[P, T]) -> Callable[P, T]:
         @wraps(command)
         def within(*args: P.args, **kwargs: P.kwargs) -> T:
             try:
@@ -79,7 +79,7 @@ def report_errors(code: ExitCode = ExitCode.REFUSED) -> Callable[[Callable[P, T]
 
         return within
 
-    return around
+    return decorate
 
 
 def _code_of_error(error: DisclosurePipelineError, otherwise: ExitCode) -> ExitCode:

@@ -15,7 +15,7 @@ _FRAMES = (
     *("identity", "together_identity", "attribute", "together"),
     *("cap", "key_overlap", "target_overlap"),
 )
-_COLUMNS = ("frame", "synthesis", "target", "key", "measure", "value", "unit", "meaning")
+_COLUMNS = ("frame", "synthesis", "target", "key", "measure", "name", "value", "unit", "meaning")
 _SHOWN = ("Dorig", "DiSCO", "DiSCO_others", "DiSCO_beyond")
 
 
@@ -41,7 +41,9 @@ def report_figures(result: Disclosure, shown_as: Format) -> Report:
     tables = (
         _to_table("identity", "Identity disclosure: percent of the records", identity),
         _to_table("attribute", "Attribute disclosure: percent of the records", summary),
-        Table("meanings", "What the figures say", ("figure", "meaning", "unit"), _list_meanings(result)),
+        Table(
+            "meanings", "What the figures say", ("figure", "name", "meaning", "unit"), _list_meanings(result)
+        ),
     )
     return Report(heading, facts, tables)
 
@@ -55,7 +57,12 @@ def _list_meanings(result: Disclosure) -> list[dict[str, Any]]:
     names = [("identity", str(name)) for name in result.identity.columns]
     names += [("attribute", name) for name in _SHOWN if name in result.attribute.columns]
     return [
-        {"figure": name, "meaning": words.sentence, "unit": words.unit_and_denominator}
+        {
+            "figure": name,
+            "name": words.title,
+            "meaning": words.sentence,
+            "unit": words.unit_and_denominator,
+        }
         for frame, name in names
         if (words := find_words(name, frame)) is not None
     ]
@@ -74,6 +81,7 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
                     "frame": frame_name,
                     **place,
                     "measure": measure,
+                    "name": words.title if words else "",
                     "value": row[measure],
                     "unit": words.unit_and_denominator if words else "",
                     "meaning": words.sentence if words else "",

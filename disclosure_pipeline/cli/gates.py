@@ -19,17 +19,17 @@ from disclosure_pipeline.cli.printing import (
 )
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(epilog=EXIT_CODES, short_help="Is a gate ready for a candidate, and what is in force?")
 @gate_argument
 @format_option("table", "json", "csv", "html")
 @report_errors()
 def check(gate: Path, shown_as: Format | None) -> None:
     """Say whether GATE (a gate's defs.yaml, or its folder) is ready for a candidate, and what is in force.
 
-    The file is read strictly, and every clause is listed. Then it is looked whether the ground truth can be
-    read and keeps its data dictionary, whether keys and trusted keys fit together, whether the folders can
-    be read and written, and whether the environment is set up. Nothing is recorded, no folder is made.
-    Relative paths start at DAGSTER_HOME. Exit code 1 where the gate is not ready.
+    The file is read strictly, and every clause is listed. It is then checked that the ground truth can be
+    read and keeps its data dictionary, that keys and trusted keys fit together, that the folders can be read
+    and written, and that the environment is set up. Nothing is recorded, and no folder is made. Relative
+    paths start at DAGSTER_HOME. Exit code 1 where the gate is not ready.
     """
     from disclosure_pipeline.orchestration import clock
     from disclosure_pipeline.orchestration.gate_file import place_problems
@@ -72,16 +72,15 @@ def check(gate: Path, shown_as: Format | None) -> None:
         raise stop("\n".join(place_problems(problems, file)), ExitCode.REFUSED)
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(epilog=EXIT_CODES, short_help="List the candidates of a gate, and where each stands.")
 @gate_argument
 @format_option("table", "json", "csv", "html")
 @report_errors()
 def status(gate: Path, shown_as: Format | None) -> None:
     """List the candidates of GATE (a gate's defs.yaml, or its folder) and where each stands.
 
-    Of each: its verdict, when it was judged, the clause that stands most against it, its records, and whether
-    it is published. Told are candidates that are published and would be refused today, by their latest
-    dossier.
+    It shows the verdict of each, when it was judged, the clause that stands most against it, its records, and
+    whether it is published. A published candidate that its latest dossier would refuse today is marked.
     """
     from disclosure_pipeline.candidates.evaluation_records import count_recorded
     from disclosure_pipeline.orchestration.folders import folders_of

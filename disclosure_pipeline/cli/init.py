@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from disclosure_pipeline.orchestration.gate_setup import GateSetup
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(epilog=EXIT_CODES, short_help="Set up a new gate: its file, keys and folders.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=Path())
 @click.option("--name", help="What the gate is called, such as survey.")
 @click.option(

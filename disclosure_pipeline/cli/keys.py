@@ -10,7 +10,7 @@ import click
 from disclosure_pipeline.cli.exit_codes import EXIT_CODES, report_errors
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(epilog=EXIT_CODES, short_help="Write new keys: to sign, to verify, and a salt.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @report_errors()
 def keygen(folder: Path) -> None:

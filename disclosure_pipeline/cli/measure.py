@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,8 +17,12 @@ from disclosure_pipeline.cli.printing import Format, choose_format, format_optio
 from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 
+if TYPE_CHECKING:
+    from disclosure_pipeline.evaluation.result import Disclosure
+    from disclosure_pipeline.tables.grouping import Grouping
 
-@click.command(epilog=EXIT_CODES)
+
+@click.command(epilog=EXIT_CODES, short_help="What do synthetic tables tell of the ground truth?")
 @click.argument("ground_truth", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument(
     "synthetic", type=click.Path(exists=True, dir_okay=False, path_type=Path), nargs=-1, required=True
@@ -66,34 +72,23 @@ def measure(
 
     grouping = grouping_of(dict(map(column_and_whole_number, groups)), codes_by_column(special))
     show = sys.stderr.isatty() if progress is None else progress
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ComparabilityWarning)  # the result shows them
-        result = disclosure(
-            ground_truth,
-            list(synthetic),
-            list(keys),
-            list(targets) or None,
-            groups=grouping.groups,
-            special_values=grouping.special_values,
-            engine=engine,
-            progress=show,
-        )
     chosen = choose_format(shown_as)
-    if chosen is None:
-        click.echo(result)
-    elif chosen == "html":
-        from disclosure_pipeline.counting.opening import open_tables
-        from disclosure_pipeline.evaluation.whole_tables import add_whole_tables
-        from disclosure_pipeline.evidence.page.rendering import SMALLEST_COUNT, render_result
-
-        with (
-            show_progress() if show else nullcontext(ignore_progress) as on_progress,
-            open_tables(ground_truth, list(synthetic), engine, grouping.numeric) as opened,
-        ):
-            result = add_whole_tables(result, opened, grouping, SMALLEST_COUNT, on_progress)
-        click.echo(render_result(result))
+    if chosen == "html":
+        result = _measure_for_page(ground_truth, synthetic, keys, targets, grouping, engine, show)
     else:
-        print_report(report_figures(result, chosen), chosen)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ComparabilityWarning)  # the result shows them
+            result = disclosure(
+                ground_truth,
+                list(synthetic),
+                list(keys),
+                list(targets) or None,
+                groups=grouping.groups,
+                special_values=grouping.special_values,
+                engine=engine,
+                progress=show,
+            )
+    _print_result(result, chosen)
     click.echo(f"Engine: {result.engine}", err=True)
     for change in result.ledger:
         records = f"{change.records:,} records of {change.table}"
@@ -104,6 +99,40 @@ def measure(
             err=True,
         )
         sys.exit(ExitCode.UNDETERMINED)
+
+
+def _measure_for_page(
+    ground_truth: Path,
+    synthetic: Sequence[Path],
+    keys: Sequence[str],
+    targets: Sequence[str],
+    grouping: Grouping,
+    engine: str,
+    show: bool,
+) -> Disclosure:
+    """All that the page shows, from tables that are opened once."""
+    from disclosure_pipeline.counting.opening import open_tables
+    from disclosure_pipeline.evaluation.whole_tables import measure_whole_tables
+    from disclosure_pipeline.evidence.page.rendering import SMALLEST_COUNT
+
+    with (
+        show_progress() if show else nullcontext(ignore_progress) as on_progress,
+        open_tables(ground_truth, list(synthetic), engine, grouping.numeric) as opened,
+    ):
+        return measure_whole_tables(
+            opened, list(keys), list(targets) or None, grouping, SMALLEST_COUNT, on_progress
+        )
+
+
+def _print_result(result: Disclosure, shown_as: Format | None) -> None:
+    if shown_as is None:
+        click.echo(result)
+    elif shown_as == "html":
+        from disclosure_pipeline.evidence.page.rendering import render_result
+
+        click.echo(render_result(result))
+    else:
+        print_report(report_figures(result, shown_as), shown_as)
 
 
 def _column_and_number(text: str) -> tuple[str, float]:

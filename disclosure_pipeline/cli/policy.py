@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
 from disclosure_pipeline.cli.exit_codes import EXIT_CODES, ExitCode, report_errors
 from disclosure_pipeline.cli.gate_argument import gate_argument
 from disclosure_pipeline.cli.printing import Format, Report, Table, print_report, show_step
+from disclosure_pipeline.evaluation.glossary import LABELS
+from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
 
 _NEWEST = 3
-_COLUMNS = ("measure", "target", "GT itself", "other people", "chance", "3 standard errors")
+_HEADINGS = {
+    "measure": LABELS["measure"].heading,
+    "target": LABELS["target"].heading,
+    "own": BY_ITSELF,
+    "others": BY_OTHERS,
+    "chance": BY_CHANCE,
+    "standard_errors": "3 standard errors",
+}
 
 
-@click.group(epilog=EXIT_CODES)
+@click.group(epilog=EXIT_CODES, short_help="Draft the policy of a gate from its ground truth.")
 def policy() -> None:
     """Draft the policy of a gate."""
 
 
-@policy.command("draft", epilog=EXIT_CODES)
+@policy.command("draft", epilog=EXIT_CODES, short_help="Print bounds that follow from the ground truth.")
 @gate_argument
 @click.option(
     "--format",
     "shown_as",
-    type=click.Choice(["yaml", "table", "json", "csv"]),
+    type=click.Choice(["yaml", "table", "json", "csv", "html"]),
     default="yaml",
     show_default=True,
     help="The policy as YAML, or the figures that it follows from.",
 )
 @report_errors(ExitCode.UNDETERMINED)
-def draft_policy(gate: Path, shown_as: Format | str) -> None:
+def draft_policy(gate: Path, shown_as: Format | Literal["yaml"]) -> None:
     """Print a `policy:` for GATE (a gate's defs.yaml, or its folder), with a reason for every bound.
 
     The bounds follow from the ground truth alone: from what it has itself, from what other people's records
@@ -59,8 +69,12 @@ def draft_policy(gate: Path, shown_as: Format | str) -> None:
     ]
     tables = (
         Table(
-            "baselines", "What the ground truth and other people's records show", _COLUMNS, draft.baselines
+            "baselines",
+            "What the ground truth and other people's records show",
+            tuple(_HEADINGS),
+            draft.baselines,
+            _HEADINGS,
         ),
         Table("bounds", "Bounds that follow", ("clause", "target", "bound", "reason"), bounds),
     )
-    print_report(Report(f"Gate {folders.gate.name}", {}, tables), shown_as)  # type: ignore[arg-type]
+    print_report(Report(f"Gate {folders.gate.name}", {}, tables), shown_as)

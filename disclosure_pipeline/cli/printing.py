@@ -8,7 +8,7 @@ import io
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -31,12 +31,16 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Table:
-    """Figures to be printed: a name for programs, a title for readers, and rows of cells by column."""
+    """Figures to be printed: a name for programs, a title for readers, and rows of cells by column.
+
+    `headings`: what readers see instead of a column's name.
+    """
 
     name: str
     title: str
     columns: tuple[str, ...]
     rows: Sequence[Mapping[str, Any]]
+    headings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,22 @@ def _print_tables(report: Report) -> None:
         drawn = RichTable(title=table.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for name in columns:
             numbers = any(isinstance(row.get(name), int | float) for row in table.rows)
-            drawn.add_column(name, justify="right" if numbers else "left", overflow="fold")
+            drawn.add_column(
+                table.headings.get(name, name), justify="right" if numbers else "left", overflow="fold"
+            )
         for row in table.rows:
             drawn.add_row(*(Text(format_cell(row.get(name))) for name in columns))
         console.print(drawn if table.rows else Text(f"{table.title}: none"))
+
+
+def print_sentences(sentences: Iterable[str]) -> None:
+    """A list of sentences under a table, folded at the terminal's width."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, highlight=False, emoji=False, markup=False)
+    for sentence in sentences:
+        console.print(Text(f"- {sentence}"))
 
 
 def format_cell(value: Any) -> str:
@@ -156,7 +172,9 @@ def to_html(report: Report) -> str:
 
 
 def _to_html_table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.columns)
+    head = "".join(
+        f'<th scope="col">{html.escape(table.headings.get(name, name))}</th>' for name in table.columns
+    )
     body = "".join(
         "<tr>"
         + "".join(f"<td>{html.escape(format_cell(row.get(name)))}</td>" for name in table.columns)

@@ -20,7 +20,7 @@ _KEY = click.option(
 )
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(epilog=EXIT_CODES, short_help="Check a published release, with nothing but a public key.")
 @click.argument("folder", type=click.Path(path_type=Path))
 @_KEY
 @click.option("--gate", help="The gate that it must be a release of.")
@@ -44,7 +44,8 @@ def verify(
 ) -> None:
     """Say what was approved of a published FOLDER, or what is wrong with it (exit code 1).
 
-    Nothing is needed but the folder and the public key. What is not asked for by an option is told.
+    Nothing is needed but the folder and the public key. What was approved is printed; with an option, the
+    release must be the one that it names.
     """
     from disclosure_pipeline.policy.trust import parse_moment, read_trusted
     from disclosure_pipeline.release.verifying import Expected
@@ -58,7 +59,7 @@ def verify(
     click.echo(approval)
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(epilog=EXIT_CODES, short_help="Write a signed revocation of a release.")
 @click.argument("folder", type=click.Path(path_type=Path))
 @_KEY
 @click.option("--reason", required=True, help="Why it is no longer stood by; everyone who verifies sees it.")
@@ -88,7 +89,7 @@ def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path)
     click.echo(f"{revocation}\nAdded to {revocations}: hand it to whoever has the release.")
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(epilog=EXIT_CODES, short_help="Remove old bytes of candidates that were not released.")
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option(
     "--releases",
@@ -97,7 +98,11 @@ def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path)
     help="Folder in which the gate publishes: RELEASES/GATE.",
 )
 @click.option(
-    "--older-than", "days", required=True, type=click.IntRange(1, 36500), help="Age in days from which on."
+    "--older-than",
+    "days",
+    required=True,
+    type=click.IntRange(1, 36500),
+    help="How many days old they are at least.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @report_errors()

@@ -18,13 +18,15 @@ from disclosure_pipeline.cli.printing import (
     choose_format,
     format_option,
     print_report,
+    print_sentences,
     show_step,
 )
 
 _CLAUSE_COLUMNS = ("clause", "value", "bound", "outcome", "if not kept")
+_WORDS = ("name", "unit", "meaning")
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(epilog=EXIT_CODES, short_help="What would a gate decide on a folder of synthetic tables?")
 @gate_argument
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @format_option("table", "json", "csv", "html")
@@ -59,11 +61,11 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) 
             facts["reasons"] = list(rehearsal.reasons)
         print_report(Report(f"{name}: {rehearsal.decision}", facts, _show_clauses(clauses, chosen)), chosen)
         if chosen == "table":
-            _print_reasons(rehearsal.reasons)
+            print_sentences(rehearsal.reasons)
     sys.exit(code_of(rehearsal.decision))
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(epilog=EXIT_CODES, short_help="Show the verdict on a candidate, and every clause.")
 @gate_argument
 @click.argument("candidate")
 @format_option("table", "json", "csv", "html")
@@ -135,19 +137,19 @@ def _list_clauses(clauses: Sequence[Mapping[str, Any]], *, with_meaning: bool = 
             "bound": _describe_bound(clause),
             "outcome": clause["outcome"],
             "if not kept": "warns" if clause["warns"] else "undetermined" if clause["control"] else "refuses",
-            "meaning": _explain(clause),
+            **_find_words(clause),
         }
         for clause in sorted(clauses, key=lambda clause: clause["outcome"] == "kept")
     ]
-    columns = (*_CLAUSE_COLUMNS, "meaning") if with_meaning else _CLAUSE_COLUMNS
+    columns = (*_CLAUSE_COLUMNS, *_WORDS) if with_meaning else _CLAUSE_COLUMNS
     return Table("clauses", "Clauses of the policy", columns, rows)
 
 
 def _list_meanings(clauses: Sequence[Mapping[str, Any]]) -> Table:
     """What the clauses that are not kept are about, each measure once."""
     broken = {clause["measure"]: clause for clause in clauses if clause["outcome"] != "kept"}
-    rows = [{"not kept": name, "meaning": _explain(clause)} for name, clause in broken.items()]
-    return Table("meanings", "What is not kept", ("not kept", "meaning"), rows)
+    rows = [{"not kept": name, **_find_words(clause)} for name, clause in broken.items()]
+    return Table("meanings", "What is not kept", ("not kept", *_WORDS), rows)
 
 
 def _show_clauses(clauses: Sequence[Mapping[str, Any]], shown_as: Format) -> tuple[Table, ...]:
@@ -163,13 +165,13 @@ def _describe_bound(clause: Mapping[str, Any]) -> str:
     return f"{'at least' if clause['at_least'] else 'at most'} {clause['limit']:.4g}"
 
 
-def _explain(clause: Mapping[str, Any]) -> str:
-    """The clause's own note, or else the plain sentence of what it is about."""
+def _find_words(clause: Mapping[str, Any]) -> dict[str, str]:
+    """Name, unit and meaning of what the clause is about; its own note, if it has one, is the meaning."""
     from disclosure_pipeline.policy.clause_words import words_of
 
-    if clause.get("note"):
-        return str(clause["note"])
-    return words_of(clause["measure"]).sentence
+    words = words_of(clause["measure"])
+    meaning = str(clause["note"]) if clause.get("note") else words.sentence
+    return dict(zip(_WORDS, (words.title, words.unit_and_denominator, meaning), strict=True))
 
 
 def _print_lines(
@@ -180,10 +182,5 @@ def _print_lines(
     for row in _list_clauses(clauses).rows:
         value = "" if row["value"] is None else f" {row['value']:.4g}"
         click.echo(f"  {row['clause']}:{value} ({row['bound'] or 'no bound'}), {row['outcome']}")
-    for reason in reasons:
-        click.echo(f"- {reason}")
-
-
-def _print_reasons(reasons: Sequence[str]) -> None:
     for reason in reasons:
         click.echo(f"- {reason}")

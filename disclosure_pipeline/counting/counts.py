@@ -166,7 +166,7 @@ def count_target(counted: CountedCells, target: Target, synthesis: int) -> Targe
         excluded = Excluded(
             taken=np.array([[taken[table][step] for step in STEPS] for table in TABLES]),
             uniques=_uniques_left(f, tables),
-            original_t=Grouped.of(f.t, d),
+            original_t=Grouped.sum_by_group(f.t, d),
         )
     return TargetCounts(
         totals,

@@ -158,16 +158,16 @@ def _open_streams(
     stack: ExitStack,
 ) -> StreamedTables:
     def read(numbers: Sequence[int], columns: Sequence[str], on_progress: OnProgress) -> list[StreamedTable]:
-        some = [names[number] for number in numbers]
+        chosen = [names[number] for number in numbers]
         raw = [
             stream_raw(locations[number], names[number], columns, stack, on_progress) for number in numbers
         ]
-        canonical, ledger = canonical_distinct([table.distinct for table in raw], some, numeric)
+        canonical, ledger = canonical_distinct([table.distinct for table in raw], chosen, numeric)
         return [
             replace(
                 table, distinct=distinct, ledger=tuple(change for change in ledger if change.table == name)
             )
-            for table, distinct, name in zip(raw, canonical, some, strict=True)
+            for table, distinct, name in zip(raw, canonical, chosen, strict=True)
         ]
 
     known = tuple(columns_of(location, name) for location, name in zip(locations, names, strict=True))

@@ -10,13 +10,13 @@ CONTROL_IDENTITY: dict[str, Words] = {
     "copy_UiO": Words(
         "control: unique in the confidential table",
         "Counted apart: so many of the sampled people are the only ones with their keys.",
-        of=_LOOKED_AT,
+        denominator=_LOOKED_AT,
         high_is="neither",
     ),
     "copy_repU": Words(
         "control: replicated uniques of a copy",
         "Of an exact copy the engine must find all people who are the only ones with their keys.",
-        of=_LOOKED_AT,
+        denominator=_LOOKED_AT,
         high_is="safe",
         finding="the engine finds only {value} of the people in an exact copy: its figures cannot be trusted",
     ),
@@ -26,13 +26,13 @@ CONTROL_ATTRIBUTE: dict[str, Words] = {
     "copy_Dorig": Words(
         "control: disclosive in the confidential table",
         "Counted apart: the confidential table itself gives away so many of the sampled people.",
-        of=_LOOKED_AT,
+        denominator=_LOOKED_AT,
         high_is="neither",
     ),
     "copy_DiSCO": Words(
         "control: DiSCO of a copy",
         "Of an exact copy the engine must find all people whom the confidential table gives away.",
-        of=_LOOKED_AT,
+        denominator=_LOOKED_AT,
         high_is="safe",
         finding="the engine finds only {value} of the people in an exact copy: its figures cannot be trusted",
     ),
@@ -46,13 +46,13 @@ CONTROL_ATTRIBUTE: dict[str, Words] = {
     "permuted_DCAP": Words(
         "control: DCAP of a shuffled target",
         "How often a guess is right once the synthetic target is shuffled, as the engine finds.",
-        of=_LOOKED_AT,
+        denominator=_LOOKED_AT,
         high_is="neither",
     ),
     "permuted_DCAP_expected": Words(
         "control: DCAP of a shuffled target, expected",
         "How often a guess is right once the synthetic target is shuffled, as counted apart.",
-        of=_LOOKED_AT,
+        denominator=_LOOKED_AT,
         high_is="neither",
     ),
     "permuted_deviation": Words(

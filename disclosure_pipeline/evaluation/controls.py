@@ -165,7 +165,7 @@ def _compare_halves(
         return {target: {"half_DiSCO_beyond": 0.0, "half_deviation": 0.0} for target in targets}
     order = rng.permutation(len(ground_truth))
     halves = [
-        ground_truth.iloc[np.sort(some)] for some in (order[: len(order) // 2], order[len(order) // 2 :])
+        ground_truth.iloc[np.sort(half)] for half in (order[: len(order) // 2], order[len(order) // 2 :])
     ]
     attribute = _measure(halves, keys, targets, grouping, engine).attribute
     rows = {}

@@ -48,8 +48,8 @@ def copies_frame(columns: int, copies: Sequence[int], records: Sequence[int]) ->
     """The frame of `exact_copies`, from the `copies` in each synthesis of so many `records`."""
     return pd.DataFrame(
         [
-            {"columns": columns, "copies": number, "percent": percent(number, of)}
-            for number, of in zip(copies, records, strict=True)
+            {"columns": columns, "copies": number, "percent": percent(number, total)}
+            for number, total in zip(copies, records, strict=True)
         ],
         index=pd.RangeIndex(1, len(copies) + 1, name="synthesis"),
     )

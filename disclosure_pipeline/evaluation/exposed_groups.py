@@ -92,8 +92,8 @@ def measure_exposed_groups(
     members = [_number_groups(column, smallest_count) for column in by]
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for synthesis in range(1, len(target.tables)):
-        cells = RecordCells.of(q, target.codes, target.size, synthesis)
-        disclosed = RecordDisclosure.of(cells.f, cells.position)
+        cells = RecordCells.from_keys(q, target.codes, target.size, synthesis)
+        disclosed = RecordDisclosure.from_table(cells.f, cells.position)
         for column, (group_of_record, labels) in zip(by, members, strict=True):
             figures = disclosed.of_groups(group_of_record, len(labels))
             for label, of_group in zip(labels, figures, strict=True):

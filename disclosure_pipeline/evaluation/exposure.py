@@ -11,19 +11,15 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.exposure_counts import (
-    MOST_COLUMNS,
-    ExposedRecords,
-    ExposureFigures,
-    ExposureTarget,
-    Synthesis,
-)
+from disclosure_pipeline.counting.memory.exposed_records import MOST_COLUMNS, ExposedRecords
+from disclosure_pipeline.counting.memory.exposure_counts import ExposureFigures
 from disclosure_pipeline.counting.memory.exposure_search import (
     Search,
     SetFigures,
     estimate_seconds,
     search_key_sets,
 )
+from disclosure_pipeline.counting.memory.exposure_targets import ExposureTarget, Synthesis
 from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.memory.key_set_tree import Column
 from disclosure_pipeline.counting.targets import guess_is_impossible
@@ -155,7 +151,7 @@ def _prepare(
     order = sorted(range(len(names)), key=lambda k: -coded[names[k]].size)
     N_d, *N_s = (len(frame) for frame in tables.frames)
     syntheses = tuple(
-        Synthesis(table, sizes, Chances.of(sizes))
+        Synthesis(table, sizes, Chances.for_sizes(sizes))
         for table, sizes in enumerate((Sizes(N_d, records) for records in N_s), start=1)
     )
     positions = {names[k]: position for position, k in enumerate(order)}
@@ -163,7 +159,7 @@ def _prepare(
         columns=tuple(_column(coded[names[k]]) for k in order),
         place=tuple(order),
         targets=tuple(
-            ExposureTarget.of(
+            ExposureTarget.from_column(
                 _column(coded[name]), guess_is_impossible(coded[name]), positions.get(name), syntheses
             )
             for name in target_names

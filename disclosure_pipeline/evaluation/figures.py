@@ -164,7 +164,9 @@ def _add_flags(
 ) -> None:
     """The flags of the one-way and the two-way check, added to the rows."""
     excluded = target_counts.excluded
-    original_t = excluded.original_t if excluded else Grouped.of(np.arange(target.size), target.counts[0])
+    original_t = (
+        excluded.original_t if excluded else Grouped.sum_by_group(np.arange(target.size), target.counts[0])
+    )
     row = {"target": index[0], "synthesis": index[1]}
     for level_flag in one_way(target_counts.cells.DiSCO_t, original_t, thresholds[0]):
         rows.one_way.append(row | asdict(level_flag) | {"level": target.label(level_flag.level)})

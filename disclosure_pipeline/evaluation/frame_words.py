@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from disclosure_pipeline.measures.words import (
+    BY_CHANCE,
+    BY_COLUMNS_APART,
     CONFIDENTIAL,
     COUNT,
     NONE,
@@ -19,9 +21,13 @@ from disclosure_pipeline.measures.words import (
 )
 
 
-def _excluded(what: str) -> Words:
-    return Words(f"excluded: {what}", f"So many records are left out for it: {what}.", RECORDS, "", "neither")
+def _excluded(kind: str) -> Words:
+    return Words(f"excluded: {kind}", f"So many records are left out for it: {kind}.", RECORDS, "", "neither")
 
+
+LEDGER: dict[str, Words] = {
+    "records": Words("records", "In so many records it was done.", RECORDS, "", "neither"),
+}
 
 EXCLUDED: dict[str, Words] = {
     "target_levels": _excluded("a value of the target that is no secret"),
@@ -62,8 +68,9 @@ COPIES_APART: dict[str, Words] = {
     "unique_copies_apart": Words(
         "copies of one person by columns drawn apart",
         "So many records would equal the record of exactly one person if every column were drawn for itself.",
-        of="records drawn column by column",
+        denominator="records drawn column by column",
         high_is="neither",
+        beside=BY_COLUMNS_APART,
     ),
 }
 
@@ -133,18 +140,22 @@ def with_chance(words: Mapping[str, Words]) -> dict[str, Words]:
             sentence="So far chance alone takes the figure in honest tables of this size, once in 10,000.",
             high_is="neither",
             finding="",
+            beside=BY_CHANCE,
         )
         chance[f"{stem}_beyond_chance"] = replace(
             of_figure,
             title=f"{of_figure.title}: where beyond chance",
             sentence=f"{of_figure.sentence} Only what goes beyond chance in tables of this size counts.",
+            beside="",
         )
     return {**words, **chance}
 
 
 EXACT_COPIES: dict[str, Words] = {
     "columns": Words("columns compared", "So many columns were compared.", COUNT, "", "neither"),
-    "percent": Words("copies", "So many synthetic records equal a confidential record.", of=SYNTHETIC),
+    "percent": Words(
+        "copies", "So many synthetic records equal a confidential record.", denominator=SYNTHETIC
+    ),
     "copies": Words("copies", "So many synthetic records equal a confidential record.", RECORDS, SYNTHETIC),
 }
 
@@ -231,7 +242,7 @@ REPLICATED: dict[str, Words] = {
     "pct_replicated": Words(
         "replicated uniques",
         "So many synthetic records are the only ones with their keys, as is one person.",
-        of=SYNTHETIC,
+        denominator=SYNTHETIC,
         source=SYNTHPOP,
     ),
     "n_in_original": Words(
@@ -244,7 +255,7 @@ REPLICATED: dict[str, Words] = {
     "pct_in_original": Words(
         "uniques found",
         "So many synthetic records are the only ones with their keys, which some person has.",
-        of=SYNTHETIC,
+        denominator=SYNTHETIC,
         source=SYNTHPOP,
     ),
 }

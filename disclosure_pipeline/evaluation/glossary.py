@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from disclosure_pipeline.errors import InputError
@@ -34,25 +34,35 @@ from disclosure_pipeline.measures.together import Together, TogetherIdentity
 from disclosure_pipeline.measures.words import Words, words_of_fields
 from disclosure_pipeline.tables.messages import listed
 
-LABELS: Mapping[str, str] = {
-    "measure": "The figure that the row is about.",
-    "syntheses": "How many synthetic tables there are.",
-    "synthesis": "The number of the synthetic table, from 1.",
-    "target": "The column that an intruder wants to learn.",
-    "key": "A column that an intruder knows; (whole key) are all of them combined.",
-    "keys": "The columns that an intruder knows.",
-    "table": "Which table the row is about.",
-    "confidential": "The further confidential table that the row is about.",
-    "certainty": "The share of records with the same keys that have to agree.",
-    "column": "The column that the row is about.",
-    "column_1": "The first column of the pair.",
-    "column_2": "The second column of the pair.",
-    "columns": "The columns that are compared.",
-    "group": "The group of people that the row is about.",
-    "level": "The value, or the group of values, that the row is about.",
-    "remedy": "What was done to the synthetic table.",
+
+@dataclass(frozen=True)
+class Label:
+    """A column that names rows, and holds no figures: its heading, and what it says."""
+
+    heading: str
+    sentence: str
+
+
+LABELS: Mapping[str, Label] = {
+    "measure": Label("figure", "The figure that the row is about."),
+    "syntheses": Label("tables", "How many synthetic tables there are."),
+    "synthesis": Label("table", "The number of the synthetic table, from 1."),
+    "target": Label("target", "The column that an intruder wants to learn."),
+    "key": Label("key", "A column that an intruder knows; (whole key) are all of them combined."),
+    "keys": Label("keys", "The columns that an intruder knows."),
+    "table": Label("table", "Which table the row is about."),
+    "confidential": Label("confidential table", "The further confidential table that the row is about."),
+    "certainty": Label("certainty", "The share of records with the same keys that have to agree."),
+    "column": Label("column", "The column that the row is about."),
+    "column_1": Label("first column", "The first column of the pair."),
+    "column_2": Label("second column", "The second column of the pair."),
+    "columns": Label("columns", "The columns that are compared."),
+    "group": Label("group", "The group of people that the row is about."),
+    "level": Label("value", "The value, or the group of values, that the row is about."),
+    "remedy": Label("remedy", "What was done to the synthetic table."),
+    "rule": Label("what was done", "What was changed in the table to compare it."),
 }
-"""What the columns of an index say; they hold no figures."""
+"""The columns of an index."""
 
 
 def _sample(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
@@ -112,6 +122,7 @@ FRAMES: Mapping[str, Mapping[str, Words]] = {
     "key_overlap": words_of_fields(Overlap),
     "target_overlap": words_of_fields(Overlap),
     "excluded": frame_words.EXCLUDED,
+    "ledger": frame_words.LEDGER,
     "one_way": words_of_fields(OneWay),
     "two_way": words_of_fields(TwoWay),
     "certainty": words_of_fields(Certainty),
@@ -164,7 +175,22 @@ def find_words(column: str, frame: str | None = None) -> Words | None:
 def describe_column(column: str, frame: str | None = None) -> str:
     """What a column says, figure or label, as one line; empty where nothing is known of it."""
     words = find_words(column, frame)
-    return LABELS.get(column, "") if words is None else words.description
+    if words is not None:
+        return words.description
+    return LABELS[column].sentence if column in LABELS else ""
+
+
+def find_heading(column: str, frame: str) -> str:
+    """What a column of a frame is called at its head or in a legend; its name where nothing is known of it.
+
+    Example:
+        >>> find_heading("DiSCO_others", "attribute")
+        "other people's records"
+    """
+    words = FRAMES[frame].get(column)
+    if words is not None:
+        return words.legend
+    return LABELS[column].heading if column in LABELS else column
 
 
 def explain(measure: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -110,13 +109,19 @@ def measure_copies(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The figures of `Guards.guards` on copies and nearness, and `Guards.partial_copies`. Args as there."""
     sizes = _sizes(columns)
-    sample = {column.name: column for column in opened.code_records(columns, APART_SAMPLE, 0)}
-    partial = _measure_partial_copies(records, sizes, sample)
+    sample = opened.code_records(columns, APART_SAMPLE, 0)
+    places = {column.name: place for place, column in enumerate(columns)}
+    sets = [columns, *(records.columns[label] for label in records.partial)]
+    of_all, *of_sets = hits_of_columns_apart(
+        [column.codes[0] for column in sample],
+        [column.size for column in sample],
+        [[places[column.name] for column in of_set] for of_set in sets],
+    )
+    partial = _measure_partial_copies(records, sizes, dict(zip(records.partial, of_sets, strict=True)))
     of_partial = ["unique_copies_beyond", "unique_copies_beyond_chance"]
     largest_partial = partial[of_partial].groupby(level="synthesis").max()
-    of_columns_apart = _hit_by_columns_apart(columns, sample)
     rows = [
-        _name_copies(counts.unique_hits, size, of_columns_apart)
+        _name_copies(counts.unique_hits, size, of_all)
         | {
             "partial_copies_beyond": largest_partial.loc[synthesis, of_partial[0]],
             "partial_copies_beyond_chance": largest_partial.loc[synthesis, of_partial[1]],
@@ -174,20 +179,14 @@ def _name_copies(counts: HitCounts, sizes: Sizes, apart: float, comparisons: int
     }
 
 
-def _hit_by_columns_apart(columns: Sequence[CodedColumn], sample: Mapping[Any, CodedColumn]) -> float:
-    """See `measures.columns_apart`; `sample` has the same columns of some records."""
-    coded = [sample[column.name] for column in columns]
-    return hits_of_columns_apart([column.codes[0] for column in coded], [column.size for column in coded])
-
-
 def _measure_partial_copies(
-    records: RecordSets, sizes: Sequence[Sizes], sample: Mapping[Any, CodedColumn]
+    records: RecordSets, sizes: Sequence[Sizes], apart: Mapping[str, float]
 ) -> pd.DataFrame:
-    rows = {}
-    for label, hits in records.partial.items():
-        apart = _hit_by_columns_apart(records.columns[label], sample)
-        for synthesis, (counts, size) in enumerate(zip(hits, sizes, strict=True), start=1):
-            rows[label, synthesis] = _name_copies(counts, size, apart, len(records.partial))
+    rows = {
+        (label, synthesis): _name_copies(counts, size, apart[label], len(records.partial))
+        for label, hits in records.partial.items()
+        for synthesis, (counts, size) in enumerate(zip(hits, sizes, strict=True), start=1)
+    }
     index = pd.MultiIndex.from_tuples(list(rows), names=["columns", "synthesis"])
     return pd.DataFrame(list(rows.values()), index=index)
 

@@ -25,7 +25,7 @@ class Sensitive:
     size: int
     baselines: Baselines
 
-    def of(self, sample: IntArray) -> Sensitive:
+    def of_records(self, sample: IntArray) -> Sensitive:
         """The same for some GT records; the baselines stay those of all."""
         return Sensitive((self.codes[0][sample], *self.codes[1:]), self.size, self.baselines)
 

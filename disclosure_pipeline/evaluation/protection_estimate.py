@@ -122,7 +122,7 @@ def disclosure_protection_estimate(
     sample = np.arange(N_d)
     if records < N_d:
         sample = np.sort(np.random.default_rng(seed).choice(N_d, records, replace=False))
-    attacks = attacks_of_syntheses(combine_columns(key_columns, sample), target.of(sample), method)
+    attacks = attacks_of_syntheses(combine_columns(key_columns, sample), target.of_records(sample), method)
     populations = [N_d] * len(attacks)
     if method == "cap" and records < N_d:  # the other methods attack every record
         d_q, *s_q_of_syntheses = combine_columns(key_columns).counts

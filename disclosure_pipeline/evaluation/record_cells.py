@@ -20,7 +20,7 @@ class RecordCells:
     position: IntArray
 
     @classmethod
-    def of(cls, q: Keys, t: Sequence[IntArray], levels: int, synthesis: int) -> RecordCells:
+    def from_keys(cls, q: Keys, t: Sequence[IntArray], levels: int, synthesis: int) -> RecordCells:
         """Of all records of GT and of the synthesis."""
         tables = (0, synthesis)
         t_of = [t[table] for table in tables]
@@ -46,15 +46,15 @@ def draw_equal_sizes(f: FrequencyTable, order: IntArray, seed: Sequence[int]) ->
     d, s = np.empty_like(f.d), np.empty_like(f.s)
     d[order] = rng.multivariate_hypergeometric(f.d[order], min(sizes.n + 1, f.N_d), method="marginals")
     s[order] = rng.multivariate_hypergeometric(f.s[order], sizes.n, method="marginals")
-    some = np.flatnonzero(d + s)
+    drawn = np.flatnonzero(d + s)
     d_q, s_q = (f.per_key(counts)[f.q] for counts in (d, s))
     return FrequencyTable(
-        q=f.q[some],
-        t=f.t[some],
-        d=d[some],
-        s=s[some],
-        d_q=d_q[some],
-        s_q=s_q[some],
+        q=f.q[drawn],
+        t=f.t[drawn],
+        d=d[drawn],
+        s=s[drawn],
+        d_q=d_q[drawn],
+        s_q=s_q[drawn],
         N_d=int(d.sum()),
         N_s=int(s.sum()),
         keys=f.keys,

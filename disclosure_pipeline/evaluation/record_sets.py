@@ -49,6 +49,7 @@ def count_record_sets(
     requests: Sequence[CountRequest],
     columns: Sequence[CodedColumn],
     targets: Sequence[Any],
+    on_progress: OnProgress = ignore_progress,
 ) -> tuple[list[DisclosureCounts], RecordSets]:
     """What else is requested, and the record sets, in one pass over the records where they are read.
 
@@ -56,9 +57,9 @@ def count_record_sets(
     """
     sets = _list_sets(columns, targets)
     if isinstance(opened, FramesInMemory) and not opened.in_parts:
-        return opened.count(requests), _count_in_memory(columns, sets)
+        return opened.count(requests, on_progress), _count_in_memory(columns, sets)
     of_sets = [CountRequest(columns), *map(CountRequest, sets.values())]
-    counted = opened.count([*requests, *of_sets], ignore_progress)
+    counted = opened.count([*requests, *of_sets], on_progress)
     whole, *partial = counted[len(requests) :]
     hits = [[keys.unique_hits for keys in counts.keys] for counts in partial]
     return counted[: len(requests)], RecordSets(whole.keys, sets, dict(zip(sets, hits, strict=True)))

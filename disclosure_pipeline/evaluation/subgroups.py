@@ -92,7 +92,7 @@ def subgroups(
     group_of_record, labels = _group_records(tables, names, int(smallest_count))
     rows: dict[tuple[int, int], dict[str, float]] = {}
     for synthesis in range(1, len(tables.frames)):
-        cells = RecordCells.of(q, t.codes, t.size, synthesis)
+        cells = RecordCells.from_keys(q, t.codes, t.size, synthesis)
         for group in range(len(labels)):
             members = group_of_record == group
             rows[group, synthesis] = asdict(subgroup(cells.f, cells.count(members), no_guess))

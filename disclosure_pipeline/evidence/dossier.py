@@ -163,7 +163,7 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         _to_table(figures["control_attribute"]),
         "## What was measured",
         f"{figures['N_d']} GT records; synthetic records: {', '.join(map(str, figures['N_s']))}.",
-        "\n".join(f"- {what}: `{digest}`" for what, digest in content["measured"].items()),
+        "\n".join(f"- {name}: `{digest}`" for name, digest in content["measured"].items()),
         f"Policy digest: `{content['policy_digest']}`",
         "## What was changed to compare the tables",
         _to_table(content["ledger"]) if content["ledger"] else "Nothing.",

@@ -36,7 +36,7 @@ class AnonymityLoss:
             "What the synthetic table adds to other people's records, of what could be added: 1"
             " is all, 0 nothing.",
             unit=NONE,
-            of="",
+            denominator="",
             source="Anonymeter",
         ),
     ]
@@ -46,7 +46,7 @@ class AnonymityLoss:
             "privacy risk coefficient",
             "Precision and recall of the intruder who reads the synthetic table, as one number.",
             unit=NONE,
-            of="",
+            denominator="",
             source="Anonymeter",
         ),
     ]
@@ -56,7 +56,7 @@ class AnonymityLoss:
             "privacy risk coefficient of other people's records",
             "Precision and recall of the intruder who reads other people's records, as one number.",
             unit=NONE,
-            of="",
+            denominator="",
             high_is="neither",
             source="Anonymeter",
         ),
@@ -66,7 +66,7 @@ class AnonymityLoss:
         Words(
             "right among the claims",
             "So many of the intruder's claims are right.",
-            of="confidential records of whom something is claimed",
+            denominator="confidential records of whom something is claimed",
         ),
     ]
     recall: Annotated[float, Words("people claimed", "Of so many people something is claimed.")]
@@ -76,7 +76,7 @@ class AnonymityLoss:
             "certainty of the intruder",
             "The share of agreeing records from which on the intruder claims something.",
             unit=SHARE,
-            of="",
+            denominator="",
             high_is="neither",
         ),
     ]
@@ -85,7 +85,7 @@ class AnonymityLoss:
         Words(
             "right among the claims from other people's records",
             "So many of the claims from other people's records are right.",
-            of="confidential records of whom something is claimed",
+            denominator="confidential records of whom something is claimed",
             high_is="neither",
         ),
     ]
@@ -103,7 +103,7 @@ class AnonymityLoss:
             "certainty of the intruder with other people's records",
             "The share of agreeing records from which on that intruder claims something.",
             unit=SHARE,
-            of="",
+            denominator="",
             high_is="neither",
         ),
     ]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.totals import Totals
-from disclosure_pipeline.measures.words import RAAB, RECORDS, SYNTHETIC, Words
+from disclosure_pipeline.measures.words import BY_ITSELF, BY_SYNTHETIC, RAAB, RECORDS, SYNTHETIC, Words
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Attribute:
             high_is="neither",
             source=RAAB,
             finding="{value} of the people would be told their {column} by the confidential table itself",
+            beside=BY_ITSELF,
         ),
     ]
     Dsyn: Annotated[
@@ -31,7 +32,7 @@ class Attribute:
         Words(
             "disclosive in the synthetic table",
             "So many synthetic records share their combination of keys only with records of the same target.",
-            of=SYNTHETIC,
+            denominator=SYNTHETIC,
             source=RAAB,
         ),
     ]
@@ -63,6 +64,7 @@ class Attribute:
             "synthetic records like them say the same, and it is right.",
             source=RAAB,
             finding="{value} of the people can be told their {column}",
+            beside=BY_SYNTHETIC,
         ),
     ]
     DiSDiO: Annotated[

@@ -35,7 +35,7 @@ class Squares:
     part: int
 
     @classmethod
-    def of(cls, x: IntArray, keys: IntArray | int = 1) -> Squares:
+    def sum_up(cls, x: IntArray, keys: IntArray | int = 1) -> Squares:
         """Of x in units of 2**-16; an entry can stand for several `keys`."""
         whole = x >> FRACTION_BITS
         part = x - (whole << FRACTION_BITS)
@@ -99,12 +99,12 @@ def baseline_counts(
     apart, apart_in_SD = f.d_q[occupied] - f.d[occupied], f.s_q[in_SD] - f.s[in_SD]
     near, near_in_SD = apart <= sizes.others_left, apart_in_SD <= sizes.synthetic_left
     return BaselineCounts(
-        by_d_q=Grouped.of(f.d_q[occupied], d[occupied]),
-        by_s_q=Grouped.of(f.s_q[in_SD], d[in_SD]),
-        by_other_levels=Grouped.of(apart[near], d[occupied[near]]),
-        by_other_levels_in_SD=Grouped.of(apart_in_SD[near_in_SD], d[in_SD[near_in_SD]]),
-        left_by_d_q=None if left is None else Grouped.of(f.per_key(d)[f.q[occupied]], d[occupied]),
-        DiSCO_squares=Squares.of(_added_by_keys(f, d, occupied, sizes)),
+        by_d_q=Grouped.sum_by_group(f.d_q[occupied], d[occupied]),
+        by_s_q=Grouped.sum_by_group(f.s_q[in_SD], d[in_SD]),
+        by_other_levels=Grouped.sum_by_group(apart[near], d[occupied[near]]),
+        by_other_levels_in_SD=Grouped.sum_by_group(apart_in_SD[near_in_SD], d[in_SD[near_in_SD]]),
+        left_by_d_q=None if left is None else Grouped.sum_by_group(f.per_key(d)[f.q[occupied]], d[occupied]),
+        DiSCO_squares=Squares.sum_up(_added_by_keys(f, d, occupied, sizes)),
         guessed=guess_counts(f, d, f.s, no_guess),
         guessed_others=guess_counts_without_self(f, d, f.d, no_guess),
         drawn_from_SD=drawn_guess_counts(f, d, f.s, no_guess, of_SD) if of_SD else None,
@@ -116,9 +116,9 @@ def lone_baseline_counts(GT: int, sizes: Sizes) -> BaselineCounts:
     """Of `GT` q with one record, of GT, and any number of q without one; nothing is excluded."""
     nothing, nobody = Grouped.nothing(), GuessCounts(Grouped.nothing(), Grouped.nothing())
     return BaselineCounts(
-        by_d_q=Grouped.of(np.array([1]), np.array([GT])),
+        by_d_q=Grouped.sum_by_group(np.array([1]), np.array([GT])),
         by_s_q=nothing,
-        by_other_levels=Grouped.of(np.array([0]), np.array([GT])),
+        by_other_levels=Grouped.sum_by_group(np.array([0]), np.array([GT])),
         by_other_levels_in_SD=nothing,
         left_by_d_q=None,
         DiSCO_squares=Squares(0, 0, 0),

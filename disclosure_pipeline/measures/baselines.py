@@ -45,7 +45,7 @@ from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.guesses import guessed, guessed_from_all_others
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.totals import Totals
-from disclosure_pipeline.measures.words import POINTS, Words
+from disclosure_pipeline.measures.words import BEYOND_OTHERS, BY_OTHERS, POINTS, Words
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Baselines:
             "found beyond other people",
             "So many more people are found in the synthetic table than in a fresh sample of other people.",
             unit=POINTS,
-            of="",
+            denominator="",
         ),
     ]
     DiSCO_others: Annotated[
@@ -80,6 +80,7 @@ class Baselines:
             "So many people could be told their target from other people's confidential "
             "records, without their own.",
             high_is="neither",
+            beside=BY_OTHERS,
         ),
     ]
     DiSCO_beyond: Annotated[
@@ -89,8 +90,9 @@ class Baselines:
             "So many more people can be told their target from the synthetic table than from "
             "other people's records.",
             unit=POINTS,
-            of="",
+            denominator="",
             finding="{value} more of the people can be told their {column} than from other people's records",
+            beside=BEYOND_OTHERS,
         ),
     ]
     DiSCO_beyond_se: Annotated[
@@ -99,7 +101,7 @@ class Baselines:
             "standard error of DiSCO_beyond",
             "How far DiSCO_beyond may be off by chance.",
             unit=POINTS,
-            of="",
+            denominator="",
             high_is="neither",
         ),
     ]
@@ -118,7 +120,7 @@ class Baselines:
             "How much more often a guess drawn from the synthetic table is right than one from "
             "other people's records.",
             unit=POINTS,
-            of="",
+            denominator="",
         ),
     ]
     guessed: Annotated[
@@ -146,7 +148,7 @@ class Baselines:
             "The targets of so many more people are guessed rightly from the synthetic table "
             "than from other people's records.",
             unit=POINTS,
-            of="",
+            denominator="",
             finding="the {column} of {value} more of the people is guessed rightly than from other "
             "people's records",
         ),

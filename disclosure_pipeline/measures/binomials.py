@@ -45,17 +45,19 @@ class Binomials:
     fewer: Floats
 
     @classmethod
-    def of(cls, records: IntArray, chance: float) -> Binomials:
+    def tabulate(cls, records: IntArray, chance: float) -> Binomials:
         """For numbers of records that ascend, and a chance above 0 and below 1."""
         low, high = lowest(records, chance), highest(records, chance)
         lengths = high - low + 3
         exactly, fewer = np.zeros(int(lengths.sum())), np.zeros(int(lengths.sum()))
         first = np.cumsum(lengths) - lengths
-        for number, start, end, at in zip(*(of.tolist() for of in (records, low, high, first)), strict=True):
-            some = _chances(number, start, end, chance)
-            stop = at + len(some) + 1
-            exactly[at + 1 : stop] = some
-            fewer[at + 2 : stop + 1] = np.cumsum(some)
+        for number, start, end, at in zip(
+            *(numbers.tolist() for numbers in (records, low, high, first)), strict=True
+        ):
+            chances = _chances(number, start, end, chance)
+            stop = at + len(chances) + 1
+            exactly[at + 1 : stop] = chances
+            fewer[at + 2 : stop + 1] = np.cumsum(chances)
             fewer[stop] = 1
         return cls(records, low, first, exactly, fewer)
 

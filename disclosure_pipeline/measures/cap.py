@@ -72,7 +72,7 @@ class CAP:
             "how certain the synthetic table seems",
             "How often a guess drawn from synthetic records with the same keys is right about "
             "synthetic records.",
-            of=SYNTHETIC,
+            denominator=SYNTHETIC,
             high_is="neither",
             source=RAAB,
         ),
@@ -91,7 +91,7 @@ class CAP:
         Words(
             "correct attribution probability of those found",
             "The same as DCAP, of the people whose keys are in the synthetic table.",
-            of="confidential records whose keys are in the synthetic table",
+            denominator="confidential records whose keys are in the synthetic table",
             source=BAILLARGEON,
         ),
     ]
@@ -101,7 +101,7 @@ class CAP:
             "targeted correct attribution probability",
             "Of the people whose keys are in the synthetic table, so many can be told their "
             "target with certainty.",
-            of="confidential records whose keys are in the synthetic table",
+            denominator="confidential records whose keys are in the synthetic table",
             source=RAAB,
         ),
     ]
@@ -110,7 +110,7 @@ class CAP:
         Words(
             "certain claims that are right",
             "Of the people about whom the synthetic table is certain, so many are told rightly.",
-            of="confidential records of whom the synthetic table is certain",
+            denominator="confidential records of whom the synthetic table is certain",
             source=LITTLE,
         ),
     ]
@@ -119,7 +119,7 @@ class CAP:
         Words(
             "targeted correct attribution probability after Taub",
             "How often the certain synthetic records are right about people with their keys.",
-            of="certain synthetic records whose keys are in the confidential table",
+            denominator="certain synthetic records whose keys are in the confidential table",
             source=TAUB,
         ),
     ]
@@ -128,7 +128,7 @@ class CAP:
         Words(
             "DCAP, scaled",
             "How far DCAP goes from a guess without keys, 0, to certainty, 100.",
-            of="way from baseCAPd to 100",
+            denominator="way from baseCAPd to 100",
             source=RAAB,
         ),
     ]
@@ -137,7 +137,7 @@ class CAP:
         Words(
             "TCAP, scaled",
             "How far TCAP goes from a guess without keys, 0, to certainty, 100.",
-            of="way from baseCAPd to 100",
+            denominator="way from baseCAPd to 100",
             source=RAAB,
         ),
     ]
@@ -174,7 +174,7 @@ class CAP:
         Words(
             "least possible CAP of those found",
             "No synthetic table with these values could have a lower CAP_matched.",
-            of="confidential records whose keys are in the synthetic table",
+            denominator="confidential records whose keys are in the synthetic table",
             high_is="neither",
             source=BAILLARGEON,
         ),

@@ -74,9 +74,9 @@ def cell_totals(f: FrequencyTable, d: IntArray, DiSCO: Mask, levels: int) -> Cel
     s_q_t = f.s_q[occupied] * f.targets + f.t[occupied]
     return CellTotals(
         guessed=guess_counts(f, d, f.s, np.zeros(f.targets, dtype=bool)).named,
-        DiSCO_t=Grouped.of(f.t[disclosed], d[disclosed]),
-        d_by_s_q_t=Grouped.of(s_q_t, d[occupied]),
-        dd_by_s_q_t=Grouped.of(s_q_t, d[occupied] ** 2),
+        DiSCO_t=Grouped.sum_by_group(f.t[disclosed], d[disclosed]),
+        d_by_s_q_t=Grouped.sum_by_group(s_q_t, d[occupied]),
+        dd_by_s_q_t=Grouped.sum_by_group(s_q_t, d[occupied] ** 2),
         largest_d=largest_d,
         smallest_d=smallest_d,
         smallest_share=smallest_share,

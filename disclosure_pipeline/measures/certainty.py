@@ -60,7 +60,7 @@ class Certainty:
         Words(
             "right among the claims",
             "So many of these claims are right.",
-            of="confidential records of whom something is claimed",
+            denominator="confidential records of whom something is claimed",
         ),
     ]
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.grouped import Grouped
-from disclosure_pipeline.measures.words import POINTS, Words
+from disclosure_pipeline.measures.words import BY_CHANCE, POINTS, Words
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,6 +37,7 @@ class Chance:
             "DiSCO by chance",
             "So many people could be told their target if the synthetic targets were dealt out at random.",
             high_is="neither",
+            beside=BY_CHANCE,
         ),
     ]
     DiSCO_excess: Annotated[
@@ -45,7 +46,7 @@ class Chance:
             "DiSCO beyond chance",
             "So many more people can be told their target than by chance.",
             unit=POINTS,
-            of="",
+            denominator="",
             finding="{value} more of the people can be told their {column} than by chance",
         ),
     ]
@@ -76,7 +77,7 @@ def disclosed_by_chance(drawn: Grouped, s_t: IntArray, N_s: int) -> float:
     for with_level in np.unique(s_t).tolist():
         selected = np.flatnonzero((s_t[t] == with_level) & (s_q <= with_level))
         if len(selected):
-            by_s_q = Grouped.of(s_q[selected], drawn.sums[selected])
+            by_s_q = Grouped.sum_by_group(s_q[selected], drawn.sums[selected])
             expected += (by_s_q.sums * all_of_one_level(with_level, N_s, by_s_q.groups)).tolist()
     return math.fsum(expected)  # exact, so that the order of the records makes no difference
 

@@ -21,9 +21,10 @@ TargetLevel = Annotated[
         "target level",
         "The value of the target that is flagged.",
         unit=NONE,
-        of="",
+        denominator="",
         high_is="neither",
         source=SYNTHPOP,
+        beside="value",
     ),
 ]
 
@@ -54,6 +55,7 @@ class OneWay:
             "So many of the records looked at have the level.",
             high_is="neither",
             source=SYNTHPOP,
+            beside="share of all people",
         ),
     ]
     total_disclosive: Annotated[
@@ -67,6 +69,7 @@ class OneWay:
             "So many people can be told that they have this level.",
             unit=RECORDS,
             source=SYNTHPOP,
+            beside="people disclosed with it",
         ),
     ]
     pct_level_disclosive: Annotated[
@@ -74,9 +77,10 @@ class OneWay:
         Words(
             "share of the level among the disclosed",
             "Of the people who can be told their target, so many have this level.",
-            of="disclosed records",
+            denominator="disclosed records",
             high_is="neither",
             source=SYNTHPOP,
+            beside="share of those disclosed",
         ),
     ]
 
@@ -87,7 +91,10 @@ class TwoWay:
 
     target_level: TargetLevel
     key: Annotated[
-        int, Words("key", "The key that goes with it.", unit=NONE, of="", high_is="neither", source=SYNTHPOP)
+        int,
+        Words(
+            "key", "The key that goes with it.", unit=NONE, denominator="", high_is="neither", source=SYNTHPOP
+        ),
     ]
     key_level: Annotated[
         int,
@@ -95,7 +102,7 @@ class TwoWay:
             "key level",
             "The value of the key that goes with it.",
             unit=NONE,
-            of="",
+            denominator="",
             high_is="neither",
             source=SYNTHPOP,
         ),
@@ -134,7 +141,7 @@ class TwoWay:
         Words(
             "share of the target level",
             "So many of the records with the key's value have the target's.",
-            of="confidential records with the key level",
+            denominator="confidential records with the key level",
             high_is="neither",
             source=SYNTHPOP,
         ),
@@ -184,8 +191,8 @@ def two_way(
     """
     flags = []
     for k, records in enumerate(pairs_of_key):
-        npairs = Grouped.of(large.key_levels[k] * targets + large.t, large.d)
-        key_total = Grouped.of(records.groups // targets, records.sums)
+        npairs = Grouped.sum_by_group(large.key_levels[k] * targets + large.t, large.d)
+        key_total = Grouped.sum_by_group(records.groups // targets, records.sums)
         level, t = np.divmod(npairs.groups, targets)
         part = records.sums[np.searchsorted(records.groups, npairs.groups)]
         whole = key_total.sums[np.searchsorted(key_total.groups, level)]

@@ -8,25 +8,39 @@ that their values do not. So unique copies count only beyond that, too.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.frequency import combine_keys
+from disclosure_pipeline.measures.exact import IntArray, sum_exactly
+from disclosure_pipeline.measures.frequency import find_lone_records
 
 
-def hits_of_columns_apart(codes: Sequence[IntArray], sizes: Sequence[int]) -> float:
+def hits_of_columns_apart(
+    codes: Sequence[IntArray], sizes: Sequence[int], sets: Sequence[Sequence[int]]
+) -> list[float]:
     """Percent of records with columns drawn apart from GT's that hit a combination of a single GT record.
 
-    `codes`: of each column the level of every GT record, below its entry of `sizes`.
+    For each set of columns, by their places. `codes`: of each column the level of every GT record, below its
+    entry of `sizes`.
+
+    >>> hits_of_columns_apart([np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])], [2, 2], [[0, 1], [1]])
+    [50.0, 25.0]
     """
-    records = len(codes[0])
-    q = combine_keys([[column] for column in codes], list(sizes)).q[0]
-    alone = np.flatnonzero(np.bincount(q)[q] == 1)
+    shares = [
+        (np.bincount(column, minlength=size) / len(column))[column]
+        for column, size in zip(codes, sizes, strict=True)
+    ]
+    return [
+        _hits([codes[k] for k in places], [sizes[k] for k in places], [shares[k] for k in places])
+        for places in sets
+    ]
+
+
+def _hits(codes: Sequence[IntArray], sizes: Sequence[int], shares: Sequence[np.ndarray]) -> float:
+    """`shares`: of each column the share of the records that have the level of this record."""
+    alone = find_lone_records(codes, sizes)
     chance = np.ones(len(alone))
-    for column, size in zip(codes, sizes, strict=True):
-        share = np.bincount(column, minlength=size) / records
-        chance *= share[column[alone]]
-    return 100 * math.fsum(chance)  # the same in any order of the records
+    for share in shares:
+        chance *= share[alone]
+    return 100 * sum_exactly(chance)

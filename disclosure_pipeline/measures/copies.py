@@ -12,7 +12,15 @@ from typing import Annotated
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.hits import HitCounts, hit_counts, unique_hits
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.measures.words import GOOD, POINTS, SYNTHETIC, Words
+from disclosure_pipeline.measures.words import (
+    BEYOND_FRESH_SAMPLE,
+    BY_FRESH_SAMPLE,
+    BY_SYNTHETIC,
+    GOOD,
+    POINTS,
+    SYNTHETIC,
+    Words,
+)
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,7 @@ class Copies:
         Words(
             "copies",
             "So many synthetic records equal a confidential record in every column.",
-            of=SYNTHETIC,
+            denominator=SYNTHETIC,
             finding="{value} of the synthetic records equal a confidential record",
         ),
     ]
@@ -56,7 +64,7 @@ class Copies:
             "So many more synthetic records equal a confidential record than people's records "
             "equal each other.",
             unit=POINTS,
-            of="",
+            denominator="",
         ),
     ]
     unique_copies: Annotated[
@@ -64,9 +72,10 @@ class Copies:
         Words(
             "copies of one person",
             "So many synthetic records equal the record of exactly one person in every column.",
-            of=SYNTHETIC,
+            denominator=SYNTHETIC,
             source=GOOD,
             finding="{value} of the synthetic records equal the record of exactly one person",
+            beside=BY_SYNTHETIC,
         ),
     ]
     unique_copies_others: Annotated[
@@ -74,9 +83,10 @@ class Copies:
         Words(
             "copies of one person in a fresh sample",
             "So many records of a fresh sample of other people would equal the record of exactly one person.",
-            of="records of a fresh sample",
+            denominator="records of a fresh sample",
             high_is="neither",
             source=GOOD,
+            beside=BY_FRESH_SAMPLE,
         ),
     ]
     unique_copies_beyond: Annotated[
@@ -86,16 +96,17 @@ class Copies:
             "So many more synthetic records equal the record of exactly one person than a fresh"
             " sample of other people would show.",
             unit=POINTS,
-            of="",
+            denominator="",
             finding="{value} more of the synthetic records are copies of one person than a fresh sample"
             " would show",
+            beside=BEYOND_FRESH_SAMPLE,
         ),
     ]
 
 
 def copy_counts(d: IntArray, s: IntArray) -> CopyCounts:
     """From the number of GT and of SD records with each combination of values."""
-    return CopyCounts(int(s[d > 0].sum()), int(d[d > 1].sum()), hit_counts(d, s))
+    return CopyCounts(int((s * (d > 0)).sum()), int((d * (d > 1)).sum()), hit_counts(d, s))
 
 
 def copies(counts: CopyCounts, sizes: Sizes) -> Copies:

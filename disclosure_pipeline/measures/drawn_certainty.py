@@ -50,9 +50,9 @@ def drawn_certainty_counts(
         ]
     else:
         cases = [(r, rest, people, f.d)]
-    some = [(r > 0) & (case[2] > 0) for case in cases]
+    possible = [(r > 0) & (case[2] > 0) for case in cases]
     own, others, claimed, right = (
-        np.concatenate([column[cells] for column, cells in zip(columns, some, strict=True)])
+        np.concatenate([column[cells] for column, cells in zip(columns, possible, strict=True)])
         for columns in zip(*cases, strict=True)
     )
     pairs, pair = np.unique(np.stack((own, others)), axis=1, return_inverse=True)
@@ -70,7 +70,7 @@ def _weighted(people: IntArray, pair: IntArray, chances: Floats) -> int:
 
 def _chances_to_be_claimed(own: IntArray, others: IntArray, c: Fraction, chance: float) -> Floats:
     """Of `own` records with a level and `others` without it, each drawn with the chance (shape: pairs)."""
-    binomials = Binomials.of(np.unique(np.concatenate((own, others))), chance)
+    binomials = Binomials.tabulate(np.unique(np.concatenate((own, others))), chance)
     start = np.maximum(lowest(own, chance), 1)
     steps = np.maximum(highest(own, chance) - start + 1, 1)
     # Rounded up to powers of two, so that pairs of nearly the same width are worked on together.
@@ -80,10 +80,10 @@ def _chances_to_be_claimed(own: IntArray, others: IntArray, c: Fraction, chance:
         of_width = np.flatnonzero(widths == width)
         step = max(1, _AT_A_TIME // width)
         for at in range(0, len(of_width), step):
-            some = of_width[at : at + step]
-            j = start[some][:, None] + np.arange(width)
-            exactly, _ = binomials.chances(own[some], j)
+            chunk = of_width[at : at + step]
+            j = start[chunk][:, None] + np.arange(width)
+            exactly, _ = binomials.chances(own[chunk], j)
             most = j * (c.denominator - c.numerator) // c.numerator
-            _, fewer = binomials.chances(others[some], most + 1)
-            chances[some] = np.add.reduce(exactly * fewer, axis=1)
+            _, fewer = binomials.chances(others[chunk], most + 1)
+            chances[chunk] = np.add.reduce(exactly * fewer, axis=1)
     return chances

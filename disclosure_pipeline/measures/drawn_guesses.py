@@ -96,7 +96,7 @@ def drawn_guess_counts(
     named = in_integers(chances_to_be_named(f.q, r, d > 0, draw)[guessable])
     drawn = ONE_CHANCE - in_integers(_none_drawn(of_q, draw))
     people = d[guessable]
-    return DrawnGuessCounts(int((people * named).sum()), Grouped.of(f.t[guessable], people * drawn))
+    return DrawnGuessCounts(int((people * named).sum()), Grouped.sum_by_group(f.t[guessable], people * drawn))
 
 
 def guessed_from_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:
@@ -219,27 +219,31 @@ class _Rivals:
         levels = np.add.reduceat(self.number, first)
         # Exact for polynomials of so many factors; of many similar ones fewer nodes are as good.
         nodes = np.minimum((levels + 1) // 2, np.ceil(2.5 * np.sqrt(levels)).astype(np.int64))
-        binomials = Binomials.of(np.unique(np.concatenate((self.r, self.r - draw.without_self))), draw.chance)
+        binomials = Binomials.tabulate(
+            np.unique(np.concatenate((self.r, self.r - draw.without_self))), draw.chance
+        )
         chances = np.empty(len(self.c))
         # Rounded up to powers of two, so that classes of nearly the same width are worked on together.
         widths = 1 << np.ceil(np.log2(steps)).astype(np.int64)
         for rule, width in np.unique(np.stack((nodes, widths)), axis=1).T.tolist():
             of_shape = np.flatnonzero((nodes == rule) & (widths == width))
-            for some in _split(of_shape, entries[of_shape] * width):
-                of_some = np.repeat(first[some], entries[some]) + count_up(entries[some])
-                j = np.repeat(start[some], entries[some])[:, None] + np.arange(width)
-                chances[of_some] = self._chances_of(of_some, entries[some], j, rule, binomials, draw)
+            for chunk in _split(of_shape, entries[of_shape] * width):
+                entries_of_chunk = np.repeat(first[chunk], entries[chunk]) + count_up(entries[chunk])
+                j = np.repeat(start[chunk], entries[chunk])[:, None] + np.arange(width)
+                chances[entries_of_chunk] = self._chances_of(
+                    entries_of_chunk, entries[chunk], j, rule, binomials, draw
+                )
         return chances
 
     def _chances_of(
-        self, some: IntArray, entries: IntArray, j: IntArray, rule: int, binomials: Binomials, draw: Draw
+        self, selected: IntArray, entries: IntArray, j: IntArray, rule: int, binomials: Binomials, draw: Draw
     ) -> Floats:
         """The sum over j (shape: entries, numbers of drawn records) of some whole classes."""
         first = np.cumsum(entries) - entries
-        exactly, fewer = binomials.chances(self.r[some], j)
-        own, _ = binomials.chances(self.r[some] - 1, j) if draw.without_self else (exactly, fewer)
+        exactly, fewer = binomials.chances(self.r[selected], j)
+        own, _ = binomials.chances(self.r[selected] - 1, j) if draw.without_self else (exactly, fewer)
         integral = np.zeros(j.shape)
-        number = self.number[some][:, None]
+        number = self.number[selected][:, None]
         for z, weight in zip(*_rule(rule), strict=True):
             behind = fewer + z * exactly
             product = np.multiply.reduceat(_power(behind, number), first, axis=0)

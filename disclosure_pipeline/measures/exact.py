@@ -42,8 +42,27 @@ def sum_of_quotients(numerators: IntArray, denominators: IntArray) -> int:
     Numerators that share a denominator are added as integers first, so that the order of the records
     makes no difference. Entries whose denominator is 0 must have a numerator of 0.
     """
-    grouped = Grouped.of(denominators, numerators)
+    grouped = Grouped.sum_by_group(denominators, numerators)
     return sum(
         int(numerator) * ONE // int(denominator)
         for numerator, denominator in zip(grouped.sums, grouped.groups, strict=True)
     )
+
+
+def sum_exactly(values: npt.NDArray[np.float64]) -> float:
+    """The sum of finite numbers, rounded once, so that their order makes no difference.
+
+    As `math.fsum`, but many at a time. Source: Rump, Ogita and Oishi 2008, "Accurate floating-point
+    summation part I", algorithm 3.2.
+
+    >>> sum_exactly(np.array([1e16, 1.0, 1.0]))
+    1.0000000000000002e+16
+    """
+    parts = []
+    while largest := float(np.abs(values).max(initial=0)):
+        # The upper digits of all values are multiples of one number, and their sum is exact.
+        unit = 2.0 ** (math.frexp(largest)[1] + len(values).bit_length() + 1)
+        upper = (values + unit) - unit
+        parts.append(float(upper.sum()))
+        values = values - upper
+    return math.fsum(parts)

@@ -1,8 +1,6 @@
 """What one of many key sets discloses beyond other people's records, at the cost of a few sums.
 
-The formulas are those of `baselines`, `guesses` and `hits`; here they are taken from tables of counts with a
-row for each target level and a column for each key combination, where these are small enough: rows of a table
-are added up many times faster than sparse cells. What is counted adds up over key combinations.
+The formulas are those of `baselines`, `guesses` and `hits`. What is counted adds up over key combinations.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ from disclosure_pipeline.measures.drawn_guesses import (
 )
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.guesses import GuessCounts, guessed, guessed_from_all_others
 from disclosure_pipeline.measures.samples import Sizes
 
@@ -45,16 +42,16 @@ class Chances:
     q0: Floats
 
     @classmethod
-    def of(cls, sizes: Sizes) -> Chances:
+    def for_sizes(cls, sizes: Sizes) -> Chances:
         """Of tables of these sizes."""
         p0 = sizes.p0(_numbers(sizes.others_left, sizes.N_d - 1, sizes.n))
         q0 = sizes.q0(_numbers(sizes.synthetic_left, sizes.N_s, sizes.n))
         return cls(p0[p0 > _NO_CHANCE], q0[q0 > _NO_CHANCE])
 
 
-def _numbers(left: int, of: int, n: int) -> IntArray:
-    """0, 1, … up to where the chance, at most (1 - n / of) to the power of the number, is nothing."""
-    most = math.ceil(-math.log(_NO_CHANCE) * of / n) if n else left
+def _numbers(left: int, records: int, n: int) -> IntArray:
+    """0, 1, … up to where the chance, at most (1 - n / records) to the power of the number, is nothing."""
+    most = math.ceil(-math.log(_NO_CHANCE) * records / n) if n else left
     return np.arange(min(left, most) + 1)
 
 
@@ -99,7 +96,7 @@ class KeyCounts:
     by_others: Floats
 
     @classmethod
-    def of(cls, d_q: IntArray, s_q: IntArray, chances: Chances) -> KeyCounts:
+    def from_frequencies(cls, d_q: IntArray, s_q: IntArray, chances: Chances) -> KeyCounts:
         """Of all key combinations (shape: q)."""
         return cls(
             _by_number(d_q, s_q, len(chances.q0)) if len(chances.q0) > 1 else np.zeros(1),
@@ -164,74 +161,6 @@ def _by_number(records: IntArray, other_records: IntArray, numbers: int) -> Floa
 
 
 @dataclass(frozen=True)
-class Modes:
-    """The records of the most frequent levels of each q (shape: q); which ones (targets, q), and how many."""
-
-    largest: IntArray
-    are_largest: Mask
-    levels: IntArray
-
-    @classmethod
-    def of(cls, r: IntArray) -> Modes:
-        """Of a table (targets, q)."""
-        largest = r.max(axis=0, initial=0)
-        are_largest = r == largest
-        return cls(largest, are_largest, _count_levels(are_largest))
-
-    def records_of(self, d: IntArray) -> IntArray:
-        """The records of a table (targets, q) that have such a level (shape: q)."""
-        records: IntArray = np.multiply(d, self.are_largest).sum(axis=0, dtype=d.dtype)
-        return records
-
-
-def guess_counts_of_table(
-    d: IntArray, r: IntArray, modes: Modes, right: IntArray, no_guess: Mask
-) -> GuessCounts:
-    """As `guesses.guess_counts`, of tables (targets, q).
-
-    `modes` are those of `r`, and `right` the records of `d` with them.
-    """
-    if no_guess.any():
-        may_be = _levels(no_guess)
-        d, modes = d[may_be], Modes.of(r[may_be])
-        right = modes.records_of(d)
-    has_mode = modes.largest > 0
-    return GuessCounts(
-        _grouped(modes.levels[has_mode], right[has_mode]),
-        _by_level(_sum_of_some(d, has_mode), no_guess),
-    )
-
-
-def guess_counts_of_table_without_self(r: IntArray, modes: Modes, no_guess: Mask) -> GuessCounts:
-    """As `guesses.guess_counts_without_self`, of a table (targets, q) whose records are all guessed."""
-    if no_guess.any():
-        r = r[_levels(no_guess)]
-        modes = Modes.of(r)
-    others = r.sum(axis=0, dtype=r.dtype) - 1
-    right = (modes.levels == 1) & (others > 0)
-    behind = _count_levels(r == modes.largest - 1)
-    return GuessCounts(
-        _grouped(1 + behind[right].astype(np.int64), modes.largest[right]),
-        _by_level(_sum_of_some(r, others > 0), no_guess),
-    )
-
-
-def _count_levels(levels: Mask) -> IntArray:
-    """How many levels are marked in each q."""
-    counts: IntArray = np.add.reduce(levels.view(np.uint8), axis=0, dtype=np.min_scalar_type(len(levels)))
-    return counts
-
-
-def _sum_of_some(r: IntArray, some: Mask) -> IntArray:
-    """The records of each level in some q (shape: q)."""
-    sums: IntArray = r.sum(axis=1, dtype=np.int64)
-    left_out = np.flatnonzero(~some)
-    if 2 * len(left_out) > len(some):
-        return r[:, some].sum(axis=1, dtype=np.int64)
-    return sums - r[:, left_out].sum(axis=1, dtype=np.int64) if len(left_out) else sums
-
-
-@dataclass(frozen=True)
 class Guessing:
     """What guesses of one target from one SD need beside the counts of a key set.
 
@@ -288,22 +217,3 @@ class Guessing:
     def _overall_of_others(self) -> IntArray:
         assert self.draw_of_others is not None
         return overall_chances(self.d_t, self.no_guess, self.draw_of_others)
-
-
-def _levels(no_guess: Mask) -> slice | IntArray:
-    """The levels that may be guessed, as a slice where they are the first ones: that copies nothing."""
-    may_be = np.flatnonzero(~no_guess)
-    return slice(0, len(may_be)) if len(may_be) and may_be[-1] == len(may_be) - 1 else may_be
-
-
-def _grouped(groups: IntArray, sums: IntArray) -> Grouped:
-    """By number of levels, of which there are few."""
-    by_number = np.bincount(groups, weights=sums).astype(np.int64)
-    present = np.flatnonzero(by_number)
-    return Grouped(present, by_number[present])
-
-
-def _by_level(sums: IntArray, no_guess: Mask) -> Grouped:
-    """The sums of the levels that may be guessed."""
-    present = np.flatnonzero(sums)
-    return Grouped(np.flatnonzero(~no_guess)[present], sums[present])

@@ -1,4 +1,13 @@
-"""The kernel: records as integer codes in, the sparse frequency table (q, t, d, s) out."""
+"""The kernel: records as integer codes in, the sparse frequency table (q, t, d, s) out.
+
+The notation of all measures is that of Raab, Nowok & Dibben 2024, "Practical privacy metrics for synthetic
+data" (arXiv:2406.16826), cited as [R]:
+
+- GT is the ground truth, SD one synthetic table; `q` one combination of key values, `t` one target level;
+- `d` and `s` are the numbers of GT and SD records with (q, t); `d_q` and `s_q` their sums over t;
+- `N_d` and `N_s` are the numbers of all GT and SD records;
+- `pd = d / d_q` and `ps = s / s_q`. "pd = 1" is always asked as `d == d_q`: integers, never floats.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +64,35 @@ def combine_keys(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -
     joined as digits of one number; where that number would not fit in 64 bits, what there is so far is
     renumbered first, so any number of keys and of levels works.
     """
+    joined, product = _join(columns, levels)
+    joined, size = _renumber(joined, product)
+    return Keys(tuple(tuple(column) for column in columns), tuple(levels), tuple(joined), size)
+
+
+def find_lone_records(columns: Sequence[IntArray], levels: Sequence[int]) -> IntArray:
+    """The positions of the records of one table that no other one equals, in any order.
+
+    `columns[k]` are the codes of column k, all below `levels[k]`.
+
+    >>> find_lone_records([np.array([0, 1, 1, 0]), np.array([2, 0, 0, 1])], [2, 3]).tolist()
+    [3, 0]
+    """
+    [codes], size = _join([[column] for column in columns], levels)
+    digits = (len(codes) - 1).bit_length()
+    if size << digits > _LARGEST_CODE:
+        order: IntArray = np.argsort(codes)
+        codes = codes[order]
+    else:  # sorting numbers is several times faster than sorting their places
+        codes = (codes << digits) | np.arange(len(codes))
+        codes.sort()
+        order = codes & ((1 << digits) - 1)
+        codes >>= digits
+    new = np.append(first_of_run(codes), True)
+    return order[np.flatnonzero(new[:-1] & new[1:])]
+
+
+def _join(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -> tuple[list[IntArray], int]:
+    """The codes of all columns as digits of one number, table by table, and a number above all of these."""
     joined: list[IntArray] = [np.zeros(len(table), dtype=np.int64) for table in columns[0]]
     product = 1
     for column, n in zip(columns, levels, strict=True):
@@ -62,8 +100,7 @@ def combine_keys(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -
             joined, product = _renumber(joined, product)
         joined = [table * n + codes for table, codes in zip(joined, column, strict=True)]
         product *= max(n, 1)
-    joined, size = _renumber(joined, product)
-    return Keys(tuple(tuple(column) for column in columns), tuple(levels), tuple(joined), size)
+    return joined, product
 
 
 def _renumber(tables: Sequence[IntArray], product: int) -> tuple[list[IntArray], int]:
@@ -153,7 +190,7 @@ def _count_cells(q: IntArray, t: IntArray, keys: int, levels: int) -> tuple[IntA
 
 def first_of_run(ascending: IntArray) -> Mask:
     """Marks each entry that differs from the one before it."""
-    return np.concatenate(([True], ascending[1:] != ascending[:-1]))
+    return np.concatenate(([True], ascending[1:] != ascending[:-1]))[: len(ascending)]
 
 
 def count_up(lengths: IntArray) -> IntArray:

@@ -26,7 +26,7 @@ class Grouped:
         return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
     @classmethod
-    def of(cls, groups: IntArray, values: IntArray) -> Grouped:
+    def sum_by_group(cls, groups: IntArray, values: IntArray) -> Grouped:
         """The values (shape: that of groups, integers from 0 on) added up by group."""
         if not len(groups):
             return cls.nothing()
@@ -51,7 +51,7 @@ class Grouped:
     @classmethod
     def joined(cls, parts: Sequence[Grouped]) -> Grouped:
         """The sums of several parts."""
-        return cls.of(
+        return cls.sum_by_group(
             np.concatenate([part.groups for part in parts]), np.concatenate([part.sums for part in parts])
         )
 

@@ -43,8 +43,8 @@ def guess_counts(f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask) ->
     right = np.flatnonzero(named & (d > 0))
     matched = np.flatnonzero((d > 0) & np.repeat(largest > 0, f.cells_of_q))
     return GuessCounts(
-        Grouped.of(levels[right], d[right]),
-        Grouped.of(f.t[matched], d[matched]),
+        Grouped.sum_by_group(levels[right], d[right]),
+        Grouped.sum_by_group(f.t[matched], d[matched]),
     )
 
 
@@ -70,8 +70,8 @@ def guess_counts_without_self(
     right = np.flatnonzero(guessable & (r == largest) & alone & (others > 0))
     matched = np.flatnonzero(guessable & (others > 0))
     return GuessCounts(
-        Grouped.of(1 + behind[right], inside[right]),
-        Grouped.of(f.t[matched], inside[matched]),
+        Grouped.sum_by_group(1 + behind[right], inside[right]),
+        Grouped.sum_by_group(f.t[matched], inside[matched]),
     )
 
 

@@ -45,7 +45,7 @@ class UniqueHits:
         Words(
             "hits on one person",
             "So many synthetic records have a combination of keys that exactly one person has.",
-            of=SYNTHETIC,
+            denominator=SYNTHETIC,
             source=GOOD,
             finding="{value} of the synthetic records point at exactly one person",
         ),
@@ -56,7 +56,7 @@ class UniqueHits:
             "hits on one person, by other people",
             "So many records of a fresh sample of other people would have a combination of keys"
             " that exactly one person has.",
-            of="records of a fresh sample",
+            denominator="records of a fresh sample",
             high_is="neither",
             source=GOOD,
         ),
@@ -68,7 +68,7 @@ class UniqueHits:
             "So much more often does a synthetic record point at exactly one person than other "
             "people's records would.",
             unit=POINTS,
-            of="",
+            denominator="",
             finding="synthetic records point at exactly one person {value} more often than other "
             "people's records would",
         ),

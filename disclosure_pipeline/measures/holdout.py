@@ -37,10 +37,10 @@ class MatchedKeys:
 
 def matched_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> MatchedKeys:
     """From the counts of each q; an entry can stand for several `keys` that have the same counts."""
-    some = np.flatnonzero((d_q > 0) & (s_q > 0))
-    d, s = d_q[some].astype(np.int64), s_q[some].astype(np.int64)
-    number = keys if isinstance(keys, int) else keys[some]
-    return MatchedKeys(Grouped.of(d, s * number), Grouped.of(d, d * (s == 1) * number))
+    matched = np.flatnonzero((d_q > 0) & (s_q > 0))
+    d, s = d_q[matched].astype(np.int64), s_q[matched].astype(np.int64)
+    number = keys if isinstance(keys, int) else keys[matched]
+    return MatchedKeys(Grouped.sum_by_group(d, s * number), Grouped.sum_by_group(d, d * (s == 1) * number))
 
 
 def unique_at(counts: MatchedKeys, records: int, n: int, N_s: int) -> tuple[float, float]:
@@ -73,7 +73,7 @@ class BesideHoldout:
         Words(
             "figure of the holdout",
             "What the synthetic table tells of people who had no part in making it.",
-            of="holdout records",
+            denominator="holdout records",
             high_is="neither",
         ),
     ]

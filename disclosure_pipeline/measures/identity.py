@@ -28,7 +28,7 @@ class Identity:
         Words(
             "unique in the synthetic table",
             "So many synthetic records are the only ones with their combination of keys.",
-            of=SYNTHETIC,
+            denominator=SYNTHETIC,
             source=RAAB,
             finding="{value} of the synthetic records are the only ones with their keys",
         ),

@@ -32,7 +32,7 @@ class Individual:
             "chance of a right guess",
             "The chance that a guess drawn from the records with this person's keys is right.",
             unit=SHARE,
-            of="",
+            denominator="",
             source=BAILLARGEON,
         ),
     ]
@@ -42,7 +42,7 @@ class Individual:
             "disclosed and correct",
             "Whether this person can be told the target with certainty.",
             unit=YESNO,
-            of="",
+            denominator="",
             source=RAAB,
         ),
     ]
@@ -52,7 +52,7 @@ class Individual:
             "disclosed in both tables",
             "Whether this person can be told the target with certainty from either table.",
             unit=YESNO,
-            of="",
+            denominator="",
             source=RAAB,
         ),
     ]
@@ -62,7 +62,7 @@ class Individual:
             "replicated unique",
             "Whether this person is the only one with these keys in both tables.",
             unit=YESNO,
-            of="",
+            denominator="",
             source=RAAB,
         ),
     ]
@@ -76,14 +76,14 @@ def combine_cells(keys: Keys, target: Sequence[IntArray], levels: int) -> Keys:
     return combine_keys([list(keys.q), list(target)], [keys.size, levels])
 
 
-def share_of_key(cells: Keys, keys: Keys, of: int, records_of: int) -> Floats:
-    """The share of its own cell in its q in table `of`, for each record of table `records_of`.
+def share_of_key(cells: Keys, keys: Keys, counted_in: int, records_of: int) -> Floats:
+    """The share of its own cell in its q in table `counted_in`, for each record of table `records_of`.
 
     pd for the GT records (0, 0), the individual CAP of the GT records (i, 0), WEAP of the SD records (i, i).
     0 where the q of the record is not in that table. [B; T]
     """
-    count = cells.counts[of][cells.q[records_of]]
-    key_count = keys.counts[of][keys.q[records_of]]
+    count = cells.counts[counted_in][cells.q[records_of]]
+    key_count = keys.counts[counted_in][keys.q[records_of]]
     return np.divide(count, key_count, out=np.zeros(len(count)), where=key_count > 0)
 
 

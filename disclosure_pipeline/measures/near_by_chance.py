@@ -36,11 +36,13 @@ def bound_chance_of_nearness(counts: IntArray, difference: int) -> float:
     others: npt.NDArray[np.float64] = sorted_counts[:-1].astype(np.float64)
     if not len(others):
         return 1.0
-    once = others == 1
-    coverage = min(1.0, (records - float(once.sum()) + np.sqrt(records)) / records)
+    has_one_other = others == 1
+    coverage = min(1.0, (records - float(has_one_other.sum()) + np.sqrt(records)) / records)
     variance = others * (1 - others / records)
     # Above exp(-2v) I0(2v), the probability that two Poisson variables of mean v are equal.
-    equal = np.where(once, coverage * _OF_ONE, (1 + 1 / (8 * variance)) / np.sqrt(4 * np.pi * variance))
+    equal = np.where(
+        has_one_other, coverage * _OF_ONE, (1 + 1 / (8 * variance)) / np.sqrt(4 * np.pi * variance)
+    )
     # The mean of exp(-rate |X|), where no value of X is more probable than 0.
     means = np.minimum(equal / np.tanh(_RATES[:, np.newaxis] / 2), 1)
     exponents = 2 * difference * _RATES + np.log(means).sum(axis=1)

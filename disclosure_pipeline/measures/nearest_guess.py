@@ -107,13 +107,13 @@ def _votes(
     lonely = np.flatnonzero(votes.pool == 0)
     person = f.q[cells[lonely]]
     persons = np.unique(person)
-    voters = _Voters.of(f, r)
+    voters = _Voters.from_table(f, r)
     if not len(persons) or not len(voters.q) or (leave_out_self and f.N_d == 1):
         return votes
     search = _nearest_on_lines if any(of_key is not None for of_key in numbers) else _nearest_by_keys
     t = f.t[cells[lonely]]
-    for some, distance, table in search(voters, persons, keys, numbers, leave_out_self=leave_out_self):
-        first, last = np.searchsorted(some, person), np.searchsorted(some, person, side="right")
+    for chunk, distance, table in search(voters, persons, keys, numbers, leave_out_self=leave_out_self):
+        first, last = np.searchsorted(chunk, person), np.searchsorted(chunk, person, side="right")
         with_voters = np.flatnonzero(last > first)
         row, at = first[with_voters], lonely[with_voters]
         most = table.max(axis=1)
@@ -158,7 +158,7 @@ class _Voters:
     targets: int
 
     @classmethod
-    def of(cls, f: FrequencyTable, r: IntArray) -> _Voters:
+    def from_table(cls, f: FrequencyTable, r: IntArray) -> _Voters:
         cells = np.flatnonzero(r)
         return cls(f.q[cells], f.t[cells], r[cells], f.targets)
 
@@ -205,13 +205,13 @@ def _nearest_by_keys(
         with_votes = np.flatnonzero(pool > 0)
         step = max(1, _AT_A_TIME // voters.targets)
         for start in range(0, len(with_votes), step):
-            some = with_votes[start : start + step]
-            table = np.zeros((len(some), voters.targets), dtype=np.int64)
+            chunk = with_votes[start : start + step]
+            table = np.zeros((len(chunk), voters.targets), dtype=np.int64)
             for of_person, grouped in groups:
-                grouped.add_to(table, np.arange(len(some)), of_person[some])
+                grouped.add_to(table, np.arange(len(chunk)), of_person[chunk])
             if leave_out_self:
-                _take_out(table, voters, persons[some], comb(len(levels), h))
-            yield persons[some], np.full(len(some), float(h)), table
+                _take_out(table, voters, persons[chunk], comb(len(levels), h))
+            yield persons[chunk], np.full(len(chunk), float(h)), table
         persons = persons[pool == 0]
         if not len(persons):
             return
@@ -246,20 +246,20 @@ def _nearest_on_lines(
     q = np.unique(voters.q)
     step = max(1, _AT_A_TIME // max(len(q), voters.targets))
     for start in range(0, len(persons), step):
-        some = persons[start : start + step]
-        distance = np.zeros((len(some), len(q)))
+        chunk = persons[start : start + step]
+        distance = np.zeros((len(chunk), len(q)))
         for k, place in enumerate(numbers):
             level = keys.level_of(k)
-            mine, other = level[some][:, None], level[q][None, :]
-            apart = (mine != other).astype(np.float64)
+            own, other = level[chunk][:, None], level[q][None, :]
+            apart = (own != other).astype(np.float64)
             if place is not None:
-                on_line = np.abs(place[mine] - place[other])
+                on_line = np.abs(place[own] - place[other])
                 apart = np.where(np.isnan(on_line), apart, on_line)
             distance += apart
         if leave_out_self:
-            distance[some[:, None] == q[None, :]] = np.inf
+            distance[chunk[:, None] == q[None, :]] = np.inf
         nearest = distance.min(axis=1)
         row, at = np.nonzero(distance <= nearest[:, None] + _EQUALLY_NEAR)
-        table = np.zeros((len(some), voters.targets), dtype=np.int64)
+        table = np.zeros((len(chunk), voters.targets), dtype=np.int64)
         voters.add_to(table, row, q[at])
-        yield some, nearest, table
+        yield chunk, nearest, table

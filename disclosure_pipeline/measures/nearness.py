@@ -25,7 +25,7 @@ class Nearness:
             "nearer to the synthetic table than to each other",
             "So many people are more like some synthetic record than like any other person; a "
             "fresh sample would be nearer for half of them.",
-            of="confidential records looked at",
+            denominator="confidential records looked at",
             finding="{value} of the people are more like a synthetic record than like any other person",
         ),
     ]
@@ -34,7 +34,7 @@ class Nearness:
         Words(
             "nearer, lower end",
             "The lower end of its interval.",
-            of="confidential records looked at",
+            denominator="confidential records looked at",
             high_is="neither",
             source=WILSON,
         ),
@@ -44,7 +44,7 @@ class Nearness:
         Words(
             "nearer, upper end",
             "The upper end of its interval.",
-            of="confidential records looked at",
+            denominator="confidential records looked at",
             high_is="neither",
             source=WILSON,
         ),

@@ -19,7 +19,7 @@ class Overlap:
         Words(
             "confidential values found in the synthetic table",
             "So many confidential records have a value that occurs in the synthetic table.",
-            of="confidential records with a value",
+            denominator="confidential records with a value",
             high_is="neither",
         ),
     ]
@@ -28,7 +28,7 @@ class Overlap:
         Words(
             "synthetic values found in the confidential table",
             "So many synthetic records have a value that occurs in the confidential table.",
-            of="synthetic records with a value",
+            denominator="synthetic records with a value",
             high_is="neither",
         ),
     ]

@@ -59,7 +59,7 @@ class Classification:
             "gain over guessing the most frequent value",
             "So many more people are predicted rightly than by always guessing the most frequent value.",
             unit=POINTS,
-            of="",
+            denominator="",
         ),
     ]
     gain_over_GT: Annotated[
@@ -69,7 +69,7 @@ class Classification:
             "So many more people are predicted rightly from the synthetic table than from "
             "equally many records of other people.",
             unit=POINTS,
-            of="",
+            denominator="",
         ),
     ]
     gain_over_GT_low: Annotated[
@@ -78,7 +78,7 @@ class Classification:
             "gain over other people's records, lower end",
             "The lower end of its interval.",
             unit=POINTS,
-            of="",
+            denominator="",
             high_is="neither",
         ),
     ]
@@ -88,7 +88,7 @@ class Classification:
             "gain over other people's records, upper end",
             "The upper end of its interval.",
             unit=POINTS,
-            of="",
+            denominator="",
             high_is="neither",
         ),
     ]
@@ -120,7 +120,7 @@ class Regression:
             "squared error from the synthetic table",
             "How far predictions from the synthetic table are off on average, squared.",
             unit=SQUARED,
-            of="",
+            denominator="",
             high_is="safe",
             source=HU,
         ),
@@ -131,7 +131,7 @@ class Regression:
             "squared error from other people's records",
             "How far predictions from other people's records are off on average, squared.",
             unit=SQUARED,
-            of="",
+            denominator="",
             high_is="safe",
         ),
     ]
@@ -141,7 +141,7 @@ class Regression:
             "squared error from the confidential table",
             "How far predictions from all confidential records are off on average, squared.",
             unit=SQUARED,
-            of="",
+            denominator="",
             high_is="safe",
             source=HU,
         ),
@@ -152,7 +152,7 @@ class Regression:
             "squared error of the mean",
             "How far the mean of the synthetic table is off on average, squared.",
             unit=SQUARED,
-            of="",
+            denominator="",
             high_is="safe",
         ),
     ]
@@ -161,7 +161,7 @@ class Regression:
         Words(
             "predicted worse from the synthetic table",
             "So many people are predicted worse from the synthetic table than from other people's records.",
-            of="confidential records scored",
+            denominator="confidential records scored",
             high_is="safe",
         ),
     ]
@@ -170,7 +170,7 @@ class Regression:
         Words(
             "predicted worse than from the confidential table",
             "So many people are predicted worse from the synthetic table than from all confidential records.",
-            of="confidential records scored",
+            denominator="confidential records scored",
             high_is="safe",
             source=HU,
         ),
@@ -180,7 +180,7 @@ class Regression:
         Words(
             "predicted closely",
             "So many people are predicted closely from the synthetic table.",
-            of="confidential records scored",
+            denominator="confidential records scored",
             source=RAPID,
         ),
     ]
@@ -189,7 +189,7 @@ class Regression:
         Words(
             "predicted closely from other people's records",
             "So many people are predicted closely from other people's records.",
-            of="confidential records scored",
+            denominator="confidential records scored",
             high_is="neither",
         ),
     ]
@@ -198,7 +198,7 @@ class Regression:
         Words(
             "predicted closely by the mean",
             "So many people are predicted closely by the mean of the synthetic table.",
-            of="confidential records scored",
+            denominator="confidential records scored",
             high_is="neither",
         ),
     ]

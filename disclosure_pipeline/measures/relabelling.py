@@ -35,7 +35,7 @@ class Relabelling:
             "The distance once values are matched by how frequent they are: small where values "
             "were only renamed.",
             unit=SHARE,
-            of="",
+            denominator="",
             high_is="neither",
         ),
     ]
@@ -46,7 +46,7 @@ class Relabelling:
             "How far the values are from those of the confidential table where matching by "
             "frequency brings them near; 0 where it does not.",
             unit=SHARE,
-            of="",
+            denominator="",
         ),
     ]
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.words import COUNT, NONE, PMSE, SHARE, Words
+from disclosure_pipeline.measures.words import BY_FRESH_SAMPLE, BY_SYNTHETIC, COUNT, NONE, PMSE, SHARE, Words
 
 Distance = Annotated[
     float,
@@ -20,10 +20,11 @@ Distance = Annotated[
         "total variation distance",
         "So large a share of the records would have to change for both tables to have the same frequencies.",
         unit=SHARE,
-        of="",
+        denominator="",
         high_is="neither",
         source="total variation distance",
         finding="{value} of the records would have to change for both tables to have the same frequencies",
+        beside=BY_SYNTHETIC,
     ),
 ]
 ExpectedDistance = Annotated[
@@ -32,8 +33,9 @@ ExpectedDistance = Annotated[
         "total variation distance of a fresh sample",
         "The distance that a fresh sample of the same people would have by chance.",
         unit=SHARE,
-        of="",
+        denominator="",
         high_is="neither",
+        beside=BY_FRESH_SAMPLE,
     ),
 ]
 
@@ -56,7 +58,7 @@ class Resemblance:
             "propensity mean squared error",
             "How well the two tables can be told apart by these columns; 0 where they cannot.",
             unit=NONE,
-            of="",
+            denominator="",
             high_is="neither",
             source=PMSE,
         ),
@@ -67,7 +69,7 @@ class Resemblance:
             "degrees of freedom",
             "The number of values, or pairs of them, less one.",
             unit=COUNT,
-            of="",
+            denominator="",
             high_is="neither",
             source=PMSE,
         ),
@@ -79,7 +81,7 @@ class Resemblance:
             "How well the tables can be told apart, over what chance gives: about two in a "
             "fresh sample, below ten is useful.",
             unit=NONE,
-            of="",
+            denominator="",
             high_is="neither",
             source=PMSE,
         ),
@@ -90,7 +92,7 @@ class Resemblance:
             "standardised error of a fresh sample",
             "What a fresh sample of the same people would show.",
             unit=NONE,
-            of="",
+            denominator="",
             high_is="neither",
         ),
     ]

@@ -62,13 +62,13 @@ class Sizes:
         return none_drawn(records, self.N_s, self.n)
 
 
-def none_drawn(records: IntArray, of: int, n: int) -> Floats:
-    """C(of - m, n) / C(of, n) for each m of `records`: of n drawn from so many, none is among those m.
+def none_drawn(records: IntArray, total: int, n: int) -> Floats:
+    """C(total - m, n) / C(total, n) for each m of `records`: of n drawn from so many, none is among those m.
 
-    The same as C(of - n, m) / C(of, m): all of the m are among those left. Exactly 1 where m is 0, exactly
-    0 where fewer than m are left.
+    The same as C(total - n, m) / C(total, m): all of the m are among those left. Exactly 1 where m is 0,
+    exactly 0 where fewer than m are left.
     """
-    return all_of_one_level(of - n, of, records) if len(records) else np.empty(0)
+    return all_of_one_level(total - n, total, records) if len(records) else np.empty(0)
 
 
 def in_integers(chances: Floats) -> IntArray:

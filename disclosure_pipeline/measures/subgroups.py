@@ -17,7 +17,17 @@ from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, tot
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.intervals import wilson
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
-from disclosure_pipeline.measures.words import NONE, POINTS, RAAB, RECORDS, WILSON, Words
+from disclosure_pipeline.measures.words import (
+    BEYOND_OTHERS,
+    BY_OTHERS,
+    BY_SYNTHETIC,
+    NONE,
+    POINTS,
+    RAAB,
+    RECORDS,
+    WILSON,
+    Words,
+)
 
 _FEWEST_MERGED = 2
 
@@ -37,6 +47,7 @@ class Subgroup:
             "So many confidential records are of the group.",
             unit=RECORDS,
             high_is="neither",
+            beside="people",
         ),
     ]
     DiSCO: Annotated[
@@ -44,8 +55,9 @@ class Subgroup:
         Words(
             "disclosed in the synthetic table and correct",
             "So many people of the group can be told their target.",
-            of="group's records",
+            denominator="group's records",
             source=RAAB,
+            beside=BY_SYNTHETIC,
         ),
     ]
     DiSCO_low: Annotated[
@@ -53,7 +65,7 @@ class Subgroup:
         Words(
             "DiSCO, lower end",
             "The lower end of its interval.",
-            of="group's records",
+            denominator="group's records",
             high_is="neither",
             source=WILSON,
         ),
@@ -63,7 +75,7 @@ class Subgroup:
         Words(
             "DiSCO, upper end",
             "The upper end of its interval.",
-            of="group's records",
+            denominator="group's records",
             high_is="neither",
             source=WILSON,
         ),
@@ -73,8 +85,9 @@ class Subgroup:
         Words(
             "DiSCO by other people's records",
             "So many people of the group could be told their target from other people's records.",
-            of="group's records",
+            denominator="group's records",
             high_is="neither",
+            beside=BY_OTHERS,
         ),
     ]
     DiSCO_beyond: Annotated[
@@ -83,7 +96,8 @@ class Subgroup:
             "DiSCO beyond other people's records",
             "So many more people of the group can be told their target than from other people's records.",
             unit=POINTS,
-            of="",
+            denominator="",
+            beside=BEYOND_OTHERS,
         ),
     ]
     guessed_beyond: Annotated[
@@ -93,7 +107,7 @@ class Subgroup:
             "The targets of so many more people of the group are guessed rightly than from "
             "other people's records.",
             unit=POINTS,
-            of="",
+            denominator="",
         ),
     ]
     lift: Annotated[
@@ -102,7 +116,8 @@ class Subgroup:
             "lift",
             "How many times as often as the average the group is disclosed; 1 is the average.",
             unit=NONE,
-            of="",
+            denominator="",
+            beside="times the average",
         ),
     ]
     lift_low: Annotated[
@@ -111,7 +126,7 @@ class Subgroup:
             "lift, lower end",
             "The lower end of its interval.",
             unit=NONE,
-            of="",
+            denominator="",
             high_is="neither",
             source=WILSON,
         ),
@@ -122,7 +137,7 @@ class Subgroup:
             "lift, upper end",
             "The upper end of its interval.",
             unit=NONE,
-            of="",
+            denominator="",
             high_is="neither",
             source=WILSON,
         ),
@@ -174,7 +189,7 @@ class RecordDisclosure:
     by_others: IntArray
 
     @classmethod
-    def of(cls, f: FrequencyTable, position: IntArray) -> RecordDisclosure:
+    def from_table(cls, f: FrequencyTable, position: IntArray) -> RecordDisclosure:
         """Of the GT records whose cells are these of `f`."""
         sizes = Sizes(f.N_d, f.N_s)
         at_n = in_integers(sizes.q0(f.s_q - f.s) - sizes.q0(f.s_q))

@@ -29,7 +29,7 @@ class TogetherCounts:
     agreed: tuple[int, ...]
 
     @classmethod
-    def of(cls, unique_in_any: int, of_targets: Sequence[tuple[int, int]]) -> TogetherCounts:
+    def from_pairs(cls, unique_in_any: int, of_targets: Sequence[tuple[int, int]]) -> TogetherCounts:
         """From `any` and `agreed` of each target."""
         return cls(unique_in_any, tuple(n for n, _ in of_targets), tuple(n for _, n in of_targets))
 

@@ -89,10 +89,10 @@ def totals_of_keys(k: KeySums) -> Totals:
         DiSCO_cells=len(disclosed) if isinstance(keys, int) else total(keys),
         largest=int(d_tq.max(initial=0)),
         certain=total(s * (SD_has_one & (k.d_q > 0))),
-        CAPd=Grouped.of(k.d_q, k.dd * k.keys),
-        CAPs=Grouped.of(k.s_q, k.ss * k.keys),
-        DCAP=Grouped.of(k.s_q, k.ds * k.keys),
-        TCAP_taub=Grouped.of(k.d_q[disclosed], k.ds[disclosed] * keys),
+        CAPd=Grouped.sum_by_group(k.d_q, k.dd * k.keys),
+        CAPs=Grouped.sum_by_group(k.s_q, k.ss * k.keys),
+        DCAP=Grouped.sum_by_group(k.s_q, k.ds * k.keys),
+        TCAP_taub=Grouped.sum_by_group(k.d_q[disclosed], k.ds[disclosed] * keys),
     )
 
 
@@ -111,8 +111,8 @@ def totals_of_tables(f: FrequencyTable, tables: DisclosureTables) -> Totals:
         DiSCO_cells=len(denominators),
         largest=int(denominators.max(initial=0)),
         certain=certain.total(),
-        CAPd=Grouped.of(d_q, d * d),
-        CAPs=Grouped.of(s_q, s * s),
-        DCAP=Grouped.of(s_q, s * d),
-        TCAP_taub=Grouped.of(d_q, certain.values() * d),
+        CAPd=Grouped.sum_by_group(d_q, d * d),
+        CAPs=Grouped.sum_by_group(s_q, s * s),
+        DCAP=Grouped.sum_by_group(s_q, s * d),
+        TCAP_taub=Grouped.sum_by_group(d_q, certain.values() * d),
     )

@@ -23,6 +23,17 @@ RAPID = "RAPID"
 SDMETRICS = "SDMetrics"
 SYNTHPOP = "synthpop"
 
+# What a figure is called beside others of its measure.
+BY_ITSELF = "confidential table itself"
+BY_SYNTHETIC = "synthetic table"
+BY_OTHERS = "other people's records"
+BY_CHANCE = "chance"
+BY_FRESH_SAMPLE = "a fresh sample"
+BY_COLUMNS_APART = "columns drawn apart"
+BY_HOLDOUT = "a holdout"
+BEYOND_OTHERS = "beyond other people's records"
+BEYOND_FRESH_SAMPLE = "beyond a fresh sample"
+
 # Denominators.
 CONFIDENTIAL = "confidential records"
 SYNTHETIC = "synthetic records"
@@ -42,17 +53,30 @@ _DIRECTIONS: dict[Direction, str] = {
 class Words:
     """What people are told of a measure.
 
-    `of` is the denominator, empty where there is none; `high_is` what a high value means. `finding` states
+    `denominator` is empty where there is none; `high_is` what a high value means. `finding` states
     a figure in a sentence, with {value} (its unit included) and {column} (the target) to be filled in.
+    `beside` is what the figure is called in a legend or at the head of a column, beside others of its
+    measure; empty where that is the title.
     """
 
     title: str
     sentence: str
     unit: str = PERCENT
-    of: str = CONFIDENTIAL
+    denominator: str = CONFIDENTIAL
     high_is: Direction = "risk"
     source: str = PROJECT
     finding: str = ""
+    beside: str = ""
+
+    @property
+    def legend(self) -> str:
+        """What the figure is called in a legend, or at the head of a column.
+
+        Example:
+            >>> Words("DiSCO by chance", "…", beside=BY_CHANCE).legend
+            'chance'
+        """
+        return self.beside or self.title
 
     @property
     def unit_and_denominator(self) -> str:
@@ -62,7 +86,11 @@ class Words:
             >>> Words("unique", "…").unit_and_denominator
             '% of the confidential records'
         """
-        return f"{self.unit} of the {self.of}" if self.of and self.unit == PERCENT else self.unit
+        return (
+            f"{self.unit} of the {self.denominator}"
+            if self.denominator and self.unit == PERCENT
+            else self.unit
+        )
 
     @property
     def direction(self) -> str:

@@ -1,1 +1,1 @@
-"""The gate in Dagster. Asset bodies load, call and return with metadata; they calculate nothing."""
+"""The gate in Dagster: asset bodies load, call and return with metadata; they calculate nothing."""

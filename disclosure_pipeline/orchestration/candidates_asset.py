@@ -46,7 +46,9 @@ def list_candidates(graph: GateGraph) -> dg.AssetMaterialization:
 
 def _describe_candidates(graph: GateGraph) -> dict[str, Any]:
     standings = list_standings(graph.folders)
-    newest_first = sorted(standings, key=lambda of: (of.judged_at is not None, of.judged_at), reverse=True)
+    newest_first = sorted(
+        standings, key=lambda standing: (standing.judged_at is not None, standing.judged_at), reverse=True
+    )
     table = pd.DataFrame([_to_row(standing) for standing in newest_first], columns=_COLUMNS)
     decisions = Counter(standing.decision or "not judged" for standing in standings)
     return {

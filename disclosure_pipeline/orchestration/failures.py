@@ -137,8 +137,8 @@ def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Endi
 
     `meaning` is that of the blocking checks that failed in the step.
     """
-    data = failure.step_failure_data
-    raised = data.user_failure_data
+    failure_data = failure.step_failure_data
+    raised = failure_data.user_failure_data
     if raised is not None and "outcome" in raised.metadata:
         for outcome in get_args(RunOutcome):
             if raised.metadata["outcome"].value == outcome:
@@ -146,7 +146,9 @@ def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Endi
                 return Ending(
                     "crashed" if is_by_checks and meaning != outcome else outcome, _read_reasons(raised)
                 )
-    error = data.error and (data.error.cause or data.error)  # Dagster wraps what is not its own
+    error = failure_data.error and (
+        failure_data.error.cause or failure_data.error
+    )  # Dagster wraps what is not its own
     kind = error.cls_name if error else None
     if kind == "DagsterAssetCheckFailedError":
         return Ending(meaning, ())

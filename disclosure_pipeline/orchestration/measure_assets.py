@@ -77,7 +77,7 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
             return [presentation.check_result(check, judgements, asset) for check in checks]
 
         def judgements_of(*columns: str | None) -> list[Judgement]:
-            return [of for of in evaluation.judgements if of.clause.column in columns]
+            return [judgement for judgement in evaluation.judgements if judgement.clause.column in columns]
 
         smallest = gate.policy.smallest_count
         identity: dg.MaterializeResult = dg.MaterializeResult(

@@ -188,8 +188,15 @@ def clauses_table(clauses: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue
 def judgements_table(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:
     """The same of judgements, in their order."""
     return _show_clauses(
-        (of.clause.name, of.value, of.clause.at_least, of.limit, of.outcome, of.clause.warns)
-        for of in judgements
+        (
+            judgement.clause.name,
+            judgement.value,
+            judgement.clause.at_least,
+            judgement.limit,
+            judgement.outcome,
+            judgement.clause.warns,
+        )
+        for judgement in judgements
     )
 
 

@@ -62,7 +62,7 @@ class Bound(TargetBound):
         ),
     ] = "worst"
 
-    def of(self, target: str | None) -> TargetBound:
+    def for_target(self, target: str | None) -> TargetBound:
         """The bounds that hold for one target (None: for a measure that has no targets)."""
         bound = self.targets.get(target, self) if target is not None else self
         if not isinstance(bound, TargetBound):
@@ -164,7 +164,7 @@ class Policy(BaseModel):
                 raise ValueError(f"{name!r} is no measure: the measures are {', '.join(MEASURES)}")
             if bound.targets and not MEASURES[name].per_target:
                 raise ValueError(f"{name} is measured for the whole table: it has no bounds per target")
-            limits = [bound, *(bound.of(target) for target in bound.targets)]
+            limits = [bound, *(bound.for_target(target) for target in bound.targets)]
             if any(limit.at_most_share is not None for limit in limits) and name not in ORIGINALS:
                 raise ValueError(f"at_most_share is for {' and '.join(ORIGINALS)}: not for {name}")
             if any(limit.beyond is not None for limit in limits) and name not in BEYOND_BOTH:

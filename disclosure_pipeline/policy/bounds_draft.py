@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import values
 
@@ -132,10 +133,10 @@ def _row_of(
     return {
         "measure": name,
         "target": column or "",
-        "GT itself": first(original),
-        "other people": first(others),
+        "own": first(original),
+        "others": first(others),
         "chance": first("DiSCO_chance") if column and "DiSCO_chance" in own.attribute.columns else None,
-        "3 standard errors": measure_chance(own, halves, f"{name}_beyond", column),
+        "standard_errors": measure_chance(own, halves, f"{name}_beyond", column),
     }
 
 
@@ -157,12 +158,12 @@ def _comment_baselines(draft: PolicyDraft) -> list[str]:
         "# of each person, and how far chance alone goes beyond that. Percent of the people, but for",
         "# unique_hits: percent of the synthetic records.",
         "#",
-        f"# {'figure':<30} {'GT itself':>10} {'others':>10} {'by chance':>10}",
+        f"# {'figure':<30} {BY_ITSELF:>25} {BY_OTHERS:>22} {BY_CHANCE:>8}",
     ]
     for row in draft.baselines:
         name = f"{row['measure']}{' of ' + row['target'] if row['target'] else ''}"
-        cells = [row["GT itself"], row["other people"], row["chance"]]
-        shown = [f"{'-' if cell is None else f'{cell:.2f}':>10}" for cell in cells]
+        cells = [(row["own"], 25), (row["others"], 22), (row["chance"], 8)]
+        shown = [f"{'-' if cell is None else f'{cell:.2f}':>{width}}" for cell, width in cells]
         lines.append(f"# {_one_line(name):<30} {' '.join(shown)}")
     return lines
 
@@ -184,7 +185,7 @@ def _write_bounds(gate: Gate, draft: PolicyDraft) -> list[str]:
         return lines
     lines += ["  # Chance is not measured (measures.chance), so DiSCO is bounded by what others show, too."]
     lines += ["  DiSCO:", "    targets:"]
-    others = {row["target"]: row["other people"] for row in draft.baselines}
+    others = {row["target"]: row["others"] for row in draft.baselines}
     for drafted in of_targets:
         at_most = min(99.5, round_up((others[drafted.column or ""] or 0) + drafted.bound))
         lines += _comment(f"{drafted.reason}, beside what other people's records tell", 6)

@@ -37,7 +37,7 @@ _OTHER_WORDS: Mapping[str, Words] = {
         "shared values of a key",
         "The smaller share of records, of either table, whose value occurs in the other one: where it is "
         "low, the tables may be coded differently, and every risk would read too low.",
-        of="records with a value",
+        denominator="records with a value",
         high_is="safe",
         finding="only {value} of the records share their {column} with the other table",
     ),
@@ -45,7 +45,7 @@ _OTHER_WORDS: Mapping[str, Words] = {
         "shared values of a target",
         "The smaller share of records, of either table, whose value occurs in the other one: where it is "
         "low, the tables may be coded differently, and every risk would read too low.",
-        of="records with a value",
+        denominator="records with a value",
         high_is="safe",
         finding="only {value} of the records share their {column} with the other table",
     ),

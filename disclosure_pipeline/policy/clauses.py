@@ -49,11 +49,11 @@ class Clause:
     def __str__(self) -> str:
         """The clause in words."""
         bound = f"{'at least' if self.at_least else 'at most'} {self.bound:g}"
-        of = f" of {self.share_of}" if self.share_of else ""
+        denominator = f" of {self.share_of}" if self.share_of else ""
         over = "mean of the syntheses" if self.over == "mean" else "worst synthesis"
         loosened = "" if self.loosened_from is None else f", loosened from {self.loosened_from:g}"
         name = f"{self.measure} of {self.column}" if self.column else self.measure
-        return f"{name} is {bound}{loosened}{of} ({over})"
+        return f"{name} is {bound}{loosened}{denominator} ({over})"
 
     @property
     def loosened_from(self) -> float | None:
@@ -124,7 +124,7 @@ def _clauses_of_bound(
             f"{', '.join(unmeasured) or 'no target'} is predicted so."
         )
     for column in columns:
-        limits = bound.of(column)
+        limits = bound.for_target(column)
         if limits.at_least is not None:
             yield Clause(measure, column, limits.at_least, bound.over, at_least=True)
         if limits.at_most is not None:

@@ -66,7 +66,7 @@ def _judge(clause: Clause, result: Disclosure) -> Judgement:
         results += [result.stacked] if result.stacked is not None else []
 
     def figures(measure: str) -> list[float]:
-        return [figure for of in results for figure in values(of, measure, clause.column)]
+        return [figure for result in results for figure in values(result, measure, clause.column)]
 
     originals = None if clause.share_of is None else figures(clause.share_of)
     judgement = hold(clause, figures(clause.measure), tables, originals)

@@ -116,9 +116,9 @@ def find_violations_of_columns(
     ]
 
 
-def violation_of_records(table: str, name: str, rule: str, records: int, of: int) -> Violation:
+def violation_of_records(table: str, name: str, rule: str, records: int, total: int) -> Violation:
     """The rule that so many records of a table break."""
-    return Violation(table, name, rule, records, records / of)
+    return Violation(table, name, rule, records, records / total)
 
 
 def _rules(column: Column, levels: Levels) -> dict[str, Mask]:
@@ -133,7 +133,7 @@ def _rules(column: Column, levels: Levels) -> dict[str, Mask]:
 
 def _schema(
     columns: Sequence[str],
-    of: int,
+    total: int,
     read: Mapping[str, RawColumn],
     dictionary: Dictionary,
     rules: Mapping[str, Mapping[str, Mask]],
@@ -154,7 +154,7 @@ def _schema(
             if name not in counts:  # once per column, whatever the number of its rules
                 counts[name] = read[name].counted(series.cat.codes.to_numpy())
             records = int(counts[name][breaks].sum())
-            broken = records == of if breaks_if_all else records > 0
+            broken = records == total if breaks_if_all else records > 0
             checked.add((name, rule))
             if broken:
                 broken_records[(name, rule)] = records

@@ -145,8 +145,8 @@ def _open_parquet(path: StoragePath, table: str, stack: ExitStack) -> OpenTable:
     files = path.files()
     others = [file.path for file in files if not file.path.endswith(".parquet")] if len(files) > 1 else []
     if not files or others:
-        what = "files that are not Parquet" if files else "no Parquet file"
-        raise InputError(f"{table}: the folder {path.name!r} holds {what}: expected .parquet files.")
+        problem = "files that are not Parquet" if files else "no Parquet file"
+        raise InputError(f"{table}: the folder {path.name!r} holds {problem}: expected .parquet files.")
     schema = None
     for file in files:
         with path.open_file(file.path) as opened:

@@ -118,11 +118,11 @@ class StoragePath:
             return hash_stream(file).sha256
 
 
-def _entry(path: str, info: dict[str, Any]) -> Entry:
+def _entry(path: str, details: dict[str, Any]) -> Entry:
     changes = [
-        info.get(name) for name in ("ETag", "etag", "LastModified", "last_modified", "updated", "mtime")
+        details.get(name) for name in ("ETag", "etag", "LastModified", "last_modified", "updated", "mtime")
     ]
-    return Entry(path, int(info["size"] or 0), repr(changes))
+    return Entry(path, int(details["size"] or 0), repr(changes))
 
 
 def locate(location: str | Path | Any, what: str) -> StoragePath:

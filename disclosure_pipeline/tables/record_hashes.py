@@ -164,10 +164,10 @@ def hash_values(
             if groups is not None and name in groups:
                 grouped[name] = _hash_groups(levels, plain[name], groups[name], seed)
         for first in range(0, len(batch), _RECORDS_IN_CACHE):
-            some = slice(first, first + _RECORDS_IN_CACHE)
+            chunk = slice(first, first + _RECORDS_IN_CACHE)
             yield ValueHashes(
-                {name: look_up(of_levels, codes[name][some]) for name, of_levels in plain.items()},
-                {name: look_up(of_levels, codes[name][some]) for name, of_levels in grouped.items()},
+                {name: look_up(of_levels, codes[name][chunk]) for name, of_levels in plain.items()},
+                {name: look_up(of_levels, codes[name][chunk]) for name, of_levels in grouped.items()},
             )
 
 

@@ -93,11 +93,11 @@ def stack_sketches(sketches: Sequence[RecordSketch]) -> RecordSketch:
     )
 
 
-def least_difference(one: RecordSketch, other: RecordSketch) -> int:
+def least_difference(sketch: RecordSketch, other: RecordSketch) -> int:
     """In how many records two tables differ at least; 0 where they hold the same records.
 
-    The difference is the larger of two numbers: of the records that only the one has, and of those that only
-    the other has; a record that was changed counts once. The bound is the difference itself unless records
+    The difference is the larger of two numbers: of the records that only `sketch` has, and of those that only
+    `other` has; a record that was changed counts once. The bound is the difference itself unless records
     that differ share a bucket, and then below it. Tables that differ by chance share a hash of 64 bits with
     a secret key, which nobody can bring about.
 
@@ -107,10 +107,10 @@ def least_difference(one: RecordSketch, other: RecordSketch) -> int:
     >>> least_difference(RecordSketch(counts, sums), RecordSketch(counts, other_sums))
     3
     """
-    more = np.abs(one.counts - other.counts)
-    exchanged = (more == 0) & (one.sums != other.sums)
+    more = np.abs(sketch.counts - other.counts)
+    exchanged = (more == 0) & (sketch.sums != other.sums)
     in_one_alone = int(more.sum()) + _ONE_EACH * int(exchanged.sum())
-    return (in_one_alone + abs(one.records - other.records)) // 2
+    return (in_one_alone + abs(sketch.records - other.records)) // 2
 
 
 def to_record(sketch: RecordSketch) -> dict[str, str]:

@@ -3,8 +3,9 @@
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,10 +16,16 @@ from support.processes import fork
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.counting import opening
+from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.memory.job import Limits
 from disclosure_pipeline.counting.partitioned import engine as partitioned
 from disclosure_pipeline.demo.run import HONEST, LEAKY
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evidence.page import rendering
 from disclosure_pipeline.tables import files
+from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.sources import read_raw
 
 
 def run(*arguments: str | Path) -> Result:
@@ -186,6 +193,49 @@ def test_the_page_of_two_tables_has_copies_nearness_and_groups(
     for sex, figures in groups.droplevel("synthesis").iterrows():
         assert f"sex: {sex} {figures['records']:.0f} {figures['DiSCO']:.1f} %" in page
     assert "of the gate" not in page and "Risk and utility" not in page
+
+
+def test_the_page_of_two_tables_opens_and_codes_them_once(
+    tables: Callable[..., list[Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    coded: list[str] = []
+    code = FramesInMemory.code
+
+    def note_table(location: Any, table: str) -> pd.DataFrame:
+        read.append(table)
+        return read_raw(location, table)
+
+    def note_columns(opened: FramesInMemory, columns: Sequence[Any], *arguments: Any) -> list[CodedColumn]:
+        coded.extend(columns)
+        return code(opened, columns, *arguments)
+
+    monkeypatch.setattr(opening, "read_raw", note_table)
+    monkeypatch.setattr(FramesInMemory, "code", note_columns)
+    paths = tables(gates.honest())
+    shown = run("measure", *paths, *OPTIONS, "--engine", "memory", "--format", "html")
+    assert shown.exit_code == 0, shown.output
+    assert len(read) == len(set(read)) == len(paths)
+    assert sorted(coded) == sorted(gates.honest().columns)
+
+
+def test_the_page_of_several_tables_tells_what_the_library_finds(
+    tables: Callable[..., list[Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every frame of `disclosure()` that the page is made of, of each table and of all of them as one."""
+    rendered: list[Disclosure] = []
+    monkeypatch.setattr(rendering, "render_result", rendered.append)
+    paths = tables(gates.honest(1), gates.ground_truth())
+    assert run("measure", *paths, *OPTIONS, "--format", "html").exit_code == 0
+    [result] = rendered
+    expected = dp.disclosure(
+        paths[0], paths[1:], ["sex", "age"], groups={"income": 5}, special_values={"income": [-8]}
+    )
+    assert (result.N_s, result.warnings, result.ledger) == (expected.N_s, expected.warnings, expected.ledger)
+    assert result.stacked is not None and expected.stacked is not None
+    for name in ("identity", "together_identity", "attribute", "together", "cap", "key_overlap", "one_way"):
+        pd.testing.assert_frame_equal(result.frame(name), expected.frame(name))
+        pd.testing.assert_frame_equal(result.stacked.frame(name), expected.stacked.frame(name))
 
 
 def test_measure_says_where_tables_share_few_values(tables: Callable[..., list[Path]]) -> None:

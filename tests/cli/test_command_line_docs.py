@@ -55,6 +55,13 @@ def test_the_page_knows_every_option_and_no_other(name: str) -> None:
     assert told == options(COMMANDS[name])
 
 
+@pytest.mark.parametrize("name", ["", "policy", "dictionary"])
+def test_a_list_of_commands_cuts_no_sentence(name: str) -> None:
+    shown = CliRunner().invoke(main, [*name.split(), "--help"]).output
+    listed = shown.partition("Commands:\n")[2].partition("\n\n")[0]
+    assert listed and "..." not in listed
+
+
 @pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_help_says_what_a_command_does_and_how_it_ends(name: str) -> None:
     shown = CliRunner().invoke(main, [*name.split(), "--help"])

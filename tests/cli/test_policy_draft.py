@@ -186,7 +186,7 @@ def test_figures_instead_of_yaml(home: Home) -> None:
     rows = {(row["measure"], row["target"]): row for row in told["baselines"]}
     assert set(rows) == {("unique_hits", ""), ("DiSCO", "work"), ("DiSCO", "income")}
     for row in rows.values():
-        assert 0 <= row["other people"] <= 100 and 0 <= row["GT itself"] <= 100
+        assert 0 <= row["others"] <= 100 and 0 <= row["own"] <= 100
     assert all(bound["reason"] for bound in told["bounds"])
     assert max(map(len, run(gate, "--format", "table").stdout.splitlines())) <= 80
 

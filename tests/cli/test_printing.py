@@ -22,6 +22,7 @@ from disclosure_pipeline.cli.printing import (
     Table,
     format_cell,
     print_report,
+    print_sentences,
     to_csv,
     to_html,
     to_json,
@@ -59,6 +60,26 @@ def test_tables_are_80_columns_wide_in_a_pipe(monkeypatch: pytest.MonkeyPatch, c
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 80
     assert "\x1b" not in shown
+
+
+def test_readers_see_headings_and_programs_names(capsys: Any) -> None:
+    report = Report(
+        "A heading", {}, (Table("rows", "The rows", ("own",), [{"own": 1}], {"own": "by itself"}),)
+    )
+    assert "by itself" in to_html(report) and "own" not in to_html(report)
+    assert "own" in to_json(report) and to_csv(report) == "own\n1\n"
+    print_report(report, "table")
+    shown = capsys.readouterr().out
+    assert "by itself" in shown and "own" not in shown
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_sentences_fit_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_sentences(["word " * 60 + "[bold]end", "another"])
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= width
+    assert " ".join(shown.split()) == "- " + "word " * 60 + "[bold]end - another"
 
 
 def test_what_looks_like_markup_is_printed_as_it_is(capsys: Any) -> None:

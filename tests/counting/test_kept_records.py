@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -10,8 +9,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from support.engines_services import BACKENDS, EVERY_DAY
-from support.sampling import CI
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.relational import numbering, staging
@@ -23,12 +20,6 @@ from disclosure_pipeline.evaluation.record_sets import count_record_sets
 from disclosure_pipeline.tables.grouping import grouping_of
 
 pytest.importorskip("ibis")
-
-
-@pytest.fixture(scope="module", params=BACKENDS if CI else EVERY_DAY)
-def database(request: pytest.FixtureRequest) -> Iterator[Any]:
-    with BACKENDS[request.param]() as backend:
-        yield backend
 
 
 def list_what_is_there(backend: Any) -> set[str]:

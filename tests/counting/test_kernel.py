@@ -221,7 +221,7 @@ def test_sums_by_group(pairs: list[tuple[int, int]], parts: int) -> None:
     for group, value in pairs:
         expected[group] = expected.get(group, 0) + value
     arrays = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    found = add_up([Grouped.of(part[:, 0], part[:, 1]) for part in np.array_split(arrays, parts)])
+    found = add_up([Grouped.sum_by_group(part[:, 0], part[:, 1]) for part in np.array_split(arrays, parts)])
     assert dict(zip(found.groups.tolist(), found.sums.tolist(), strict=True)) == {
         group: value for group, value in sorted(expected.items()) if value
     }

@@ -34,7 +34,7 @@ def test_ranges_hold_all_records_of_their_keys(bits: int, size: int, skewed: boo
     if skewed:
         records[: len(records) * 3 // 4] >>= np.uint64(bits // 2)
     sample = np.sort(records[::2])[:-100]
-    ranges = KeyRanges.of(sample, size, key_bit, bits)
+    ranges = KeyRanges.from_sample(sample, size, key_bit, bits)
     block = ranges.arrange(records)
     assert sorted(block.records.tolist()) == sorted(records.tolist())
     assert len(block.bounds) == size + 1

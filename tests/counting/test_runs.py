@@ -21,7 +21,7 @@ VALUES = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_
 def test_runs_of_every_length(records: list[tuple[int, bool]]) -> None:
     values = np.array([value for value, _ in records])
     of_SD = np.array([is_SD for _, is_SD in records])
-    runs = Runs.of(values)
+    runs = Runs.from_ascending(values)
     lengths = {value: len(list(run)) for value, run in groupby(values.tolist())}
     alone = [length == 1 for value, length in lengths.items()]
     alone_of_SD = sum(lengths[value] == 1 and is_SD for value, is_SD in records)

@@ -14,7 +14,7 @@ from support import gates
 from support.paths import ROOT
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.glossary import FRAMES, LABELS, describe_column, find_words
+from disclosure_pipeline.evaluation.glossary import FRAMES, LABELS, describe_column, find_heading, find_words
 from disclosure_pipeline.evaluation.glossary_page import write_glossary
 from disclosure_pipeline.evidence.figures import collect_figures
 from disclosure_pipeline.evidence.metric_tables import build_metric_tables
@@ -33,6 +33,18 @@ pytestmark = [
 KEYS, TARGETS = ["sex", "age"], ["work", "income"]
 # What the rows of a metric table say, and not the words of a policy.
 IN_METRIC_TABLES = {"GT_in_SD", "SD_in_GT"}
+# Frame -> the columns that stand together in a chart or table of the dossier's page.
+BESIDE = {
+    "attribute": ["target", "synthesis", "Dorig", "DiSCO", "DiSCO_others", "DiSCO_chance", "DiSCO_beyond"],
+    "subgroups": ["group", "records", "DiSCO", "DiSCO_others", "DiSCO_beyond", "lift"],
+    "partial_copies": [
+        *("columns", "synthesis", "unique_copies", "unique_copies_others", "unique_copies_apart"),
+        "unique_copies_beyond",
+    ],
+    "columns_apart": ["column", "synthesis", "TVD", "TVD_expected"],
+    "one_way": ["target", "level", "n_level_disclosive", "pct_level_disclosive", "pct_level_all"],
+    "ledger": ["table", "column", "rule", "records"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -165,9 +177,23 @@ def test_words_are_whole() -> None:
         for name, words in entries.items():
             assert words.sentence.endswith("."), (frame, name)
             assert words.sentence[0].isupper(), (frame, name)
-            assert bool(words.of) or words.unit != "%", (frame, name)
+            assert bool(words.denominator) or words.unit != "%", (frame, name)
             assert words.source, (frame, name)
             assert set(re.findall(r"{(\w+)}", words.finding)) <= {"value", "column"}, (frame, name)
+
+
+def test_columns_of_one_frame_are_not_called_the_same() -> None:
+    """In a legend or at the head of a table: a figure stands there beside others of its measure."""
+    for frame, of_measure in BESIDE.items():
+        headings = [find_heading(name, frame) for name in of_measure]
+        assert len(set(headings)) == len(of_measure), (frame, headings)
+        assert all(name in FRAMES[frame] or name in LABELS for name in of_measure), frame
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_label_has_a_heading_and_a_sentence(label: str) -> None:
+    assert LABELS[label].heading and LABELS[label].sentence.endswith(".")
+    assert describe_column(label, "guards") == LABELS[label].sentence
 
 
 def test_the_schema_of_a_gate_says_what_each_measure_is() -> None:

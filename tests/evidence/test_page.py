@@ -160,7 +160,8 @@ def test_sections_stand_in_the_order_of_a_reader(refused: dict[str, Any], approv
 def test_every_clause_is_one_row_with_what_stands_beside_it(refused: dict[str, Any]) -> None:
     text = render_page(refused)
     listed = [row for row in Page(text).rows if len(row) == 8 and row[0] != "Clause"]
-    rows = dict(zip(re.findall(r'<span class="code">(.*?)</span>', text), listed, strict=True))
+    codes = re.findall(r'<span class="code">(.*?)</span>', text)
+    rows = dict(zip((code.replace("<wbr>", "") for code in codes), listed, strict=True))
     assert len(listed) == len(rows) == len(refused["clauses"])
     for clause in refused["clauses"]:
         row = rows[clause["name"]]

@@ -21,6 +21,7 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import judge
 
 EDITIONS = ("internal", "publication")
+MILLIMETRE = 96 / 25.4  # pixels
 
 
 def write_pages(folder: Path) -> Mapping[str, Path]:
@@ -136,9 +137,46 @@ def test_nothing_is_wider_than_the_window(page: str, paths: Mapping[str, Path], 
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
+WORDS_CUT = """
+[...document.querySelectorAll('th, td, dd')].filter(cell => {
+  const words = document.createRange();
+  words.selectNodeContents(cell);
+  const room = cell.getBoundingClientRect();
+  const lines = [...words.getClientRects()];
+  const isWord = /^\\w{1,12}$/.test(cell.textContent.trim());
+  const isSplit = isWord && new Set(lines.map(line => line.top)).size > 1;
+  return isSplit || lines.some(line => line.right > room.right + 0.5);
+}).map(cell => cell.textContent)
+"""
+NAMES_CUT = """
+[...document.querySelectorAll('figure svg')].flatMap(chart => {
+  const room = chart.getBoundingClientRect();
+  const names = [...chart.querySelectorAll('text')].filter(name => name.textContent.trim());
+  const places = names.map(name => name.getBoundingClientRect());
+  const cut = names.filter((_, i) => places[i].left < room.left || places[i].right > room.right);
+  const over = names.filter((_, i) => places.some((place, j) => i < j && place.left < places[i].right
+    && places[i].left < place.right && place.top < places[i].bottom && places[i].top < place.bottom));
+  return [...cut, ...over].map(name => name.textContent);
+})
+"""
+
+
+@pytest.mark.parametrize("page", ["refused-internal", "approved-publication", "measured"])
+def test_no_name_is_cut_or_written_over_another(page: str, paths: Mapping[str, Path], tab: Browser) -> None:
+    """In tables and charts, on a screen and on paper, whatever font the browser has."""
+    for width, media in ((1280, ""), (390, ""), (int((210 - 2 * 14) * MILLIMETRE), "print")):
+        tab.resize(width, 1000)
+        tab.command("Emulation.setEmulatedMedia", media=media)
+        try:
+            tab.open(paths[page].as_uri())
+            assert tab.evaluate(WORDS_CUT) == [], (width, media)
+            assert tab.evaluate(NAMES_CUT) == [], (width, media)
+        finally:
+            tab.command("Emulation.setEmulatedMedia", media="")
+
+
 # On paper
 
-MILLIMETRE = 96 / 25.4
 A4_HEIGHT = (297 - 2 * 16) * MILLIMETRE
 
 

@@ -73,7 +73,7 @@ def test_DCAP_by_chance_is_the_mean_over_every_permutation(  # noqa: N802
     levels = sorted({t for _, t in [*gt, *sd]}, key=repr)
     s_q = {q: len(reference.with_key(sd, q)) for q, _ in gt}
     found = [(s_q[q] * len(levels) + levels.index(t)) for q, t in gt if s_q[q]]
-    drawn = Grouped.of(np.array(found, dtype=np.int64), np.ones(len(found), dtype=np.int64))
+    drawn = Grouped.sum_by_group(np.array(found, dtype=np.int64), np.ones(len(found), dtype=np.int64))
     s_t = np.array([sum(t == level for _, t in sd) for level in levels])
     expected = 100 * sum(means, Fraction(0)) / len(permutations) / len(gt)
     assert DCAP_by_chance(drawn, s_t, len(gt), len(sd)) == pytest.approx(float(expected), rel=1e-14)

@@ -22,7 +22,9 @@ RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, 
 @examples(50)
 @given(RECORDS)
 def test_columns_drawn_apart(records: list[tuple[int, int]]) -> None:
-    found = hits_of_columns_apart([np.array(column) for column in zip(*records, strict=True)], [4, 5])
+    columns = [np.array(column) for column in zip(*records, strict=True)]
+    [hits, of_second] = hits_of_columns_apart(columns, [4, 5], [[0, 1], [1]])
+    assert [of_second] == hits_of_columns_apart(columns[1:], [5], [[0]])
     often = Counter(records)
     shares = [Counter(column) for column in zip(*records, strict=True)]
     chance = sum(
@@ -30,7 +32,7 @@ def test_columns_drawn_apart(records: list[tuple[int, int]]) -> None:
         for record, number in often.items()
         if number == 1
     )
-    assert found == pytest.approx(100 * chance)
+    assert hits == pytest.approx(100 * chance)
 
 
 def test_renamed_levels() -> None:

@@ -15,7 +15,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -26,10 +26,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from support import gates
+from support.first_calls import at_first_calls, broken_at_first_calls
 from support.gates import Home
 from support.paths import ROOT
-from support.processes import fork
-from support.sampling import CI, some_of
+from support.sampling import some_of
 from support.small_batches import small_batches
 
 import disclosure_pipeline
@@ -240,30 +240,14 @@ def functions() -> dict[CodeType, FunctionType]:
     return found
 
 
-@dataclass(frozen=True)
-class Called:
+def called_in_a_run(home: Home) -> list[FunctionType]:
     """The functions that a run of GT and of a candidate calls, in the order of their first call."""
-
-    functions: list[FunctionType]
-    with_ground_truth: set[CodeType]  # of those, what the run of GT calls
-
-
-def called_in_a_run(home: Home) -> Called:
-    known = functions()
-    seen: dict[CodeType, FunctionType] = {}
-
-    def record(frame: Any, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code in known:
-            seen.setdefault(frame.f_code, known[frame.f_code])
-
-    sys.setprofile(record)
-    try:
+    known = list(functions().values())
+    numbers: list[int] = []
+    with at_first_calls(known, numbers.append):
         assert home.run_ground_truth().success
-        with_ground_truth = set(seen)
         assert home.run_gate(HONEST).success
-    finally:
-        sys.setprofile(None)
-    return Called(list(seen.values()), with_ground_truth)
+    return [known[number] for number in numbers]
 
 
 def broken(*_: Any, **__: Any) -> NoReturn:
@@ -315,7 +299,7 @@ def ready(definitions: dg.Definitions, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.fixture(scope="module")
-def called(definitions: dg.Definitions, tmp_path_factory: pytest.TempPathFactory) -> Called:
+def called(definitions: dg.Definitions, tmp_path_factory: pytest.TempPathFactory) -> list[FunctionType]:
     keys = tmp_path_factory.mktemp("called") / "keys"
     keygen(keys)
     with pytest.MonkeyPatch.context() as patch, fresh_home(keys, definitions, patch) as home:
@@ -330,14 +314,6 @@ class Outcome:
     leaks: dict[str, list[str]]
     is_published: bool
     nothing_published: bool
-
-
-def run_broken(home: Home, function: FunctionType) -> Outcome:
-    """The run of a home in which GT is recorded: the work of a forked process."""
-    with breaking(function) as mend:
-        succeeded = home.run_gate(HONEST).success
-        mend()
-        return outcome(home, succeeded)
 
 
 def outcome(home: Home, succeeded: bool) -> Outcome:
@@ -356,44 +332,56 @@ def drawing_anew() -> Iterator[None]:
         yield
 
 
-def crashes(called: Called, chosen: Sequence[FunctionType], ready: Any) -> Iterator[tuple[str, Outcome]]:
-    """Each function, and what becomes of a run in which it is broken from the start.
+@dataclass(frozen=True)
+class Crash:
+    """A function, what became of a run in which it is broken from the start, and what that printed."""
 
-    What the run of GT does not call is broken in children of one process that recorded GT: each has the
-    instance as it was then, and finds the files as they were. They take the charts that this process drew.
-    """
-    here = [f for f in chosen if f.__code__ in called.with_ground_truth or f.__module__ in DRAWING]
-    for function in here:
-        charts_of = drawing_anew() if function.__module__ in DRAWING else nullcontext()
-        with charts_of, breaking(function) as mend, ready() as home:
-            succeeded = home.run_ground_truth().success and home.run_gate(HONEST).success
-            mend()
-            yield function.__qualname__, outcome(home, succeeded)
+    function: FunctionType
+    outcome: Outcome
+    printed: str
+
+
+def both_runs(home: Home) -> Outcome:
+    """Of GT and of a candidate."""
+    return outcome(home, home.run_ground_truth().success and home.run_gate(HONEST).success)
+
+
+def crash(function: FunctionType, ready: Any, capfd: pytest.CaptureFixture[str]) -> Crash:
+    """In this process, where threads can be started and charts be drawn."""
+    with drawing_anew(), breaking(function) as mend, ready() as home:
+        succeeded = home.run_ground_truth().success and home.run_gate(HONEST).success
+        mend()
+        return Crash(function, outcome(home, succeeded), printed(capfd))
+
+
+def crashes(chosen: Sequence[FunctionType], ready: Any, capfd: pytest.CaptureFixture[str]) -> Iterator[Crash]:
+    """Children that are forked where a function is called first take the charts that this process drew."""
+    forked = [function for function in chosen if function.__module__ not in DRAWING]
+    ended: dict[FunctionType, Crash] = {}
+
+    def note(number: int, result: Outcome) -> None:
+        ended[forked[number]] = Crash(forked[number], result, printed(capfd))
+
     with ready() as home:
-        assert home.run_ground_truth().success
-        recorded = home.path.parent / "recorded"
-        shutil.copytree(home.path, recorded)
-        for function in chosen:
-            if function not in here:
-                yield function.__qualname__, fork(run_broken, home, function).result()
-                shutil.rmtree(home.path)
-                shutil.copytree(recorded, home.path)
+        undisturbed = broken_at_first_calls(forked, broken.__code__, home.path, lambda: both_runs(home), note)
+        assert undisturbed == Outcome(True, {}, True, False)
+    for function in chosen:
+        yield ended.get(function) or crash(function, ready, capfd)
 
 
 # The functions are dealt out to so many tests, so that processors share them.
-PARTS = 4 if CI else 2
+PARTS = 2
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_crash_tells_a_value(
-    part: int, called: Called, ready: Any, capfd: pytest.CaptureFixture[str]
+    part: int, called: list[FunctionType], ready: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert len(called.functions) > 60
-    chosen = some_of(called.functions)[part::PARTS]
+    assert len(called) > 60
     survived = []
-    for name, ended in crashes(called, chosen, ready):
-        output = printed(capfd)
-        assert not ended.leaks and not [canary for canary in CANARIES if canary in output], name
+    for found in crashes(some_of(called)[part::PARTS], ready, capfd):
+        name, ended = found.function.__qualname__, found.outcome
+        assert not ended.leaks and not [canary for canary in CANARIES if canary in found.printed], name
         assert not ended.succeeded or ended.is_published
         survived += [name] if ended.succeeded else []
         assert ended.succeeded or ended.nothing_published, name
@@ -403,6 +391,15 @@ def test_no_crash_tells_a_value(
     told_at_the_end = {"describe_release", "tag_run"}
     not_needed = {"StoragePath.files", "_entry", "_read_result", "_from_record", "_decode"}
     assert set(survived) <= not_needed | told_at_the_end
+
+
+def test_a_run_forked_at_a_first_call_ends_as_one_that_is_broken_from_the_start(
+    called: list[FunctionType], ready: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of functions from its first to its last."""
+    chosen = called[:: len(called) // 4]
+    forked = list(crashes(chosen, ready, capfd))
+    assert [found.outcome for found in forked] == [crash(each, ready, capfd).outcome for each in chosen]
 
 
 # Tables that are read in batches, and what is put aside of them.

@@ -95,7 +95,7 @@ def registers_of_postgresql(home: Path) -> Iterator[Registers]:
 
 @contextmanager
 def registers_of_spark(home: Path) -> Iterator[Registers]:
-    """Parquet files that a session of this process reads where they lie."""
+    """Parquet files that the session of this process reads where they lie; it goes on."""
     require_spark()
     folder = home / "registers"
     folder.mkdir()
@@ -105,21 +105,21 @@ def registers_of_spark(home: Path) -> Iterator[Registers]:
         session: Any = spark_session(connect(engine))
         session.sparkContext.setLogLevel("OFF")
 
+        def list_kept() -> list[str]:
+            cached = session.sparkContext._jsc.getPersistentRDDs()
+            return [*(table.name for table in session.catalog.listTables()), *map(str, cached)]
+
+        before = list_kept()
+
         def write(tables: Mapping[str, pd.DataFrame]) -> None:
             for name, table in tables.items():
                 table.to_parquet(folder / f"{name}.parquet", index=False)
 
         def list_tables() -> list[str]:
-            cached = session.sparkContext._jsc.getPersistentRDDs()
-            views = [table.name for table in session.catalog.listTables()]
-            return sorted([*(path.stem for path in folder.glob("*.parquet")), *views, *map(str, cached)])
+            kept = [name for name in list_kept() if name not in before]
+            return sorted([*(path.stem for path in folder.glob("*.parquet")), *kept])
 
-        try:
-            yield Registers(
-                engine, lambda name: str(folder / f"{name}.parquet"), write, list_tables, folder.name
-            )
-        finally:
-            session.stop()
+        yield Registers(engine, lambda name: str(folder / f"{name}.parquet"), write, list_tables, folder.name)
 
 
 REGISTERS: Mapping[str, Callable[[Path], AbstractContextManager[Registers]]] = {

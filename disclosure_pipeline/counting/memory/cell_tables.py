@@ -236,7 +236,7 @@ def _measure(
         keys=len(number),
         targets=size,
     )
-    counted = CountedCells(f, lambda some: job.keys.levels_of(keys.combinations[number[some]]))
+    counted = CountedCells(f, lambda cells: job.keys.levels_of(keys.combinations[number[cells]]))
     return count_target(counted, target, synthesis)
 
 
@@ -247,4 +247,4 @@ def _pairs_of_key(keys: Numbered, target: Target, d: IntArray | None) -> tuple[G
     occupied = np.flatnonzero(d)
     row = occupied // size
     t, levels = occupied - row * size, keys.radix.levels_of(keys.combinations)
-    return tuple(Grouped.of(level[row] * size + t, d[occupied]) for level in levels)
+    return tuple(Grouped.sum_by_group(level[row] * size + t, d[occupied]) for level in levels)

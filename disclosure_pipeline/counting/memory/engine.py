@@ -76,5 +76,7 @@ def count_in_memory(
         key_counts,
         tuple(target_counts[i] for i in range(len(targets))),
         tuple(pairs.get(i, ()) for i in range(len(targets))),
-        TogetherCounts.of(unique_in_any, [by_all[i] for i in range(len(targets))]) if together else None,
+        TogetherCounts.from_pairs(unique_in_any, [by_all[i] for i in range(len(targets))])
+        if together
+        else None,
     )

@@ -8,64 +8,32 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.memory.key_set_tree import Block, Codes, Column, KeySet
+from disclosure_pipeline.counting.memory.exposed_records import ExposedRecords
+from disclosure_pipeline.counting.memory.exposure_targets import ExposureTarget, Synthesis
+from disclosure_pipeline.counting.memory.key_set_tree import Block, Codes, KeySet
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.drawn_guesses import DrawnGuessCounts
-from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.exposure import (
     CellCounts,
-    Chances,
     Disclosed,
     DisclosedCounts,
     Guessing,
     KeyCounts,
-    Modes,
     disclosed,
     disclosed_counts,
-    guess_counts_of_table,
-    guess_counts_of_table_without_self,
 )
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.guesses import GuessCounts, guess_counts, guess_counts_without_self
-from disclosure_pipeline.measures.samples import Sizes
-
-MOST_COLUMNS = 32
-"""In a set: twice as many binary digits are kept of each GT record."""
+from disclosure_pipeline.measures.mode_tables import (
+    Modes,
+    guess_counts_of_table,
+    guess_counts_of_table_without_self,
+)
 
 _ROOMY = 8  # entries of a table for each record: in a larger one most would be 0
 _SMALL_TABLE = 1 << 16
-
-
-@dataclass(frozen=True)
-class Synthesis:
-    """One synthesis: its table, and what follows from its size."""
-
-    table: int
-    sizes: Sizes
-    chances: Chances
-
-
-@dataclass(frozen=True)
-class ExposureTarget:
-    """A target: its codes, its place among the columns that sets are made of, how each SD is guessed from."""
-
-    column: Column
-    position: int | None
-    guessing: tuple[Guessing, ...]
-
-    @classmethod
-    def of(
-        cls, column: Column, no_guess: Mask, position: int | None, syntheses: Sequence[Synthesis]
-    ) -> ExposureTarget:
-        """`no_guess` marks the levels that nobody guesses."""
-        counts = [np.bincount(codes, minlength=column.size) for codes in column.codes]
-        guessing = [Guessing(of.sizes, counts[0], counts[of.table], no_guess) for of in syntheses]
-        return cls(column, position, tuple(guessing))
-
-    def of_records(self, records: Sequence[IntArray]) -> ExposureTarget:
-        """The same of some records of each table; guesses are of all."""
-        return replace(self, column=self.column.of_records(records))
 
 
 @dataclass(frozen=True)
@@ -74,49 +42,6 @@ class ExposureFigures:
 
     disclosed: Disclosed
     guessed_beyond: float
-
-
-@dataclass
-class ExposedRecords:
-    """For each GT record, of one target and synthesis, the sizes of the sets that expose it.
-
-    Binary digit k - 1 stands for k columns; up_to + k - 1 for the same from the other GT records.
-    """
-
-    up_to: int
-    sizes: Codes
-
-    @classmethod
-    def nobody(cls, records: int, up_to: int) -> ExposedRecords:
-        """Nobody is exposed yet."""
-        return cls(up_to, np.zeros(records, dtype=np.min_scalar_type((1 << 2 * up_to) - 1)))
-
-    def digits(self, columns: int) -> tuple[int, int]:
-        """What stands for so many columns in SD, and in the others."""
-        return 1 << (columns - 1), 1 << (self.up_to + columns - 1)
-
-    def by_smallest_set(self) -> tuple[list[int], list[int]]:
-        """GT records by the size of the smallest set that exposes them: 1, 2, … up_to, none.
-
-        In SD, and in the other GT records.
-        """
-        sizes, records = np.unique(self.sizes, return_counts=True)
-        by_SD, by_others = [0] * (self.up_to + 1), [0] * (self.up_to + 1)
-        for digits, number in zip(sizes.tolist(), records.tolist(), strict=True):
-            of_SD, of_others = digits & ((1 << self.up_to) - 1), digits >> self.up_to
-            by_SD[_lowest_digit(of_SD, self.up_to)] += number
-            by_others[_lowest_digit(of_others, self.up_to)] += number
-        return by_SD, by_others
-
-    def of_records(self, rows: IntArray, records: int) -> ExposedRecords:
-        """The same where these are the records `rows` of so many."""
-        sizes = np.zeros(records, dtype=self.sizes.dtype)
-        sizes[rows] = self.sizes
-        return ExposedRecords(self.up_to, sizes)
-
-
-def _lowest_digit(digits: int, none: int) -> int:
-    return (digits & -digits).bit_length() - 1 if digits else none
 
 
 @dataclass(frozen=True)
@@ -159,7 +84,7 @@ class _Part:
     @property
     def records(self) -> int:
         """Those of all tables."""
-        return sum(some.stop - some.start for some in self.block.records)
+        return sum(of_table.stop - of_table.start for of_table in self.block.records)
 
     def q(self, table: int) -> IntArray:
         """The key combination of each record."""
@@ -168,12 +93,12 @@ class _Part:
 
     def t(self, table: int) -> Codes:
         """The target level of each record."""
-        codes, rows, some = (
+        codes, rows, records = (
             self.target.column.codes[table],
             self.key_set.rows[table],
             self.block.records[table],
         )
-        return codes[some] if rows is None else codes[rows[some]]
+        return codes[records] if rows is None else codes[rows[records]]
 
     def counts(self, table: int) -> IntArray:
         """The records of each key combination."""
@@ -194,8 +119,8 @@ class _Part:
 
     def expose(self, exposed: ExposedRecords, sizes: Codes) -> None:
         """The GT records of this part are exposed by sets of these sizes, too."""
-        some, rows = self.block.records[0], self.key_set.rows[0]
-        exposed.sizes[some if rows is None else rows[some]] |= sizes
+        records, rows = self.block.records[0], self.key_set.rows[0]
+        exposed.sizes[records if rows is None else rows[records]] |= sizes
 
 
 def measure_key_set(
@@ -247,12 +172,12 @@ def _count_tables(
     """By tables with a row for each target level."""
     cells = part.cells(0)
     d, d_q = part.count(cells), part.counts(0)
-    of_GT = Modes.of(d)
+    of_GT = Modes.from_table(d)
     alone = of_GT.largest == d_q
     columns = len(part.key_set.columns)
     for guessing, synthesis, of_synthesis in zip(part.target.guessing, syntheses, exposed, strict=True):
         s, s_q = part.count(part.cells(synthesis.table)), part.counts(synthesis.table)
-        of_SD = Modes.of(s)
+        of_SD = Modes.from_table(s)
         certain = (of_SD.largest == s_q) & (s_q > 0)
         by_SD, by_others = (of_synthesis.sizes.dtype.type(digit) for digit in of_synthesis.digits(columns))
         sizes = of_SD.are_largest * ((certain & (s_q >= support)) * by_SD)

@@ -12,13 +12,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from disclosure_pipeline.counting.memory.exposure_counts import (
-    ExposedRecords,
-    ExposureFigures,
-    ExposureTarget,
-    Synthesis,
-    measure_key_set,
-)
+from disclosure_pipeline.counting.memory.exposed_records import ExposedRecords
+from disclosure_pipeline.counting.memory.exposure_counts import ExposureFigures, measure_key_set
+from disclosure_pipeline.counting.memory.exposure_targets import ExposureTarget, Synthesis
 from disclosure_pipeline.counting.memory.key_set_tree import (
     Column,
     KeySet,
@@ -114,7 +110,7 @@ def estimate_seconds(search: Search) -> float:
     for size in draw.choices(sizes, weights, k=probes):
         *before, last = sorted(draw.sample(range(len(search.columns)), size))
         start, between = before[:_SORTED_BY], before[_SORTED_BY:]
-        part = _Part.of(search, start)
+        part = _Part.of_columns(search, start)
         smaller = part.start
         for position in between:
             smaller = smaller.with_column(position, part.search.columns[position])
@@ -134,7 +130,7 @@ class _Part:
     exposed: Exposed
 
     @classmethod
-    def of(cls, search: Search, columns: Sequence[int]) -> _Part:
+    def of_columns(cls, search: Search, columns: Sequence[int]) -> _Part:
         """The records are sorted by their q, once for all the sets."""
         key_set, records = form_key_set(search.columns, columns, search.records).sorted_by_key()
         of_records = search.of_records(records, columns[-1] if columns else -1)
@@ -152,7 +148,7 @@ def _parts(search: Search) -> Iterator[tuple[tuple[int, ...], int]]:
 
 def _search_part(search: Search, columns: tuple[tuple[int, ...], int]) -> tuple[list[SetFigures], Exposed]:
     start, up_to = columns
-    part = _Part.of(search, start)
+    part = _Part.of_columns(search, start)
     key_sets = iterate_key_sets(part.search.columns, part.start, up_to)
     figures = [_measure(part.search, key_set, part.exposed) for key_set in key_sets]
     exposed = [
@@ -165,7 +161,7 @@ def _search_part(search: Search, columns: tuple[tuple[int, ...], int]) -> tuple[
 def _measure(search: Search, key_set: KeySet, exposed: Exposed) -> SetFigures:
     d_q, *s = key_set.counts
     of_keys = [
-        KeyCounts.of(d_q, key_set.counts[synthesis.table], synthesis.chances)
+        KeyCounts.from_frequencies(d_q, key_set.counts[synthesis.table], synthesis.chances)
         for synthesis in search.syntheses
     ]
     return SetFigures(

@@ -87,9 +87,9 @@ class FramesInMemory:
     def only(self, tables: Sequence[int]) -> FramesInMemory:
         """Some of the tables, in this order."""
         names = self.names or table_names(len(self.frames))
-        some = tuple(names[i] for i in tables)
-        ledger = tuple(change for change in self.ledger if change.table in some)
-        return replace(self, frames=tuple(self.frames[i] for i in tables), names=some, ledger=ledger)
+        chosen = tuple(names[i] for i in tables)
+        ledger = tuple(change for change in self.ledger if change.table in chosen)
+        return replace(self, frames=tuple(self.frames[i] for i in tables), names=chosen, ledger=ledger)
 
     def stacked(self) -> FramesInMemory:
         """GT, and all the syntheses as one table, of the columns that all of them have."""

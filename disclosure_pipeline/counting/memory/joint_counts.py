@@ -18,13 +18,13 @@ def count_pair(first: CodedColumn, second: CodedColumn) -> tuple[IntArray, ...]:
     if size > _LARGEST:
         return combine_keys([first.codes, second.codes], [first.size, second.size]).counts
     counts = []
-    for a, b in zip(first.codes, second.codes, strict=True):
+    for first_codes, second_codes in zip(first.codes, second.codes, strict=True):
         table_counts = np.zeros(size, dtype=np.int64)
         step = max(_AT_A_TIME, size)
-        for start in range(0, len(a), step):
-            cells = a[start : start + step].astype(np.intp)
+        for start in range(0, len(first_codes), step):
+            cells = first_codes[start : start + step].astype(np.intp)
             cells *= second.size
-            cells += b[start : start + step]
+            cells += second_codes[start : start + step]
             table_counts += np.bincount(cells, minlength=size)
         counts.append(table_counts)
     return tuple(counts)

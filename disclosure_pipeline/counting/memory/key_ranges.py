@@ -35,12 +35,12 @@ class KeyRanges:
     number_by_bucket: npt.NDArray[np.uint8]
 
     @classmethod
-    def of(cls, sample: Codes, size: int, key_bit: int, bits: int) -> KeyRanges:
+    def from_sample(cls, sample: Codes, size: int, key_bit: int, bits: int) -> KeyRanges:
         """At most `size` (up to 256) ranges of about as many records of the sample, which has so many `bits`.
 
         The key combination stands from the binary digit `key_bit` on; all records of one are in one range.
 
-        >>> ranges = KeyRanges.of(np.array([0, 2, 4, 6], dtype=np.uint32), size=2, key_bit=1, bits=3)
+        >>> ranges = KeyRanges.from_sample(np.array([0, 2, 4, 6], dtype=np.uint32), size=2, key_bit=1, bits=3)
         >>> ranges.number_by_bucket.tolist()
         [0, 0, 1, 1]
         """

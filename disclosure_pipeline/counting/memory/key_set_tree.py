@@ -39,7 +39,7 @@ class Column:
 
     def of_records(self, records: Sequence[IntArray]) -> Column:
         """The codes of some records of each table."""
-        return Column(tuple(codes[some] for codes, some in zip(self.codes, records, strict=True)), self.size)
+        return Column(tuple(codes[rows] for codes, rows in zip(self.codes, records, strict=True)), self.size)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,10 @@ class Runs:
         block = filled[:-1].astype(np.int64)
         start = np.flatnonzero(np.concatenate(([True], block[1:] != block[:-1])))
         end = np.append(start[1:], len(self.q) - 1)
-        bounds = [np.stack((of[start], of[end]), axis=1).tolist() for of in (self.q, *self.records)]
+        bounds = [
+            np.stack((positions[start], positions[end]), axis=1).tolist()
+            for positions in (self.q, *self.records)
+        ]
         for q, *of_tables in zip(*bounds, strict=True):
             if of_tables[0][0] < of_tables[0][1]:
                 yield Block(slice(*q), tuple(slice(*of_table) for of_table in of_tables))
@@ -122,9 +125,9 @@ class KeySet:
         small = np.min_scalar_type(self.size)
         order = [np.argsort(q.astype(small), kind="stable") for q in self.q]
         rows = tuple(
-            some if rows is None else rows[some] for some, rows in zip(order, self.rows, strict=True)
+            places if rows is None else rows[places] for places, rows in zip(order, self.rows, strict=True)
         )
-        q = tuple(of_table[some] for of_table, some in zip(self.q, order, strict=True))
+        q = tuple(of_table[places] for of_table, places in zip(self.q, order, strict=True))
         first = tuple(np.concatenate(([0], np.cumsum(counts))) for counts in self.counts)
         runs = Runs(np.arange(self.size + 1), first)
         return KeySet(self.columns, q, (None,) * len(q), self.counts, self.size, runs), rows
@@ -161,10 +164,10 @@ class KeySet:
         number = np.cumsum(kept) - 1
         q, rows, first = [], [], []
         for old_q, old_rows, old_first in zip(self.q, self.rows, self.runs.records, strict=True):
-            some = np.flatnonzero(kept[old_q])
-            first.append(np.searchsorted(some, old_first))
-            q.append(number[old_q[some]])
-            rows.append(some if old_rows is None else old_rows[some])
+            kept_records = np.flatnonzero(kept[old_q])
+            first.append(np.searchsorted(kept_records, old_first))
+            q.append(number[old_q[kept_records]])
+            rows.append(kept_records if old_rows is None else old_rows[kept_records])
         counts = tuple(table[kept] for table in self.counts)
         runs = Runs(np.concatenate(([0], number + 1))[self.runs.q], tuple(first))
         return KeySet(self.columns, tuple(q), tuple(rows), counts, size, runs)

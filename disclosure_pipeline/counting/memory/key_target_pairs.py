@@ -76,7 +76,7 @@ def _pairs_of_group(
                     tables[j][lowest * size : lowest * size + len(counts)] += counts
                 else:
                     pairs += lowest * size
-                    scattered[j].append(Grouped.of(pairs, np.ones(len(pairs), dtype=np.int64)))
+                    scattered[j].append(Grouped.sum_by_group(pairs, np.ones(len(pairs), dtype=np.int64)))
     results = []
     for grouped, size, counts in zip(scattered, sizes, tables, strict=True):
         if len(counts):
@@ -84,5 +84,7 @@ def _pairs_of_group(
         records = Grouped.joined(grouped)
         codes = records.groups // size
         t = records.groups - codes * size
-        results.append([Grouped.of(level * size + t, records.sums) for level in keys.levels_of(codes)])
+        results.append(
+            [Grouped.sum_by_group(level * size + t, records.sums) for level in keys.levels_of(codes)]
+        )
     return results

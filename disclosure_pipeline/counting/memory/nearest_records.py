@@ -48,7 +48,7 @@ class Distances:
     unit: int
 
     @classmethod
-    def of(cls, column: CodedColumn, tables: Sequence[int]) -> Distances:
+    def from_column(cls, column: CodedColumn, tables: Sequence[int]) -> Distances:
         """Among the records of these tables; `unit` stands for a distance of 1."""
         counts = np.sum([column.counts[table] for table in tables], axis=0)
         unit = 2 * int(counts.sum())
@@ -111,7 +111,7 @@ Draw = Callable[[Sequence[CodedColumn]], Iterator[Comparison]]
 def nearest_distances(columns: Sequence[CodedColumn], comparison: Comparison) -> list[IntArray]:
     """Of each person, the distance to the nearest record of each of the tables."""
     persons, tables = comparison.persons, comparison.tables
-    column_distances = [Distances.of(column, comparison.numbers) for column in columns]
+    column_distances = [Distances.from_column(column, comparison.numbers) for column in columns]
     if comparison.is_of_all_pairs:
         return [
             nearest_of_all(column_distances, persons, table, own)
@@ -147,19 +147,19 @@ def nearest_of_all(
     nearest = np.full(len(persons), NOBODY)
     step = max(1, _AT_A_TIME // len(records))
     for start in range(0, len(persons), step):
-        some = slice(start, start + step)
-        rows = np.arange(len(persons[some]))
+        chunk = slice(start, start + step)
+        rows = np.arange(len(persons[chunk]))
         differ = np.zeros((len(rows), len(records)), dtype=differing)
         for of_persons, of_records in zip(person_codes, record_codes, strict=True):
-            differ += of_persons[some, None] != of_records
+            differ += of_persons[chunk, None] != of_records
         distance = np.empty((len(rows), len(records) + 1), dtype=number)
         distance[:, -1] = nobody
         np.multiply(differ, number(unit), out=distance[:, :-1], dtype=number)
         for distances, of_persons, of_records in zip(ordered, person_places, record_places, strict=True):
-            distance[:, :-1] += distances.between(of_persons[some, None], of_records)
-        distance[rows, position_of[left_out[some]]] = nobody
+            distance[:, :-1] += distances.between(of_persons[chunk, None], of_records)
+        distance[rows, position_of[left_out[chunk]]] = nobody
         of_chunk = distance.min(axis=1)
-        nearest[some] = np.where(of_chunk == nobody, NOBODY, of_chunk)
+        nearest[chunk] = np.where(of_chunk == nobody, NOBODY, of_chunk)
     return nearest
 
 

@@ -61,11 +61,11 @@ class PackedRecords:
 
 def targets_packed_together(job: Job, targets: Sequence[int]) -> Iterator[list[int]]:
     """Targets that fit into one number together, with exclusions or without."""
-    of, key_bits = job.targets, (job.keys.size - 1).bit_length()
+    packed, key_bits = job.targets, (job.keys.size - 1).bit_length()
     for with_exclusions in (False, True):
         group: list[int] = []
-        for i in (i for i in targets if bool(of[i].exclusions) is with_exclusions):
-            if group and key_bits + 1 + sum(of[j].bits for j in (*group, i)) > job.limits.bits:
+        for i in (i for i in targets if bool(packed[i].exclusions) is with_exclusions):
+            if group and key_bits + 1 + sum(packed[j].bits for j in (*group, i)) > job.limits.bits:
                 yield group
                 group = []
             group.append(i)
@@ -95,7 +95,7 @@ def pack(job: Job, targets: Sequence[Target]) -> PackedRecords:
         [sum(reader(slice(None, None, step)) for reader in of_table) for of_table in readers]
     )
     parts = min(MOST_RANGES, -(-sum(job.records) // job.limits.part))
-    ranges = KeyRanges.of(sample, min(MOST_RANGES, _RANGES_OF_PART * parts), table_bit + 1, bits)
+    ranges = KeyRanges.from_sample(sample, min(MOST_RANGES, _RANGES_OF_PART * parts), table_bit + 1, bits)
 
     def arrange_block(table: int, block: slice) -> Block:
         records = np.empty(block.stop - block.start, dtype=dtype)

@@ -1,12 +1,13 @@
 """Records of GT and of one SD that agree in all columns but one, for each column in turn.
 
-The columns are dealt into two parts, or more. Records are sorted as often, each part being the lower digits
-of their code once: who agrees in all but one of the lower columns stands near, as what is above it agrees.
+The columns are dealt into two parts, or more. Distinct records are sorted as often, each part being the lower
+digits of their code once: who agrees in all but one of the lower columns stands near, as what is above it
+agrees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -14,22 +15,27 @@ from math import prod
 import numpy as np
 
 from disclosure_pipeline.counting.counts import KeyCounts
-from disclosure_pipeline.counting.memory.radix import Codes, Radix, radix
-from disclosure_pipeline.counting.memory.whole_records import (
-    LARGEST,
-    count_keys_of_runs,
-    count_runs,
-    sort_codes,
+from disclosure_pipeline.counting.memory.distinct_records import (
+    BothNumbers,
+    DistinctRecords,
+    PackedRecords,
+    count_distinct,
+    find_distinct,
+    pack,
+    split_between,
 )
+from disclosure_pipeline.counting.memory.radix import Codes, Radix, radix
+from disclosure_pipeline.counting.memory.whole_records import LARGEST, sort_codes
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.frequency import first_of_run
 from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 from disclosure_pipeline.tables.levels import CodedColumn
 
-_AT_A_TIME = 1 << 17  # records, about, so that they fit the cache
+_AT_A_TIME = 1 << 16  # records, about, so that they and a table of their cells fit the cache
 _MOST_LOWER = 1 << 32  # combinations of a part: numbered ones of the others fit a code beside them
-_CELLS = 4  # of a table, for each record: more are not counted by a table
+_TWO = 2
+_MANY = 1 / 8  # of the records: fewer are not taken out
 
 
 @dataclass(frozen=True)
@@ -40,26 +46,59 @@ class RecordCounts:
     without: tuple[tuple[CopyCounts, ...], ...]
 
 
+@dataclass(frozen=True)
+class _Order:
+    """An order of the records: by a code whose lowest digits are the `lower` columns."""
+
+    code: Radix
+    lower: Sequence[CodedColumn]
+
+    @property
+    def lower_size(self) -> int:
+        """The number of combinations of the lower columns."""
+        return prod(column.size for column in self.lower)
+
+
+@dataclass(frozen=True)
+class _SynthesisCounts:
+    """Of one synthesis: the counts by all columns, and without each of them, by the column's identity."""
+
+    whole: KeyCounts
+    without: dict[int, CopyCounts]
+
+
 def count_records(columns: Sequence[CodedColumn]) -> RecordCounts:
     """Counts of each synthesis by all of two or more columns, and by all but one; missing is a level."""
     records = [len(table.stored) for table in columns[0].tables]
-    parts = _part(columns)
+    orders = _list_orders(columns, records)
     syntheses = range(1, len(records))
-    tasks = []
+    threads = threads_for(sum(records))
+    outer, inner = (0, threads) if len(syntheses) == 1 else (threads, 0)
+    counts = run_in_threads([partial(_count_synthesis, orders, i, inner) for i in syntheses], outer)
+    return RecordCounts(
+        tuple(of_synthesis.whole for of_synthesis in counts),
+        tuple(tuple(of_synthesis.without[id(column)] for of_synthesis in counts) for column in columns),
+    )
+
+
+def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int]) -> list[_Order]:
+    """As many orders as there are parts; each part is the lower digits of one."""
+    parts = _part(columns)
+    if can_be_exchanged(parts):
+        first, second = parts
+        return [_Order(Radix((*second, *first)), first), _Order(Radix((*first, *second)), second)]
+    orders = []
     for lower in parts:
         others = [column for part in parts if part is not lower for column in part]
         upper = radix(others, records, LARGEST // prod(column.size for column in lower))
-        code = Radix((*upper.columns, *lower))
-        tasks += [partial(_count_without_lower, code, lower, synthesis) for synthesis in syntheses]
-    counts = run_in_threads(tasks, threads_for(sum(records)))
-    by_part = [counts[start : start + len(syntheses)] for start in range(0, len(counts), len(syntheses))]
-    by_column = {
-        id(column): tuple(of_synthesis.without[place] for of_synthesis in part_counts)
-        for lower, part_counts in zip(parts, by_part, strict=True)
-        for place, column in enumerate(lower)
-    }
-    whole = tuple(of_synthesis.whole for of_synthesis in by_part[0])
-    return RecordCounts(whole, tuple(by_column[id(column)] for column in columns))
+        orders.append(_Order(Radix((*upper.columns, *lower)), lower))
+    return orders
+
+
+def can_be_exchanged(parts: Sequence[Sequence[CodedColumn]]) -> bool:
+    """Whether upper and lower digits of a code can change places: of two parts where nothing is numbered."""
+    size = prod(column.size for part in parts for column in part)
+    return len(parts) == _TWO and size <= LARGEST
 
 
 def _part(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
@@ -78,52 +117,82 @@ def _part(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
         number += 1
 
 
-@dataclass(frozen=True)
-class _LowerCounts:
-    """Of one synthesis: the counts by all columns, and without each of the lower ones in turn."""
-
-    whole: KeyCounts
-    without: list[CopyCounts]
-
-
-def _count_without_lower(code: Radix, lower: Sequence[CodedColumn], synthesis: int) -> _LowerCounts:
-    pooled = sort_codes(code, synthesis)
-    weights = [2 * weight for weight in code.weights[-len(lower) :]]  # the lowest digit is the table
-    sums: list[list[CopyCounts]] = [[] for _ in lower]
-    for records in _split_between_units(pooled, weights[0] * lower[0].size):
-        for column, weight, column_sums in zip(lower, weights, sums, strict=True):
-            column_sums.append(_count_without(records, weight, column.size))
-    whole = count_keys_of_runs(pooled, (code.records(0), code.records(synthesis)))
-    return _LowerCounts(whole, [add_up(column_sums) for column_sums in sums])
+def _count_synthesis(orders: Sequence[_Order], synthesis: int, threads: int) -> _SynthesisCounts:
+    first, *others = orders
+    records, without = _count_in_order(first, sort_codes(first.code, synthesis), threads)
+    whole = count_distinct(records)
+    for order in others:
+        packed = _exchange_digits(records, first) if can_be_exchanged([of.lower for of in orders]) else None
+        if packed is not None:
+            tasks = [
+                partial(_count_packed, order, packed, some)
+                for some in split_between(packed.packed, packed.unit * order.lower_size, _AT_A_TIME)
+            ]
+            without |= _add_up_pieces(order, run_in_threads(tasks, threads))
+        else:
+            without |= _count_in_order(order, sort_codes(order.code, synthesis), threads)[1]
+    return _SynthesisCounts(whole, without)
 
 
-def _split_between_units(pooled: Codes, unit: int) -> Iterator[Codes]:
-    """Pieces of ascending codes; those that are in one `unit` stay together."""
-    start = 0
-    while start < len(pooled):
-        stop = start + _AT_A_TIME
-        if stop < len(pooled):
-            last = int(pooled[stop - 1]) // unit * unit + (unit - 1)
-            stop = int(np.searchsorted(pooled, pooled.dtype.type(last), side="right"))
-        yield pooled[start:stop]
-        start = stop
+def _count_in_order(
+    order: _Order, pooled: Codes, threads: int
+) -> tuple[list[DistinctRecords], dict[int, CopyCounts]]:
+    """The distinct records among those that are sorted in this order, and the counts without its columns."""
+    tasks = [
+        partial(_count_pooled, order, pooled[some])
+        for some in split_between(pooled, 2 * order.lower_size, _AT_A_TIME)
+    ]
+    pieces = run_in_threads(tasks, threads)
+    return [records for records, _ in pieces], _add_up_pieces(order, [counts for _, counts in pieces])
 
 
-def _count_without(records: Codes, weight: int, size: int) -> CopyCounts:
-    """Without the digit of this weight and size; records that agree above it are all here."""
-    number = records.dtype.type
-    above = records // number(weight * size) if weight * size <= np.iinfo(records.dtype).max else 0 * records
-    new = np.append(first_of_run(above), True)
-    together = np.flatnonzero(~(new[:-1] & new[1:]))  # who is alone above is alone in all
-    records, new = records[together], new[together]
-    below = records - records // number(weight) * number(weight)
-    cells = (np.cumsum(new, dtype=np.int64) - 1) * weight + below.astype(np.int64)
-    entries = int(np.count_nonzero(new)) * weight
-    if entries <= _CELLS * len(cells):
-        table = np.bincount(cells, minlength=entries)
-        d, s = table[::2], table[1::2]
-        repeated = np.flatnonzero((d > 0) & (d + s > 1))
-        return copy_counts(d[repeated], s[repeated])
-    in_order = cells.astype(np.uint32 if entries <= 1 << 32 else np.uint64)
-    in_order.sort()
-    return count_runs(in_order)
+def _count_pooled(order: _Order, pooled: Codes) -> tuple[DistinctRecords, list[CopyCounts]]:
+    records = find_distinct(pooled)
+    return records, _count_without_lower(order, records)
+
+
+def _count_packed(order: _Order, packed: PackedRecords, some: slice) -> list[CopyCounts]:
+    return _count_without_lower(order, packed.read(some))
+
+
+def _add_up_pieces(order: _Order, pieces: Sequence[Sequence[CopyCounts]]) -> dict[int, CopyCounts]:
+    return {
+        id(column): add_up([piece[place] for piece in pieces]) for place, column in enumerate(order.lower)
+    }
+
+
+def _exchange_digits(pieces: Sequence[DistinctRecords], order: _Order) -> PackedRecords | None:
+    """The records in the order in which the lower digits stand above the others; None if they do not fit."""
+    lower_size = order.lower_size
+    upper_size = order.code.size // lower_size
+
+    def exchange(records: DistinctRecords) -> DistinctRecords:
+        number = records.codes.dtype.type
+        above = records.codes // number(lower_size)
+        codes = (records.codes - above * number(lower_size)) * number(upper_size) + above
+        return DistinctRecords(codes, records.d, records.s)
+
+    return pack([exchange(piece) for piece in pieces], order.code.size - 1)
+
+
+def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCounts]:
+    """Without each of the lower columns; records that agree above all of these are all here."""
+    number = records.codes.dtype.type
+    codes, both = records.codes, BothNumbers.of(records)
+    numbers = both.numbers
+    counts = []
+    above = codes // number(order.lower_size)
+    for weight in order.code.weights[-len(order.lower) :]:
+        new = np.append(first_of_run(above), True)
+        # Who is alone above is alone in all, and above the columns that are still lower.
+        alone = new[:-1] & new[1:] & both.is_single(numbers)
+        first = np.flatnonzero(new)
+        if np.count_nonzero(alone) > _MANY * len(alone):
+            together = np.flatnonzero(~alone)
+            codes, numbers = codes[together], numbers[together]
+            first = np.flatnonzero(np.append(new[together], True))
+        above = codes // number(weight)
+        cells = np.repeat(np.arange(len(first) - 1) * weight, np.diff(first))
+        cells += (codes - above * number(weight)).astype(np.int64)
+        counts.append(copy_counts(*both.add_up(cells, numbers, (len(first) - 1) * weight)))
+    return counts

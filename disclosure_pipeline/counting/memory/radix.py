@@ -112,14 +112,14 @@ def _multiples(weight: int, number: int, dtype: np.dtype[Any]) -> Codes:
     return np.arange(number, dtype=dtype) * np.array(lowest, dtype=dtype)
 
 
-def add(readers: Sequence[Reader], records: slice, out: Codes) -> None:
-    """Write to `out` the sum of what the readers return for some records."""
-    for start in range(0, len(out), _CHUNK):
-        some = slice(records.start + start, min(records.start + start + _CHUNK, records.stop))
-        codes = out[start : start + _CHUNK]
-        codes[:] = readers[0](some)
+def add(readers: Sequence[Reader], records: slice, sums: Codes) -> None:
+    """Write to `sums` the sum of what the readers return for some records."""
+    for start in range(0, len(sums), _CHUNK):
+        chunk = slice(records.start + start, min(records.start + start + _CHUNK, records.stop))
+        codes = sums[start : start + _CHUNK]
+        codes[:] = readers[0](chunk)
         for reader in readers[1:]:
-            codes += reader(some)
+            codes += reader(chunk)
 
 
 def radix(columns: Sequence[CodedColumn], records: Sequence[int], limit: int) -> Radix:

@@ -84,12 +84,12 @@ def _count_baselines(
     in_SD = s_q > 0
     by_other_levels_in_SD = np.array([(of_DiSCO * keys).sum(), (of_one_other_level * keys).sum()])
     return BaselineCounts(
-        by_d_q=Grouped.of(d_q, d_q * keys),
-        by_s_q=Grouped.of(s_q[in_SD], (d_q * keys)[in_SD]),
-        by_other_levels=Grouped.of(np.array([0]), np.array([(has_one_level * d_q * keys).sum()])),
+        by_d_q=Grouped.sum_by_group(d_q, d_q * keys),
+        by_s_q=Grouped.sum_by_group(s_q[in_SD], (d_q * keys)[in_SD]),
+        by_other_levels=Grouped.sum_by_group(np.array([0]), np.array([(has_one_level * d_q * keys).sum()])),
         by_other_levels_in_SD=Grouped.from_positions(by_other_levels_in_SD[: sizes.synthetic_left + 1]),
         left_by_d_q=None,
-        DiSCO_squares=Squares.of(in_units_of_squares(added), keys),
+        DiSCO_squares=Squares.sum_up(in_units_of_squares(added), keys),
         guessed=guesses,
         guessed_others=without_self,
         drawn_from_SD=None,
@@ -115,7 +115,7 @@ def count_rare_guesses(cells: RareCells, may_be: Bytes | None = None) -> GuessCo
         matched = Grouped.from_positions(cells.by_s_q_t[1:].sum(axis=0))
     else:
         matched = _by_level(cells.t[((largest > 0).view(np.uint8) & cells.is_original) > 0])
-    return GuessCounts(Grouped.of(levels, (GT_top * counts[occurring])[named]), matched)
+    return GuessCounts(Grouped.sum_by_group(levels, (GT_top * counts[occurring])[named]), matched)
 
 
 def _count_guesses_without_self(cells: RareCells, may_be: Bytes | None) -> GuessCounts:
@@ -137,7 +137,7 @@ def _count_guesses_without_self(cells: RareCells, may_be: Bytes | None) -> Guess
         matched = Grouped.from_positions(cells.by_s_q_t[: max(0, n - _FEWEST_OTHERS + 1)].sum(axis=0))
     else:
         matched = _by_level(cells.t[(d > 0) & (total >= _FEWEST_OTHERS)])
-    return GuessCounts(Grouped.of(levels, (most * counts[occurring])[alone]), matched)
+    return GuessCounts(Grouped.sum_by_group(levels, (most * counts[occurring])[alone]), matched)
 
 
 def _sum(marks: Bytes) -> npt.NDArray[np.uint16]:

@@ -50,7 +50,7 @@ class RareKeys:
     s_q: Bytes
 
     @classmethod
-    def of(cls, of_SD: Bytes) -> RareKeys:
+    def from_marks(cls, of_SD: Bytes) -> RareKeys:
         """From the records' tables; see above."""
         s_q = of_SD.sum(axis=0, dtype=np.uint8)
         return cls(of_SD, np.uint8(len(of_SD)) - s_q, s_q)

@@ -18,7 +18,7 @@ class Runs:
     begins: Mask
 
     @classmethod
-    def of(cls, ascending: IntArray) -> Runs:
+    def from_ascending(cls, ascending: IntArray) -> Runs:
         """The runs of values that ascend, of which there is at least one."""
         return cls(np.append(first_of_run(ascending), True))
 

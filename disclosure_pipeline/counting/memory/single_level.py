@@ -149,8 +149,8 @@ def _count_key_set(
             continue
         example = packed.words[0][examples[0]]
         single = _find_several_levels(packed, q[0], packed.words[0], example, guards) ^ np.uint64(guards)
-        some_q = np.flatnonzero((counts[0] > 0) & (single > 0))
-        d_q, single = counts[0][some_q], single[some_q]
+        single_q = np.flatnonzero((counts[0] > 0) & (single > 0))
+        d_q, single = counts[0][single_q], single[single_q]
         for i, guard in zip(packed.targets, packed.guards, strict=True):
             Dorig[i] = total(d_q, (single & np.uint64(guard)) > 0)
         for j in syntheses:

@@ -118,7 +118,7 @@ def _measure_piece(
     if all(can_be_summed(target, synthesis) for target in packed.targets):
         uncounted = _measure_rare_keys(job.limits.rare, packed, synthesis, records, counts)
     for remaining in uncounted:
-        keys = _RecordsByKey.of(packed, remaining.records)
+        keys = _RecordsByKey.from_packed(packed, remaining.records)
         if remaining.with_keys:
             counts.keys.append(count_keys(keys.d_q, keys.s_q))
         for i in remaining.targets:
@@ -127,9 +127,9 @@ def _measure_piece(
             counts.targets[i].append(count_target(cells, packed.targets[i], synthesis))
 
 
-def _key_levels(packed: PackedRecords, codes: Codes, some: IntArray) -> IntArray:
+def _key_levels(packed: PackedRecords, codes: Codes, positions: IntArray) -> IntArray:
     """The level of each key in some of the key combinations."""
-    return packed.keys.levels_of(codes[some])
+    return packed.keys.levels_of(codes[positions])
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _measure_rare_keys(
 
     Left are also those q that have `fewest` records in all, or fewer, among those of as many records each.
     """
-    runs = Runs.of(packed.q(records))
+    runs = Runs.from_ascending(packed.q(records))
     of_SD = (records & records.dtype.type(1 << packed.table_bit)) > 0
     lone, lone_of_SD = runs.count_lone(of_SD)
     if lone:
@@ -165,7 +165,7 @@ def _measure_rare_keys(
             if places.size <= fewest:
                 few.append(records[places].ravel())
                 continue
-            rare = RareKeys.of(of_SD.view(np.uint8)[places])
+            rare = RareKeys.from_marks(of_SD.view(np.uint8)[places])
             counts.keys.append(rare.count_keys())
             if packed.targets:
                 some = records[places]
@@ -214,7 +214,7 @@ class _RecordsByKey:
     s_q: IntArray
 
     @classmethod
-    def of(cls, packed: PackedRecords, records: Codes) -> _RecordsByKey:
+    def from_packed(cls, packed: PackedRecords, records: Codes) -> _RecordsByKey:
         codes = packed.q(records)
         new = first_of_run(codes)
         first = np.flatnonzero(new)

@@ -37,8 +37,8 @@ def count_in_cells(target: Target, cells: Sequence[IntArray], key_levels: IntArr
 def count_in_sorted_records(packed: PackedRecords, tables: Sequence[Codes]) -> TogetherCounts:
     """Of the records of each table (GT first) that have some q; those of a table ascend."""
     if not len(tables[0]):
-        return TogetherCounts.of(0, [(0, 0)] * len(packed.targets))
-    ground_truth = _RecordsOfTable.of(packed, tables[0])
+        return TogetherCounts.from_pairs(0, [(0, 0)] * len(packed.targets))
+    ground_truth = _RecordsOfTable.from_packed(packed, tables[0])
     words, number = packed.target_digits(tables[0]), ground_truth.counts
     shape, dtype = (len(packed.targets), len(words)), np.min_scalar_type(len(tables))
     disclosing, rightly = np.zeros(shape, dtype=dtype), np.zeros(shape, dtype=dtype)
@@ -46,7 +46,7 @@ def count_in_sorted_records(packed: PackedRecords, tables: Sequence[Codes]) -> T
     for records in tables[1:]:
         if not len(records):
             continue
-        synthesis = _RecordsOfTable.of(packed, records)
+        synthesis = _RecordsOfTable.from_packed(packed, records)
         place = np.minimum(np.searchsorted(synthesis.q, ground_truth.q), len(synthesis.q) - 1)
         present = synthesis.q[place] == ground_truth.q
         s_q_of_tables.append(np.where(present, synthesis.counts[place], 0))
@@ -60,7 +60,7 @@ def count_in_sorted_records(packed: PackedRecords, tables: Sequence[Codes]) -> T
         Disclosed(disclosing[i], rightly[i]).count(_count_left(packed, i, tables[0], ground_truth))
         for i in range(len(packed.targets))
     ]
-    return TogetherCounts.of(count_unique_in_any(ground_truth.counts, s_q_of_tables), counted)
+    return TogetherCounts.from_pairs(count_unique_in_any(ground_truth.counts, s_q_of_tables), counted)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class _RecordsOfTable:
     counts: IntArray
 
     @classmethod
-    def of(cls, packed: PackedRecords, records: Codes) -> _RecordsOfTable:
+    def from_packed(cls, packed: PackedRecords, records: Codes) -> _RecordsOfTable:
         codes = packed.q(records)
         first = np.flatnonzero(first_of_run(codes))
         return cls(codes[first], first, np.diff(first, append=len(records)))

@@ -1,12 +1,18 @@
-"""Records of GT and of one SD that agree in all of some columns: sorted together, and counted run by run."""
+"""Records of GT and of one SD that agree in all of some columns: sorted together, equal ones counted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import KeyCounts, count_keys
+from disclosure_pipeline.counting.counts import KeyCounts
+from disclosure_pipeline.counting.memory.distinct_records import (
+    DistinctRecords,
+    count_distinct,
+    find_distinct,
+    split_between,
+)
 from disclosure_pipeline.counting.memory.radix import Codes, Radix, add, radix
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
@@ -14,9 +20,8 @@ from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.tables.levels import CodedColumn
 
 LARGEST = 1 << 63  # a code and a binary digit for the table fit 64
-_AT_A_TIME = 1 << 20  # records, so that they fit the cache
+_AT_A_TIME = 1 << 17  # records, so that they fit the cache
 _TABLE = 1 << 20  # combinations that are counted by a table of all of them
-_NONE = np.zeros(0, dtype=np.int64)
 
 
 def count_copies(columns: Sequence[CodedColumn]) -> list[CopyCounts]:
@@ -26,25 +31,22 @@ def count_copies(columns: Sequence[CodedColumn]) -> list[CopyCounts]:
     if codes.size <= min(_TABLE, sum(records)):
         d, *by_synthesis = (_count_codes(codes, table) for table in range(len(records)))
         return [copy_counts(d, s) for s in by_synthesis]
-    return [count_runs(sort_codes(codes, synthesis)) for synthesis in range(1, len(records))]
+    return [
+        add_up([copy_counts(piece.d, piece.s) for piece in _find_distinct(codes, synthesis)])
+        for synthesis in range(1, len(records))
+    ]
 
 
 def count_whole_records(columns: Sequence[CodedColumn]) -> tuple[KeyCounts, ...]:
     """Of each synthesis, all that the keys tell where they are all of these columns."""
     records = [len(table.stored) for table in columns[0].tables]
     codes = radix(columns, records, LARGEST)
-    return tuple(
-        count_keys_of_runs(sort_codes(codes, synthesis), (records[0], records[synthesis]))
-        for synthesis in range(1, len(records))
-    )
+    return tuple(count_distinct(_find_distinct(codes, synthesis)) for synthesis in range(1, len(records)))
 
 
-def count_keys_of_runs(pooled: Codes, records: tuple[int, int]) -> KeyCounts:
-    """Counts of what `sort_codes` returns of so many GT and SD records."""
-    runs = list(_runs(pooled))
-    GT, SD = (total - sum(int(of[i].sum()) for of in runs) for i, total in enumerate(records))
-    lone = count_keys(np.array([1, 0]), np.array([0, 1]), np.array([GT, SD]))
-    return add_up([lone, *(count_keys(d, s) for d, s in runs)])
+def _find_distinct(codes: Radix, synthesis: int) -> list[DistinctRecords]:
+    pooled = sort_codes(codes, synthesis)
+    return [find_distinct(pooled[some]) for some in split_between(pooled, 2, _AT_A_TIME)]
 
 
 def _count_codes(codes: Radix, table: int) -> IntArray:
@@ -70,30 +72,3 @@ def sort_codes(codes: Radix, synthesis: int) -> Codes:
     parts[1][:] += dtype(1)
     pooled.sort()
     return pooled
-
-
-def count_runs(pooled: Codes) -> CopyCounts:
-    """Counts of what `sort_codes` returns."""
-    return add_up([copy_counts(d, s) for d, s in _runs(pooled)] or [copy_counts(_NONE, _NONE)])
-
-
-def _runs(pooled: Codes) -> Iterator[tuple[IntArray, IntArray]]:
-    """The GT and the SD records of each code that several records have, some codes at a time.
-
-    The lowest binary digit of an entry says whether it is of SD.
-    """
-    start = 0
-    while start < len(pooled):
-        stop = min(start + _AT_A_TIME, len(pooled))
-        if stop < len(pooled):
-            after = (pooled[stop - 1] | pooled.dtype.type(1)) + pooled.dtype.type(1)
-            stop = int(np.searchsorted(pooled, after)) if after else len(pooled)
-        some = pooled[start:stop]
-        first = np.flatnonzero(np.concatenate(([True], (some[1:] ^ some[:-1]) > 1)))
-        number = np.diff(first, append=len(some))
-        repeated = np.flatnonzero(number > 1)  # who is alone is no copy, and has none
-        first, number = first[repeated], number[repeated]
-        of_SD = np.concatenate(([0], np.cumsum((some & pooled.dtype.type(1)).astype(np.int32))))
-        s = of_SD[first + number] - of_SD[first]
-        yield number - s, s
-        start = stop

@@ -41,7 +41,7 @@ class CodedBatch:
     records: int
     codes: Mapping[int, Codes]
 
-    def of(self, column: CodedColumn) -> Codes:
+    def codes_of(self, column: CodedColumn) -> Codes:
         """The codes of a column."""
         return self.codes[id(column)]
 

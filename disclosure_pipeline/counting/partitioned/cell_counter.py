@@ -36,11 +36,11 @@ class CellCounter:
         """The records of a batch by key combination, then by the cells of each target."""
         q = np.zeros(batch.records, dtype=np.int64)
         for key, weight in zip(self.request.keys, self.keys.weights, strict=True):
-            q += batch.of(key).astype(np.int64) * weight
+            q += batch.codes_of(key).astype(np.int64) * weight
         counts: list[IntArray] = [np.bincount(q, minlength=self.keys.size)]
         for target in self.request.targets:
             size = target.column.size
-            cells = q * size + batch.of(target.column)
+            cells = q * size + batch.codes_of(target.column)
             counts.append(np.bincount(cells, minlength=self.keys.size * size))
         return counts
 
@@ -60,7 +60,7 @@ class CellCounter:
             cell_tables.measure_keys(job, self.by_key),
             tuple(measured.counts),
             tuple(measured.pairs),
-            TogetherCounts.of(unique_in_any, measured.together) if together else None,
+            TogetherCounts.from_pairs(unique_in_any, measured.together) if together else None,
         )
 
 

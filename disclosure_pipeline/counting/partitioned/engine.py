@@ -60,7 +60,9 @@ def count_in_parts(
             by_request[id(counter.request)] = counter.measure(limits, on_progress)
         for parts in one_pass.spilled:
             measured = parts.measure(limits, threads, on_progress)
-            by_request |= {id(request): of for request, of in zip(parts.requests, measured, strict=True)}
+            by_request |= {
+                id(request): counts for request, counts in zip(parts.requests, measured, strict=True)
+            }
     return [by_request[id(request)] for request in requests]
 
 

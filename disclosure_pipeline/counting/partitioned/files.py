@@ -173,10 +173,10 @@ class StreamedTables:
         def read(
             numbers: Sequence[int], columns: Sequence[str], on_progress: OnProgress
         ) -> Sequence[StreamedTable]:
-            some = [tables[number] for number in numbers]
-            if self.tables and all(name in self.tables[i].distinct for i in some for name in columns):
-                return [self.tables[i] for i in some]
-            return self.read(some, columns, on_progress)
+            chosen = [tables[number] for number in numbers]
+            if self.tables and all(name in self.tables[i].distinct for i in chosen for name in columns):
+                return [self.tables[i] for i in chosen]
+            return self.read(chosen, columns, on_progress)
 
         return StreamedTables(
             tuple(self.columns[i] for i in tables),

@@ -43,11 +43,11 @@ class RecordParts:
 
     def spill_batch(self, table: int, batch: CodedBatch) -> None:
         """Append the records of a batch to their parts."""
-        part = _parts_of([batch.of(key) for key in self.requests[0].keys], self.parts)
+        part = _parts_of([batch.codes_of(key) for key in self.requests[0].keys], self.parts)
         order = np.argsort(part, kind="stable")
         records = np.empty(batch.records, dtype=self.spill_file.dtype)
         for number, column in enumerate(self.columns):
-            records[f"{number}"] = batch.of(column)
+            records[f"{number}"] = batch.codes_of(column)
         records = records[order]
         ends = np.cumsum(np.bincount(part, minlength=self.parts))
         for i, (start, end) in enumerate(zip(np.append(0, ends[:-1]), ends, strict=True)):
@@ -67,8 +67,8 @@ class RecordParts:
         sums = [_Sums({}, {}, []) for _ in self.requests]
         work = partial(_measure_part, self, replace(limits, threads=0))
         for completed, counts in enumerate(map_in_threads(range(self.parts), work, threads), start=1):
-            for of_request, some in zip(sums, counts, strict=True):
-                for syntheses, counted in some:
+            for of_request, counted_sets in zip(sums, counts, strict=True):
+                for syntheses, counted in counted_sets:
                     of_request.add(syntheses, counted)
             on_progress("Measuring", completed, self.parts)
         return [
@@ -226,7 +226,7 @@ def _pairs_of_key(
         pairs = []
         for target in targets:
             t, size = records[parts.field(target.column)].astype(np.int64), target.column.size
-            pairs.append([Grouped.of(of_key * size + t, ones) for of_key in levels])
+            pairs.append([Grouped.sum_by_group(of_key * size + t, ones) for of_key in levels])
         return pairs
 
     sums: list[list[list[Grouped]]] = [[[] for _ in keys] for _ in targets]

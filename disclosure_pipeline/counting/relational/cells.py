@@ -114,9 +114,9 @@ def cells_in_both(cells: Any, keys: Any, synthesis: int) -> Any:
     return rows.select(*word_columns(cells), "t", "d", "s", "s_q")
 
 
-def list_large_cells(cells: Any, than: int) -> Any:
+def list_large_cells(cells: Any, above: int) -> Any:
     """Of the `cells_in_both` the disclosed ones of more GT records: rows (q0, …, t, d)."""
-    return cells.filter(_is_disclosed(cells) & (cells["d"] > int64(than))).select(
+    return cells.filter(_is_disclosed(cells) & (cells["d"] > int64(above))).select(
         *word_columns(cells), "t", "d"
     )
 

@@ -161,7 +161,7 @@ def _count(read: ReadTables, request: CountRequest, on_progress: OnProgress) -> 
         key_counts,
         tuple(target_counts),
         tuple(pairs),
-        TogetherCounts.of(unique_in_any, together) if request.together else None,
+        TogetherCounts.from_pairs(unique_in_any, together) if request.together else None,
     )
 
 
@@ -177,8 +177,8 @@ def _count_sets(
             of_request = set(map(id, request.keys))
             places = zip(staged.digits, columns, strict=True)
             kept = [place for place, column in places if id(column) in of_request]
-            some = merge_keys(keys, kept, len(N))
-            with nullcontext(some) if len(N) == _TWO else store_temporarily(some) as merged:
+            counted_keys = merge_keys(keys, kept, len(N))
+            with nullcontext(counted_keys) if len(N) == _TWO else store_temporarily(counted_keys) as merged:
                 counts.append(DisclosureCounts(fetch_key_counts(merged, N)[0], (), ()))
             on_progress(_STEP, step, len(requests))
     return counts

@@ -43,17 +43,17 @@ class KeyClasses:
     key_levels: IntArray
     number: IntArray
 
-    def only(self, some: IntArray) -> KeyClasses:
+    def only(self, positions: IntArray) -> KeyClasses:
         """Some of the classes, by their positions, which ascend."""
         lengths = np.diff(self.first, append=len(self.cells))
         selected = np.zeros(len(lengths), dtype=bool)
-        selected[some] = True
+        selected[positions] = True
         of_selected = np.repeat(selected, lengths)
         return KeyClasses(
             self.cells[of_selected],
-            np.cumsum(lengths[some]) - lengths[some],
-            self.key_levels[:, some],
-            self.number[some],
+            np.cumsum(lengths[positions]) - lengths[positions],
+            self.key_levels[:, positions],
+            self.number[positions],
         )
 
 
@@ -148,4 +148,6 @@ def _count_once(classes: KeyClasses, packing: Packing, target: Target, synthesis
         keys=len(number),
         targets=target.column.size,
     )
-    return count_target(CountedCells(table, lambda some: classes.key_levels[:, some]), target, synthesis)
+    return count_target(
+        CountedCells(table, lambda positions: classes.key_levels[:, positions]), target, synthesis
+    )

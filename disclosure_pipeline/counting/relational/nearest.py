@@ -68,7 +68,7 @@ class _NumberedRecords:
     def nearest(self, comparison: Comparison) -> list[IntArray]:
         """The distance of each person to the nearest record of each of the tables."""
         numbers = comparison.numbers
-        distances = [Distances.of(column, numbers) for column in self.columns]
+        distances = [Distances.from_column(column, numbers) for column in self.columns]
         persons = self._fetch(0, comparison.persons)
         of_tables = zip(comparison.tables, comparison.left_out, strict=True)
         if comparison.is_of_all_pairs:
@@ -101,16 +101,18 @@ class _NumberedRecords:
             for block in blocks:
                 step = max(1, int(_FETCHED / max(1.0, self._expect_candidates(numbers, block))))
                 for start in range(0, len(nearest), step):
-                    some = slice(start, start + step)
-                    of_some = [words[some] for words in persons]
-                    fetched, lone, number = self._fetch_candidates(rows, block, of_some)
+                    chunk = slice(start, start + step)
+                    chunk_words = [words[chunk] for words in persons]
+                    fetched, lone, number = self._fetch_candidates(rows, block, chunk_words)
                     if not len(lone):
                         continue
-                    between = self._between(distances, of_some, fetched)
+                    between = self._between(distances, chunk_words, fetched)
                     agreeing = [between[self._place(column)].column for column in block]
-                    own = _find_lone(lone, number, left_out[some])
-                    of_block = nearest_of_candidates(between, [agreeing], *_everybody(of_some, fetched), own)
-                    nearest[some] = np.minimum(nearest[some], of_block)
+                    own = _find_lone(lone, number, left_out[chunk])
+                    of_block = nearest_of_candidates(
+                        between, [agreeing], *_everybody(chunk_words, fetched), own
+                    )
+                    nearest[chunk] = np.minimum(nearest[chunk], of_block)
         return nearest
 
     def _place(self, column: CodedColumn) -> int:
@@ -140,13 +142,13 @@ class _NumberedRecords:
     def _counted(self, table: Table) -> Iterator[Any]:
         """The rows of a table that count, while the block runs."""
         rows = self.rows.filter(self.rows["i"] == table.table)
-        few_count = 2 * int(table.counted.sum()) <= len(table.counted)
-        numbers = np.flatnonzero(table.counted if few_count else ~table.counted)
+        is_minority = 2 * int(table.counted.sum()) <= len(table.counted)
+        numbers = np.flatnonzero(table.counted if is_minority else ~table.counted)
         if not len(numbers):
             yield rows
             return
-        with _uploaded(rows, {"r": numbers}) as some:
-            yield rows.semi_join(some, "r") if few_count else rows.anti_join(some, "r")
+        with _uploaded(rows, {"r": numbers}) as uploaded:
+            yield rows.semi_join(uploaded, "r") if is_minority else rows.anti_join(uploaded, "r")
 
     def _masked(self, block: Sequence[CodedColumn]) -> dict[int, int]:
         """Of each word that a block has digits in, the mask of these."""

@@ -139,7 +139,7 @@ class DatabaseTables:
         """Some of the tables, in this order; values that were fetched of them are not fetched again."""
         names = [self.names[i] for i in tables]
 
-        def some(values: Mapping[str, Sequence[Distinct]]) -> dict[str, Sequence[Distinct]]:
+        def select_tables(values: Mapping[str, Sequence[Distinct]]) -> dict[str, Sequence[Distinct]]:
             return {name: [of_tables[i] for i in tables] for name, of_tables in values.items()}
 
         return DatabaseTables(
@@ -147,8 +147,8 @@ class DatabaseTables:
             names,
             tuple(self.columns[i] for i in tables),
             self.engine_description,
-            some(self.raw),
-            None if self.canonical is None else some(self.canonical),
+            select_tables(self.raw),
+            None if self.canonical is None else select_tables(self.canonical),
             [self.distinct_of_tables[i] for i in tables] if self.distinct_of_tables else (),
             tuple(change for change in self.ledger if change.table in names),
             self.kept,

@@ -147,7 +147,7 @@ def _fetch_large_cells(both: Any, rows: CodedRecords, target: Target) -> LargeCe
 def _fetch_pairs(target_cells: Any, digits: Sequence[Digits], targets: int) -> tuple[Grouped, ...]:
     pairs = fetch_integers(cells.count_pairs(target_cells, digits))
     return tuple(
-        Grouped.of(
+        Grouped.sum_by_group(
             (pairs["code"][is_of_key] >> key_digits.shift) * targets + pairs["t"][is_of_key],
             pairs["n"][is_of_key],
         )

@@ -1,4 +1,1 @@
-"""Learners that an attacker may use, and the form in which they are given the keys.
-
-Only this room imports scikit-learn, inside its functions: it is the extra `prediction`.
-"""
+"""Learners that an attacker may use, of the extra `prediction`, and the form that they are given keys in."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from disclosure_pipeline.evaluation.glossary import find_heading
 from disclosure_pipeline.evaluation.plots.style import (
     BLUE,
     PLUM,
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
 
     from disclosure_pipeline.evaluation.result import Disclosure
 
-# Measure -> its name in the legend, colour, fill and shape; what is not measured is left out.
+# Measure -> colour, fill and shape; what is not measured is left out.
 _MARKS = {
-    "Dorig": ("original (Dorig)", BLUE, "transparent", "circle"),
-    "DiSCO": ("synthetic (DiSCO)", TURQUOISE, TURQUOISE, "diamond"),
-    "DiSCO_others": ("others' records (DiSCO_others)", PLUM, "transparent", "M0,-1.2L0,1.2"),
+    "Dorig": (BLUE, "transparent", "circle"),
+    "DiSCO": (TURQUOISE, TURQUOISE, "diamond"),
+    "DiSCO_others": (PLUM, "transparent", "M0,-1.2L0,1.2"),
 }
 _STANDARD_ERRORS = 2
 _ROW = 34
@@ -49,7 +50,8 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
     points = result.attribute.reset_index()[["target", "synthesis", *measured]]
     points["target"] = points["target"].map(str)
     long = points.melt(["target", "synthesis"], var_name="column", value_name="percent")
-    long["measure"] = [_MARKS[name][0] for name in long["column"]]
+    legend = {name: f"{find_heading(name, 'attribute')} ({name})" for name in measured}
+    long["measure"] = [legend[name] for name in long["column"]]
     x = alt.X("percent:Q", title="% of GT records", scale=alt.Scale(domain=[0, 100]))
     y = alt.Y("target:N", title=None, sort=order, axis=alt.Axis(labelLimit=220))
 
@@ -58,7 +60,8 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
     )
     lines = alt.Chart(ends).mark_line(color=RULE, strokeWidth=1).encode(x=x, y=y, detail="target:N")
     marks = [_MARKS[name] for name in measured]
-    names, colours, fills, shapes = ([mark[part] for mark in marks] for part in range(4))
+    names = list(legend.values())
+    colours, fills, shapes = ([mark[part] for mark in marks] for part in range(3))
     dots = (
         alt.Chart(long)
         .mark_point(size=90, strokeWidth=2.5, opacity=1)

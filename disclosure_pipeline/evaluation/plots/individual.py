@@ -62,7 +62,7 @@ def plot_individual_cap(
     tables = count_frequencies(ground_truth, synthetic, keys, target, groups, special_values, edges)
     bins, moves = [joint_bins(f) for f in tables], [compare_chances(f) for f in tables]
     several = len(bins) > 1
-    largest = _Largest.of(bins)
+    largest = _Largest.from_panels(bins)
     panels = [
         _panel(frame, largest, size=220 if several else 340).properties(
             title=alt.Title(f"Synthesis {i}" if several else "", anchor="start", fontSize=12)
@@ -90,7 +90,7 @@ class _Largest:
     SD: int
 
     @classmethod
-    def of(cls, panels: Sequence[pd.DataFrame]) -> _Largest:
+    def from_panels(cls, panels: Sequence[pd.DataFrame]) -> _Largest:
         return cls(
             place=max(int(panel["records"].max()) for panel in panels),
             GT=max(int(panel.groupby("GT")["records"].sum().max()) for panel in panels),

@@ -10,6 +10,7 @@ from disclosure_pipeline.evidence.page.numbers import MISSING, write_figure
 from disclosure_pipeline.evidence.page.parts import Figure, Table
 from disclosure_pipeline.evidence.page.words import require_words
 from disclosure_pipeline.policy.clause_words import words_of
+from disclosure_pipeline.tables.messages import capitalized
 
 Content = Mapping[str, Any]
 
@@ -25,14 +26,14 @@ def _place(content: Content) -> tuple[float, float] | None:
 
 def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
     """The candidate among the others of its gate, by utility and risk."""
-    placed = [(each, _place(each)) for each in (*others, content)]
+    placed = [(candidate, _place(candidate)) for candidate in (*others, content)]
     points = [
         (
-            str(each["candidate"]),
+            str(candidate["candidate"]),
             *place,
-            "this candidate" if each is content else "another candidate",
+            "this candidate" if candidate is content else "another candidate",
         )
-        for each, place in placed
+        for candidate, place in placed
         if place is not None
     ]
     own_place = _place(content)
@@ -53,21 +54,19 @@ def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
     )
     return Figure(
         title,
-        charts.draw_map(
-            points, "distance of the worst column beyond a fresh sample", "risk beyond other people's records"
-        ),
+        charts.draw_map(points, x_words.title, y_words.title),
         "The candidates of the gate: to the left are useful ones, below are safe ones.",
         Table(
             "The candidates of the gate by utility and risk",
-            ("Candidate", "Verdict", "Distance beyond a fresh sample", "Risk beyond other people's records"),
+            ("Candidate", "Verdict", capitalized(x_words.title), capitalized(y_words.title)),
             tuple(
                 (
-                    str(each["candidate"]),
-                    str(each["decision"]),
+                    str(candidate["candidate"]),
+                    str(candidate["decision"]),
                     write_figure(place[0], x_words) if place else MISSING,
                     write_figure(place[1], y_words) if place else MISSING,
                 )
-                for each, place in placed
+                for candidate, place in placed
             ),
         ),
     )
@@ -80,17 +79,17 @@ def compare_with_last(content: Content, last: Content | None) -> Table | None:
     before = {clause["name"]: clause for clause in last["clauses"]}
     rows = []
     for clause in content["clauses"]:
-        then = before.get(clause["name"])
-        if clause["control"] or then is None or then["value"] == clause["value"]:
+        earlier = before.get(clause["name"])
+        if clause["control"] or earlier is None or earlier["value"] == clause["value"]:
             continue
         words = words_of(clause["measure"])
-        both_known = clause["value"] is not None and then["value"] is not None
-        change = f"{clause['value'] - then['value']:+.3g}" if both_known else MISSING
-        outcomes = [then["outcome"], clause["outcome"]]
+        both_known = clause["value"] is not None and earlier["value"] is not None
+        change = f"{clause['value'] - earlier['value']:+.3g}" if both_known else MISSING
+        outcomes = [earlier["outcome"], clause["outcome"]]
         rows.append(
             (
                 clause["name"],
-                write_figure(then["value"], words),
+                write_figure(earlier["value"], words),
                 write_figure(clause["value"], words),
                 change,
                 outcomes[1] if outcomes[0] == outcomes[1] else f"{outcomes[0]}, now {outcomes[1]}",

@@ -18,11 +18,16 @@ FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 _WIDTH, _ROW, _MAP_HEIGHT = 470, 34, 260
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _SVG = "{http://www.w3.org/2000/svg}"
+# Charts are laid out by the first font. Where a browser has none of them it takes a wider one: names have a
+# fifth of their room more.
+_ROOM_FOR_NAMES, _ROOM_FOR_LEGEND = 36, 36
+_LABEL_LIMIT = 180
 _KEPT = 64  # charts of candidates that are filed again
 _DROPPED = ("role", "class", "pointer-events")
 _CONFIG = {
     "font": FONT,
     "background": "#ffffff",
+    "padding": {"left": _ROOM_FOR_NAMES, "top": 5, "right": _ROOM_FOR_NAMES, "bottom": 5},
     "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": None},
     "axis": {
         "domainColor": RULE,
@@ -37,6 +42,7 @@ _CONFIG = {
         "labelFontSize": 12,
         "labelLimit": 300,
         "symbolSize": 90,
+        "columnPadding": _ROOM_FOR_LEGEND,
     },
 }
 
@@ -73,9 +79,16 @@ def _draw_rows(
     names = [name for name in marks if name in drawn]
     scale = {"domain": [0, largest]} if largest else {"zero": True}
     x = {"title": axis, "type": "quantitative", "scale": scale}
-    y = {"field": "row", "type": "nominal", "title": None, "sort": order, "axis": {"labelLimit": 180}}
+    y = {
+        "field": "row",
+        "type": "nominal",
+        "title": None,
+        "sort": order,
+        "axis": {"labelLimit": _LABEL_LIMIT},
+    }
     figures = {
-        row: [figure for of, _, figure in rows if of == row and isfinite(figure)] for row in sorted(order)
+        row: [figure for other, _, figure in rows if other == row and isfinite(figure)]
+        for row in sorted(order)
     }
     ends = [
         {"row": row, "min": min(of_row, default=None), "max": max(of_row, default=None)}

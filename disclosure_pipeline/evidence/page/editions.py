@@ -25,7 +25,7 @@ from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 
-_WITHOUT_UNIT = Words("", "", unit=NONE, of="")
+_WITHOUT_UNIT = Words("", "", unit=NONE, denominator="")
 
 Edition = Literal["internal", "publication"]
 
@@ -43,7 +43,7 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
     their sentences may hold values. What the policy sets is left as it is, and so is every outcome: it is
     that of the exact figures.
     """
-    rounding = _Rounding.of(content)
+    rounding = _Rounding.from_content(content)
     return {
         **content,
         "clauses": [
@@ -67,7 +67,7 @@ class _Rounding:
     judgements: Sequence[Judgement]
 
     @classmethod
-    def of(cls, content: Mapping[str, Any]) -> _Rounding:
+    def from_content(cls, content: Mapping[str, Any]) -> _Rounding:
         figures = content["figures"]
         waivers = {
             row["name"]: Waiver.model_validate(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from disclosure_pipeline.evaluation.glossary import find_heading
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.numbers import write_figure
-from disclosure_pipeline.evidence.page.parts import Figure, tabulate
+from disclosure_pipeline.evidence.page.parts import Figure, name_marks, tabulate
 from disclosure_pipeline.evidence.page.words import require_words
 
 Content = Mapping[str, Any]
@@ -73,33 +74,29 @@ def _tell_together(figures: Content) -> Iterator[str]:
 def show_disclosure(content: Content) -> Figure | None:
     """The targets, each with what GT holds, what SD tells, what others would tell, and what chance gives."""
     rows = list(_worst_by_target(content["figures"]["attribute"]))
-    names = {
-        "confidential table itself": ("Dorig", charts.OWN),
-        "synthetic table": ("DiSCO", charts.SYNTHETIC),
-        "other people's records": ("DiSCO_others", charts.OTHERS),
-        "chance": ("DiSCO_chance", charts.CHANCE),
+    marks = {
+        "Dorig": charts.OWN,
+        "DiSCO": charts.SYNTHETIC,
+        "DiSCO_others": charts.OTHERS,
+        "DiSCO_chance": charts.CHANCE,
     }
     points = [
-        (str(row["target"]), name, row[column])
+        (str(row["target"]), find_heading(column, "attribute"), row[column])
         for row in rows
-        for name, (column, _) in names.items()
+        for column in marks
         if row.get(column) is not None
     ]
     if not points:
         return None
-    columns = ["target", "synthesis", "Dorig", "DiSCO", "DiSCO_others", "DiSCO_chance"]
     return Figure(
         _find_largest(rows),
-        charts.draw_rows(
-            points, {name: mark for name, (_, mark) in names.items()}, "% of the people", largest=100
-        ),
+        charts.draw_rows(points, name_marks(marks, "attribute"), "% of the people", largest=100),
         "For each target, how many people can be told their value, by whom.",
         tabulate(
             "Who can tell a person's target, in percent of the people",
             rows,
-            columns,
+            ["target", "synthesis", *marks],
             "attribute",
-            headings={column: name.capitalize() for name, (column, _) in names.items()},
         ),
     )
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from disclosure_pipeline.evaluation.glossary import find_words
+from disclosure_pipeline.evaluation.glossary import LABELS, find_heading, find_words
+from disclosure_pipeline.evidence.page.charts import Mark
 from disclosure_pipeline.evidence.page.numbers import write_figure
-
-_LABELS = {"synthesis": "Table", "target": "Target", "key": "Key", "columns": "Columns", "column": "Column"}
+from disclosure_pipeline.tables.messages import capitalized
 
 
 @dataclass(frozen=True)
@@ -31,25 +31,22 @@ class Figure:
     table: Table
 
 
-def tabulate(
-    caption: str,
-    rows: Iterable[Mapping[str, Any]],
-    columns: Sequence[str],
-    frame: str,
-    *,
-    headings: Mapping[str, str] | None = None,
-) -> Table:
+def name_marks(marks: Mapping[str, Mark], frame: str) -> dict[str, Mark]:
+    """Column -> mark, of a frame, as what stands in the legend -> mark."""
+    return {find_heading(column, frame): mark for column, mark in marks.items()}
+
+
+def tabulate(caption: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], frame: str) -> Table:
     """The columns of some rows of a frame of a dossier; columns that no row has are left out."""
     rows = list(rows)
-    there = [name for name in columns if any(row.get(name) is not None for row in rows)]
-    named = headings or {}
+    columns_with_figures = [name for name in columns if any(row.get(name) is not None for row in rows)]
     return Table(
         caption,
-        tuple(named.get(name, _LABELS.get(name, name)) for name in there),
+        tuple(capitalized(find_heading(name, frame)) for name in columns_with_figures),
         tuple(
             tuple(
-                write_figure(row.get(name), None if name in _LABELS else find_words(name, frame))
-                for name in there
+                write_figure(row.get(name), None if name in LABELS else find_words(name, frame))
+                for name in columns_with_figures
             )
             for row in rows
         ),

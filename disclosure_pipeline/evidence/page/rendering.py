@@ -77,12 +77,6 @@ def render_page(
                 shown["ledger"],
                 ["table", "column", "rule", "records"],
                 "ledger",
-                headings={
-                    "table": "Table",
-                    "column": "Column",
-                    "rule": "What was done",
-                    "records": "Records",
-                },
             ),
             definitions=sections.define(shown),
             withheld_warnings=shown.get("number_of_warnings", 0),

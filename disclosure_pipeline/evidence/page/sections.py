@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from disclosure_pipeline.evaluation.glossary import find_words
+from disclosure_pipeline.evaluation.glossary import find_heading, find_words
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.numbers import write_figure
-from disclosure_pipeline.evidence.page.parts import Figure, tabulate
+from disclosure_pipeline.evidence.page.parts import Figure, name_marks, tabulate
 from disclosure_pipeline.evidence.page.words import require_words
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clause_words import words_of
@@ -31,14 +31,14 @@ def show_copies(content: Content) -> Figure | None:
         if label not in worst or row["unique_copies"] > worst[label]["unique_copies"]:
             worst[label] = row
     marks = {
-        "synthetic table": ("unique_copies", charts.SYNTHETIC),
-        "a fresh sample of other people": ("unique_copies_others", charts.OTHERS),
-        "columns drawn apart": ("unique_copies_apart", charts.CHANCE),
+        "unique_copies": charts.SYNTHETIC,
+        "unique_copies_others": charts.OTHERS,
+        "unique_copies_apart": charts.CHANCE,
     }
     points = [
-        (label, name, row[column])
+        (label, find_heading(column, "partial_copies"), row[column])
         for label, row in worst.items()
-        for name, (column, _) in marks.items()
+        for column in marks
         if row.get(column) is not None
     ]
     largest = max(worst.values(), key=lambda row: row.get("unique_copies_beyond") or -math.inf)
@@ -50,15 +50,13 @@ def show_copies(content: Content) -> Figure | None:
     )
     return Figure(
         title,
-        charts.draw_rows(points, {name: mark for name, (_, mark) in marks.items()}, "% of the records"),
+        charts.draw_rows(points, name_marks(marks, "partial_copies"), "% of the records"),
         "How many records equal the record of exactly one person, by the columns that are compared.",
         tabulate(
             "Records that equal the record of exactly one person, in percent",
             worst.values(),
-            ["columns", "synthesis", *(column for column, _ in marks.values()), "unique_copies_beyond"],
+            ["columns", "synthesis", *marks, "unique_copies_beyond"],
             "partial_copies",
-            headings={column: name.capitalize() for name, (column, _) in marks.items()}
-            | {"unique_copies_beyond": "Beyond"},
         ),
     )
 
@@ -91,14 +89,11 @@ def show_utility(content: Content) -> Figure | None:
     for row in rows:
         if row["column"] not in worst or row["TVD"] > worst[row["column"]]["TVD"]:
             worst[row["column"]] = row
-    marks = {
-        "synthetic table": ("TVD", charts.SYNTHETIC),
-        "a fresh sample": ("TVD_expected", charts.OTHERS),
-    }
+    marks = {"TVD": charts.SYNTHETIC, "TVD_expected": charts.OTHERS}
     points = [
-        (str(label), name, row[column])
+        (str(label), find_heading(column, "columns_apart"), row[column])
         for label, row in worst.items()
-        for name, (column, _) in marks.items()
+        for column in marks
         if row.get(column) is not None
     ]
     farthest = max(worst.values(), key=lambda row: float(row["TVD"]) - float(row.get("TVD_expected") or 0.0))
@@ -112,16 +107,15 @@ def show_utility(content: Content) -> Figure | None:
         title,
         charts.draw_rows(
             points,
-            {name: mark for name, (_, mark) in marks.items()},
+            name_marks(marks, "columns_apart"),
             "share of records that would have to move",
         ),
         "For each column, the share of records that would have to change to have the same frequencies.",
         tabulate(
             "Distance of each column from the confidential one, as a share of 1",
             worst.values(),
-            ["column", "synthesis", "TVD", "TVD_expected"],
+            ["column", "synthesis", *marks],
             "columns_apart",
-            headings={"TVD": "Synthetic table", "TVD_expected": "A fresh sample"},
         ),
     )
 

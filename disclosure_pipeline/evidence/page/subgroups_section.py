@@ -6,13 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from disclosure_pipeline.evaluation.glossary import find_heading
 from disclosure_pipeline.evidence.page import charts
-from disclosure_pipeline.evidence.page.parts import Figure, Table, tabulate
+from disclosure_pipeline.evidence.page.parts import Figure, Table, name_marks, tabulate
 
-_MARKS = {
-    "synthetic table": ("DiSCO", charts.SYNTHETIC),
-    "other people's records": ("DiSCO_others", charts.OTHERS),
-}
+_MARKS = {"DiSCO": charts.SYNTHETIC, "DiSCO_others": charts.OTHERS}
 _MOST = 12
 _INTERVAL = re.compile(r"[(\[](-inf|~?[-\d.]+(?: \(\d+\))?), (inf|~?[-\d.]+(?: \(\d+\))?)\)")
 
@@ -27,28 +25,20 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
         worst.setdefault(_name_group(row), {**row, "group": _name_group(row)})
     shown = list(worst.values())[:_MOST]
     points = [
-        (row["group"], name, row[column])
+        (row["group"], find_heading(column, "subgroups"), row[column])
         for row in shown
-        for name, (column, _) in _MARKS.items()
+        for column in _MARKS
         if row.get(column) is not None
     ]
     return Figure(
         _state_worst(shown[0]),
-        charts.draw_rows(points, {name: mark for name, (_, mark) in _MARKS.items()}, "% of the group"),
+        charts.draw_rows(points, name_marks(_MARKS, "subgroups"), "% of the group"),
         "For each group of people, how many can be told their target.",
         tabulate(
             _caption(len(shown), len(worst), shown[0]["target"]),
             shown,
             ["group", "records", "DiSCO", "DiSCO_others", "DiSCO_beyond", "lift"],
             "subgroups",
-            headings={
-                "group": "Group",
-                "records": "People",
-                "DiSCO": "Can be told it",
-                "DiSCO_others": "By other people's records",
-                "DiSCO_beyond": "Beyond these",
-                "lift": "Times the average",
-            },
         ),
     )
 
@@ -91,10 +81,4 @@ def list_flagged_levels(content: Mapping[str, Any]) -> Table | None:
         rows,
         ["target", "level", "n_level_disclosive", "pct_level_disclosive", "pct_level_all"],
         "one_way",
-        headings={
-            "level": "Value",
-            "n_level_disclosive": "People disclosed with it",
-            "pct_level_disclosive": "Share of those disclosed",
-            "pct_level_all": "Share of all people",
-        },
     )

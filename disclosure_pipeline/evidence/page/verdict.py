@@ -179,7 +179,7 @@ def find_beside(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Beside
     rows = list(_rows_of(clause, figures))
     row = next((row for row in rows if row.get(measure) == clause["value"]), rows[0] if rows else {})
     if measure in SMALLER_OF:
-        row = max(rows, key=lambda each: each.get("DiSCO_beyond") or 0.0, default={})
+        row = max(rows, key=lambda row: row.get("DiSCO_beyond") or 0.0, default={})
 
     def write(name: str | None) -> str:
         if name is None or row.get(name) is None:
