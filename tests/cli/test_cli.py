@@ -92,11 +92,13 @@ def test_measure_finds_the_same_with_every_engine(
     """The same on the standard output stream; on the other one, who counted."""
     paths = tables(gates.honest(1), gates.honest(2), suffix=suffix)
     shown = {name: run("measure", *paths, *OPTIONS, *targets, "--engine", name) for name in ENGINES}
-    for name, each in shown.items():
-        assert each.exit_code == 0, each.output
-        assert each.stdout == shown["memory"].stdout
-        told = re.findall("^Engine: (.*)$", each.stderr, re.MULTILINE)
-        assert told == [name] or (name == "auto" and told[0].startswith("memory (about 0.0 GB are needed"))
+    for name, outcome in shown.items():
+        assert outcome.exit_code == 0, outcome.output
+        assert outcome.stdout == shown["memory"].stdout
+        shown_names = re.findall("^Engine: (.*)$", outcome.stderr, re.MULTILINE)
+        assert shown_names == [name] or (
+            name == "auto" and shown_names[0].startswith("memory (about 0.0 GB are needed")
+        )
     assert shown["memory"].stdout == run("measure", *paths, *OPTIONS, *targets).stdout
 
 
@@ -276,7 +278,7 @@ def test_a_table_that_went_through_pandas_is_the_same_table(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ((), "--key"),
         (("--key", "sx"), "Did you mean 'sex'?"),
@@ -293,13 +295,13 @@ def test_a_table_that_went_through_pandas_is_the_same_table(tmp_path: Path) -> N
     ],
 )
 def test_measure_refuses(
-    tables: Callable[..., list[Path]], options: tuple[str, ...], said: str, engine: str
+    tables: Callable[..., list[Path]], options: tuple[str, ...], message: str, engine: str
 ) -> None:
     """With a message, not with a traceback, and without a value of the tables."""
     shown = run("measure", *tables(gates.honest()), *options, "--engine", engine)
     assert shown.exit_code != 0
     assert isinstance(shown.exception, SystemExit)
-    assert said in shown.output
+    assert message in shown.output
     assert not [canary for canary in gates.CANARIES if canary in shown.output]
 
 
