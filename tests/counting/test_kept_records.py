@@ -49,16 +49,25 @@ def look_at_all_columns(opened: DatabaseTables) -> None:
 
 def test_they_are_coded_and_numbered_once(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once for each file by itself, and once for all of them as one table."""
-    stagings, numberings = [], []
-    code, number = staging.stage_records, staging.number_records
-    monkeypatch.setattr(staging, "stage_records", lambda *args: (stagings.append(1), code(*args))[1])
-    monkeypatch.setattr(staging, "number_records", lambda *args: (numberings.append(1), number(*args))[1])
+    calls: list[str] = []
+
+    def note_calls(name: str) -> None:
+        function = getattr(staging, name)
+
+        def noted(*args: Any) -> Any:
+            calls.append(name)
+            return function(*args)
+
+        monkeypatch.setattr(staging, name, noted)
+
+    note_calls("stage_records")
+    note_calls("number_records")
     before = list_what_is_there(database)
     with ExitStack() as stack:
         tables = [stack.enter_context(borrow_table(database, people(seed), "it")) for seed in range(3)]
         with open_in_database(tables, "auto") as opened:
             look_at_all_columns(opened)
-    assert (len(stagings), len(numberings)) == (2, 2)
+    assert calls == ["stage_records", "number_records"] * 2
     assert list_what_is_there(database) == before
 
 
@@ -102,7 +111,7 @@ def test_they_are_numbered_in_the_order_of_their_codes(
     records = {"i": random.integers(0, 3, 700).astype(np.int16), "q0": words[0], "q1": words[1]}
     with ExitStack() as stack:
         rows = stack.enter_context(borrow_table(database, pa.table(records), "it"))
-        numbered = fetch_integers(staging.number_records(rows, digits, stack))
+        numbered = fetch_integers(numbering.number_records(rows, digits, stack))
     assert len(numbered["r"]) == 700
     for table in range(3):
         of_table = {name: values[numbered["i"] == table] for name, values in numbered.items()}
