@@ -207,9 +207,9 @@ def open_in_database(
     names = names or table_names(len(tables))
     with open_database_tables([_for_database(table) for table in tables], engine, names) as opened:
         columns = tuple(tuple(table.columns) for table in opened)
-        tables = DatabaseTables(opened, names, columns, f"{opened[0].get_backend().name}, by Ibis")
-        with closing(tables.kept):
-            yield tables
+        in_database = DatabaseTables(opened, names, columns, f"{opened[0].get_backend().name}, by Ibis")
+        with closing(in_database.kept):
+            yield in_database
 
 
 @contextmanager
