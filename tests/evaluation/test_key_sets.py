@@ -52,34 +52,34 @@ def tables(draw: DrawFn) -> list[pd.DataFrame]:
     """GT and one to three syntheses of few levels, with gaps."""
     texts = st.sampled_from(["x", "y", "z", None])
     record = st.tuples(texts, texts, st.booleans(), st.sampled_from([-8, 0, 1, 2, 5, 7, None]))
-    found = draw(st.lists(st.lists(record, min_size=1, max_size=12), min_size=2, max_size=4))
+    actual = draw(st.lists(st.lists(record, min_size=1, max_size=12), min_size=2, max_size=4))
     kinds = {"a": "category", "b": object, "c": bool, "number": "Int64"}
-    return [pd.DataFrame(records, columns=list(COLUMNS)).astype(kinds) for records in found]
+    return [pd.DataFrame(records, columns=list(COLUMNS)).astype(kinds) for records in actual]
 
 
 SETS = [keys for size in (1, 2, 3) for keys in itertools.permutations(COLUMNS, size)]
 
 
 def assert_those_of_disclosure(
-    found: dp.KeySets, frames: list[pd.DataFrame], of_set: Callable[[tuple[Any, ...]], dp.Disclosure]
+    actual: dp.KeySets, frames: list[pd.DataFrame], of_set: Callable[[tuple[Any, ...]], dp.Disclosure]
 ) -> None:
     """Every figure is the very same float as with the keys of a set alone, and nothing else is there."""
-    rows = len(found.key_sets) * len(found.N_s)
-    for frame in (found.identity, found.Dorig, found.DiSCO, found.key_overlap):
+    rows = len(actual.key_sets) * len(actual.N_s)
+    for frame in (actual.identity, actual.Dorig, actual.DiSCO, actual.key_overlap):
         assert frame.index.names == ["keys", "synthesis"]
         assert len(frame) == rows
-    assert (found.N_d, *found.N_s) == tuple(map(len, frames))
-    for keys in found.key_sets:
-        targets = [target for target in found.targets if target not in keys]
+    assert (actual.N_d, *actual.N_s) == tuple(map(len, frames))
+    for keys in actual.key_sets:
+        targets = [target for target in actual.targets if target not in keys]
         one = of_set(keys)
         label = ", ".join(keys)
         same: Any = partial(pd.testing.assert_frame_equal, check_exact=True)
-        same(found.identity.loc[label], one.identity[list(found.identity.columns)])
-        same(found.key_overlap.loc[label], one.key_overlap.loc["(whole key)"])
-        for measure, frame in (("Dorig", found.Dorig), ("DiSCO", found.DiSCO)):
-            assert frame.columns.tolist() == list(found.targets)
+        same(actual.identity.loc[label], one.identity[list(actual.identity.columns)])
+        same(actual.key_overlap.loc[label], one.key_overlap.loc["(whole key)"])
+        for measure, frame in (("Dorig", actual.Dorig), ("DiSCO", actual.DiSCO)):
+            assert frame.columns.tolist() == list(actual.targets)
             figures: Any = frame.loc[label]
-            assert figures[[name for name in found.targets if name in keys]].isna().all(axis=None)
+            assert figures[[name for name in actual.targets if name in keys]].isna().all(axis=None)
             expected = one.attribute[measure].unstack("target")[targets]
             same(figures[targets], expected, check_names=False)
 

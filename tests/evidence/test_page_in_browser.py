@@ -65,7 +65,7 @@ PAGES = [*(f"{name}-{edition}" for name in ("refused", "approved") for edition i
 def test_it_asks_for_nothing_and_says_nothing(page: str, paths: Mapping[str, Path], tab: Browser) -> None:
     address = paths[page].as_uri()
     visit = tab.open(address)
-    assert [each for each in visit.requests if each not in {address, "data:,"}] == []
+    assert [request for request in visit.requests if request not in {address, "data:,"}] == []
     assert visit.console == []
     verdict = {"refused": "Refused: ", "approved": "Approved: ", "measured": "Measured: "}
     shown = " ".join(str(tab.evaluate("document.body.innerText")).split())
@@ -86,13 +86,13 @@ def test_the_policy_of_a_page_forbids_what_does_not_belong_there(
     text = paths["refused-internal"].read_text(encoding="utf-8")
     page.write_text(text.replace("</body>", f"{added}</body>"), encoding="utf-8")
     visit = tab.open(page.as_uri())
-    blocked = " ".join(said for said in visit.console if "Content Security Policy" in said)
+    blocked = " ".join(message for message in visit.console if "Content Security Policy" in message)
     assert "frame-src" in blocked
     for address in ("a.png", "b.js"):
         assert f"http://example.org/{address}" in blocked
     assert "http://example.org/c.css" not in visit.requests
     assert "Refused: " in str(tab.evaluate("document.body.innerText"))
-    assert len([said for said in visit.console if "Content Security Policy" in said]) >= 6
+    assert len([message for message in visit.console if "Content Security Policy" in message]) >= 6
     page.write_text('<img src="http://example.org/a.png"><script>nothing()</script>')
     visit = tab.open(page.as_uri())
     assert "http://example.org/a.png" in visit.requests
@@ -109,15 +109,15 @@ def test_axe_finds_nothing(page: str, width: int, paths: Mapping[str, Path], tab
     tab.resize(width, 900)
     tab.open(paths[page].as_uri())
     tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8") + ";null")
-    found = json.loads(
+    document = json.loads(
         tab.evaluate(
             f"axe.run(document, {{runOnly: {json.dumps(RULES)}}}).then(found => JSON.stringify("
             "{passes: found.passes.length, violations: found.violations.map(rule => "
             "[rule.id, rule.nodes.map(node => node.html.slice(0, 200))])}))"
         )
     )
-    assert found["violations"] == []
-    assert found["passes"] > 15
+    assert document["violations"] == []
+    assert document["passes"] > 15
 
 
 def test_axe_would_find_something(tab: Browser, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ class DistinctRecords:
 
 
 @dataclass(frozen=True)
-class PackedRecords:
+class PackedDistinctRecords:
     """Distinct records as one ascending number each: its code, and in the lower binary digits d and s."""
 
     packed: Codes
@@ -68,11 +68,11 @@ class BothNumbers:
     is_exact_as_float: bool
 
     @classmethod
-    def of(cls, records: DistinctRecords) -> BothNumbers:
+    def from_records(cls, records: DistinctRecords) -> BothNumbers:
         """The numbers of these records.
 
         >>> records = DistinctRecords(np.array([3, 4, 7]), np.array([1, 1, 0]), np.array([1, 1, 2]))
-        >>> BothNumbers.of(records).numbers
+        >>> BothNumbers.from_records(records).numbers
         array([9, 9, 2])
         """
         of_GT, of_SD = int(records.d.sum()).bit_length(), int(records.s.sum()).bit_length()
@@ -121,7 +121,7 @@ def find_distinct(pooled: Codes) -> DistinctRecords:
     return DistinctRecords(codes[first], np.diff(first, append=len(pooled)) - s, s)
 
 
-def pack(pieces: Sequence[DistinctRecords], largest: int) -> PackedRecords | None:
+def pack(pieces: Sequence[DistinctRecords], largest: int) -> PackedDistinctRecords | None:
     """Records in any order, their codes up to `largest`, as packed ones; None where they do not fit.
 
     Sorting numbers is several times faster than sorting their places.
@@ -145,7 +145,7 @@ def pack(pieces: Sequence[DistinctRecords], largest: int) -> PackedRecords | Non
         part |= piece.s.astype(np.uint64)
         end += len(piece)
     packed.sort()
-    return PackedRecords(packed, digits_of_d, digits_of_s)
+    return PackedDistinctRecords(packed, digits_of_d, digits_of_s)
 
 
 def count_distinct(pieces: Sequence[DistinctRecords]) -> KeyCounts:

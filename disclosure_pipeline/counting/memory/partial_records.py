@@ -18,7 +18,7 @@ from disclosure_pipeline.counting.counts import KeyCounts
 from disclosure_pipeline.counting.memory.distinct_records import (
     BothNumbers,
     DistinctRecords,
-    PackedRecords,
+    PackedDistinctRecords,
     count_distinct,
     find_distinct,
     pack,
@@ -151,7 +151,7 @@ def _count_pooled(order: _Order, pooled: Codes) -> tuple[DistinctRecords, list[C
     return records, _count_without_lower(order, records)
 
 
-def _count_packed(order: _Order, packed: PackedRecords, some: slice) -> list[CopyCounts]:
+def _count_packed(order: _Order, packed: PackedDistinctRecords, some: slice) -> list[CopyCounts]:
     return _count_without_lower(order, packed.read(some))
 
 
@@ -161,7 +161,7 @@ def _add_up_pieces(order: _Order, pieces: Sequence[Sequence[CopyCounts]]) -> dic
     }
 
 
-def _exchange_digits(pieces: Sequence[DistinctRecords], order: _Order) -> PackedRecords | None:
+def _exchange_digits(pieces: Sequence[DistinctRecords], order: _Order) -> PackedDistinctRecords | None:
     """The records in the order in which the lower digits stand above the others; None if they do not fit."""
     lower_size = order.lower_size
     upper_size = order.code.size // lower_size
@@ -178,7 +178,7 @@ def _exchange_digits(pieces: Sequence[DistinctRecords], order: _Order) -> Packed
 def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCounts]:
     """Without each of the lower columns; records that agree above all of these are all here."""
     number = records.codes.dtype.type
-    codes, both = records.codes, BothNumbers.of(records)
+    codes, both = records.codes, BothNumbers.from_records(records)
     numbers = both.numbers
     counts = []
     above = codes // number(order.lower_size)
