@@ -180,6 +180,16 @@ def test_measure_writes_a_page(tables: Callable[..., list[Path]]) -> None:
     assert f"{repU:.1f}" in shown.stdout
 
 
+def test_the_page_of_tables_that_may_not_be_coded_alike_says_so(tables: Callable[..., list[Path]]) -> None:
+    honest = gates.honest()
+    paths = tables(honest.assign(sex=honest["sex"].str.upper()))
+    shown = run("measure", *paths, *OPTIONS, "--format", "html")
+    assert shown.exit_code == 3, shown.output
+    assert "Column &#x27;sex&#x27;" in shown.stdout or "Column &#39;sex&#39;" in shown.stdout
+    accepted = run("measure", *paths, *OPTIONS, "--format", "html", "--accept-doubts")
+    assert (accepted.exit_code, accepted.stdout) == (0, shown.stdout)
+
+
 @pytest.mark.parametrize("engine", ["memory", "partitioned"])
 def test_the_page_of_two_tables_has_copies_nearness_and_groups(
     tables: Callable[..., list[Path]], engine: str
