@@ -49,7 +49,7 @@ def spark() -> Iterator[Any]:
     require_spark()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        backend = connect(spark_url("local[2]", _folder()))
+        backend = connect(spark_url("local[2]", spark_folder()))
     try:
         backend.raw_sql("SELECT 1").sparkSession.sparkContext.setLogLevel("OFF")
         yield backend
@@ -58,7 +58,7 @@ def spark() -> Iterator[Any]:
 
 
 @cache
-def _folder() -> Path:
+def spark_folder() -> Path:
     """One for all sessions of this process: Java keeps to the first one that it was told."""
     folder = Path(tempfile.mkdtemp(prefix="spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
