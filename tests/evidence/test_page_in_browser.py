@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from support import gates
-from support.browser import Browser, browser
+from support.browser import NAMES_CUT, Browser, browser
 
+import disclosure_pipeline as dp
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.evidence.page.rendering import render_page, render_result
 from disclosure_pipeline.policy.gate import Gate
@@ -148,17 +149,6 @@ WORDS_CUT = """
   return isSplit || lines.some(line => line.right > room.right + 0.5);
 }).map(cell => cell.textContent)
 """
-NAMES_CUT = """
-[...document.querySelectorAll('figure svg')].flatMap(chart => {
-  const room = chart.getBoundingClientRect();
-  const names = [...chart.querySelectorAll('text')].filter(name => name.textContent.trim());
-  const places = names.map(name => name.getBoundingClientRect());
-  const cut = names.filter((_, i) => places[i].left < room.left || places[i].right > room.right);
-  const over = names.filter((_, i) => places.some((place, j) => i < j && place.left < places[i].right
-    && places[i].left < place.right && place.top < places[i].bottom && places[i].top < place.bottom));
-  return [...cut, ...over].map(name => name.textContent);
-})
-"""
 
 
 @pytest.mark.parametrize("page", ["refused-internal", "approved-publication", "measured"])
@@ -173,6 +163,18 @@ def test_no_name_is_cut_or_written_over_another(page: str, paths: Mapping[str, P
             assert tab.evaluate(NAMES_CUT) == [], (width, media)
         finally:
             tab.command("Emulation.setEmulatedMedia", media="")
+
+
+def test_no_name_of_a_plot_is_cut(tab: Browser, tmp_path: Path) -> None:
+    """The picture of a result, saved as SVG; beside its rows stand flags."""
+    result = dp.disclosure(gates.ground_truth(), gates.ground_truth(), ["sex", "age"], one_way=(0, 0))
+    dp.save_plot(result.plot(), tmp_path / "plot.svg")
+    page = tmp_path / "plot.html"
+    page.write_text((tmp_path / "plot.svg").read_text(encoding="utf-8"), encoding="utf-8")
+    tab.resize(1280, 1000)
+    tab.open(page.as_uri())
+    assert "one-way" in tab.evaluate("document.querySelector('svg').textContent")
+    assert tab.evaluate(NAMES_CUT) == []
 
 
 # On paper
