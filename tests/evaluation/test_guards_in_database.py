@@ -93,8 +93,10 @@ def assert_the_same_guards(backend: Any, frames: Sequence[pd.DataFrame]) -> Guar
     in_memory = FramesInMemory(tuple(frames), "memory")
     with opened_in(backend, frames) as opened:
         measured = measure(opened)
-        measured_stacked = measure(opened.stacked())
-    for found, tables in ((measured, in_memory), (measured_stacked, in_memory.stacked())):
+        found_and_tables = [(measured, in_memory)]
+        if len(frames) > 2:  # one synthesis is never stacked
+            found_and_tables.append((measure(opened.stacked()), in_memory.stacked()))
+    for found, tables in found_and_tables:
         expected = measure(in_order_of_codes(tables))
         for name, frame in expected.frames.items():
             pd.testing.assert_frame_equal(found.frames[name], frame, check_exact=True)

@@ -210,6 +210,8 @@ def test_identifiers_that_come_back_are_found(gt: list[str | None], sd: list[str
         "\uff30\uff2c-0042-X",
         "see PL-0042-X",
         "PL-0042-X/2",
+        "P\u0301L-0042-X",
+        "PL-\u0660\u0660\u0664\u0662-X",
     ],
 )
 def test_an_identifier_is_found_however_it_is_written(written: str) -> None:
