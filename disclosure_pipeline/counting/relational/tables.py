@@ -36,6 +36,7 @@ from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.locations import fill_in_variables
 from disclosure_pipeline.tables.messages import table_names
 from disclosure_pipeline.tables.raw_columns import Change
+from disclosure_pipeline.tables.shared_names import names_in_all
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Location, SqlSource, read_raw
 
 MOST_VALUES = 10_000_000
@@ -156,7 +157,7 @@ class DatabaseTables:
 
     def stacked(self) -> StackedDatabaseTables:
         """GT, and all the syntheses as one table, of the columns that all of them have."""
-        shared = tuple(name for name in self.columns[1] if all(name in names for names in self.columns[1:]))
+        shared = tuple(names_in_all(self.columns[1:]))
         return StackedDatabaseTables(
             self.opened,
             (self.columns[0], shared),
@@ -216,7 +217,7 @@ def open_in_database(
 def open_canonical_in_database(tables: Sequence[DatabaseTable], engine: str) -> Iterator[DatabaseTables]:
     """Tables that were read by `read_database_table`, in canonical form."""
     with open_in_database([table.location for table in tables], engine) as opened:
-        shared = [name for name in tables[0].raw if all(name in table.raw for table in tables)]
+        shared = names_in_all([table.raw for table in tables])
         opened.raw.update({name: [table.raw[name] for table in tables] for name in shared})
         opened.canonical = {name: [table.distinct[name] for table in tables] for name in shared}
         opened.distinct_of_tables = [table.distinct for table in tables]
