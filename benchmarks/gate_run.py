@@ -160,10 +160,10 @@ def cost(case: str, records: int, folder: Path, repeats: int = REPEATS) -> GateC
             DISCLOSURE: (disclosure_of_files, (paths, KEY_SETS[case], few)),
             GATE_RUN: (gate_over_files, (paths, KEY_SETS[case], few, Path(home))),
         }
-        found = {name: _repeated(*work, repeats=repeats) for name, work in works.items()}
-    first = [of.first for of in found.values() if of.first]
+        costs_by_name = {name: _repeated(*work, repeats=repeats) for name, work in works.items()}
+    first = [of.first for of in costs_by_name.values() if of.first]
     assert len({of.result for of in first}) <= 1, "the gate and the measurement do not agree"
-    return GateCost(case, records, found[DISCLOSURE], found[GATE_RUN])
+    return GateCost(case, records, costs_by_name[DISCLOSURE], costs_by_name[GATE_RUN])
 
 
 def small_cost(folder: Path, records: int = SMALL, repeats: int = 2 * REPEATS) -> Measured:

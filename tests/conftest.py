@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -37,7 +39,7 @@ settings.load_profile("ci" if CI else "every day")
 
 # What takes long to set up for a whole session, and the fixtures that need it. Tests that share it stand side
 # by side, so that one worker of several sets it up.
-SHARED_FIXTURES = ("demo", "finished", "installed")
+SHARED_FIXTURES = ("demo", "finished", "installed", "databases")
 
 
 @pytest.fixture(scope="session")
@@ -52,6 +54,30 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = distributions.environment(tmp_path_factory.mktemp("installed") / "environment")
     distributions.install(environment, wheel)
     return environment
+
+
+# Spark takes seconds for what the others do at once: every day it runs a few tests, in CI all of them.
+DATABASES_EVERY_DAY = ("duckdb", "postgres")
+DATABASES = (*DATABASES_EVERY_DAY, "spark")
+
+
+@pytest.fixture(scope="session")
+def databases() -> Iterator[Callable[[str], Any]]:
+    """Ibis' connection to a database by its name: opened when first asked for, closed with the session."""
+    from support.engines_services import BACKENDS
+
+    with ExitStack() as stack:
+        yield cache(lambda name: stack.enter_context(BACKENDS[name]()))
+
+
+@pytest.fixture(params=DATABASES)
+def every_database(request: pytest.FixtureRequest, databases: Callable[[str], Any]) -> Any:
+    return databases(request.param)
+
+
+@pytest.fixture(params=DATABASES if CI else DATABASES_EVERY_DAY)
+def database(request: pytest.FixtureRequest, databases: Callable[[str], Any]) -> Any:
+    return databases(request.param)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -104,21 +104,21 @@ def operators() -> list[tuple[str, Any]]:
     """What Cosmic Ray can do to a piece of code, by its name."""
     from cosmic_ray.plugins import get_operator, operator_names
 
-    found = []
+    actual = []
     for name in operator_names():
         kind, _, replacement = name.removeprefix("core/Replace").partition("_")
         near = not replacement or replacement in REPLACEMENTS[kind].split()
         operator = get_operator(name)
         if near and not operator.arguments():
-            found.append((name, operator()))
-    return found
+            actual.append((name, operator()))
+    return actual
 
 
 def mutants(room: str) -> list[Mutant]:
     """Every mutant of the modules of a room, but for those of what has no effect on a figure."""
     from cosmic_ray.ast import ast_nodes, get_ast
 
-    found = []
+    actual = []
     for module in sorted((Path(PACKAGE) / room).rglob("*.py")):
         source = module.read_text(encoding="utf-8")
         nodes, dead = list(ast_nodes(get_ast(source))), without_effect(source)
@@ -126,8 +126,8 @@ def mutants(room: str) -> list[Mutant]:
             places = (start for node in nodes for start, _ in operator.mutation_positions(node))
             for occurrence, (line, column) in enumerate(places):
                 if not any(start <= (line, column) < end for start, end in dead):
-                    found.append(Mutant(room, module, name, occurrence, line))
-    return found
+                    actual.append(Mutant(room, module, name, occurrence, line))
+    return actual
 
 
 Place = tuple[int, int]
@@ -135,7 +135,7 @@ Place = tuple[int, int]
 
 def without_effect(source: str) -> list[tuple[Place, Place]]:
     """From where to where annotations stand, and the options of data classes, which only keep others out."""
-    found = []
+    actual = []
     for node in ast.walk(ast.parse(source)):
         parts = [getattr(node, name, None) for name in ("annotation", "returns")]
         for decorator in getattr(node, "decorator_list", []):
@@ -144,8 +144,8 @@ def without_effect(source: str) -> list[tuple[Place, Place]]:
         for part in parts:
             if part is not None:
                 end = (part.end_lineno, part.end_col_offset)
-                found.append(((part.lineno, part.col_offset), end))
-    return found
+                actual.append(((part.lineno, part.col_offset), end))
+    return actual
 
 
 def sample(seed: int) -> list[Mutant]:

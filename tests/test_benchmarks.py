@@ -45,15 +45,15 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Tables with gaps in keys and targets, with few postcodes, so that many keys are in both."""
     random = np.random.default_rng(1)
     folder = tmp_path_factory.mktemp("tables")
-    found = []
+    actual = []
     for name, table in zip(("gt", "sd"), tables(RECORDS, 1), strict=True):
         table["postcode"] = table["postcode"] % 7
         for column in ("sex", "age", "household", "postcode", "work", "worked_abroad"):
             table[column] = table[column].convert_dtypes().mask(random.random(len(table)) < 1 / 10)
         table["region"] = pd.Categorical(table["region"].astype(object), sorted(set(table["region"])))
         table.to_parquet(folder / f"{name}.parquet", index=False)
-        found.append(folder / f"{name}.parquet")
-    return found
+        actual.append(folder / f"{name}.parquet")
+    return actual
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -146,22 +146,22 @@ def test_a_work_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("end", "told"),
+    ("end", "message"),
     [
         (partial(signal.raise_signal, signal.SIGKILL), "out of memory"),
         (partial(os._exit, 1), "crashed"),
         (partial(int, "x"), "failed: ValueError"),
     ],
 )
-def test_a_work_that_ends_otherwise_is_told(end: Callable[[], object], told: str) -> None:
+def test_a_work_that_ends_otherwise_is_told(end: Callable[[], object], message: str) -> None:
     works: dict[str, tuple[measuring.Prepare, tuple[()]]] = {
         "it": (partial(partial, end), ()),
         "other": (partial(partial, int, "1"), ()),
     }
-    found, _ = measuring.in_turn(works, lambda results: None)
-    assert found["it"].failed == told
-    assert not found["it"].runs
-    assert len(found["other"].runs) == measuring.OFTEN
+    actual, _ = measuring.in_turn(works, lambda results: None)
+    assert actual["it"].failed == message
+    assert not actual["it"].runs
+    assert len(actual["other"].runs) == measuring.OFTEN
 
 
 def test_a_run_of_the_gate_measures_what_a_measurement_does(

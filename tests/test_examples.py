@@ -1,10 +1,12 @@
 """The examples in the docstrings of the public functions run, and print what they say."""
 
 import doctest
+import importlib
 import inspect
 from collections.abc import Iterator
 
 import pytest
+from support.paths import ROOT
 
 import disclosure_pipeline as dp
 
@@ -35,3 +37,20 @@ def test_examples_print_what_they_say(example: doctest.DocTest) -> None:
     example.globs = {}  # an example imports what it needs
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
     assert runner.run(example).failed == 0
+
+
+MODULES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in sorted((ROOT / "disclosure_pipeline").rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_modules_print_what_they_say(name: str) -> None:
+    """Those that readers of the code meet: they take what the module has imported."""
+    module = importlib.import_module(name)
+    examples = [test for test in doctest.DocTestFinder().find(module) if test.examples]
+    assert examples
+    for example in examples:
+        assert doctest.DocTestRunner(optionflags=OPTIONS).run(example).failed == 0, example.name

@@ -18,9 +18,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def block(language: str) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-    assert found
-    return found[1]
+    match = re.search(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    assert match
+    return match[1]
 
 
 def test_the_gate_is_one() -> None:

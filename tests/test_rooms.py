@@ -150,14 +150,14 @@ def test_every_room_is_known() -> None:
 def test_imports_point_downwards() -> None:
     """Also those in functions; the package's own `__init__` shows what others make."""
     upwards = []
-    for each in ALL:
-        if each.library != PACKAGE or each.room == "__init__":
+    for imported in ALL:
+        if imported.library != PACKAGE or imported.room == "__init__":
             continue
-        to = each.module.split(".")[1]
-        assert to in FLOOR, f"{each.path} imports {each.module}"
-        allowed = to == each.room or FLOOR[to] > FLOOR[each.room]
+        to = imported.module.split(".")[1]
+        assert to in FLOOR, f"{imported.path} imports {imported.module}"
+        allowed = to == imported.room or FLOOR[to] > FLOOR[imported.room]
         if not allowed:
-            upwards.append(f"{each.path}: {each.module}")
+            upwards.append(f"{imported.path}: {imported.module}")
     assert not upwards
 
 
@@ -167,33 +167,35 @@ def test_there_is_no_circle_of_modules() -> None:
         file.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".") for file in ROOT.rglob("*.py")
     }
     known: dict[str, set[str]] = {}
-    for each in ALL:
-        if each.library == PACKAGE and each.at_once and each.room != "__init__":
-            here = each.path.removesuffix(".py").replace("/", ".")
-            known.setdefault(here, set()).add(each.module.removeprefix(f"{PACKAGE}."))
-    left = {here: found & modules for here, found in known.items()}
-    while ready := [here for here, found in left.items() if not found & set(left)]:
-        for here in ready:
-            del left[here]
+    for imported in ALL:
+        if imported.library == PACKAGE and imported.at_once and imported.room != "__init__":
+            module = imported.path.removesuffix(".py").replace("/", ".")
+            known.setdefault(module, set()).add(imported.module.removeprefix(f"{PACKAGE}."))
+    left = {module: imports & modules for module, imports in known.items()}
+    while ready := [module for module, imports in left.items() if not imports & set(left)]:
+        for module in ready:
+            del left[module]
     assert not left, f"modules that import each other, or wait for those that do: {sorted(left)}"
 
 
 def test_measures_do_not_know_where_counts_come_from() -> None:
     assert not [
-        each
-        for each in ALL
-        if each.room == "measures" and each.module.startswith(PACKAGE) and ".measures." not in each.module
+        imported
+        for imported in ALL
+        if imported.room == "measures"
+        and imported.module.startswith(PACKAGE)
+        and ".measures." not in imported.module
     ]
 
 
 @pytest.mark.parametrize("library", IMPORTERS)
 def test_who_imports_what(library: str) -> None:
     strangers = [
-        each.path
-        for each in ALL
-        if each.library == library
+        imported.path
+        for imported in ALL
+        if imported.library == library
         and not any(
-            each.path.startswith(place) if place.endswith("/") else each.path == place
+            imported.path.startswith(place) if place.endswith("/") else imported.path == place
             for place in IMPORTERS[library]
         )
     ]
@@ -202,33 +204,43 @@ def test_who_imports_what(library: str) -> None:
 
 @pytest.mark.parametrize("room", ONLY)
 def test_rooms_with_few_libraries(room: str) -> None:
-    found = {each.library for each in ALL if each.room == room} - {PACKAGE} - set(sys.stdlib_module_names)
-    assert found <= ONLY[room]
+    libraries = (
+        {imported.library for imported in ALL if imported.room == room}
+        - {PACKAGE}
+        - set(sys.stdlib_module_names)
+    )
+    assert libraries <= ONLY[room]
 
 
 def test_engines_in_memory_know_no_arrow() -> None:
     assert not [
-        each.path for each in ALL if each.path.startswith("counting/memory/") and each.library == "pyarrow"
+        imported.path
+        for imported in ALL
+        if imported.path.startswith("counting/memory/") and imported.library == "pyarrow"
     ]
 
 
 def test_heavy_libraries_are_imported_where_they_are_needed() -> None:
     """Dagster takes seconds: the library and the command line do without it until it is asked for."""
     at_once = {
-        f"{each.path}: {each.module}"
-        for each in ALL
-        if each.at_once
-        and each.library in LAZY
-        and not (each.library == "dagster" and each.room in {"orchestration", "definitions"})
+        f"{imported.path}: {imported.module}"
+        for imported in ALL
+        if imported.at_once
+        and imported.library in LAZY
+        and not (imported.library == "dagster" and imported.room in {"orchestration", "definitions"})
         # Expectations are classes of that library; who imports the module wants it.
-        and not (each.library == "great_expectations" and each.path == "evidence/clause_expectation.py")
+        and not (
+            imported.library == "great_expectations" and imported.path == "evidence/clause_expectation.py"
+        )
     }
     assert not at_once
 
 
 def test_the_demo_imports_dagster_only_when_it_runs() -> None:
     assert not [
-        each.path for each in ALL if each.room == "demo" and each.library == "dagster" and each.at_once
+        imported.path
+        for imported in ALL
+        if imported.room == "demo" and imported.library == "dagster" and imported.at_once
     ]
 
 
@@ -254,10 +266,10 @@ def test_everything_public_is_there() -> None:
 def test_private_modules_of_other_libraries_stay_out() -> None:
     """Where one is needed, it is named here, and a test notices when it moves."""
     private = [
-        f"{each.path}: {each.module}"
-        for each in ALL
-        if each.library not in {PACKAGE, "__future__"}
-        and any(part.startswith("_") for part in each.module.split("."))
+        f"{imported.path}: {imported.module}"
+        for imported in ALL
+        if imported.library not in {PACKAGE, "__future__"}
+        and any(part.startswith("_") for part in imported.module.split("."))
     ]
     assert private == [
         "orchestration/evaluations.py: dagster._core.event_api",

@@ -32,15 +32,15 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def test_processes_are_started_in_one_place_which_ends_them() -> None:
-    elsewhere = []
+    outside = []
     for path in TESTS.rglob("*.py"):
         if path == TESTS / "support" / "processes.py":
             continue
-        elsewhere += [f"{path}: {name}" for name in imported(path) if name.split(".")[0] in STARTS_PROCESSES]
+        outside += [f"{path}: {name}" for name in imported(path) if name.split(".")[0] in STARTS_PROCESSES]
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
-                elsewhere += [f"{path}: os.{node.attr}"] * node.attr.startswith(STARTS_PROCESSES_BY_OS)
-    assert not elsewhere
+                outside += [f"{path}: os.{node.attr}"] * node.attr.startswith(STARTS_PROCESSES_BY_OS)
+    assert not outside
 
 
 def test_no_test_leans_on_the_module_of_another() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -102,12 +103,14 @@ def status(gate: Path, shown_as: Format | None) -> None:
         if not candidates:
             click.echo("  no candidate has arrived")
         return
-    columns = ("candidate", "verdict", "judged at", "worst clause", "records", "published", "standing")
+    columns = ["candidate", "verdict", "judged at", "worst clause", "records", "published", "standing"]
+    if chosen == "table" and all(of.standing in {"published", of.decision} for of in candidates):
+        columns.remove("standing")  # it says nothing more, and a terminal has little room
     rows = [
         {
             "candidate": candidate.candidate,
             "verdict": candidate.decision,
-            "judged at": None if candidate.judged_at is None else candidate.judged_at.isoformat(),
+            "judged at": _write_time(candidate.judged_at, chosen),
             "worst clause": candidate.worst_clause,
             "records": candidate.records,
             "published": candidate.is_published,
@@ -116,4 +119,11 @@ def status(gate: Path, shown_as: Format | None) -> None:
         for candidate in candidates
     ]
     facts = {"gate": folders.gate.name, "asked": evaluations, "may_be_asked": limit}
-    print_report(Report(heading, facts, (Table("candidates", "Candidates", columns, rows),)), chosen)
+    print_report(Report(heading, facts, (Table("candidates", "Candidates", tuple(columns), rows),)), chosen)
+
+
+def _write_time(time: datetime | None, shown_as: Format) -> str | None:
+    """A time (UTC); for readers to the minute."""
+    if time is None:
+        return None
+    return f"{time:%Y-%m-%d %H:%M} UTC" if shown_as == "table" else time.isoformat()

@@ -93,8 +93,12 @@ def _print_tables(report: Report) -> None:
         drawn = RichTable(title=table.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for name in columns:
             numbers = any(isinstance(row.get(name), int | float) for row in table.rows)
+            heading = table.headings.get(name, name)
             drawn.add_column(
-                table.headings.get(name, name), justify="right" if numbers else "left", overflow="fold"
+                heading,
+                justify="right" if numbers else "left",
+                overflow="fold",
+                min_width=max(map(len, heading.split()), default=0),
             )
         for row in table.rows:
             drawn.add_row(*(Text(format_cell(row.get(name))) for name in columns))

@@ -18,6 +18,7 @@ from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.frames import as_frames
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.shared_names import names_in_all
 
 TARGETS_ALONE = "targets alone"
 
@@ -128,7 +129,7 @@ def shared_columns(ground_truth: Any, synthetic: Any) -> Tables:
 
 def shared_names(frames: Sequence[pd.DataFrame]) -> list[Any]:
     """The columns that all tables have, in GT's order. InputError where there is none."""
-    shared = [name for name in frames[0].columns if all(name in frame.columns for frame in frames)]
+    shared = names_in_all([list(frame.columns) for frame in frames])
     if not shared:
         raise InputError("No column is in all tables: there is nothing to compare.")
     return shared

@@ -92,6 +92,14 @@ GUARDS: dict[str, Words] = {
         "",
         finding="the values of a column look renamed, so that no comparison means anything",
     ),
+    "missing_beyond": Words(
+        "missing values beyond those of the confidential table",
+        "So many more of the synthetic records than of the confidential ones have no value in the column "
+        "that lacks most: what is left of a record may be all true, and equals none.",
+        POINTS,
+        "",
+        finding="{value} more of the synthetic records lack a value than of the confidential ones",
+    ),
     "equal_content": Words(
         "equal content",
         "It is 1 where one table holds all records of the other, 0 otherwise.",

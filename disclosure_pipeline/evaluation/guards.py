@@ -23,6 +23,7 @@ from disclosure_pipeline.measures.guard_chance import (
     nearness_by_chance,
 )
 from disclosure_pipeline.measures.hits import HitCounts, unique_hits
+from disclosure_pipeline.measures.missing_values import missing_beyond
 from disclosure_pipeline.measures.relabelling import relabelling
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -45,13 +46,15 @@ class Guards:
     `guards`: index synthesis. unique_copies, unique_copies_others: see `copies()`. unique_copies_apart: what
     values drawn column by column from GT would show. unique_copies_beyond: beyond the larger of both.
     partial_copies_beyond: the largest unique_copies_beyond of `partial_copies`. nearer: see `nearest()`; NaN
-    of a single GT record. relabelled: the largest `looks_renamed` of `columns_apart`.
+    of a single GT record. relabelled, missing_beyond: the largest `looks_renamed` and `missing_beyond` of
+    `columns_apart`.
     equal_content: 1 where SD holds GT's records, else 0. TVD_column_beyond, TVD_pair_beyond: the largest TVD
     over the expected one, of a column and of a pair of columns (of a sample; NaN where there is none).
     …_by_chance: how far the figure goes by chance alone, at most; …_beyond_chance: what a gate bounds, the
     figure where it goes further, otherwise what is expected of it (`measures.guard_chance`).
     `partial_copies`: index (columns, synthesis), as `partial_copies()` has them. `columns_apart`: index
-    (column, synthesis); TVD, TVD_expected, TVD_relabelled, looks_renamed: shares of 1.
+    (column, synthesis); TVD, TVD_expected, TVD_relabelled, looks_renamed: shares of 1; missing_beyond: in
+    percentage points.
     """
 
     guards: pd.DataFrame
@@ -88,6 +91,8 @@ def measure_guards(
             {
                 "relabelled": largest_apart.loc[synthesis, "looks_renamed"],
                 "relabelled_beyond_chance": largest_apart.loc[synthesis, "looks_renamed_beyond_chance"],
+                "missing_beyond": largest_apart.loc[synthesis, "missing_beyond"],
+                "missing_beyond_chance": largest_apart.loc[synthesis, "missing_beyond_chance"],
                 "equal_content": float(has_equal_content(counts, size)),
                 "TVD_column_beyond": (of_columns["TVD"] - of_columns["TVD_expected"]).max(),
             }
@@ -196,10 +201,15 @@ def _measure_columns(columns: Sequence[CodedColumn], sizes: Sequence[Sizes]) -> 
             figures = relabelling(grouped.counts[0], counts)
             renamed = figures.looks_renamed if column.kind not in _ORDERED else 0.0
             by_chance = distance_by_chance(sizes[synthesis - 1], max(with_names, 1))
+            missing = missing_beyond(column.counts[0], column.counts[synthesis])
+            missing_by_chance = 100 * distance_by_chance(sizes[synthesis - 1], len(columns))
             rows[column.name, synthesis] = asdict(figures) | {
                 "looks_renamed": renamed,
                 "looks_renamed_by_chance": by_chance,
                 "looks_renamed_beyond_chance": beyond_chance(renamed, by_chance),
+                "missing_beyond": missing,
+                "missing_by_chance": missing_by_chance,
+                "missing_beyond_chance": beyond_chance(missing, missing_by_chance),
             }
     index = pd.MultiIndex.from_tuples(list(rows), names=["column", "synthesis"])
     return pd.DataFrame(list(rows.values()), index=index)

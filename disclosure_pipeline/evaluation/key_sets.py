@@ -29,6 +29,7 @@ from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, sh
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.shared_names import names_in_all
 
 
 def disclosure_of_key_sets(
@@ -81,8 +82,8 @@ def disclosure_of_key_sets(
     names = tuple(dict.fromkeys(name for keys in sets for name in keys))
     grouping = grouping_of(groups, special_values, edges)
     if targets is None:
-        first, *others = check_tables(ground_truth, synthetic, names[:1], (), grouping_of()).frames
-        shared = [name for name in first.columns if all(name in frame.columns for frame in others)]
+        frames = check_tables(ground_truth, synthetic, names[:1], (), grouping_of()).frames
+        shared = names_in_all([list(frame.columns) for frame in frames])
         target_names = tuple(name for name in shared if not all(name in keys for keys in sets))
     else:
         target_names = check_targets(targets, sets)

@@ -18,6 +18,7 @@ from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.shared_names import names_in_all
 
 WITHOUT_NUMBERS = "all but numbers"
 """Numbers are easily moved, rounded or exchanged together, and a record is found again by the others."""
@@ -39,8 +40,7 @@ def code_shared_columns(
     opened: OpenedTables, grouping: Grouping, on_progress: OnProgress
 ) -> dict[Any, CodedColumn]:
     """The columns that all tables have, in GT's order, by name: coded, not grouped. InputError as `code`."""
-    ground_truth, *syntheses = opened.columns
-    shared = [name for name in ground_truth if all(name in columns for columns in syntheses)]
+    shared = names_in_all(opened.columns)
     return {column.name: column for column in opened.code(shared, grouping, on_progress)}
 
 

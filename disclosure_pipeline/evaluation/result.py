@@ -90,8 +90,8 @@ class Disclosure:
 
     def frame(self, name: str) -> pd.DataFrame:
         """One of the frames by its name; an empty one where the family is not measured."""
-        frame: pd.DataFrame | None = self.further[name] if name in self.further else getattr(self, name, None)
-        return pd.DataFrame() if frame is None else frame
+        frame = self.further[name] if name in self.further else getattr(self, name, None)
+        return frame if isinstance(frame, pd.DataFrame) else pd.DataFrame()  # `warnings` are texts, too
 
     def summary(self) -> pd.DataFrame:
         """One row per target, the largest DiSCO first.

@@ -142,7 +142,7 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         "## Attribute disclosure (% of records; max_denom and mean_denom: records)",
         _to_table(figures["attribute"]),
         *_format_families(figures),
-        "## Guards, over all columns (% of SD records; nearer: of GT records; TVD, relabelled: shares of 1)",
+        "## Guards, over all columns (% of SD records; nearer: of GT records; TVD, relabelled: shares)",
         _to_table(figures["guards"]),
         _to_table(figures["partial_copies"]),
         _to_table(figures["columns_apart"]),

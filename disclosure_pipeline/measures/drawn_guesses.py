@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -253,10 +254,11 @@ class _Rivals:
         return np.add.reduce(own * integral, axis=1)
 
 
-def _rule(nodes: int) -> tuple[list[float], list[float]]:
+@lru_cache(maxsize=256)  # the same few are asked for again and again, and each takes eigenvalues
+def _rule(nodes: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Nodes and weights of Gauss and Legendre from 0 to 1."""
     z, weights = np.polynomial.legendre.leggauss(nodes)
-    return ((z + 1) / 2).tolist(), (weights / 2).tolist()
+    return tuple(((z + 1) / 2).tolist()), tuple((weights / 2).tolist())
 
 
 def _power(base: Floats, exponents: IntArray) -> Floats:

@@ -42,7 +42,7 @@ def hits_by_chance(counts: HitCounts, sizes: Sizes, apart: float, comparisons: i
     below what is expected.
 
     >>> round(hits_by_chance(HitCounts(hits=9, pairs=1, triples=0), Sizes(300, 300), apart=0.1), 2)
-    7.08
+    7.63
 
     Source: Good 1953, "The population frequencies of species and the estimation of population parameters",
     for p and, by the same argument, its variance; Anscombe 1948, "The transformation of Poisson, binomial and

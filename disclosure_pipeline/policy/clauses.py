@@ -194,6 +194,7 @@ def _clauses_of_guards(guards: Guards, targets: Sequence[str]) -> Iterator[Claus
     for target in targets:
         yield Clause("guessed_beyond", target, guards.guessed_beyond)
     yield Clause("relabelled", None, guards.relabelled)
+    yield Clause("missing_beyond", None, guards.missing_beyond)
     yield Clause("equal_content", None, 0)
 
 

@@ -59,6 +59,13 @@ class Guards(BaseModel):
             strict=True,
         ),
     ] = 0.15
+    missing_beyond: Annotated[
+        Points,
+        Field(
+            description="Percentage points by which more SD records than GT records may lack the value of a "
+            "column. Beyond, a candidate cannot be judged"
+        ),
+    ] = 20
 
 
 DEFAULTS: Mapping[str, float] = {
@@ -67,6 +74,7 @@ DEFAULTS: Mapping[str, float] = {
     "guessed_beyond": 6,
     "nearer": 70,
     "relabelled": 0.15,
+    "missing_beyond": 20,
     "equal_content": 0,
 }
 """The bounds of the guards where a gate sets none; high figures are a risk in all of them."""

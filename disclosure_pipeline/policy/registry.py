@@ -129,6 +129,7 @@ CONTROLS: dict[str, Measure] = {
 DOUBTS: dict[str, Measure] = {
     "excluded": Measure("doubts", "doubts", "excluded"),
     "relabelled": Measure("guards", "guards", "relabelled_beyond_chance", per_target=False, largest=1),
+    "missing_beyond": Measure("guards", "guards", "missing_beyond_chance", per_target=False),
     "equal_content": Measure("guards", "guards", "equal_content", per_target=False, largest=1),
 }
 

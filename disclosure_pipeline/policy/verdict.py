@@ -73,19 +73,30 @@ def _judge(clause: Clause, result: Disclosure) -> Judgement:
     return judgement if judgement.outcome == "kept" else replace(judgement, note=_explain(clause, results))
 
 
+# The guards that are about single columns: the figure of each, and what it means beyond its bound.
+_OF_COLUMNS = {
+    "relabelled": ("looks_renamed_beyond_chance", "the values of this column look renamed"),
+    "missing_beyond": (
+        "missing_beyond_chance",
+        "values of this column are missing that the ground truth has",
+    ),
+}
+
+
 def _explain(clause: Clause, results: Sequence[Disclosure]) -> str:
     """What a guard that is not kept means; names of columns only."""
     if clause.measure == "equal_content":
         return "equal content to the ground truth: one table holds all records of the other"
-    if clause.measure != "relabelled":
+    if clause.measure not in _OF_COLUMNS:
         return ""
+    figure, meaning = _OF_COLUMNS[clause.measure]
     names: dict[str, None] = {}
     for result in results:
         apart = result.frame("columns_apart")
-        if "looks_renamed_beyond_chance" in apart.columns:
-            renamed = apart[apart["looks_renamed_beyond_chance"] > clause.bound]
-            names |= dict.fromkeys(map(str, renamed.index.get_level_values("column")))
-    return f"the values of this column look renamed: {', '.join(names)}"
+        if figure in apart.columns:
+            columns = apart[apart[figure] > clause.bound]
+            names |= dict.fromkeys(map(str, columns.index.get_level_values("column")))
+    return f"{meaning}: {', '.join(names)}"
 
 
 def counts_stack(clause: Clause) -> bool:

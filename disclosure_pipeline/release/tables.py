@@ -176,9 +176,7 @@ def _order_records(
     content = hashlib.sha256(repr(list(columns)).encode())
     content.update(np.sort(hashes).astype("<u8").tobytes())
     seed = np.uint64(int.from_bytes(content.digest()[:8], "little"))
-    return _OrderedTable(
-        columns, some_records, np.argsort(mix(hashes ^ seed), kind="stable"), content.digest()
-    )
+    return _OrderedTable(columns, some_records, np.argsort(mix(hashes ^ seed)), content.digest())
 
 
 def _hash_records(records: pd.DataFrame, columns: Mapping[str, _ColumnWriter], out: Hashes) -> None:

@@ -19,6 +19,7 @@ from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.kinds import Kind, common_kind
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument, listed, suggest_names, table_names
+from disclosure_pipeline.tables.shared_names import names_in_all
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def check_names(
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The keys and targets of tables (GT first) with these columns. InputError as `check_tables`."""
     key_names = _check_keys(keys)
-    shared = [name for name in columns[0] if all(name in of_table for of_table in columns)]
+    shared = names_in_all(columns)
     target_names = _check_targets(targets, key_names, shared)
     for name in (*key_names, *target_names):
         _check_present(name, columns)

@@ -18,6 +18,7 @@ from disclosure_pipeline.tables.files import DELIMITERS, FileFormat
 from disclosure_pipeline.tables.locations import StoragePath
 
 _CHUNK = 1 << 20
+_START = 512
 _HASH = re.compile(r"[0-9a-f]{64}(\.|$)")
 _MAGIC = {
     b"PAR1": "Parquet",
@@ -101,7 +102,7 @@ def _find_problem(path: StoragePath, file: str, size: int, file_format: FileForm
     if not size:
         return "empty: it has no bytes"
     with path.open_file(file) as opened:
-        head = opened.read(8)
+        head = opened.read(_START)
         opened.seek(max(0, size - 8))
         tail = opened.read()
         opened.seek(0)
@@ -190,9 +191,9 @@ def _look_at_lines(lines: Iterator[str], delimiter: str) -> str | None:
                     return f"of another form: {describe_separator(separator)}"
             elif len(record) != fields and problem is None:
                 problem = (
-                    f"damaged: the record that ends in line {records.line_num} has {len(record)} fields, "
-                    f"expected are {fields} as in the first line; it may be cut off, "
-                    "or miss a quotation mark"
+                    f"damaged: the record that ends in line {records.line_num} has {len(record)} "
+                    f"field{'' if len(record) == 1 else 's'}, expected are {fields} as in the first line; "
+                    "it may be cut off, or miss a quotation mark"
                 )
     except csv.Error:
         return problem or "damaged: a field is too long; it may miss a quotation mark"

@@ -10,6 +10,7 @@ import pandas as pd
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.messages import capitalized, listed, table_names
+from disclosure_pipeline.tables.shared_names import names_in_all
 
 _ARROW_INTERFACE = ("__arrow_c_stream__", "__arrow_c_array__")
 
@@ -111,7 +112,7 @@ def _known_to_pandas(column: Any) -> Any:
 
 def stack_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """All records of several tables as one, of the columns that all of them have."""
-    shared = [name for name in frames[0].columns if all(name in frame.columns for frame in frames)]
+    shared = names_in_all([list(frame.columns) for frame in frames])
     return pd.DataFrame({name: stack_columns([frame[name] for frame in frames]) for name in shared})
 
 

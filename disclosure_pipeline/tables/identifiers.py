@@ -51,13 +51,14 @@ def holds_identifiers(identifiers: Iterable[str | None], texts: Sequence[str]) -
 
 
 def fold(text: str) -> str:
-    r"""The letters and digits of a text in one case and one Unicode form.
+    r"""The letters, without accents, and the digits of a text in one case and one Unicode form.
 
-    >>> fold(" Pl\u200b-00\uff14\uff12 ")
-    'pl0042'
+    >>> fold(" Pl\u200b-00\uff14\uff12 "), fold("P\u0301l-\u0664\u0662")
+    ('pl0042', 'pl42')
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return "".join(letter for letter in folded if letter.isalnum())
+    # Taken apart, accents are neither letters nor digits.
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    return "".join(str(unicodedata.decimal(letter, letter)) for letter in folded if letter.isalnum())
 
 
 def column_identifies(column: CodedColumn, synthesis: int) -> bool:

@@ -21,6 +21,7 @@ from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.distinct import Distinct
 from disclosure_pipeline.tables.encoding import Encoded, arrow_array, encode
 from disclosure_pipeline.tables.raw_columns import Change, RawColumn, canonical_records, changes_of_column
+from disclosure_pipeline.tables.shared_names import names_in_all
 
 _NUMBERS = (Column(type="integer"), Column(type="number"))
 _BOOLEAN = Column(type="boolean")
@@ -45,7 +46,7 @@ def canonical_distinct(
     """
     canonical = [dict(columns) for columns in raw]
     ledger: list[Change] = []
-    for name in _shared_names(raw):
+    for name in names_in_all(raw):
         levels = [arrow_array(of_table[name].values) for of_table in raw]
         codes = [np.append(np.arange(len(of_table)), -1) for of_table in levels]
         encoded = list(map(Encoded, codes, levels))
@@ -63,7 +64,7 @@ def canonical_frames(
     raw: Sequence[pd.DataFrame], tables: Sequence[str], numeric: Collection[Any] = ()
 ) -> tuple[list[pd.DataFrame], tuple[Change, ...]]:
     """As `canonical_distinct`, of tables in memory (`sources.read_raw`, or any data frame)."""
-    names = [name for name in _shared_names(raw) if any(_holds_text(frame[name]) for frame in raw)]
+    names = [name for name in names_in_all(raw) if any(_holds_text(frame[name]) for frame in raw)]
 
     def canonical_column(name: Any) -> tuple[list[Any], list[Change]]:
         encoded = [encode(frame[name]) for frame in raw]
@@ -177,12 +178,6 @@ def _holds_text(series: pd.Series[Any]) -> bool:
 def _occurring_levels(encoded: Encoded) -> Any:
     """The levels that records have."""
     return encoded.levels.filter(pa.array(encoded.counts[:-1] > 0))
-
-
-def _shared_names(raw: Sequence[Any]) -> list[Any]:
-    """The columns that all tables have."""
-    first, *others = raw
-    return [name for name in first if all(name in table for table in others)]
 
 
 def _in_order_of_tables(ledger: Sequence[Change], tables: Sequence[str]) -> tuple[Change, ...]:

@@ -45,6 +45,13 @@ class StoredColumn:
         """The codes of some of the records."""
         return self.look_up(self.position, records)
 
+    def draw(self, positions: IntArray) -> StoredColumn:
+        """The records at these positions; how many of them are rounded is not counted."""
+        stored = self.stored[positions]
+        return replace(
+            self, stored=stored, counts=count_codes(stored, self.lowest, len(self.position)), rounded=0
+        )
+
     def look_up(self, values: Values, records: slice | IntArray = slice(None)) -> Values:
         """For some of the records their entry of `values`, which has one for each entry of `position`."""
         return look_up(values, _offsets(self.stored[records], self.lowest))
@@ -104,6 +111,18 @@ class CodedColumn:
     def only(self, tables: Sequence[int]) -> CodedColumn:
         """The column of some of the tables, in this order, over the same levels."""
         return replace(self, tables=tuple(self.tables[i] for i in tables))
+
+    def draw(self, positions: Sequence[IntArray | None]) -> CodedColumn:
+        """The column of the records at these positions of each table (None: all), over their own levels."""
+        tables = tuple(
+            table if drawn is None else table.draw(drawn)
+            for table, drawn in zip(self.tables, positions, strict=True)
+        )
+        column = replace(self, tables=tables)
+        used = np.sum(column.counts, axis=0)[:-1] > 0
+        number = np.count_nonzero(used)
+        new_code = np.append(np.where(used, np.cumsum(used) - 1, number), number)
+        return column.recoded(self.levels[used], new_code, self.kind)
 
     def recoded(self, levels: Values, new_code: IntArray, kind: Kind) -> CodedColumn:
         """The column over other levels; `new_code[c]` is the new code of c, missing included."""

@@ -7,7 +7,7 @@ from typing import Any
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.files import format_of
 from disclosure_pipeline.tables.locations import StoragePath, locate
-from disclosure_pipeline.tables.sources import FileSource, Location
+from disclosure_pipeline.tables.sources import FileSource, Location, describe_unreadable
 
 COUNTING = 40
 """Bytes that a record needs while it is counted in memory."""
@@ -29,7 +29,7 @@ def bytes_needed(location: Location | Any, table: str) -> int:
     except InputError as error:
         message = str(error)
     except Exception as error:  # of whatever file system
-        message = f"{table} cannot be read ({type(error).__name__})."
+        message = describe_unreadable(location, table, type(error).__name__)
     raise InputError(message)
 
 

@@ -238,7 +238,7 @@ def _error_message(error: Exception, location: Any, table: str) -> str:
         return str(error)
     if isinstance(error, ModuleNotFoundError):
         return f"{table}: to read it, the package {error.name} is needed: {_EXTRA}."
-    return _cannot_read(location, table, type(error).__name__)
+    return describe_unreadable(location, table, type(error).__name__)
 
 
 _EXTRA = "install disclosure-pipeline[sql], [duckdb], [s3], [gs] or [az]"
@@ -274,7 +274,8 @@ def _check_names(opened: OpenTable, columns: Collection[str] | None, table: str)
         raise InputError(f"{table}: columns {at} have the same name{known}: every name must be unique.")
 
 
-def _cannot_read(location: Any, table: str, reason: str) -> str:
+def describe_unreadable(location: Any, table: str, reason: str) -> str:
+    """Why a table cannot be read, as far as its place or the bytes of its file tell."""
     if isinstance(location, (SqlSource, DuckDBSource)):
         return (
             f"{table}: {location.redacted_location} cannot be read ({reason}): the database cannot be "

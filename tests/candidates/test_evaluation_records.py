@@ -25,7 +25,7 @@ GT = "a" * 64
 
 
 def snapshot(name: str, *contents: str) -> Snapshot:
-    files = [StoredFile(f"{number}.csv", each * 64, 1) for number, each in enumerate(contents)]
+    files = [StoredFile(f"{number}.csv", content * 64, 1) for number, content in enumerate(contents)]
     return Snapshot(name, tuple(files))
 
 

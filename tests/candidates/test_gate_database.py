@@ -35,26 +35,26 @@ from disclosure_pipeline.tables.sources import DuckDBSource, SqlSource
 DATABASE = "duckdb://"
 
 
-def compared(found: dict[str, Any]) -> dict[str, Any]:
+def compared(actual: dict[str, Any]) -> dict[str, Any]:
     """What the steps found, but for the hash and the controls, which are of other tables in a database."""
-    dossier = json.loads(found.pop("dossier"))
-    found["frames"] = {name: text for name, text in found["frames"].items() if "control" not in name}
-    found["ground truth"] = replace(found["ground truth"], sha256="")
+    dossier = json.loads(actual.pop("dossier"))
+    actual["frames"] = {name: text for name, text in actual["frames"].items() if "control" not in name}
+    actual["ground truth"] = replace(actual["ground truth"], sha256="")
     dossier.pop("measured")
     dossier["figures"] = {name: of for name, of in dossier["figures"].items() if "control" not in name}
     controls = [clause for clause in dossier["clauses"] if clause["control"]]
     assert controls and all(clause["outcome"] == "kept" for clause in controls)
     # Nothing is left out of the checks but the controls, each by its own name.
     of_controls = {clause["name"] for clause in controls}
-    assert of_controls <= {text.partition(":")[0] for text in found["checks"]}
-    found["checks"] = [text for text in found["checks"] if text.partition(":")[0] not in of_controls]
+    assert of_controls <= {text.partition(":")[0] for text in actual["checks"]}
+    actual["checks"] = [text for text in actual["checks"] if text.partition(":")[0] not in of_controls]
     dossier["clauses"] = [clause for clause in dossier["clauses"] if not clause["control"]]
-    return found | {"dossier": dossier}
+    return actual | {"dossier": dossier}
 
 
-def take_nearness_of_stack(found: dict[str, Any]) -> list[float]:
+def take_nearness_of_stack(actual: dict[str, Any]) -> list[float]:
     """Taken out of a dossier: of all tables as one a part is drawn, in a database another part."""
-    rows = found["dossier"]["figures"].get("stacked", {}).get("guards", ())
+    rows = actual["dossier"]["figures"].get("stacked", {}).get("guards", ())
     return [row.pop(name) for row in rows for name in ("nearer", "nearer_beyond_chance")]
 
 
@@ -91,12 +91,12 @@ def test_the_same_decision_as_in_memory(suffix: str, m: int, tmp_path: Path) -> 
     deliver(tmp_path, gates.COPY, *[gates.ground_truth()] * m, suffix=suffix)
     for candidate, decision in ((gates.HONEST, "approved"), (gates.COPY, "refused")):
         expected = compared(steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), candidate))
-        found = compared(steps(in_files(tmp_path, gates.definition()), candidate))
-        nearness = take_nearness_of_stack(found)
+        actual = compared(steps(in_files(tmp_path, gates.definition()), candidate))
+        nearness = take_nearness_of_stack(actual)
         assert len(nearness) == 2 * (m > 1)
         assert nearness == pytest.approx(take_nearness_of_stack(expected), abs=5)
-        assert found == expected
-        assert found["dossier"]["decision"] == decision
+        assert actual == expected
+        assert actual["dossier"]["decision"] == decision
 
 
 def test_a_dictionary_of_all_kinds(tmp_path: Path) -> None:
@@ -105,10 +105,10 @@ def test_a_dictionary_of_all_kinds(tmp_path: Path) -> None:
     write(tmp_path / "gt.parquet", altered_copies.GROUND_TRUTH.head(400))
     deliver(tmp_path, "c", altered_copies.GROUND_TRUTH.tail(300), suffix=".parquet")
     expected = steps(folders(tmp_path, altered_copies.RICH, "memory", "gt.parquet"), "c")
-    found = steps(in_files(tmp_path, dict(altered_copies.RICH)), "c")
+    actual = steps(in_files(tmp_path, dict(altered_copies.RICH)), "c")
     if "dossier" in expected:
-        expected, found = compared(expected), compared(found)
-    assert found == expected
+        expected, actual = compared(expected), compared(actual)
+    assert actual == expected
 
 
 BROKEN: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
@@ -128,9 +128,9 @@ def test_a_broken_contract(broken: str, tmp_path: Path) -> None:
     write(tmp_path / "gt.parquet", gates.ground_truth())
     deliver(tmp_path, "c", BROKEN[broken](gates.honest()), suffix=".parquet")
     expected = steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), "c")
-    found = steps(in_files(tmp_path, gates.definition()), "c")
-    assert found["arrival"] == expected["arrival"]
-    assert found["arrival"][0]
+    actual = steps(in_files(tmp_path, gates.definition()), "c")
+    assert actual["arrival"] == expected["arrival"]
+    assert actual["arrival"][0]
 
 
 @contextmanager
@@ -188,9 +188,9 @@ def test_a_table_of_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         gate=Gate.model_validate(definition),
         ground_truth=source,
     )
-    found = steps(gate, "c")
-    assert services.PASSWORD not in str(found)
-    assert compared(found) == expected
+    actual = steps(gate, "c")
+    assert services.PASSWORD not in str(actual)
+    assert compared(actual) == expected
     with engine.begin() as connection:
         assert sa.inspect(connection).get_table_names() == ["people"]
     monkeypatch.setenv("GATE_PASSWORD", "wrong-4712")
@@ -249,7 +249,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("refused", REFUSED)
 def test_what_cannot_be_done_is_refused_when_the_gate_is_defined(refused: str) -> None:
-    changes, said = REFUSED[refused]
-    with pytest.raises(ValidationError, match=said) as caught:
+    changes, message = REFUSED[refused]
+    with pytest.raises(ValidationError, match=message) as caught:
         Gate.model_validate(gates.definition(**changes))
     assert "secret-77" not in str(caught.value).split("[type=")[0]

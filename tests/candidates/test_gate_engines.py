@@ -118,23 +118,23 @@ def test_columns_that_number_the_records(tmp_path: Path) -> None:
         numbered(gates.honest(2), start=20_000),
         numbered(gates.honest(3), start=10_000),
     )
-    found = json.loads(same_with_both(tmp_path, WITH_NUMBER)["dossier"])
-    told = [text for text in found["warnings"] if "identifier" in text]
-    assert len(told) == 1 and "'number'" in told[0] and "synthetic table 1" in told[0]
-    assert found["decision"] == "refused"
+    document = json.loads(same_with_both(tmp_path, WITH_NUMBER)["dossier"])
+    message = [text for text in document["warnings"] if "identifier" in text]
+    assert len(message) == 1 and "'number'" in message[0] and "synthetic table 1" in message[0]
+    assert document["decision"] == "refused"
 
 
 def test_a_column_that_the_ground_truth_lacks(tmp_path: Path) -> None:
     """Where it would be published nothing is compared; where it has no role nobody reads it."""
     write(tmp_path / "gt.csv", gates.ground_truth())
     deliver(tmp_path, "c", numbered(gates.honest(1)))
-    found = same_with_both(tmp_path, WITH_NUMBER)
-    (violation,) = found["ground truth"].violations
+    actual = same_with_both(tmp_path, WITH_NUMBER)
+    (violation,) = actual["ground truth"].violations
     assert (violation.column, violation.rule) == ("number", "the column is not in the table")
-    assert "dossier" not in found and "run ground_truth first" in found["refused"][1]
+    assert "dossier" not in actual and "run ground_truth first" in actual["refused"][1]
     without_role = gates.definition()["columns"] | {"number": {"type": "integer"}}
-    found = same_with_both(tmp_path, gates.definition(columns=without_role))
-    dossier = json.loads(found["dossier"])
+    actual = same_with_both(tmp_path, gates.definition(columns=without_role))
+    dossier = json.loads(actual["dossier"])
     assert dossier["decision"] == "approved" and dossier["warnings"] == []
     assert dossier["exact_copies"][0]["columns"] == 4
     assert "number" not in dossier["figures"]["keys"] + dossier["figures"]["targets"]
@@ -149,8 +149,8 @@ def test_ordered_categories_aliases_and_unknown_levels(tmp_path: Path) -> None:
     sd.loc[11, "work"] = "elsewhere"
     write(tmp_path / "gt.csv", gt)
     deliver(tmp_path, "c", sd)
-    found = json.loads(same_with_both(tmp_path, ORDERED)["dossier"])
-    assert {row["rule"] for row in found["ledger"]} >= {
+    document = json.loads(same_with_both(tmp_path, ORDERED)["dossier"])
+    assert {row["rule"] for row in document["ledger"]} >= {
         "alias replaced by its level",
         "missing code read as missing",
         "outer blanks removed",
@@ -167,8 +167,8 @@ def test_groups(edges: Any, tmp_path: Path) -> None:
         columns["income"].pop("groups")
     write(tmp_path / "gt.csv", gates.ground_truth())
     deliver(tmp_path, "c", gates.honest(1), gates.honest(2))
-    found = same_with_both(tmp_path, gates.definition(columns=columns, edges=edges))
-    assert found["dossier"] and json.loads(found["bins"])["level"]
+    actual = same_with_both(tmp_path, gates.definition(columns=columns, edges=edges))
+    assert actual["dossier"] and json.loads(actual["bins"])["level"]
 
 
 def test_controls_of_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,10 +176,10 @@ def test_controls_of_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(measuring, "SAMPLE", 100)
     write(tmp_path / "gt.parquet", gates.ground_truth())
     deliver(tmp_path, "c", gates.honest(1), gates.honest(2), suffix=".parquet")
-    found = same_with_both(tmp_path, gates.definition(), ground_truth="gt.parquet")
+    actual = same_with_both(tmp_path, gates.definition(), ground_truth="gt.parquet")
     monkeypatch.undo()
     assert (
-        found["frames"]["control_attribute"]
+        actual["frames"]["control_attribute"]
         != same_with_both(tmp_path, gates.definition(), ground_truth="gt.parquet")["frames"][
             "control_attribute"
         ]
@@ -221,12 +221,14 @@ def test_what_breaks_the_contract(rule: str, of: str, tmp_path: Path) -> None:
     good, bad = gates.ground_truth(), BROKEN[rule](gates.ground_truth())
     write(tmp_path / "gt.csv", bad if of == "ground truth" else good)
     deliver(tmp_path, "c", good if of == "ground truth" else bad)
-    found = same_with_both(tmp_path, gates.definition())
+    actual = same_with_both(tmp_path, gates.definition())
     if of == "ground truth" and rule in {"a column more", "two columns more and one less"}:
         return  # GT may have them; the other column that is missing is told
-    assert "dossier" not in found
-    violations = found["ground truth"].violations if of == "ground truth" and "ground truth" in found else ()
-    assert violations or "refused" in found or found["arrival"][0]
+    assert "dossier" not in actual
+    violations = (
+        actual["ground truth"].violations if of == "ground truth" and "ground truth" in actual else ()
+    )
+    assert violations or "refused" in actual or actual["arrival"][0]
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
@@ -243,8 +245,8 @@ def test_typed_files_that_break_the_contract(suffix: str, tmp_path: Path) -> Non
         "booleans": sd.assign(age=True),
     }.items():
         deliver(tmp_path, candidate, table, suffix=suffix)
-        found = same_with_both(tmp_path, gates.definition(), candidate)
-        assert ("dossier" in found) == (candidate == "whole-floats")
+        actual = same_with_both(tmp_path, gates.definition(), candidate)
+        assert ("dossier" in actual) == (candidate == "whole-floats")
 
 
 def test_damaged_files_are_named(tmp_path: Path) -> None:
@@ -252,9 +254,9 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     write(tmp_path / "gt.csv", gates.ground_truth())
     whole = deliver(tmp_path, "whole", gates.honest(), suffix=".parquet") / "synthetic0.parquet"
     deliver(tmp_path, "c", whole.read_bytes()[:-20], suffix=".parquet")
-    found = same_with_both(tmp_path, gates.definition())
-    assert "synthetic table 'synthetic0.parquet'" in found["refused"][1]
-    assert steps(folders(tmp_path, gates.definition(), "auto", "gt.csv"), "c") == found
+    actual = same_with_both(tmp_path, gates.definition())
+    assert "synthetic table 'synthetic0.parquet'" in actual["refused"][1]
+    assert steps(folders(tmp_path, gates.definition(), "auto", "gt.csv"), "c") == actual
 
 
 # What changes while it is read.
@@ -296,10 +298,10 @@ def test_a_ground_truth_that_changes_while_it_is_read_first(
         original = getattr(opening, reader)
 
         def meanwhile(*arguments: Any, original: Any = original) -> Any:
-            found = original(*arguments)
+            actual = original(*arguments)
             with (tmp_path / "gt.csv").open("a") as file:
                 file.write("f,30,office,1\n")
-            return found
+            return actual
 
         monkeypatch.setattr(opening, reader, meanwhile)
         with pytest.raises(StoreError, match="The ground truth changed while it was read: run again"):
@@ -323,22 +325,22 @@ def definitions() -> dict[str, dg.Definitions]:
 
 
 def metadata(result: dg.ExecuteInProcessResult, asset: str) -> Mapping[str, Any]:
-    [found] = [
+    [actual] = [
         event.materialization.metadata
         for event in result.get_asset_materialization_events()
         if event.asset_key and event.asset_key.path[-1] == asset
     ]
-    return found
+    return actual
 
 
 def told(result: dg.ExecuteInProcessResult) -> set[str]:
     """What the assets say of the engine."""
-    said = {
+    engines = {
         asset: metadata(result, asset)["engine"] for asset in ("identity_disclosure", "attribute_disclosure")
     }
-    assert all(isinstance(each, dg.TextMetadataValue) for each in said.values())
+    assert all(isinstance(engine, dg.TextMetadataValue) for engine in engines.values())
     assert not [asset for asset in ("synthetic", "bins", "dossier") if "engine" in metadata(result, asset)]
-    return {str(each.value) for each in said.values()}
+    return {str(engine.value) for engine in engines.values()}
 
 
 def evaluations(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
@@ -352,7 +354,7 @@ def test_runs_end_in_the_same_files_and_checks(
     definitions: Mapping[str, dg.Definitions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is of a run (times, ids, signatures) left aside; the engine stands in no file."""
-    found = {}
+    actual = {}
     gates.with_keys(tmp_path / "keys-of-both", monkeypatch)
     for engine in HERE:
         (tmp_path / engine).mkdir()
@@ -368,12 +370,12 @@ def test_runs_end_in_the_same_files_and_checks(
             assert gates.stated(home.published(HONEST)).candidate == HONEST
             written = state(home.path)
             del written[f"store/{GATE}/ground_truth.json"]["recorded_at"]
-            found[engine] = (
+            actual[engine] = (
                 written,
                 [evaluations(result) for result in (ground_truth, honest, copy)],
                 ran(copy).failures,
             )
-    assert found["partitioned"] == found["memory"]
+    assert actual["partitioned"] == actual["memory"]
 
 
 @pytest.mark.parametrize("first", HERE)
@@ -456,7 +458,7 @@ def test_no_engine_changes_the_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "free", "said"),
+    ("changes", "free", "message"),
     [
         ({}, 10**12, "memory (about 0.0 GB are needed in memory, 1000.0 GB are free)"),
         ({}, 1000, "partitioned (about 0.0 GB are needed in memory, 0.0 GB are free)"),
@@ -468,7 +470,7 @@ def test_no_engine_changes_the_policy() -> None:
     ],
 )
 def test_auto_says_what_it_took_and_why(
-    changes: dict[str, Any], free: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    changes: dict[str, Any], free: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("disclosure_pipeline.counting.opening.available_memory", lambda: free)
     with at(tmp_path, gates.load(gates.definition(**changes)), monkeypatch) as home, tiny_batches():
@@ -477,7 +479,7 @@ def test_auto_says_what_it_took_and_why(
         assert home.run_ground_truth().success
         run = home.run_gate(HONEST)
         assert run.success
-        assert told(run) == {said}
+        assert told(run) == {message}
 
 
 # Contract and canonical form, of any table and any dictionary.
@@ -625,10 +627,10 @@ def in_batches(table: StreamedTable, name: str) -> list[Any]:
     """As `values`, record by record, of a table that is read in batches."""
     distinct = values(table.distinct[name].values)
     numbers = np.arange(len(distinct) + 1)
-    found: list[int] = []
+    actual: list[int] = []
     for batch in table.stream.batches:
-        found += table.stream.codes(name, batch, numbers).tolist()
-    return [[*distinct, None][number] for number in found]
+        actual += table.stream.codes(name, batch, numbers).tolist()
+    return [[*distinct, None][number] for number in actual]
 
 
 @examples(20)

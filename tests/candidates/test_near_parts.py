@@ -148,8 +148,8 @@ def test_a_table_mended_in_many_records(tmp_path: Path) -> None:
     wrong = base.assign(work=base["work"].replace("field", "none"))
     gate_steps.deliver(tmp_path, "first", wrong)
     gate_steps.deliver(tmp_path, "mended", base)
-    found = [gate_steps.steps(gate, name) for name in ("first", "mended")]
-    assert not [each["refused"] for each in found if "refused" in each]
+    outcomes = [gate_steps.steps(gate, name) for name in ("first", "mended")]
+    assert not [outcome["refused"] for outcome in outcomes if "refused" in outcome]
 
 
 def test_a_table_beside_new_ones(tmp_path: Path) -> None:
@@ -158,8 +158,8 @@ def test_a_table_beside_new_ones(tmp_path: Path) -> None:
     gate_steps.deliver(tmp_path, "first", gates.honest(1))
     gate_steps.deliver(tmp_path, "three", *(gates.honest(seed) for seed in (1, 2, 3)))
     gate_steps.deliver(tmp_path, "two", *(gates.honest(seed) for seed in (3, 1)))
-    found = [gate_steps.steps(gate, name) for name in ("first", "three", "two")]
-    assert not [each["refused"] for each in found if "refused" in each]
+    outcomes = [gate_steps.steps(gate, name) for name in ("first", "three", "two")]
+    assert not [outcome["refused"] for outcome in outcomes if "refused" in outcome]
 
 
 def test_the_same_keys_with_other_targets(tmp_path: Path) -> None:
@@ -168,8 +168,8 @@ def test_the_same_keys_with_other_targets(tmp_path: Path) -> None:
     for name, seed in (("first", 2), ("second", 3)):
         targets = gates.honest(seed)[["work", "income"]]
         gate_steps.deliver(tmp_path, name, gates.honest(1)[["sex", "age"]].join(targets))
-    found = [gate_steps.steps(gate, name) for name in ("first", "second")]
-    assert not [each["refused"] for each in found if "refused" in each]
+    outcomes = [gate_steps.steps(gate, name) for name in ("first", "second")]
+    assert not [outcome["refused"] for outcome in outcomes if "refused" in outcome]
 
 
 def coarse_gate(**changes: Any) -> Gate:
@@ -221,7 +221,7 @@ def test_the_parts_of_a_gate() -> None:
         "the targets",
         "all columns but numbers",
     ]
-    assert [each.part.in_groups for each in list_figure_inputs(gate)].count(True) == 1
+    assert [figure_input.part.in_groups for figure_input in list_figure_inputs(gate)].count(True) == 1
     predicted = Gate.model_validate(gates.definition(measures={"prediction": True}))
     assert len(list_figure_inputs(predicted)) == len(labels)  # without income these are the same
 

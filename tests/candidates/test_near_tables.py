@@ -54,10 +54,10 @@ def altered(table: pd.DataFrame, *records: int) -> pd.DataFrame:
 
 def refusal(gate: GateFolders, candidate: str) -> str:
     """Why a candidate is refused before anything is measured."""
-    found = gate_steps.steps(gate, candidate)
-    kind, message = found["refused"]
+    outcome = gate_steps.steps(gate, candidate)
+    kind, message = outcome["refused"]
     assert kind == "RefusedError" and "differ" in message
-    assert set(found) == {"ground truth", "refused"}  # no overlap, no figure
+    assert set(outcome) == {"ground truth", "refused"}  # no overlap, no figure
     assert not (gate.store.candidate_folder(candidate) / "measured.json").exists()
     return str(message)
 
@@ -136,10 +136,10 @@ def test_the_same_content_is_no_new_question(tmp_path: Path) -> None:
     gate_steps.deliver(tmp_path, "again", base)
     gate_steps.deliver(tmp_path, "shuffled", base.sample(frac=1, random_state=1), suffix=".parquet")
     gate_steps.deliver(tmp_path, "twice", base, base)
-    found = [gate_steps.steps(gate, name) for name in ("first", "first", "again", "shuffled", "twice")]
-    assert not [each["refused"] for each in found if "refused" in each]
-    assert found[1]["frames"] == found[0]["frames"] == found[2]["frames"]
-    assert found[3]["frames"]["attribute"] == found[0]["frames"]["attribute"]
+    outcomes = [gate_steps.steps(gate, name) for name in ("first", "first", "again", "shuffled", "twice")]
+    assert not [outcome["refused"] for outcome in outcomes if "refused" in outcome]
+    assert outcomes[1]["frames"] == outcomes[0]["frames"] == outcomes[2]["frames"]
+    assert outcomes[3]["frames"]["attribute"] == outcomes[0]["frames"]["attribute"]
 
 
 def test_ten_records_are_enough(tmp_path: Path) -> None:
@@ -179,8 +179,8 @@ def test_two_near_candidates_at_the_same_moment(tmp_path: Path) -> None:
     for number, name in enumerate(names):
         gate_steps.deliver(tmp_path, name, altered(base, number))
     with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(lambda name: gate_steps.steps(gate, name), names))
-    assert sorted("refused" in each for each in found) == [False, True, True, True]
+        outcomes = list(threads.map(lambda name: gate_steps.steps(gate, name), names))
+    assert sorted("refused" in outcome for outcome in outcomes) == [False, True, True, True]
     assert count_recorded(gate.store) == 1
 
 

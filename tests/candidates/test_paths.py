@@ -92,12 +92,12 @@ def _kind(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "special"
 
 
-def outside_the_store(found: dict[str, str]) -> dict[str, str]:
+def outside_the_store(actual: dict[str, str]) -> dict[str, str]:
     """The part of a listing that no run may change."""
     store = f"secret/homes/home/store/{GATE}"
     return {
         name: kind
-        for name, kind in found.items()
+        for name, kind in actual.items()
         if not name.startswith((f"{store}/", f"{store}.")) and name != store
     }
 
@@ -119,11 +119,11 @@ def test_no_id_leads_anywhere(home: Home, step: str) -> None:
         if not CI and number % len(STEPS) != STEPS.index(step):
             continue
         try:
-            said = refused(home.materialize(step, candidate))
+            message = refused(home.materialize(step, candidate))
         except dg.DagsterError:
             by_dagster.append(candidate)
         else:
-            assert "is not allowed" in said and len(said) < 500, candidate
+            assert "is not allowed" in message and len(message) < 500, candidate
         assert listing(home) == before, candidate
     assert all(any(part in candidate for part in KEPT_OUT_BY_DAGSTER) for candidate in by_dagster)
     assert home.nothing_published()
@@ -157,11 +157,11 @@ def test_the_sensor_takes_no_such_folder(home: Home) -> None:
 def tick(home: Home) -> list[str | None]:
     """The candidates that a tick of the sensor starts runs for; those that it adds are the same."""
     sensor = home.defs.resolve_sensor_def(f"{GATE}_arrivals")
-    found = sensor(dg.build_sensor_context(instance=home.instance))
-    assert isinstance(found, dg.SensorResult)
-    requested = [request.partition_key for request in found.run_requests or []]
+    actual = sensor(dg.build_sensor_context(instance=home.instance))
+    assert isinstance(actual, dg.SensorResult)
+    requested = [request.partition_key for request in actual.run_requests or []]
     assert set(requested) == {
-        key for added in found.dynamic_partitions_requests or [] for key in added.partition_keys
+        key for added in actual.dynamic_partitions_requests or [] for key in added.partition_keys
     }
     return requested
 
@@ -324,8 +324,8 @@ def test_what_is_no_table_is_refused(delivered: Home, what: str) -> None:
     def receive() -> str:
         return refused(delivered.materialize("synthetic", CANDIDATE))
 
-    said = fork(receive).result() if "pipe" in what else receive()  # a pipe that is opened hangs
-    assert CANARIES[0] not in said
+    message = fork(receive).result() if "pipe" in what else receive()  # a pipe that is opened hangs
+    assert CANARIES[0] not in message
     after = listing(delivered)
     assert outside_the_store(after) == outside_the_store(before)
     assert not [name for name in after.keys() - before.keys() if "link" in after[name]]

@@ -87,11 +87,11 @@ def test_a_gate_shows_no_edge_as_it_is(tmp_path: Path, engine: str, rule: str) -
     income = code_column("income", [ground_truth["income"]] * 2, ("the ground truth", "the table"))
     edges = [level_label(edge) for edge in exact.edges_of(income)]
     assert len(edges) == 4
-    told = [f"{low}, {high}" for low, high in pairwise(["-inf", *edges, "inf"])]
+    message = [f"{low}, {high}" for low, high in pairwise(["-inf", *edges, "inf"])]
     for path in gate.store.root.rglob("*"):
         if path.is_file() and "objects" not in path.parts:
             content = path.read_bytes().decode(errors="replace")
-            assert not [label for label in told if label in content], path.name
+            assert not [label for label in message if label in content], path.name
     groups = load_group_levels(gate, "candidate")
     shown = set(groups["level"][groups["column"] == "income"]) - {"-8"}
     assert shown and shown <= set(group_labels(round_edges(map(float, edges))))

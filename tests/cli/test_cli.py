@@ -92,11 +92,13 @@ def test_measure_finds_the_same_with_every_engine(
     """The same on the standard output stream; on the other one, who counted."""
     paths = tables(gates.honest(1), gates.honest(2), suffix=suffix)
     shown = {name: run("measure", *paths, *OPTIONS, *targets, "--engine", name) for name in ENGINES}
-    for name, each in shown.items():
-        assert each.exit_code == 0, each.output
-        assert each.stdout == shown["memory"].stdout
-        told = re.findall("^Engine: (.*)$", each.stderr, re.MULTILINE)
-        assert told == [name] or (name == "auto" and told[0].startswith("memory (about 0.0 GB are needed"))
+    for name, outcome in shown.items():
+        assert outcome.exit_code == 0, outcome.output
+        assert outcome.stdout == shown["memory"].stdout
+        shown_names = re.findall("^Engine: (.*)$", outcome.stderr, re.MULTILINE)
+        assert shown_names == [name] or (
+            name == "auto" and shown_names[0].startswith("memory (about 0.0 GB are needed")
+        )
     assert shown["memory"].stdout == run("measure", *paths, *OPTIONS, *targets).stdout
 
 
@@ -176,6 +178,16 @@ def test_measure_writes_a_page(tables: Callable[..., list[Path]]) -> None:
     assert "<svg" in shown.stdout and "<script" not in shown.stdout
     repU = dp.disclosure(ground_truth, synthetic, ["sex", "age"]).identity["repU"].iloc[0]
     assert f"{repU:.1f}" in shown.stdout
+
+
+def test_the_page_of_tables_that_may_not_be_coded_alike_says_so(tables: Callable[..., list[Path]]) -> None:
+    honest = gates.honest()
+    paths = tables(honest.assign(sex=honest["sex"].str.upper()))
+    shown = run("measure", *paths, *OPTIONS, "--format", "html")
+    assert shown.exit_code == 3, shown.output
+    assert "Column &#x27;sex&#x27;" in shown.stdout or "Column &#39;sex&#39;" in shown.stdout
+    accepted = run("measure", *paths, *OPTIONS, "--format", "html", "--accept-doubts")
+    assert (accepted.exit_code, accepted.stdout) == (0, shown.stdout)
 
 
 @pytest.mark.parametrize("engine", ["memory", "partitioned"])
@@ -276,7 +288,7 @@ def test_a_table_that_went_through_pandas_is_the_same_table(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ((), "--key"),
         (("--key", "sx"), "Did you mean 'sex'?"),
@@ -293,13 +305,13 @@ def test_a_table_that_went_through_pandas_is_the_same_table(tmp_path: Path) -> N
     ],
 )
 def test_measure_refuses(
-    tables: Callable[..., list[Path]], options: tuple[str, ...], said: str, engine: str
+    tables: Callable[..., list[Path]], options: tuple[str, ...], message: str, engine: str
 ) -> None:
     """With a message, not with a traceback, and without a value of the tables."""
     shown = run("measure", *tables(gates.honest()), *options, "--engine", engine)
     assert shown.exit_code != 0
     assert isinstance(shown.exception, SystemExit)
-    assert said in shown.output
+    assert message in shown.output
     assert not [canary for canary in gates.CANARIES if canary in shown.output]
 
 

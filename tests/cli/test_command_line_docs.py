@@ -31,8 +31,8 @@ COMMANDS = {" ".join(path): command for path, command in commands(main) if path}
 
 def section(name: str) -> str:
     """What the page says of a command."""
-    _, found, rest = PAGE.partition(f"### `disclosure-pipeline {name}`\n")
-    assert found, f"docs/command_line.md does not know {name}"
+    _, actual, rest = PAGE.partition(f"### `disclosure-pipeline {name}`\n")
+    assert actual, f"docs/command_line.md does not know {name}"
     return re.split(r"^##", rest, maxsplit=1, flags=re.MULTILINE)[0]
 
 
@@ -51,8 +51,8 @@ def test_the_page_knows_every_command_and_no_other() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_page_knows_every_option_and_no_other(name: str) -> None:
-    told = set(re.findall(r"--[a-z][a-z-]*", section(name)))
-    assert told == options(COMMANDS[name])
+    message = set(re.findall(r"--[a-z][a-z-]*", section(name)))
+    assert message == options(COMMANDS[name])
 
 
 @pytest.mark.parametrize("name", ["", "policy", "dictionary"])

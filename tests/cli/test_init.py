@@ -123,7 +123,7 @@ def test_a_script_is_told_which_option_is_missing(missing: str, tables: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("change", "code", "said"),
+    ("change", "code", "message"),
     [
         (["--key", "sx"], 1, "Did you mean 'sex'?"),
         (["--target", "sex"], 1, "cannot be a key and a target at once"),
@@ -133,10 +133,12 @@ def test_a_script_is_told_which_option_is_missing(missing: str, tables: Path) ->
         (["--table", "nowhere.csv"], 2, "does not exist"),
     ],
 )
-def test_what_cannot_be_a_gate_writes_nothing(change: list[str], code: int, said: str, tables: Path) -> None:
+def test_what_cannot_be_a_gate_writes_nothing(
+    change: list[str], code: int, message: str, tables: Path
+) -> None:
     refused = run("init", tables / "project", *options(tables), *change)
     assert refused.exit_code == code, refused.output
-    assert said in refused.stderr
+    assert message in refused.stderr
     assert not list((tables / "project").rglob("defs.yaml"))
     assert not (tables / "project" / "home").exists()
 

@@ -69,8 +69,8 @@ def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: P
     }
     python = installed / "bin" / "python"
     where = "import disclosure_pipeline; print(disclosure_pipeline.__file__)"
-    found = run_program([python, "-c", where], cwd=tmp_path, env=environment).stdout
-    assert found.startswith(str(installed))
+    actual = run_program([python, "-c", where], cwd=tmp_path, env=environment).stdout
+    assert actual.startswith(str(installed))
 
     def call(*arguments: str | Path, expected: int = 0) -> Finished:
         program = installed / "bin" / "disclosure-pipeline"

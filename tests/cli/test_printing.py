@@ -73,6 +73,16 @@ def test_readers_see_headings_and_programs_names(capsys: Any) -> None:
     assert "by itself" in shown and "own" not in shown
 
 
+def test_words_of_headings_are_not_split(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    columns = ("candidate", "worst clause", "records", "published")
+    rows = ({"candidate": "a-long-name-of-a-model", "worst clause": "word " * 30, "published": True},)
+    print_report(Report("A heading", {}, (Table("rows", "The rows", columns, rows),)), "table")
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 60
+    assert {"candidate", "worst", "clause", "records", "published"} <= set(shown.split())
+
+
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_sentences_fit_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setenv("COLUMNS", str(width))

@@ -64,12 +64,12 @@ def test_the_verdict_is_that_of_a_run(finished_home: Home) -> None:
     for candidate, code in ((HONEST, 0), (COPY, 1)):
         shown = run("evaluate", gate, home.path / "incoming" / candidate, "--format", "json")
         assert shown.exit_code == code, shown.output
-        told = json.loads(shown.stdout)
+        document = json.loads(shown.stdout)
         dossier = gates.read_json(home.record(candidate, "dossier.json"))
-        assert told["decision"] == dossier["decision"]
-        ours = {row["clause"]: (row["value"], row["outcome"]) for row in told["clauses"]}
+        assert document["decision"] == dossier["decision"]
+        ours = {row["clause"]: (row["value"], row["outcome"]) for row in document["clauses"]}
         assert ours == {row["name"]: (row["value"], row["outcome"]) for row in dossier["clauses"]}
-        assert all(row["meaning"] for row in told["clauses"])
+        assert all(row["meaning"] for row in document["clauses"])
     assert contents(home.path) == before  # a run had asked the same
 
 
@@ -131,17 +131,17 @@ UNDECIDED: dict[str, tuple[Callable[[], pd.DataFrame | bytes], int, str]] = {
 
 @pytest.mark.parametrize("what", UNDECIDED)
 def test_what_cannot_be_approved(what: str, home: Home) -> None:
-    table, code, said = UNDECIDED[what]
+    table, code, message = UNDECIDED[what]
     home.write_ground_truth(gates.ground_truth())
     shown = run("evaluate", write_gate(home), deliver(home, table()))
     assert shown.exit_code == code, shown.output
-    assert said in shown.output
+    assert message in shown.output
     assert not [canary for canary in gates.CANARIES if canary in shown.output]
     assert not list((home.path / "store" / GATE).glob(".rehearsal*"))
 
 
 @pytest.mark.parametrize(
-    ("break_it", "said"),
+    ("break_it", "message"),
     [
         (lambda home: (home.path / "ground_truth.csv").unlink(), "The ground truth is not where"),
         (lambda home: home.write_ground_truth(b"sex,age,work,income\nf,500,office,1\n"), "outside the range"),
@@ -149,13 +149,13 @@ def test_what_cannot_be_approved(what: str, home: Home) -> None:
     ],
 )
 def test_without_a_ground_truth_nothing_is_determined(
-    break_it: Callable[[Home], Any], said: str, home: Home
+    break_it: Callable[[Home], Any], message: str, home: Home
 ) -> None:
     home.write_ground_truth(gates.ground_truth())
     break_it(home)
     shown = run("evaluate", write_gate(home), deliver(home, gates.honest()))
     assert shown.exit_code == 3
-    assert said in shown.output
+    assert message in shown.output
 
 
 def test_a_crash_ends_with_4(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,9 +208,9 @@ def test_the_dossier_of_a_candidate(finished_home: Home, tmp_path: Path) -> None
 
 def test_every_candidate_and_where_it_stands(finished_home: Home) -> None:
     gate = write_gate(finished_home)
-    told = json.loads(run("status", gate, "--format", "json").stdout)
-    rows = {row["candidate"]: row for row in told["candidates"]}
-    assert set(rows) == {HONEST, COPY} and told["asked"] == 2
+    document = json.loads(run("status", gate, "--format", "json").stdout)
+    rows = {row["candidate"]: row for row in document["candidates"]}
+    assert set(rows) == {HONEST, COPY} and document["asked"] == 2
     honest, copied = rows[HONEST], rows[COPY]
     assert (honest["verdict"], honest["published"], honest["records"]) == ("approved", True, 298)
     assert (copied["verdict"], copied["published"], copied["records"]) == ("refused", False, 300)
@@ -263,12 +263,12 @@ def test_a_gate_that_is_ready(home: Home) -> None:
     before = contents(home.path)
     shown = run("check", gate, "--format", "json")
     assert shown.exit_code == 0, shown.output
-    told = json.loads(shown.stdout)
-    assert told["ready"] is True
-    looked_at = {row["looked at"]: row["finding"] for row in told["findings"]}
+    document = json.loads(shown.stdout)
+    assert document["ready"] is True
+    looked_at = {row["looked at"]: row["finding"] for row in document["findings"]}
     assert set(looked_at) == {"ground_truth", "trusted_keys", "incoming", "store", "releases", "DAGSTER_HOME"}
     assert looked_at["ground_truth"].startswith("300 records that keep the data dictionary, not recorded")
-    assert len(told["clauses"]) == len(gates.resolve(gates.definition()).gate.clauses())
+    assert len(document["clauses"]) == len(gates.resolve(gates.definition()).gate.clauses())
     assert contents(home.path) == before
     assert max(map(len, run("check", gate, "--format", "table").stdout.splitlines())) <= 80
 
@@ -301,11 +301,11 @@ NOT_READY: dict[str, tuple[Callable[[Home, pytest.MonkeyPatch], Any], str]] = {
 @pytest.mark.parametrize("what", NOT_READY)
 def test_a_gate_that_is_not_ready(what: str, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = ready(home)
-    change, said = NOT_READY[what]
+    change, message = NOT_READY[what]
     change(home, monkeypatch)
     shown = run("check", gate)
     assert shown.exit_code == 1, shown.output
-    assert said in shown.stderr
+    assert message in shown.stderr
     assert not [canary for canary in gates.CANARIES if canary in shown.output]
 
 

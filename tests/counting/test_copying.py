@@ -31,9 +31,9 @@ def stored_values(backend: Any, values: Any) -> list[Any]:
     rows = pa.table({"a column": values, "order": np.arange(len(values))})
     with upload_temporarily(backend, rows) as table, backend.con.cursor() as cursor:
         cursor.execute(f'SELECT "a column" FROM "{table.op().name}" ORDER BY "order"')
-        found = [value for (value,) in cursor.fetchall()]
+        actual = [value for (value,) in cursor.fetchall()]
     assert not [name for name in backend.list_tables() if name.startswith("disclosure_")]
-    return found
+    return actual
 
 
 UTC = datetime.timezone.utc
@@ -71,8 +71,8 @@ def test_times_with_a_zone_arrive_as_instants(postgres: Any) -> None:
         try:
             for zone in ("UTC", "Europe/Berlin", "-05:00"):
                 times = pa.array([INSTANT, None]).cast(pa.timestamp("us", zone))
-                found = stored_values(postgres, times)
-                assert found == [INSTANT, None]
+                actual = stored_values(postgres, times)
+                assert actual == [INSTANT, None]
         finally:
             cursor.execute("RESET TIME ZONE")
 
@@ -84,10 +84,10 @@ def test_floats_arrive_to_the_last_bit(dtype: Any, postgres: Any) -> None:
     if dtype == pa.float64():
         numbers += [1e300, 5e-324, 2.0**53 + 1]
     expected = np.array(numbers, dtype.to_pandas_dtype())
-    found = stored_values(postgres, pa.array([*expected, math.nan, None], dtype, from_pandas=False))
-    assert found[-1] is None and math.isnan(found[-2])
+    actual = stored_values(postgres, pa.array([*expected, math.nan, None], dtype, from_pandas=False))
+    assert actual[-1] is None and math.isnan(actual[-2])
     # PostgreSQL writes of a 32-bit float the shortest text that stands for it.
-    as_sent = np.array(found[:-2], expected.dtype)
+    as_sent = np.array(actual[:-2], expected.dtype)
     np.testing.assert_array_equal(as_sent.view(np.uint8), expected.view(np.uint8))
 
 
@@ -106,9 +106,9 @@ def test_more_rows_than_are_sent_at_a_time(postgres: Any) -> None:
     rows = pa.concat_tables([chunk, chunk, chunk]).slice(10, 140_000)
     with upload_temporarily(postgres, rows) as table, postgres.con.cursor() as cursor:
         cursor.execute(f'SELECT a, b FROM "{table.op().name}"')
-        found = cursor.fetchall()
+        actual = cursor.fetchall()
     expected = zip(rows["a"].to_pylist(), rows["b"].to_pylist(), strict=True)
-    assert sorted(found) == sorted(expected)
+    assert sorted(actual) == sorted(expected)
 
 
 def test_the_encoding_of_the_connection_does_not_matter(postgres: Any) -> None:

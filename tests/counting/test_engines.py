@@ -61,16 +61,11 @@ def written(folder: Path, frames: Sequence[pd.DataFrame]) -> list[Path]:
 
 @examples(20)
 @given(case=cases(), way=st.sampled_from(list(WAYS)))
-def test_partitioned_frames(case: Case, way: str) -> None:
-    with small_batches(WAYS[way], rows=3):
-        assert_same(measured(case, engine="partitioned"), measured(case))
-
-
-@examples(20)
-@given(case=cases(), way=st.sampled_from(list(WAYS)))
-def test_partitioned_files(case: Case, way: str) -> None:
-    """The figures are those of the frames, unless files are read by what their text means."""
+def test_partitioned_frames_and_files(case: Case, way: str) -> None:
+    """The figures of files are those of the frames, unless files are read by what their text means."""
+    expected = measured(case)
     with tempfile.TemporaryDirectory() as folder, small_batches(WAYS[way], rows=3):
+        assert_same(measured(case, engine="partitioned"), expected)
         paths = written(Path(folder), [case.ground_truth_frame, *case.synthetic_frames])
         found = outcome(lambda: measured(case, paths, "partitioned"))
         in_memory = outcome(lambda: measured(case, paths, "memory"))
@@ -81,13 +76,16 @@ def test_partitioned_files(case: Case, way: str) -> None:
         assert_same(found, in_memory)
         assert sorted(found.ledger, key=str) == sorted(in_memory.ledger, key=str)
         if not found.ledger:
-            assert_same(found, measured(case))
+            assert_same(found, expected)
 
 
-@examples(10, 100)
+@examples(10, 60)
 @given(case=cases())
 def test_files_in_a_database(case: Case) -> None:
-    """The engines of databases are held to the counts themselves in test_relational.py."""
+    """The engines of databases are held to the counts themselves in test_relational.py.
+
+    Every figure of files in a database is compared in tests/evaluation/test_holdout.py, too.
+    """
     require_engine("duckdb://")
     assume("" not in case.ground_truth_frame.columns)  # no name in a database
     with tempfile.TemporaryDirectory() as folder:

@@ -174,19 +174,19 @@ def test_keys_of_more_combinations_than_a_number_holds() -> None:
     radix.add(code.readers(0, 1, np.uint64), slice(0, 400), codes)
     np.testing.assert_array_equal(code.levels_of(codes), [column.codes[0] for column in columns])
 
-    found = dp.disclosure(gt, sd, list("abcdefghi"), "t", one_way=(0, 1), two_way=(0, 1))
+    result = dp.disclosure(gt, sd, list("abcdefghi"), "t", one_way=(0, 1), two_way=(0, 1))
     agree = int((gt["t"].iloc[:300].to_numpy() == sd["t"].to_numpy()).sum())
-    assert found.identity.iloc[0].tolist() == [100, 100, 75, 75, 100, 0, 100]
-    assert found.attribute["DiSCO"].iloc[0] == 100 * agree / 400
-    assert set(found.two_way["key"]) == set("abcdefghi")
+    assert result.identity.iloc[0].tolist() == [100, 100, 75, 75, 100, 0, 100]
+    assert result.attribute["DiSCO"].iloc[0] == 100 * agree / 400
+    assert set(result.two_way["key"]) == set("abcdefghi")
 
 
 def test_a_target_of_as_many_levels_as_records() -> None:
     gt = pd.DataFrame({"k": np.arange(500) % 7, "t": np.arange(500)})
     with limited(Limits(table=0, part=100)):
-        found = dp.disclosure(gt, gt, ["k"], "t")
-    assert found.attribute["DiSCO"].iloc[0] == 0
-    assert found.cap["DCAP"].iloc[0] == pytest.approx(100 * 7 / 500)
+        result = dp.disclosure(gt, gt, ["k"], "t")
+    assert result.attribute["DiSCO"].iloc[0] == 0
+    assert result.cap["DCAP"].iloc[0] == pytest.approx(100 * 7 / 500)
 
 
 def test_the_paths_are_taken() -> None:
@@ -194,20 +194,20 @@ def test_the_paths_are_taken() -> None:
     frames = [survey(4000, 1), survey(4000, 2)]
     tables = check_tables(frames[0], frames[1:], ["age", "sex"], TARGETS, Grouping({}, {}, "pooled"))
     keys, targets = tables.code(tables.keys), tables.code(tables.targets)
-    asked = [Target(target, CodedExclusions(), math.inf) for target in targets]
+    arguments = [Target(target, CodedExclusions(), math.inf) for target in targets]
 
     def steps(limits: Limits) -> set[str]:
-        told: list[str] = []
-        memory.count_in_memory(keys, asked, lambda what, done, of: told.append(what), limits)
-        return set(told)
+        message: list[str] = []
+        memory.count_in_memory(keys, arguments, lambda step, completed, total: message.append(step), limits)
+        return set(message)
 
     assert "Sorting" not in steps(Limits())
     assert {"Sorting", "Counting the targets"} <= steps(Limits(table=1000))
     assert "Counting the keys" not in steps(Limits(table=0))
     plan = job.Job(
-        radix.radix(keys, (4000, 4000), 1 << 60), tuple(asked), (4000, 4000), Limits(), lambda *_: None
+        radix.radix(keys, (4000, 4000), 1 << 60), tuple(arguments), (4000, 4000), Limits(), lambda *_: None
     )
-    packed = packing.pack(plan, asked)
+    packed = packing.pack(plan, arguments)
     assert {block.records.dtype for of_table in packed.blocks for block in of_table} == {np.dtype(np.uint32)}
 
 
@@ -221,11 +221,11 @@ def test_sums_by_group(pairs: list[tuple[int, int]], parts: int) -> None:
     for group, value in pairs:
         expected[group] = expected.get(group, 0) + value
     arrays = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    found = add_up([Grouped.sum_by_group(part[:, 0], part[:, 1]) for part in np.array_split(arrays, parts)])
-    assert dict(zip(found.groups.tolist(), found.sums.tolist(), strict=True)) == {
+    actual = add_up([Grouped.sum_by_group(part[:, 0], part[:, 1]) for part in np.array_split(arrays, parts)])
+    assert dict(zip(actual.groups.tolist(), actual.sums.tolist(), strict=True)) == {
         group: value for group, value in sorted(expected.items()) if value
     }
-    assert (np.diff(found.groups) > 0).all()
+    assert (np.diff(actual.groups) > 0).all()
 
 
 def test_numbers_far_apart_in_a_small_type() -> None:
@@ -246,11 +246,11 @@ def test_results_are_in_the_order_of_the_tasks() -> None:
         time.sleep(0.01 * (i % 3))
         return i
 
-    told: list[tuple[int, int]] = []
-    assert run_in_threads([partial(task, i) for i in range(9)], 5, lambda *done: told.append(done)) == list(
-        range(9)
-    )
-    assert told == [(i, 9) for i in range(1, 10)]
+    message: list[tuple[int, int]] = []
+    assert run_in_threads(
+        [partial(task, i) for i in range(9)], 5, lambda *progress: message.append(progress)
+    ) == list(range(9))
+    assert message == [(i, 9) for i in range(1, 10)]
     assert run_in_threads([], 2) == []
     assert run_in_threads([threading.get_ident], 0) == [threading.get_ident()]
     assert run_in_threads([threading.get_ident], 1) != [threading.get_ident()]

@@ -19,9 +19,9 @@ from disclosure_pipeline.counting.memory.key_ranges import KeyRanges, sort_by_ke
 def test_sorted_by_key(numbers: list[int], key_bit: int) -> None:
     """Records with one key keep their order, however many digits the keys have."""
     records = np.array(numbers, dtype=np.uint64)
-    found = sort_by_key(records, key_bit)
-    assert found.tolist() == sorted(numbers, key=lambda number: number >> key_bit)
-    assert found.dtype == np.uint64
+    actual = sort_by_key(records, key_bit)
+    assert actual.tolist() == sorted(numbers, key=lambda number: number >> key_bit)
+    assert actual.dtype == np.uint64
 
 
 @pytest.mark.parametrize("bits", [9, 16, 30, 60])

@@ -89,8 +89,8 @@ def test_several_requests_in_one_pass(limits: str, requests: list[CountRequest])
     counts = count_in_parts(requests, watched, limits=LIMITS[limits])
     assert read == [0, 1, 2]
     assert len(coded) == len(set(coded)) == (5 + 4 + 1) * len(columns)
-    for found, request in zip(counts, requests, strict=True):
-        assert_same_counts(found, count_in_memory(request.keys, request.targets, together=request.together))
+    for count, request in zip(counts, requests, strict=True):
+        assert_same_counts(count, count_in_memory(request.keys, request.targets, together=request.together))
 
 
 def test_requests_share_their_parts_where_their_keys_allow_it(
@@ -146,15 +146,15 @@ def test_columns_of_about_as_many_codes_as_a_byte_has(
     frames = [pd.DataFrame(table).astype("Int64") for table in (gt, sd)]
     assert frames[0]["many"].nunique() == levels and frames[0]["many"].isna().any() == missing
     with small_batches(LIMITS[limits]):
-        found = dp.disclosure(frames[0], frames[1], [key], [target], engine="partitioned")
-    assert_same(found, dp.disclosure(frames[0], frames[1], [key], [target], engine="memory"))
+        actual = dp.disclosure(frames[0], frames[1], [key], [target], engine="partitioned")
+    assert_same(actual, dp.disclosure(frames[0], frames[1], [key], [target], engine="memory"))
     expected = reference.disclosure(gt, [sd], [key], [target])
     rows = expected.identity[1], expected.attribute[target, 1]
-    for frame, row in zip((found.identity, found.attribute), rows, strict=True):
+    for frame, row in zip((actual.identity, actual.attribute), rows, strict=True):
         figures = [float(frame[name].iloc[0]) for name in row]
         np.testing.assert_array_equal(figures, list(row.values()))
     if key != "few":
-        assert found.attribute["DiSCO"].iloc[0] > 1
+        assert actual.attribute["DiSCO"].iloc[0] > 1
 
 
 @pytest.mark.parametrize("suffix", ["arrow", "parquet"])
@@ -181,5 +181,5 @@ def test_dictionaries_of_files_that_use_every_index(
         write(table, str(paths[-1]))
     with small_batches(LIMITS["few parts"]):
         for key, target in (("many", "few"), ("few", "many")):
-            found = dp.disclosure(paths[0], paths[1], [key], [target], engine="partitioned")
-            assert_same(found, dp.disclosure(paths[0], paths[1], [key], [target], engine="memory"))
+            result = dp.disclosure(paths[0], paths[1], [key], [target], engine="partitioned")
+            assert_same(result, dp.disclosure(paths[0], paths[1], [key], [target], engine="memory"))

@@ -6,7 +6,7 @@ import datetime
 import math
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -19,9 +19,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from support.engines_services import BACKENDS, EVERY_DAY
+from support.engines_services import BACKENDS
 from support.same_counts import assert_same_counts
-from support.sampling import CI, examples
+from support.sampling import examples
 from support.services import PASSWORD
 from support.strategies import Case, cases, library_exclusions
 
@@ -60,22 +60,9 @@ EXAMPLES = {"duckdb": 10, "pyspark": 1, "postgres": 3}
 EXAMPLES_IN_CI = {"duckdb": 100, "pyspark": 5, "postgres": 25}
 
 
-@pytest.fixture(scope="module", params=list(BACKENDS))
-def every_database(request: pytest.FixtureRequest) -> Iterator[Any]:
-    with BACKENDS[request.param]() as backend:
-        yield backend
-
-
-@pytest.fixture(scope="module", params=BACKENDS if CI else EVERY_DAY)
-def database(request: pytest.FixtureRequest) -> Iterator[Any]:
-    with BACKENDS[request.param]() as backend:
-        yield backend
-
-
-@pytest.fixture(scope="module")
-def duckdb() -> Iterator[Any]:
-    with BACKENDS["duckdb"]() as backend:
-        yield backend
+@pytest.fixture
+def duckdb(databases: Callable[[str], Any]) -> Any:
+    return databases("duckdb")
 
 
 NONE = Grouping({}, {}, "pooled")
@@ -124,7 +111,7 @@ def brought(backend: Any, frames: Sequence[pd.DataFrame]) -> Iterator[list[Any]]
 
 def database_count_of(tables: list[Any], of: Tables, targets: Sequence[Target]) -> DatabaseCount:
     """What `targets` are to be counted over records, to be counted in the database."""
-    names = [*of.keys, *(target.column.name for target in targets)]
+    names = dict.fromkeys([*of.keys, *(target.column.name for target in targets)])
     distincts = {name: [fetch_distinct(table, name, MANY, "it") for table in tables] for name in names}
     columns = {name: of.grouping.apply(code_distinct(name, distincts[name], of.names)) for name in names}
     coded_targets = [
@@ -134,16 +121,20 @@ def database_count_of(tables: list[Any], of: Tables, targets: Sequence[Target]) 
 
 
 def assert_counts_the_same(
-    backend: Any, of: Tables, exclusions: dp.Exclusions, list_cells_above: float = math.inf
+    backend: Any, of: Tables, exclusions: Sequence[dp.Exclusions], list_cells_above: float = math.inf
 ) -> DisclosureCounts:
-    """DisclosureCounts in a database and in memory."""
+    """Counts in a database and in memory, of every target with each of the exclusions."""
     keys, columns = of.code(of.keys), of.code(of.targets)
-    targets = [Target(each, code_exclusions(exclusions, each, keys), list_cells_above) for each in columns]
+    targets = [
+        Target(column, code_exclusions(excluded, column, keys), list_cells_above)
+        for excluded in exclusions
+        for column in columns
+    ]
     with brought(backend, of.frames) as tables:
         database_count = database_count_of(tables, of, targets)
         for in_database, in_memory in zip(
             [*database_count.keys, *(t.column for t in database_count.targets)],
-            [*keys, *columns],
+            [*keys, *(target.column for target in targets)],
             strict=True,
         ):
             assert in_database.levels.tolist() == in_memory.levels.tolist()
@@ -198,12 +189,14 @@ def exclusions_of(case: Case) -> dp.Exclusions:
     )
 
 
-@pytest.mark.parametrize("with_exclusions", [False, True])
-def test_random_tables(every_database: Any, with_exclusions: bool) -> None:
+def test_random_tables(every_database: Any) -> None:
+    """Every target without exclusions and with them, of the same tables: bringing these takes the time."""
+
     @examples(EXAMPLES[every_database.name], EXAMPLES_IN_CI[every_database.name])
-    @given(cases(with_exclusions=with_exclusions, most_syntheses=3))
+    @given(cases(most_syntheses=3))
     def check(case: Case) -> None:
-        assert_counts_the_same(every_database, tables_of(case), exclusions_of(case), case.two_way[0])
+        both = [dp.Exclusions(), exclusions_of(case)]
+        assert_counts_the_same(every_database, tables_of(case), both, case.two_way[0])
 
     check()
 
@@ -243,20 +236,22 @@ EXCLUSIONS = dp.Exclusions(
 )
 
 
-@pytest.mark.parametrize("exclusions", [dp.Exclusions(), EXCLUSIONS])
-def test_large_cells_and_their_pairs(database: Any, exclusions: dp.Exclusions) -> None:
-    found = assert_counts_the_same(database, surveyed(["age", "sex"]), exclusions, 3)
-    assert len(found.targets[0][0].large.t) > 10
-    assert all(len(of_key.groups) for of_key in found.pairs_of_key[0])
-    excluded = found.targets[0][0].excluded
-    assert (excluded is not None) is bool(exclusions.target_levels)
-    if excluded is not None:
-        assert (excluded.taken[0] > 0).tolist() == [True, False, True, True, True]
+def test_large_cells_and_their_pairs(database: Any) -> None:
+    of = surveyed(["age", "sex"])
+    found = assert_counts_the_same(database, of, [dp.Exclusions(), EXCLUSIONS], 3)
+    plain, reduced = 0, len(of.targets)  # the first target with neither and with all of them
+    for target in (plain, reduced):
+        assert len(found.targets[target][0].large.t) > 10
+        assert all(len(of_key.groups) for of_key in found.pairs_of_key[target])
+    assert found.targets[plain][0].excluded is None
+    excluded = found.targets[reduced][0].excluded
+    assert excluded is not None
+    assert (excluded.taken[0] > 0).tolist() == [True, False, True, True, True]
 
 
 def test_most_records_have_a_key_combination_of_their_own(database: Any) -> None:
     of = surveyed(["postcode", "age"], postcodes=400)
-    found = assert_counts_the_same(database, of, dp.Exclusions(), 0)
+    found = assert_counts_the_same(database, of, [dp.Exclusions()], 0)
     assert found.keys[0].uniques.in_GT > 800
     assert len(found.targets[0][0].large.t) > 0
 
@@ -265,7 +260,7 @@ def test_no_key_combination_occurs_twice(duckdb: Any) -> None:
     gt = pd.DataFrame({"k": range(5), "t": list("aabba")})
     sd = pd.DataFrame({"k": range(5, 9), "t": list("abab")})
     of = check_tables(gt, sd, ["k"], ["t"], NONE)
-    found = assert_counts_the_same(duckdb, of, dp.Exclusions(), 0)
+    found = assert_counts_the_same(duckdb, of, [dp.Exclusions()], 0)
     assert found.keys[0].uniques.in_both == 0
 
 
@@ -277,16 +272,15 @@ def test_keys_of_more_combinations_than_a_number_holds(database: Any) -> None:
     sd = gt.iloc[:200].assign(t=rng.integers(0, 3, 200))
     of = check_tables(gt, [sd, gt], names, ["t"], NONE)
     assert coding.lay_out_words([column.size for column in of.code(names)])[-1].word > 0
-    for exclusions in (dp.Exclusions(), dp.Exclusions(count_over=5)):
-        found = assert_counts_the_same(database, of, exclusions, 0)
-        assert found.keys[0].uniques.in_both == 200
+    found = assert_counts_the_same(database, of, [dp.Exclusions(), dp.Exclusions(count_over=5)], 0)
+    assert found.keys[0].uniques.in_both == 200
 
 
 def test_a_target_of_one_level_that_every_key_has(duckdb: Any) -> None:
     """The smallest d and d / d_q are not 0 in_memory."""
     gt = pd.DataFrame({"k": list("aaabbcccc"), "t": list("xyxxyxyyy")})
     of = check_tables(gt, [gt, gt.iloc[:5]], ["k"], ["t"], NONE)
-    found = assert_counts_the_same(duckdb, of, dp.Exclusions())
+    found = assert_counts_the_same(duckdb, of, [dp.Exclusions()])
     assert found.targets[0][0].cells.smallest_d == 1
     assert found.targets[0][0].cells.smallest_share == Fraction(1, 4)
 
@@ -354,19 +348,22 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("name", TYPES)
-def test_types(database: Any, name: str) -> None:
-    """Values of every type that databases have find their code again."""
-    gt = pa.table({"k": TYPES[name], "t": pa.array([1, 2, 3, 4])})
+def test_types(database: Any) -> None:
+    """Values of every type that databases have find their code again: each type is counted by itself."""
+    gt = pa.table(TYPES)
     tables = [open_table(database, table, "it") for table in (gt, gt.slice(1))]
     frames = [
-        pd.DataFrame({"k": pd.Series(pd.arrays.ArrowExtensionArray(table["k"])), "t": table["t"]})
+        pd.DataFrame({name: pd.Series(pd.arrays.ArrowExtensionArray(table[name])) for name in TYPES})
         for table in (gt, gt.slice(1))
     ]
-    of = check_tables(frames[0], frames[1], ["k"], ["t"], NONE)
-    found = database_count_of(tables, of, [Target(of.coded("t"), CodedExclusions(), 0)]).count()
-    target = Target(of.coded("t"), CodedExclusions(), 0)
-    assert_same_counts(found, count_in_memory([of.coded("k")], [target], together=True))
+    *names, last = TYPES
+    of = check_tables(frames[0], frames[1], names, [last], NONE)
+    database_count = database_count_of(tables, of, [Target(of.coded(last), CodedExclusions(), 0)])
+    columns = [*database_count.keys, database_count.targets[0].column]
+    read = ReadTables(tables, database_count.distincts, of.names)
+    found = count_in_database(read, [CountRequest([column], []) for column in columns])
+    for name, counts in zip(TYPES, found, strict=True):
+        assert_same_counts(counts, count_in_memory([of.coded(name)], []), name)
 
 
 # What is refused
@@ -390,15 +387,15 @@ def test_a_table_that_changes_meanwhile_is_refused(database: Any) -> None:
         {"k": [*"aabb"], "t": ["x", "y", "x", "Secret"]},
         {"k": [*"aab", None], "t": [*"xyxy"]},
     )
-    for data in changed:
-        with brought(database, [*of.frames, pd.DataFrame(data)]) as tables:
-            database_count = database_count_of(tables[:2], of, [Target(of.coded("t"), CodedExclusions(), 0)])
-            database_count.count()
+    with brought(database, [*of.frames, *map(pd.DataFrame, changed)]) as [gt, sd, *changed_tables]:
+        database_count = database_count_of([gt, sd], of, [Target(of.coded("t"), CodedExclusions(), 0)])
+        database_count.count()
+        for table in changed_tables:
             with pytest.raises(
                 InputError, match=r"Column '[kt]' of the ground truth does not hold"
             ) as refused:
-                replace(database_count, tables=[tables[2], tables[1]]).count()
-        assert_tells_nothing(refused.value, "Secret")
+                replace(database_count, tables=[table, sd]).count()
+            assert_tells_nothing(refused.value, "Secret")
 
 
 def assert_tells_nothing(error: BaseException, secret: str) -> None:

@@ -170,8 +170,8 @@ def test_work_can_often_be_inferred(ground_truth: pd.DataFrame, honest: pd.DataF
 def test_health_and_income_can_hardly_be_inferred(ground_truth: pd.DataFrame, honest: pd.DataFrame) -> None:
     for table in (ground_truth, honest):
         assert best_guess(table, "health") < 0.55
-        told = table[table["income"].gt(0).fillna(False)]
-        assert best_guess(told.assign(group=pd.qcut(told["income"].astype(float), 5)), "group") < 0.45
+        message = table[table["income"].gt(0).fillna(False)]
+        assert best_guess(message.assign(group=pd.qcut(message["income"].astype(float), 5)), "group") < 0.45
 
 
 def best_guess(table: pd.DataFrame, target: str) -> float:

@@ -135,6 +135,14 @@ def mosaic(columns: int, seed: int = 5) -> pd.DataFrame:
     return table.assign(**changed)
 
 
+def holed(cells: int, seed: int = 1) -> pd.DataFrame:
+    """GT in which so many values of each record, drawn anew for each, are missing."""
+    table = survey()
+    drawn = np.argsort(np.random.default_rng(seed).random(table.shape), axis=1)[:, :cells]
+    missing = {name: (drawn == number).any(axis=1) for number, name in enumerate(table.columns)}
+    return table.assign(**{name: table[name].where(~missing[name]) for name in table.columns})
+
+
 def renaming(*columns: str) -> Callable[[], Tables]:
     """GT with the levels of some categories renamed."""
 
@@ -210,6 +218,8 @@ DISGUISES = [
     ),
     Case("targets permuted within the keys", one(lambda: permuted(TARGETS, list(KEYS)))),
     *(Case(f"{n} columns of each record from others", one(partial(mosaic, n))) for n in (1, 2, 3)),
+    *(Case(f"{n} values of each record missing", one(partial(holed, n))) for n in (1, 2, 3, 5)),
+    Case("three files, in each others missing", lambda: [holed(3, seed) for seed in (1, 2, 3)]),
     Case(
         "the keys true in one file, the targets in the other",
         lambda: [swapped_apart(TARGETS), swapped_apart(KEYS)],

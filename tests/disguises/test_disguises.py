@@ -30,13 +30,19 @@ def judged(case: Case) -> tuple[Judgement, ...]:
 def test_no_disguise_passes(case: Case) -> None:
     judgements = judged(case)
     assert decide(judgements) in {"refused", "undetermined"}
-    assert {each.clause.measure for each in judgements if each.outcome != "kept"} & set(DEFAULTS)
+    assert {judgement.clause.measure for judgement in judgements if judgement.outcome != "kept"} & set(
+        DEFAULTS
+    )
 
 
 @pytest.mark.parametrize("case", HONEST, ids=str)
 def test_no_honest_table_is_refused(case: Case) -> None:
     judgements = judged(case)
-    broken = [str(each) for each in judgements if each.outcome != "kept" and not each.clause.warns]
+    broken = [
+        str(judgement)
+        for judgement in judgements
+        if judgement.outcome != "kept" and not judgement.clause.warns
+    ]
     assert decide(judgements) == "approved", broken
 
 

@@ -54,9 +54,9 @@ class Links(HTMLParser):
 
 
 def links(page: Path) -> Links:
-    found = Links()
-    found.feed(page.read_text(encoding="utf-8"))
-    return found
+    actual = Links()
+    actual.feed(page.read_text(encoding="utf-8"))
+    return actual
 
 
 def pages(site: Path) -> list[Path]:
@@ -75,8 +75,8 @@ def test_there_is_a_page_for_every_document(site: Path) -> None:
 def test_every_link_leads_to_a_page_and_a_place_that_are_there(site: Path) -> None:
     of_page = {page: links(page) for page in pages(site)}
     broken = []
-    for page, found in of_page.items():
-        for address in (*found.addresses, *found.loaded):
+    for page, actual in of_page.items():
+        for address in (*actual.addresses, *actual.loaded):
             path, place = urldefrag(address)
             if urlparse(address).scheme:
                 continue

@@ -35,10 +35,10 @@ def test_every_attribute_of_a_gate_is_there_with_its_words() -> None:
 
 def test_every_command_is_there_with_its_options() -> None:
     page = command_reference.page()
-    for name, told in command_reference.commands():
+    for name, command in command_reference.commands():
         assert f"## {name}\n" in page
-        assert told.startswith("Usage: disclosure-pipeline")
-        assert "--help" in told
+        assert command.startswith("Usage: disclosure-pipeline")
+        assert "--help" in command
     assert "## disclosure-pipeline dictionary draft\n" in page
 
 
@@ -77,13 +77,15 @@ def test_the_locks_are_parts_of_one_and_name_nothing_but_packages() -> None:
         assert not [line for line in lines if not pinned.match(line)]
         of_file[name] = {line.split(" ;")[0].removesuffix(" \\") for line in lines if line[0] != " "}
     whole, demo, ui = of_file.values()
-    without_extras = {re.sub(r"\[.*?\]", "", each) for each in whole}
-    assert {re.sub(r"\[.*?\]", "", each) for each in ui} <= without_extras
-    assert {re.sub(r"\[.*?\]", "", each) for each in demo} <= without_extras
+    without_extras = {re.sub(r"\[.*?\]", "", requirement) for requirement in whole}
+    assert {re.sub(r"\[.*?\]", "", requirement) for requirement in ui} <= without_extras
+    assert {re.sub(r"\[.*?\]", "", requirement) for requirement in demo} <= without_extras
     assert not [
-        each for each in demo if each.startswith(("pyspark", "dagster-webserver", "mypy==", "sdmetrics"))
+        requirement
+        for requirement in demo
+        if requirement.startswith(("pyspark", "dagster-webserver", "mypy==", "sdmetrics"))
     ]
-    assert [each for each in ui if each.startswith("dagster-webserver")]
+    assert [requirement for requirement in ui if requirement.startswith("dagster-webserver")]
 
 
 # Files that others read
@@ -116,7 +118,7 @@ def test_the_citation_can_be_read() -> None:
     assert set(citation) <= known
     for reference in citation["references"]:
         assert {"type", "title", "authors"} <= set(reference)
-    [paper] = [each for each in citation["references"] if "Raab" in str(each["authors"])]
+    [paper] = [reference for reference in citation["references"] if "Raab" in str(reference["authors"])]
     assert {"type": "other", "value": "arXiv:2406.16826"}.items() <= paper["identifiers"][0].items()
 
 

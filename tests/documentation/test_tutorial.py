@@ -55,7 +55,7 @@ class Reader:
         assert ran.returncode == 0, f"{command}\n{ran.stdout}\n{ran.stderr}"
         folder, variables = self._state.read_text().split("\n", 1)
         self.folder = Path(folder)
-        self.variables = dict(each.split("=", 1) for each in variables.split("\0") if each)
+        self.variables = dict(line.split("=", 1) for line in variables.split("\0") if line)
 
     def write(self, text: str) -> None:
         """A file, whose name its first line tells."""

@@ -44,11 +44,11 @@ def same(left: object, right: object) -> bool:
     return left == right
 
 
-def assert_same_row(found: Row, expected: Row, where: object) -> None:
+def assert_same_row(actual: Row, expected: Row, where: object) -> None:
     """Fail with the figures that differ."""
-    assert list(found) == list(expected)
+    assert list(actual) == list(expected)
     wrong = {
-        name: (found[name], expected[name]) for name in expected if not same(found[name], expected[name])
+        name: (actual[name], expected[name]) for name in expected if not same(actual[name], expected[name])
     }
     assert not wrong, f"{where}: {{figure: (library, reference)}} = {wrong}"
 
@@ -76,12 +76,12 @@ def flags_of(frame: pd.DataFrame, columns: Sequence[str]) -> list[Row]:
     return rows_of(frame)
 
 
-def assert_same_flags(found: Sequence[Row], expected: Sequence[Row]) -> None:
+def assert_same_flags(actual: Sequence[Row], expected: Sequence[Row]) -> None:
     """Compare flags, in any order."""
-    found = sorted(found, key=repr_of_flag)
+    actual = sorted(actual, key=repr_of_flag)
     expected = sorted(expected, key=repr_of_flag)
-    assert [repr_of_flag(row) for row in found] == [repr_of_flag(row) for row in expected]
-    for left, right in zip(found, expected, strict=True):
+    assert [repr_of_flag(row) for row in actual] == [repr_of_flag(row) for row in expected]
+    for left, right in zip(actual, expected, strict=True):
         assert_same_row(left, right, repr_of_flag(right))
 
 
@@ -107,13 +107,13 @@ def expected_of(case: Case) -> reference.Result:
     )
 
 
-def assert_same_one_way(found: Sequence[Row], expected: Sequence[Row]) -> None:
+def assert_same_one_way(actual: Sequence[Row], expected: Sequence[Row]) -> None:
     """Of several levels that tie, any one may be flagged, but not two."""
-    places = [(row["target"], row["synthesis"]) for row in found]
+    places = [(row["target"], row["synthesis"]) for row in actual]
     assert places == list(dict.fromkeys((row["target"], row["synthesis"]) for row in expected))
-    levels = [(*place, row["level"]) for place, row in zip(places, found, strict=True)]
+    levels = [(*place, row["level"]) for place, row in zip(places, actual, strict=True)]
     candidates = [row for row in expected if (row["target"], row["synthesis"], row["level"]) in levels]
-    assert_same_flags(found, candidates)
+    assert_same_flags(actual, candidates)
 
 
 @given(cases())
@@ -185,9 +185,9 @@ def test_not_a_number_is_missing(values: ExtensionArray) -> None:
     plain = pd.DataFrame({"age": [1.0, math.nan, math.nan], "job": ["COOK", "COOK", "NURSE"]})
     other = plain.assign(age=pd.Series(values))
     for gt, sd in [(plain, other), (other, plain)]:
-        found = dp.disclosure(gt, sd, keys=["age"], targets=["job"]).identity.loc[1, IDENTITY]
-        assert found.nunique() == 1
-        assert found["repU"] == reference.percent(1, 3)
+        identity = dp.disclosure(gt, sd, keys=["age"], targets=["job"]).identity.loc[1, IDENTITY]
+        assert identity.nunique() == 1
+        assert identity["repU"] == reference.percent(1, 3)
 
 
 @examples(20)
@@ -296,9 +296,9 @@ def village() -> tuple[list[Record], list[Record]]:
 def test_reference_on_a_table_counted_by_hand() -> None:
     """Every share is a number of people out of ten, or of synthetic people out of eight."""
     gt, sd = village()
-    found = reference.disclosure(gt, [sd], ["age", "sex"], ["job"])
-    assert found.identity[1] == {"UiO": 30.0, "UiS": 50.0, "UiOiS": 30.0, "repU": 20.0}
-    assert found.attribute["job", 1] == {
+    result = reference.disclosure(gt, [sd], ["age", "sex"], ["job"])
+    assert result.identity[1] == {"UiO": 30.0, "UiS": 50.0, "UiOiS": 30.0, "repU": 20.0}
+    assert result.attribute["job", 1] == {
         "Dorig": 70.0,
         "Dsyn": 75.0,
         "iS": 80.0,
@@ -310,7 +310,7 @@ def test_reference_on_a_table_counted_by_hand() -> None:
     }
     # baseCAPd: 5 cooks, 3 nurses, 2 without. CAPd: 2/3 for two and 1/3 for one of (30, F), 1 for the rest.
     # DCAP: 1 for the four of DiSCO, 1/2 for the two of (30, M).
-    assert found.cap["job", 1] == {
+    assert result.cap["job", 1] == {
         "baseCAPd": 38.0,
         "CAPd": 260 / 3,
         "CAPs": 87.5,
@@ -328,30 +328,30 @@ def test_reference_exclusions_on_a_table_counted_by_hand() -> None:
         pairs=[reference.Pair("age", 18, "job", "COOK")],
         count_over=1,
     )
-    found = reference.disclosure(gt, [sd], ["age", "sex"], ["job"], exclusions=exclusions)
+    result = reference.disclosure(gt, [sd], ["age", "sex"], ["job"], exclusions=exclusions)
     at = ("job", 1)
-    assert list(found.excluded["job", 1, "original"].values()) == [0, 2, 1, 2, 4, 1]
-    assert list(found.excluded["job", 1, "synthetic"].values()) == [0, 0, 1, 1, 2, 4]
-    assert list(found.excluded["job", 1, "DiSCO"].values()) == [0, 0, 1, 1, 2, 0]
+    assert list(result.excluded["job", 1, "original"].values()) == [0, 2, 1, 2, 4, 1]
+    assert list(result.excluded["job", 1, "synthetic"].values()) == [0, 0, 1, 1, 2, 4]
+    assert list(result.excluded["job", 1, "DiSCO"].values()) == [0, 0, 1, 1, 2, 0]
     # One nurse of (30, F) is left; in SD there are one COOK of (30, F), two of (30, M) and one of (99, M).
-    assert found.identity_after_exclusions[at] == {"UiO": 10.0, "UiS": 25.0, "UiOiS": 10.0, "repU": 10.0}
-    assert found.attribute[at]["iS"] == 100 * 1 / 10
-    assert found.attribute[at]["max_denom"] == 0
-    assert math.isnan(float(str(found.attribute[at]["mean_denom"])))
-    assert found.cap[at] == {"baseCAPd": 38.0, "CAPd": 10.0, "CAPs": 37.5, "DCAP": 0.0, "TCAP": 0.0}
+    assert result.identity_after_exclusions[at] == {"UiO": 10.0, "UiS": 25.0, "UiOiS": 10.0, "repU": 10.0}
+    assert result.attribute[at]["iS"] == 100 * 1 / 10
+    assert result.attribute[at]["max_denom"] == 0
+    assert math.isnan(float(str(result.attribute[at]["mean_denom"])))
+    assert result.cap[at] == {"baseCAPd": 38.0, "CAPd": 10.0, "CAPs": 37.5, "DCAP": 0.0, "TCAP": 0.0}
 
 
 @given(cases(with_exclusions=False, most_syntheses=1))
 def test_reference_on_an_exact_copy(case: Case) -> None:
     """Of a copy, everything is found again."""
     gt = case.ground_truth
-    found = reference.disclosure(gt, [gt], case.keys, case.targets, groups=case.groups, edges=case.edges)
-    identity = found.identity[1]
+    result = reference.disclosure(gt, [gt], case.keys, case.targets, groups=case.groups, edges=case.edges)
+    identity = result.identity[1]
     assert identity["repU"] == identity["UiO"] == identity["UiS"] == identity["UiOiS"]
-    for at, row in found.attribute.items():
+    for at, row in result.attribute.items():
         assert row["iS"] == reference.percent(1, 1)
         assert row["DiSCO"] == row["DiSDiO"] == row["Dorig"] == row["Dsyn"] == row["DiS"]
-        caps = found.cap[at]
+        caps = result.cap[at]
         assert caps["CAPd"] == caps["CAPs"] == caps["DCAP"]
 
 
@@ -382,10 +382,10 @@ def test_reference_on_published_averages(
     original: list[list[int]], synthetic: list[list[int]], average_cap: float
 ) -> None:
     """The averages that Baillargeon & Charest (2020) print, to the digits they print."""
-    found = reference.disclosure(
+    result = reference.disclosure(
         records_of_counts(original), [records_of_counts(synthetic)], ["key"], ["target"]
     )
-    assert round(float(str(found.cap["target", 1]["DCAP"])) / 100, 3) == average_cap
+    assert round(float(str(result.cap["target", 1]["DCAP"])) / 100, 3) == average_cap
 
 
 @pytest.mark.parametrize(
@@ -404,13 +404,13 @@ def test_reference_on_published_averages(
 def test_reference_groups(edges: reference.Edges, groups: dict[str, int], levels: dict[float, str]) -> None:
     """Groups closed on the left; special and missing values stay levels of their own."""
     records: list[Record] = [{"x": x} for x in [*range(9), -8, None]]
-    [found, _] = reference.all_leveled(records, [], ["x"], groups, {"x": [-8]}, edges)
-    assert [found[int(x)]["x"] for x in levels] == list(levels.values())
-    assert [record["x"] for record in found[9:]] == ["-8", None]
+    [actual, _] = reference.all_leveled(records, [], ["x"], groups, {"x": [-8]}, edges)
+    assert [actual[int(x)]["x"] for x in levels] == list(levels.values())
+    assert [record["x"] for record in actual[9:]] == ["-8", None]
 
 
 def test_reference_falls_back_to_equal_width() -> None:
     """Quantiles that leave fewer than three groups are replaced by equal widths over the same range."""
     records: list[Record] = [{"x": x} for x in [0] * 20 + [5, 10]]
-    [found, _] = reference.all_leveled(records, [], ["x"], {"x": 4}, {}, "pooled")
-    assert {record["x"] for record in found} == {"(-inf, 2.5)", "[5, 7.5)", "[7.5, inf)"}
+    [actual, _] = reference.all_leveled(records, [], ["x"], {"x": 4}, {}, "pooled")
+    assert {record["x"] for record in actual} == {"(-inf, 2.5)", "[5, 7.5)", "[7.5, inf)"}

@@ -98,8 +98,8 @@ def test_a_copy_loses_what_others_do_not_tell_and_a_table_of_one_level_nothing()
     gt = sd2011("ground_truth")
     keys = ["sex", "age", "region", "placesize"]
     most = gt.assign(depress=gt["depress"].mode()[0])
-    found = dp.anonymity_loss(gt, [gt, sd2011("synthetic"), most, gt.head(1000)], keys, "depress")["ALC"]
-    copy, honest, constant, part = found.tolist()
+    actual = dp.anonymity_loss(gt, [gt, sd2011("synthetic"), most, gt.head(1000)], keys, "depress")["ALC"]
+    copy, honest, constant, part = actual.tolist()
     assert copy > 0.8
     assert part > 0.5
     assert honest < copy / 2

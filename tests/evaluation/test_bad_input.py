@@ -55,20 +55,20 @@ def behind(error: BaseException) -> Iterator[BaseException]:
         if id(current) not in seen:
             seen.add(id(current))
             yield current
-            pending += [each for each in (current.__cause__, current.__context__) if each is not None]
+            pending += [cause for cause in (current.__cause__, current.__context__) if cause is not None]
 
 
-def refused(call: Callable[[], object], *said: str) -> dp.InputError:
-    """The call is refused, with all of `said` in the message and no value of a table anywhere."""
+def refused(call: Callable[[], object], *expected_texts: str) -> dp.InputError:
+    """The call is refused, with all of `expected_texts` in the message and no value of a table anywhere."""
     with pytest.raises(dp.InputError) as caught:
         call()
     error = caught.value
     message = str(error)
-    for text in said:
+    for text in expected_texts:
         assert text.lower() in message.lower()
-    for each in behind(error):
-        told = f"{each} {each!r} {each.args!r} {getattr(each, '__notes__', '')}"
-        assert not [canary for canary in CANARIES if canary in told]
+    for cause in behind(error):
+        shown = f"{cause} {cause!r} {cause.args!r} {getattr(cause, '__notes__', '')}"
+        assert not [canary for canary in CANARIES if canary in shown]
     assert str(pickle.loads(pickle.dumps(error))) == message
     return error
 
@@ -229,8 +229,8 @@ class TestKinds:
             return
         gt, sd = table(), table()
         gt[column], sd[column] = TEXT_AND_NUMBERS[in_gt], TEXT_AND_NUMBERS[in_sd]
-        said = refused(lambda: measured(gt=gt, sd=sd, targets=["work", "income"]), f"{column!r}")
-        assert "ground truth" in str(said) and "synthetic table" in str(said)
+        error = refused(lambda: measured(gt=gt, sd=sd, targets=["work", "income"]), f"{column!r}")
+        assert "ground truth" in str(error) and "synthetic table" in str(error)
 
     @pytest.mark.parametrize("column", ["age", "income"])
     def test_numbers_against_numbers_as_text(self, column: str) -> None:
@@ -336,7 +336,7 @@ class TestExclusions:
         refused(lambda: measured(targets=["work", "weight", "income"], exclude=exclude), "-1", "'income'")
 
     @pytest.mark.parametrize(
-        ("pair", "said"),
+        ("pair", "message"),
         [
             (dp.Pair("sex", "other", "work", "none"), "'sex'"),
             (dp.Pair("sex", "Kwisatz", "work", "other"), "'work'"),
@@ -345,8 +345,8 @@ class TestExclusions:
             (dp.Pair("sx", "Kwisatz", "work", "none"), "'sx'"),
         ],
     )
-    def test_an_unknown_pair(self, pair: dp.Pair, said: str) -> None:
-        refused(lambda: measured(exclude=dp.Exclusions(pairs=[pair])), "exclude.pairs", said)
+    def test_an_unknown_pair(self, pair: dp.Pair, message: str) -> None:
+        refused(lambda: measured(exclude=dp.Exclusions(pairs=[pair])), "exclude.pairs", message)
 
     @pytest.mark.parametrize(
         "exclude",
@@ -415,7 +415,7 @@ def test_whole_numbers_of_numpy_are_whole_numbers(number: Any) -> None:
 
 @pytest.mark.usefixtures("no_work")
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"groups": 5}, "groups must be a mapping"),
         ({"special_values": {"income": -8}}, "special_values of column 'income' must be a list of numbers"),
@@ -426,5 +426,5 @@ def test_whole_numbers_of_numpy_are_whole_numbers(number: Any) -> None:
         ({"exclude": dp.Exclusions(pairs=dp.Pair("sex", 1, "work", 2))}, "exclude.pairs must be a list"),  # type: ignore[arg-type]
     ],
 )
-def test_arguments_of_another_type(options: dict[str, Any], said: str) -> None:
-    refused(lambda: measured(**options), said)
+def test_arguments_of_another_type(options: dict[str, Any], message: str) -> None:
+    refused(lambda: measured(**options), message)

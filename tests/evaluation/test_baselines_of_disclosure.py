@@ -31,9 +31,9 @@ def records_of(table: Sequence[Leveled], keys: Sequence[str], target: str) -> li
 def test_the_frames_hold_the_baselines_of_the_reference(case: Case) -> None:
     if case.exclusions != Exclusions():
         case = Case(**{**vars(case), "exclusions": Exclusions()})
-    found = measured(case)
+    actual = measured(case)
     identity, attribute, cap = (
-        frame.to_dict("index") for frame in (found.identity, found.attribute, found.cap)
+        frame.to_dict("index") for frame in (actual.identity, actual.attribute, actual.cap)
     )
     columns = [*case.keys, *case.targets]
     gt, syntheses = all_leveled(
@@ -60,10 +60,10 @@ KEYS = ["sex", "age", "region", "placesize"]
 
 def test_the_example_data() -> None:
     """Check values: the five targets of the paper, from the definitions."""
-    found = dp.disclosure(sd2011("ground_truth"), sd2011("synthetic"), KEYS, ["depress"])
-    assert found.cap[["guessed", "guessed_others"]].round(1).iloc[0].tolist() == [24.4, 21.9]
-    assert found.identity[["unique_hits", "unique_hits_others"]].round(1).iloc[0].tolist() == [33.9, 27.7]
-    assert found.attribute["iS_others"].round(1).tolist() == [51.6]
+    result = dp.disclosure(sd2011("ground_truth"), sd2011("synthetic"), KEYS, ["depress"])
+    assert result.cap[["guessed", "guessed_others"]].round(1).iloc[0].tolist() == [24.4, 21.9]
+    assert result.identity[["unique_hits", "unique_hits_others"]].round(1).iloc[0].tolist() == [33.9, 27.7]
+    assert result.attribute["iS_others"].round(1).tolist() == [51.6]
 
 
 def people(*records: tuple[str, str | None]) -> pd.DataFrame:
@@ -73,12 +73,12 @@ def people(*records: tuple[str, str | None]) -> pd.DataFrame:
 def test_a_decoy_hides_nobody_from_an_intruder_who_acts_on_less_than_certainty() -> None:
     gt = people(*[("north", "flu")] * 4, ("south", "cold"))
     sd = people(*[("north", "flu")] * 9, ("north", "cold"), ("south", None))
-    found = dp.disclosure(gt, sd, ["place"], "illness", certainty=(0.9, 1, Fraction(1, 20)))
-    assert found.attribute["DiSCO"].tolist() == [0]
-    assert list(found.certainty.index) == [("illness", 1, c) for c in (0.9, 1.0, 0.05)]
-    assert found.certainty["DiSCO"].tolist() == [80, 0, 80]
-    assert found.certainty["DiS"].tolist() == [80, 0, 80]
-    precision = found.certainty["precision"].tolist()
+    result = dp.disclosure(gt, sd, ["place"], "illness", certainty=(0.9, 1, Fraction(1, 20)))
+    assert result.attribute["DiSCO"].tolist() == [0]
+    assert list(result.certainty.index) == [("illness", 1, c) for c in (0.9, 1.0, 0.05)]
+    assert result.certainty["DiSCO"].tolist() == [80, 0, 80]
+    assert result.certainty["DiS"].tolist() == [80, 0, 80]
+    precision = result.certainty["precision"].tolist()
     assert precision[::2] == [100, 100]
     assert math.isnan(precision[1])
     assert dp.disclosure(gt, sd, ["place"], "illness").certainty.empty
@@ -88,10 +88,10 @@ def test_a_decoy_hides_nobody_from_an_intruder_who_acts_on_less_than_certainty()
 @given(cases())
 def test_certainty_is_that_of_the_reference(case: Case) -> None:
     shares = (0.5, Fraction(2, 3), 0.9, 1)
-    found = dp.disclosure(
+    actual = dp.disclosure(
         case.ground_truth_frame, case.synthetic_frames, case.keys, case.targets, certainty=shares
     )
-    figures = found.certainty.to_dict("index")
+    figures = actual.certainty.to_dict("index")
     gt, syntheses = all_leveled(
         case.ground_truth, case.synthetics, [*case.keys, *case.targets], {}, {}, "pooled"
     )

@@ -146,9 +146,9 @@ def every_synthesis(keys: int, levels: int, most: int) -> Iterator[list[Record]]
 def test_theorems_2_and_3_by_trying_every_synthesis(original: Counts) -> None:
     gt = from_counts(original)
     every = [frame(sd) for sd in every_synthesis(keys=len(original[0]), levels=len(original), most=3)]
-    found = dp.disclosure(frame(gt), every, KEYS, "t").cap
-    assert (found["min_DCAP"] == found["DCAP"].min()).all()
-    assert (found["min_CAP_matched"] == found["CAP_matched"].min()).all()
+    cap = dp.disclosure(frame(gt), every, KEYS, "t").cap
+    assert (cap["min_DCAP"] == cap["DCAP"].min()).all()
+    assert (cap["min_CAP_matched"] == cap["CAP_matched"].min()).all()
 
 
 # How the figures relate

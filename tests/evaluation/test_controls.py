@@ -102,8 +102,8 @@ def test_the_copy_shows_the_figures_of_gt_itself(
     of_itself = gates.measured(gate, tables[0], [tables[0]])
     assert result.frame("control_identity")["copy_UiO"].tolist() == [of_itself.identity["UiO"].iloc[0]] * 2
     assert result.frame("control_attribute").index.equals(result.attribute.index)
-    found = result.frame("control_attribute").reset_index()
-    health = found[(found["target"] == "health") & (found["synthesis"] == 2)].iloc[0]
+    actual = result.frame("control_attribute").reset_index()
+    health = actual[(actual["target"] == "health") & (actual["synthesis"] == 2)].iloc[0]
     own = of_itself.attribute["DiSCO"].xs("health", level="target").iloc[0]
     assert health["copy_DiSCO"] == own > 0
     assert health["permuted_DCAP"] == pytest.approx(health["permuted_DCAP_expected"], abs=3)
@@ -229,12 +229,12 @@ def test_a_permuted_target_that_tells_too_much_or_too_little_is_missed(
     for factor in (0.9, 1.1):
 
         def measure(totals: Totals, *others: Any, factor: float = factor) -> CAP:
-            found = cap_measures(totals, *others)
-            return replace(found, DCAP=factor * found.DCAP)
+            actual = cap_measures(totals, *others)
+            return replace(actual, DCAP=factor * actual.DCAP)
 
         monkeypatch.setattr("disclosure_pipeline.evaluation.figures.cap_measures", measure)
-        found = controls(tables, ["sex", "region"], ["health"], Grouping({}, {}, "pooled"))[1]
-        assert (found["permuted_deviation"] > STANDARD_ERRORS).all()
+        actual = controls(tables, ["sex", "region"], ["health"], Grouping({}, {}, "pooled"))[1]
+        assert (actual["permuted_deviation"] > STANDARD_ERRORS).all()
 
 
 # How far is far
@@ -258,9 +258,9 @@ def test_mean_and_variance_are_those_of_all_permutations(
     q, t = ([np.array([record[i] for record in table]) for table in (original, synthetic)] for i in (0, 1))
     keys = combine_keys([q], [3])
     [f] = frequency_tables(keys, t, 3)
-    found = permuted_DCAP(f)
-    assert found.mean == pytest.approx(float(mean), abs=1e-9)
-    assert found.variance == pytest.approx(float(variance), abs=1e-9)
+    actual = permuted_DCAP(f)
+    assert actual.mean == pytest.approx(float(mean), abs=1e-9)
+    assert actual.variance == pytest.approx(float(variance), abs=1e-9)
 
 
 def test_standard_errors() -> None:

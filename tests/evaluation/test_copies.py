@@ -113,9 +113,9 @@ def test_many_columns_of_many_levels() -> None:
 def test_the_example_data(synthesis: str, unique_copies: float, largest: float) -> None:
     """unique_copies (others 0.64), and the largest `_beyond` of the partial copies."""
     gt, sd = sd2011("ground_truth"), sd2011(synthesis)
-    found = dp.copies(gt, sd).loc[1]
-    assert found["unique_copies"] == pytest.approx(unique_copies, abs=0.05)
-    assert round(found["unique_copies_others"], 2) == 0.64
+    copies = dp.copies(gt, sd).loc[1]
+    assert copies["unique_copies"] == pytest.approx(unique_copies, abs=0.05)
+    assert round(copies["unique_copies_others"], 2) == 0.64
     parts = dp.partial_copies(gt, sd, ["depress", "income", "ls", "marital", "workab"]).loc[1]
     assert parts["unique_copies_beyond"].max() == pytest.approx(largest, abs=0.05)
 

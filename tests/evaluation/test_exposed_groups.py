@@ -82,15 +82,15 @@ def test_the_order_of_the_records_changes_nothing() -> None:
 
 def test_levels_of_few_people_are_not_named() -> None:
     gt = table("ground_truth").assign(workab=["rare"] * 3 + ["other"] * 4 + ["most"] * 4993)
-    found = gates.measured(survey(), gt, [table("synthetic").assign(workab="made up")]).frame("subgroups")
-    groups = found.xs("workab", level="column")
+    actual = gates.measured(survey(), gt, [table("synthetic").assign(workab="made up")]).frame("subgroups")
+    groups = actual.xs("workab", level="column")
     assert groups["records"].to_dict() == {("(small groups)", *label[1:]): 5000 for label in groups.index}
 
 
 def test_larger_tables_are_drawn_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exposed_groups, "MOST_RECORDS", 1000)
-    found = gates.measured(survey(), table("ground_truth"), [table("synthetic")]).frame("subgroups")
-    assert found["records"].groupby(level="column").sum().unique().tolist() == [1000]
+    actual = gates.measured(survey(), table("ground_truth"), [table("synthetic")]).frame("subgroups")
+    assert actual["records"].groupby(level="column").sum().unique().tolist() == [1000]
 
 
 def test_without_a_figure_no_target_is_the_worst() -> None:

@@ -125,12 +125,12 @@ def test_risks_are_those_of_disclosure_and_a_target_can_be_a_key(gt: Rows, sd: R
 def test_larger_tables_by_every_way() -> None:
     gt, sd = sd2011("ground_truth"), sd2011("synthetic")
     columns = ["sex", "age", "region", "placesize", "marital"]
-    found = {}
+    actual = {}
     for path in PATHS:
         with by(path):
-            found[path] = dp.exposure(gt, sd, columns, ["depress", "workab"], up_to=3)
-    first = found.pop("as it is")
-    for other in found.values():
+            actual[path] = dp.exposure(gt, sd, columns, ["depress", "workab"], up_to=3)
+    first = actual.pop("as it is")
+    for other in actual.values():
         pd.testing.assert_frame_equal(first.figures.sort_index(), other.figures.sort_index())
         pd.testing.assert_frame_equal(first.smallest_sets, other.smallest_sets)
     one = dp.disclosure(gt, sd, columns[:3], "depress")
@@ -233,9 +233,9 @@ def test_what_is_not_coded_alike_is_told_of() -> None:
 )
 def test_what_cannot_be_asked_is_refused(wrong: dict[str, Any], words: str) -> None:
     gt = pd.DataFrame({"a": [1, 2], "b": [1, 1], "t": ["x", "y"]})
-    asked: dict[str, Any] = {"columns": ["a", "b"], "targets": "t"} | wrong
+    arguments: dict[str, Any] = {"columns": ["a", "b"], "targets": "t"} | wrong
     with pytest.raises(dp.InputError, match=words):
-        dp.exposure(gt, gt, **asked)
+        dp.exposure(gt, gt, **arguments)
 
 
 # Ten records and their scores, from Benschop, Machingauta & Welch, "Statistical disclosure control: a
@@ -264,17 +264,17 @@ def test_the_kin_of_exposure_as_published() -> None:
     assert smallest == [None, None, 1, None, 1, None, 1, 1, None, None]
     columns = ["residence", "gender", "education", "labour"]
     table = pd.DataFrame(TEN, columns=columns).assign(person=range(10))
-    found = dp.exposure(table, table, columns, "person", up_to=3).smallest_sets["exposed"]
-    assert found.tolist() == [100 * smallest.count(size) / 10 for size in (1, 2, 3, None)]
+    actual = dp.exposure(table, table, columns, "person", up_to=3).smallest_sets["exposed"]
+    assert actual.tolist() == [100 * smallest.count(size) / 10 for size in (1, 2, 3, None)]
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=12))
 def test_the_smallest_minimal_sample_unique_is_the_smallest_set(rows: list[tuple[int, ...]]) -> None:
     table = pd.DataFrame(rows, columns=["a", "b", "c"]).assign(person=range(len(rows)))
-    found = dp.exposure(table, table, ["a", "b", "c"], "person", up_to=3).smallest_sets["exposed"]
+    actual = dp.exposure(table, table, ["a", "b", "c"], "person", up_to=3).smallest_sets["exposed"]
     smallest = [
         min((len(unique) for unique in minimal_sample_uniques(rows, person, 3)), default=None)
         for person in range(len(rows))
     ]
     expected = [100 * smallest.count(size) / len(rows) for size in (1, 2, 3, None)]
-    assert found.tolist() == pytest.approx(expected)
+    assert actual.tolist() == pytest.approx(expected)

@@ -132,9 +132,9 @@ def test_every_function_is_looked_at(tables: tuple[pd.DataFrame, pd.DataFrame]) 
 
 @pytest.mark.parametrize("function", sorted(FUNCTIONS))
 def test_every_column_has_words(function: str, tables: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    found = frames(*tables)[function]()
-    assert found
-    for name, some in found.items():
+    actual = frames(*tables)[function]()
+    assert actual
+    for name, some in actual.items():
         for frame in some if isinstance(some, list) else [some]:
             missing = [column for column in columns(frame) if not describe_column(column, name)]
             assert not missing, (name, missing)

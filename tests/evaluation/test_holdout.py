@@ -140,6 +140,7 @@ def test_nothing_else_changes_and_every_engine_agrees(
                 assume(False)
         in_database = measured_beside(case, paths[-1], paths[:-1], "duckdb://")
     pd.testing.assert_frame_equal(in_database.holdout, in_memory.holdout, check_exact=True)
+    assert_same(in_database, in_memory)
 
 
 @given(

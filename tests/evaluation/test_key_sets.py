@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -52,32 +52,34 @@ def tables(draw: DrawFn) -> list[pd.DataFrame]:
     """GT and one to three syntheses of few levels, with gaps."""
     texts = st.sampled_from(["x", "y", "z", None])
     record = st.tuples(texts, texts, st.booleans(), st.sampled_from([-8, 0, 1, 2, 5, 7, None]))
-    found = draw(st.lists(st.lists(record, min_size=1, max_size=12), min_size=2, max_size=4))
+    actual = draw(st.lists(st.lists(record, min_size=1, max_size=12), min_size=2, max_size=4))
     kinds = {"a": "category", "b": object, "c": bool, "number": "Int64"}
-    return [pd.DataFrame(records, columns=list(COLUMNS)).astype(kinds) for records in found]
+    return [pd.DataFrame(records, columns=list(COLUMNS)).astype(kinds) for records in actual]
 
 
 SETS = [keys for size in (1, 2, 3) for keys in itertools.permutations(COLUMNS, size)]
 
 
-def assert_those_of_disclosure(found: dp.KeySets, frames: list[pd.DataFrame], **options: Any) -> None:
-    """Every figure is the very same float, and nothing else is there."""
-    rows = len(found.key_sets) * len(found.N_s)
-    for frame in (found.identity, found.Dorig, found.DiSCO, found.key_overlap):
+def assert_those_of_disclosure(
+    actual: dp.KeySets, frames: list[pd.DataFrame], of_set: Callable[[tuple[Any, ...]], dp.Disclosure]
+) -> None:
+    """Every figure is the very same float as with the keys of a set alone, and nothing else is there."""
+    rows = len(actual.key_sets) * len(actual.N_s)
+    for frame in (actual.identity, actual.Dorig, actual.DiSCO, actual.key_overlap):
         assert frame.index.names == ["keys", "synthesis"]
         assert len(frame) == rows
-    assert (found.N_d, *found.N_s) == tuple(map(len, frames))
-    for keys in found.key_sets:
-        targets = [target for target in found.targets if target not in keys]
-        one = dp.disclosure(frames[0], frames[1:], list(keys), targets, **options)
+    assert (actual.N_d, *actual.N_s) == tuple(map(len, frames))
+    for keys in actual.key_sets:
+        targets = [target for target in actual.targets if target not in keys]
+        one = of_set(keys)
         label = ", ".join(keys)
         same: Any = partial(pd.testing.assert_frame_equal, check_exact=True)
-        same(found.identity.loc[label], one.identity[list(found.identity.columns)])
-        same(found.key_overlap.loc[label], one.key_overlap.loc["(whole key)"])
-        for measure, frame in (("Dorig", found.Dorig), ("DiSCO", found.DiSCO)):
-            assert frame.columns.tolist() == list(found.targets)
+        same(actual.identity.loc[label], one.identity[list(actual.identity.columns)])
+        same(actual.key_overlap.loc[label], one.key_overlap.loc["(whole key)"])
+        for measure, frame in (("Dorig", actual.Dorig), ("DiSCO", actual.DiSCO)):
+            assert frame.columns.tolist() == list(actual.targets)
             figures: Any = frame.loc[label]
-            assert figures[[name for name in found.targets if name in keys]].isna().all(axis=None)
+            assert figures[[name for name in actual.targets if name in keys]].isna().all(axis=None)
             expected = one.attribute[measure].unstack("target")[targets]
             same(figures[targets], expected, check_names=False)
 
@@ -100,7 +102,17 @@ def test_the_figures_are_those_of_disclosure(
         result = dp.disclosure_of_key_sets(frames[0], frames[1:], key_sets, **options)
     assert result.key_sets == tuple(key_sets)
     assert result.targets == tuple(targets)
-    assert_those_of_disclosure(result, frames, **options)
+    assert_those_of_disclosure(
+        result,
+        frames,
+        lambda keys: dp.disclosure(
+            frames[0],
+            frames[1:],
+            list(keys),
+            [target for target in targets if target not in keys],
+            **options,
+        ),
+    )
 
 
 def survey(records: int, seed: int) -> pd.DataFrame:
@@ -119,18 +131,40 @@ def survey(records: int, seed: int) -> pd.DataFrame:
     )
 
 
+LARGER_TARGETS = ["income", "person", "age", "sex", *(f"t{i}" for i in range(6))]
+
+
+@pytest.fixture(scope="module")
+def larger_frames() -> list[pd.DataFrame]:
+    return [survey(4000, 1), survey(5000, 2), survey(700, 3)]
+
+
+@pytest.fixture(scope="module")
+def larger_disclosure(larger_frames: list[pd.DataFrame]) -> Callable[[tuple[Any, ...]], dp.Disclosure]:
+    """What the larger tables disclose by the keys of one set, measured once for all paths."""
+
+    @cache
+    def of_set(keys: tuple[Any, ...]) -> dp.Disclosure:
+        targets = [target for target in LARGER_TARGETS if target not in keys]
+        return dp.disclosure(larger_frames[0], larger_frames[1:], list(keys), targets)
+
+    return of_set
+
+
 @pytest.mark.parametrize("path", PATHS)
-def test_larger_tables(path: str) -> None:
+def test_larger_tables(
+    path: str,
+    larger_frames: list[pd.DataFrame],
+    larger_disclosure: Callable[[tuple[Any, ...]], dp.Disclosure],
+) -> None:
     """So large that chunks, words and tables of q are many; every target is also among the keys."""
-    frames = [survey(4000, 1), survey(5000, 2), survey(700, 3)]
     key_sets = [("sex", "age"), ("person", "income", "age"), ("age", "region", "t5"), ("t0",), ("person",)]
-    targets = ["income", "person", "age", "sex", *(f"t{i}" for i in range(6))]
     sizes = {"_CHUNK": 200} if path == "one record at a time" else {}
     with by(path), pytest.MonkeyPatch.context() as patch:
         for name, value in sizes.items():
             patch.setattr(single_level, name, value)
-        result = dp.disclosure_of_key_sets(frames[0], frames[1:], key_sets, targets)
-    assert_those_of_disclosure(result, frames)
+        result = dp.disclosure_of_key_sets(larger_frames[0], larger_frames[1:], key_sets, LARGER_TARGETS)
+    assert_those_of_disclosure(result, larger_frames, larger_disclosure)
 
 
 def test_a_summary_row_per_set() -> None:

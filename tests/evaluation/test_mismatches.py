@@ -19,8 +19,8 @@ from support.altered_copies import (
     NEEDED,
     RECORDS,
     Write,
+    change_each,
     csv,
-    each,
     people,
 )
 from support.sampling import some_of
@@ -76,10 +76,10 @@ def copy(bench: Bench) -> Evaluation:
 
 def test_the_gate_approves_what_gives_nothing_away(bench: Bench) -> None:
     """So that a refusal below says something."""
-    found = bench.evaluate("independent", csv(people(2)[NEEDED]))
-    assert found.dossier["decision"] == "approved"
-    assert found.dossier["warnings"] == []
-    assert found.dossier["exact_copies"][0]["percent"] < 5
+    actual = bench.evaluate("independent", csv(people(2)[NEEDED]))
+    assert actual.dossier["decision"] == "approved"
+    assert actual.dossier["warnings"] == []
+    assert actual.dossier["exact_copies"][0]["percent"] < 5
 
 
 def test_an_exact_copy_is_seen(copy: Evaluation) -> None:
@@ -101,26 +101,26 @@ def test_an_altered_copy_never_passes(bench: Bench, copy: Evaluation, alteration
     write, reason = ALTERED[alteration]
     candidate = "altered-" + "".join(c if c.isalnum() and c.isascii() else "-" for c in alteration)
     try:
-        found = bench.evaluate(candidate, write)
+        actual = bench.evaluate(candidate, write)
     except InputError as refused:
         assert reason is not None, str(refused)
         assert reason in str(refused)
         return
-    assert found.dossier["decision"] != "approved"
+    assert actual.dossier["decision"] != "approved"
     if reason is None:
         for name in ("identity", "attribute", "key_overlap", "target_overlap"):
-            expected, measured = getattr(copy.result, name), getattr(found.result, name)
+            expected, measured = getattr(copy.result, name), getattr(actual.result, name)
             for synthesis in measured.index.get_level_values("synthesis").unique():
                 part = measured.xs(synthesis, level="synthesis") if measured.index.nlevels > 1 else measured
                 whole = expected.xs(1, level="synthesis") if measured.index.nlevels > 1 else expected
                 np.testing.assert_array_equal(part.to_numpy(float)[: len(whole)], whole.to_numpy(float))
-        assert found.dossier["warnings"] == []
+        assert actual.dossier["warnings"] == []
     else:
-        assert reason in "; ".join(evaluation.list_refusal_reasons(found))
+        assert reason in "; ".join(evaluation.list_refusal_reasons(actual))
 
 
 def test_what_was_changed_is_in_the_dossier(bench: Bench) -> None:
-    frame = each("region", "{} ".format)
+    frame = change_each("region", "{} ".format)
     frame["age"] = [None if pd.isna(age) else f"{age}.0" for age in COPY["age"]]
     ledger = bench.evaluate("ledger", csv(frame)).dossier["ledger"]
     of_SD = {(row["column"], row["rule"]): row["records"] for row in ledger if "synthetic" in row["table"]}
@@ -130,5 +130,5 @@ def test_what_was_changed_is_in_the_dossier(bench: Bench) -> None:
 
 def test_a_level_that_gt_lacks_is_refused_by_its_column_alone(bench: Bench) -> None:
     with pytest.raises(InputError, match="column 'region': holds a level") as refused:
-        bench.evaluate("which", csv(each("region", str.upper)))
+        bench.evaluate("which", csv(change_each("region", str.upper)))
     assert "krak" not in str(refused.value).casefold()

@@ -46,10 +46,10 @@ def population(rng: np.random.Generator, records: int) -> pd.DataFrame:
 @given(ROWS, ROWS)
 def test_the_share_is_that_of_the_reference(gt: list[Row], sd: list[Row]) -> None:
     sd = (sd * len(gt))[: len(gt) - 1]
-    found = dp.nearest(frame(gt), frame(sd)).loc[1]
-    assert found["nearer"] == pytest.approx(100 * float(reference.nearer(gt, sd, ORDERED)), rel=1e-12)
-    assert found["records"] == len(gt)
-    assert found["nearer_low"] <= found["nearer"] <= found["nearer_high"]
+    nearest = dp.nearest(frame(gt), frame(sd)).loc[1]
+    assert nearest["nearer"] == pytest.approx(100 * float(reference.nearer(gt, sd, ORDERED)), rel=1e-12)
+    assert nearest["records"] == len(gt)
+    assert nearest["nearer_low"] <= nearest["nearer"] <= nearest["nearer_high"]
 
 
 @pytest.mark.parametrize("records", [500, 1200, 3000])
@@ -62,8 +62,8 @@ def test_a_fresh_sample_is_nearer_to_half(
         monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
     rng = np.random.default_rng(records)
     gt, fresh = population(rng, 1200), population(rng, records)
-    found = dp.nearest(gt, fresh).loc[1]
-    assert found["nearer"] == pytest.approx(50, abs=5)
+    nearest = dp.nearest(gt, fresh).loc[1]
+    assert nearest["nearer"] == pytest.approx(50, abs=5)
 
 
 @pytest.mark.parametrize("most_candidates", [4_000, 2])
@@ -74,9 +74,9 @@ def test_near_copies_are_seen_in_blocks_of_columns(
     monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
     monkeypatch.setattr(nearest_records, "_MOST_CANDIDATES", most_candidates)
     gt = population(np.random.default_rng(5), 1500)
-    found = dp.nearest(gt, [gt.assign(age=gt["age"] + 1), gt], seed=3)["nearer"]
-    assert found.loc[1] > 97 or most_candidates == 2
-    assert found.loc[2] > 97
+    nearest = dp.nearest(gt, [gt.assign(age=gt["age"] + 1), gt], seed=3)["nearer"]
+    assert nearest.loc[1] > 97 or most_candidates == 2
+    assert nearest.loc[2] > 97
 
 
 def test_blocks_give_what_all_pairs_give_where_somebody_agrees(monkeypatch: pytest.MonkeyPatch) -> None:

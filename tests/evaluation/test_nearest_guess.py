@@ -31,17 +31,17 @@ Mixed = list[tuple[tuple[int | None, int | None, str | None], str | None]]
 
 def mixed_frame(records: Mixed) -> pd.DataFrame:
     rows = [(*q, t) for q, t in records]
-    found = pd.DataFrame(rows, columns=["n1", "n2", "k", "t"], dtype=object)
-    return found.astype({"n1": "Int64", "n2": "Int64"})
+    actual = pd.DataFrame(rows, columns=["n1", "n2", "k", "t"], dtype=object)
+    return actual.astype({"n1": "Int64", "n2": "Int64"})
 
 
 def widths(tables_: list[Mixed], numeric: list[int]) -> list[Fraction | None]:
-    found: list[Fraction | None] = []
+    actual: list[Fraction | None] = []
     for k in range(3):
         values = [q[k] for table in tables_ for q, _ in table if isinstance(q[k], int)]
         known = [value for value in values if isinstance(value, int)]
-        found.append((Fraction(max(known) - min(known)) if known else Fraction(0)) if k in numeric else None)
-    return found
+        actual.append((Fraction(max(known) - min(known)) if known else Fraction(0)) if k in numeric else None)
+    return actual
 
 
 @examples(60)
@@ -121,9 +121,9 @@ def test_a_copy_is_guessed_and_a_list_of_syntheses_is_taken() -> None:
 )
 def test_what_cannot_be_asked_is_refused(wrong: dict[str, object], words: str) -> None:
     gt = pd.DataFrame({"age": [30, 40], "sex": ["f", "m"], "ill": ["y", "n"]})
-    asked: dict[str, object] = {"target": "ill"} | wrong
+    arguments: dict[str, object] = {"target": "ill"} | wrong
     with pytest.raises(dp.InputError, match=words):
-        dp.nearest_guess(gt, gt, ["age", "sex"], **asked)  # type: ignore[arg-type]
+        dp.nearest_guess(gt, gt, ["age", "sex"], **arguments)  # type: ignore[arg-type]
 
 
 def test_one_record_has_no_others() -> None:

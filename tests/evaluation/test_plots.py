@@ -65,8 +65,8 @@ def test_records_stand_at_their_own_cap(gt: list[Record], sd: list[Record]) -> N
     assert shown(places, "SD", "key not in SD") == (~in_SD).sum()
     for column, name in (("CAP_GT", "GT"), ("CAP_1", "SD")):
         cap = chances[column].to_numpy()
-        found = in_SD if name == "SD" else np.full(len(gt), True)
-        assert shown(places, name, "0") == ((cap == 0) & found).sum()
+        actual = in_SD if name == "SD" else np.full(len(gt), True)
+        assert shown(places, name, "0") == ((cap == 0) & actual).sum()
         assert shown(places, name, "1") == (cap == 1).sum()
         between = places[~places[name].isin(["0", "1", "key not in SD"])]
         low = np.sort(np.repeat(between[f"{name}_from"].to_numpy(), between["records"].to_numpy()))
@@ -81,8 +81,8 @@ def shown(places: pd.DataFrame, table: str, label: str) -> int:
 def test_the_smoking_example() -> None:
     chart = dp.plot_individual_cap(frame(SMOKING), frame(SMOKING_SD), KEYS, "t")
     [places] = with_columns(chart.to_dict(), "GT", "SD")
-    found = {(row["GT"], row["SD"]): row["records"] for row in places.to_dict("records")}
-    assert found == {
+    actual = {(row["GT"], row["SD"]): row["records"] for row in places.to_dict("records")}
+    assert actual == {
         ("10 to 15", "10 to 15"): 5,
         ("40 to 45", "20 to 25"): 20,
         ("60 to 65", "75 to 80"): 30,

@@ -69,28 +69,28 @@ def tables(draw: DrawFn) -> tuple[list[Record], list[Record]]:
 
 
 def frame(records: Sequence[Record]) -> pd.DataFrame:
-    found = pd.DataFrame(list(records), columns=list(records[0]))
+    actual = pd.DataFrame(list(records), columns=list(records[0]))
     for column in ("n", "y"):
-        found[column] = found[column].astype("Float64")
+        actual[column] = actual[column].astype("Float64")
     for column in ("c", "t"):
-        found[column] = found[column].astype(object)
-    return found
+        actual[column] = actual[column].astype(object)
+    return actual
 
 
-def figures(found: dp.PredictionRisk, synthesis: int = 1) -> dict[str, float]:
+def figures(actual: dp.PredictionRisk, synthesis: int = 1) -> dict[str, float]:
     """The row of one synthesis."""
-    return {str(name): float(column[synthesis]) for name, column in found.measures.items()}
+    return {str(name): float(column[synthesis]) for name, column in actual.measures.items()}
 
 
-def assert_close(found: dict[Any, Any], expected: dict[str, Any]) -> None:
-    assert list(found) == list(expected)
+def assert_close(actual: dict[Any, Any], expected: dict[str, Any]) -> None:
+    assert list(actual) == list(expected)
     for name, value in expected.items():
         if value is None:
-            assert pd.isna(found[name]), name
+            assert pd.isna(actual[name]), name
         elif isinstance(value, bool):
-            assert found[name] is value or found[name] == value, name
+            assert actual[name] is value or actual[name] == value, name
         else:
-            assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-9, nan_ok=True), name
+            assert actual[name] == pytest.approx(value, rel=1e-9, abs=1e-9, nan_ok=True), name
 
 
 # The figures
@@ -195,10 +195,10 @@ def test_where_keys_are_found_often_enough_the_confidence_is_cap() -> None:
     rng = np.random.default_rng(5)
     levels = {"a": ["x", "y"], "b": ["p", "q", "r"], "t": ["1", "2", "3"]}
     gt, sd = (pd.DataFrame({name: rng.choice(pool, n) for name, pool in levels.items()}) for n in (200, 300))
-    found = dp.prediction_risk(gt, sd, ["a", "b"], "t").records[0]["confidence_SD"]
+    records = dp.prediction_risk(gt, sd, ["a", "b"], "t").records[0]["confidence_SD"]
     assert sd.groupby(["a", "b"]).size().min() >= 3
     DCAP = dp.disclosure(gt, sd, ["a", "b"], "t").cap["DCAP"].item()
-    assert 100 * found.mean() == pytest.approx(DCAP)
+    assert 100 * records.mean() == pytest.approx(DCAP)
 
 
 def test_a_copy_of_the_ground_truth_predicts_it_better_than_other_records_do() -> None:
@@ -244,8 +244,8 @@ def test_a_wide_matrix_is_sparse_and_gives_the_same_figures(monkeypatch: pytest.
     monkeypatch.setattr("disclosure_pipeline.evaluation.learning.neighbours._CHUNK", 300)
     monkeypatch.setattr("disclosure_pipeline.evaluation.learning.learners._CHUNK", 20)
     for expected, target in zip(plain, ("job", "pay"), strict=True):
-        found = dp.prediction_risk(gt, sd, ["region", "age"], target).measures
-        pd.testing.assert_frame_equal(found, expected)
+        actual = dp.prediction_risk(gt, sd, ["region", "age"], target).measures
+        pd.testing.assert_frame_equal(actual, expected)
 
 
 # The statistics alone
@@ -271,8 +271,8 @@ def test_the_examples_of_the_rapid_manuscript() -> None:
 )
 def test_normalised_confidence_is_its_definition(records: list[tuple[int, float]]) -> None:
     level = np.array([level for level, _ in records])
-    found = measures.normalised_confidence(np.array([g for _, g in records]), level)
-    for (own, g), r in zip(records, found, strict=True):
+    actual = measures.normalised_confidence(np.array([g for _, g in records]), level)
+    for (own, g), r in zip(records, actual, strict=True):
         b = Fraction(int((level == own).sum()), len(records))
         assert math.isnan(r) if b == 1 else r == pytest.approx(float((Fraction(g) - b) / (1 - b)))
         assert not r > 1 + 1e-12
@@ -301,8 +301,8 @@ def test_a_record_counts_only_strictly_beyond_a_limit() -> None:
 
 def test_what_cannot_be_told_is_not_a_number() -> None:
     nothing = np.zeros(0)
-    found = measures.regression(nothing, nothing, nothing, nothing, 0.0, 10)
-    assert all(math.isnan(value) for value in asdict(found).values())
+    actual = measures.regression(nothing, nothing, nothing, nothing, 0.0, 10)
+    assert all(math.isnan(value) for value in asdict(actual).values())
     none = np.zeros(0, dtype=bool)
     assert all(
         math.isnan(value) for value in asdict(measures.classification(alike(none, nothing), 0.3)).values()
@@ -318,8 +318,8 @@ def test_what_cannot_be_told_is_not_a_number() -> None:
 
 def test_an_error_too_large_for_a_float_is_infinite() -> None:
     far = np.full(3, 1.3e154)
-    found = measures.regression(np.zeros(3), far, np.full(3, 1e200), far, 0.0, 10)
-    assert found.mse_SD == found.mse_GT == math.inf
+    actual = measures.regression(np.zeros(3), far, np.full(3, 1e200), far, 0.0, 10)
+    assert actual.mse_SD == actual.mse_GT == math.inf
 
 
 def test_sums_do_not_depend_on_the_order() -> None:
@@ -349,9 +349,9 @@ def test_every_record_is_predicted_once_and_never_by_itself(strata: list[int], f
 def test_a_record_does_not_predict_itself() -> None:
     # Every record its own key: only a record itself could tell its target.
     gt = pd.DataFrame({"k": [f"person {i}" for i in range(200)], "t": list("ab") * 100})
-    found = figures(dp.prediction_risk(gt, gt, ["k"], "t", KNeighborsClassifier(n_neighbors=1)))
-    assert found["accuracy_SD"] == 100
-    assert found["accuracy_GT"] < 70
+    actual = figures(dp.prediction_risk(gt, gt, ["k"], "t", KNeighborsClassifier(n_neighbors=1)))
+    assert actual["accuracy_SD"] == 100
+    assert actual["accuracy_GT"] < 70
 
 
 # In sample, and of equal size

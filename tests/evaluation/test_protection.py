@@ -83,9 +83,9 @@ def ask(problem: Problem, method: str) -> dp.DisclosureProtection:
     )
 
 
-def figures(found: dp.DisclosureProtection | reference.Protection) -> dict[str, Any]:
+def figures(actual: dp.DisclosureProtection | reference.Protection) -> dict[str, Any]:
     """Every figure by its name; not-a-number as None, so that it equals itself."""
-    values = {field.name: getattr(found, field.name) for field in fields(reference.Protection)}
+    values = {field.name: getattr(actual, field.name) for field in fields(reference.Protection)}
     return {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in values.items()}
 
 
@@ -125,11 +125,11 @@ def test_what_the_methods_have_in_common(problem: Problem) -> None:
     assert zero.scored == general.scored == sum(general.distances) == len(problem.ground_truth)
     assert general.cap_protection <= zero.cap_protection
     assert cap.scored == 0 or cap.cap_protection <= zero.cap_protection
-    for found in (cap, zero, general):
-        assert not found.cap_protection < 0
-        assert not found.cap_protection > 1
+    for actual in (cap, zero, general):
+        assert not actual.cap_protection < 0
+        assert not actual.cap_protection > 1
         # Nobody guesses better without a table than by the most frequent combination.
-        assert found.majority_protection <= found.proportional_protection <= found.baseline_protection
+        assert actual.majority_protection <= actual.proportional_protection <= actual.baseline_protection
 
 
 def test_a_copy_is_protected_by_nothing_but_equal_keys() -> None:
@@ -235,7 +235,7 @@ def sdmetrics(
     """What SDMetrics says of the same."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found: dict[str, float] = SDMetrics.compute_breakdown(
+        actual: dict[str, float] = SDMetrics.compute_breakdown(
             gt,
             sd,
             list(keys),
@@ -244,7 +244,7 @@ def sdmetrics(
             None if continuous is None else list(continuous),
             bins,
         )
-    return found
+    return actual
 
 
 PLAIN: dict[str, list[Any]] = {
@@ -268,12 +268,12 @@ def plain_tables(draw: DrawFn) -> tuple[pd.DataFrame, pd.DataFrame, list[str], l
             name: draw(st.lists(st.sampled_from(PLAIN[kind]), min_size=rows, max_size=rows))
             for name, kind in kinds.items()
         }
-        assume(all(not pd.isna(found).all() for found in map(pd.Series, values.values())))
+        assume(all(not pd.isna(value).all() for value in map(pd.Series, values.values())))
         tables.append(
             pd.DataFrame(
                 {
-                    name: pd.Series(found, dtype=object if kinds[name] == "text" else None)
-                    for name, found in values.items()
+                    name: pd.Series(value, dtype=object if kinds[name] == "text" else None)
+                    for name, value in values.items()
                 }
             )
         )
@@ -376,8 +376,8 @@ def test_sdmetrics_mishandles_infinities(infinity: float, dtype: Any) -> None:
     with pytest.raises((ValueError, TypeError)):
         sdmetrics(infinite, finite, ["k"], ["t"], continuous=["k"])
     if dtype == "float64":  # in SD, one falls into an end bin, the other is taken for missing
-        found = sdmetrics(finite, infinite, ["k"], ["t"], continuous=["k"])["cap_protection"]
-        assert found == (0 if infinity < 0 else pytest.approx(1 / 6))
+        actual = sdmetrics(finite, infinite, ["k"], ["t"], continuous=["k"])["cap_protection"]
+        assert actual == (0 if infinity < 0 else pytest.approx(1 / 6))
     for gt, sd, name in ((infinite, finite, "ground truth"), (finite, infinite, "synthetic table")):
         with pytest.raises(dp.InputError, match=f"'k' of the {name} holds infinite values"):
             dp.disclosure_protection(gt, sd, ["k"], "t", continuous=["k"])
@@ -470,10 +470,10 @@ def test_sdmetrics_estimates_a_copy_to_be_safe() -> None:
     gt = unique_copy(INDEPENDENT)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = SDMetricsEstimate.compute_breakdown(
+        actual = SDMetricsEstimate.compute_breakdown(
             gt, gt, ["k"], ["t"], "zero_cap", num_rows_subsample=200, num_iterations=2, verbose=False
         )
-    assert found["score"] == 1
+    assert actual["score"] == 1
     for method in METHODS:
         ours = dp.disclosure_protection_estimate(gt, gt, ["k"], "t", method, records=200)
         assert ours.score == 0
@@ -698,18 +698,18 @@ def test_a_column_name_is_escaped_in_html() -> None:
 )
 def test_what_is_refused(changes: dict[str, Any], message: str) -> None:
     table = PAIRS.assign(salary=[1.5, 2.5, 3.5, 4.5], age=[1, 2, 3, 4], yes=[True, False, True, False])
-    asked: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "ground_truth": table,
         "synthetic": table,
         "keys": ["k"],
         "sensitive": ["t", "salary"],
     }
     with pytest.raises(dp.InputError) as refused:
-        dp.disclosure_protection_estimate(**asked | changes)
+        dp.disclosure_protection_estimate(**arguments | changes)
     assert message in str(refused.value)
     if not changes.keys() & {"records", "seed", "confidence"}:
         with pytest.raises(dp.InputError):
-            dp.disclosure_protection(**asked | changes)
+            dp.disclosure_protection(**arguments | changes)
 
 
 def test_no_refusal_tells_a_value_of_gt() -> None:

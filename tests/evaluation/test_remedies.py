@@ -57,15 +57,15 @@ def remedied(gt: pd.DataFrame, sd: list[pd.DataFrame], remedy: Any) -> dp.Remedi
 @examples(25)
 @given(TABLE, TABLE, st.sampled_from(list(RECODED)))
 def test_numbers_are_recoded_and_nothing_else(gt: Rows, sd: Rows, name: str) -> None:
-    found = remedied(frame(gt), [frame(sd)], RECODED[name])
-    [after] = found.tables
+    actual = remedied(frame(gt), [frame(sd)], RECODED[name])
+    [after] = actual.tables
     expected = EXPECTED[name]
     for rows, table in ((gt, after.ground_truth), (sd, after.synthetic[0])):
         assert listed(table) == [
             (k, expected.get(number, number) if number is not None else None, t, flag)
             for k, number, t, flag in rows
         ]
-    row = found.figures.loc[repr(RECODED[name])].iloc[0]
+    row = actual.figures.loc[repr(RECODED[name])].iloc[0]
     assert row["cells_changed"] == sum(number in expected for _, number, _, _ in sd)
     assert (row["records"], row["records_lost"]) == (len(sd), 0)
 
@@ -74,8 +74,8 @@ def test_numbers_are_recoded_and_nothing_else(gt: Rows, sd: Rows, name: str) -> 
 @given(TABLE, TABLE, st.integers(1, 4))
 def test_small_levels_are_merged_and_nothing_else(gt: Rows, sd: Rows, fewest: int) -> None:
     gt, sd = [("x", 1, "y", True), *gt], [("x", 1, "y", True), *sd]  # there is a level
-    found = remedied(frame(gt), [frame(sd)], remedies.MergeSmallLevels("k", fewest))
-    [after] = found.tables
+    actual = remedied(frame(gt), [frame(sd)], remedies.MergeSmallLevels("k", fewest))
+    [after] = actual.tables
     levels = [row[0] for row in gt]
     for rows, table in ((gt, after.ground_truth), (sd, after.synthetic[0])):
         assert listed(table) == [
@@ -98,11 +98,11 @@ def test_records_are_taken_out_and_nothing_else(gt: Rows, sd: Rows, name: str) -
         with pytest.raises(dp.InputError, match="leaves no record"):
             remedied(frame(gt), [frame(sd)], TAKEN_OUT[name])
         return
-    found = remedied(frame(gt), [frame(sd), frame(sd)], TAKEN_OUT[name])
-    [after] = found.tables
+    actual = remedied(frame(gt), [frame(sd), frame(sd)], TAKEN_OUT[name])
+    [after] = actual.tables
     assert listed(after.ground_truth) == gt
     assert [listed(table) for table in after.synthetic] == [left, left]
-    row = found.figures.loc[repr(TAKEN_OUT[name])].iloc[0]
+    row = actual.figures.loc[repr(TAKEN_OUT[name])].iloc[0]
     assert (row["records"], row["records_lost"], row["cells_changed"]) == (len(left), len(sd) - len(left), 0)
     assert row["unique_copies" if name == "RemoveUniqueCopies" else "repU"] == 0
 
@@ -110,8 +110,8 @@ def test_records_are_taken_out_and_nothing_else(gt: Rows, sd: Rows, name: str) -
 @examples(25)
 @given(TABLE, TABLE)
 def test_targets_of_disclosing_copies_are_blanked_and_nothing_else(gt: Rows, sd: Rows) -> None:
-    found = remedied(frame(gt), [frame(sd)], remedies.BlankCopiedTargets())
-    [after] = found.tables
+    actual = remedied(frame(gt), [frame(sd)], remedies.BlankCopiedTargets())
+    [after] = actual.tables
     expected = []
     for k, number, t, flag in sd:
         levels = {other[2] for other in sd if other[:2] == (k, number)}
@@ -138,16 +138,16 @@ def test_risk_is_that_of_disclosure_on_the_changed_tables(gt: Rows, sd: Rows, on
     gt = [*gt, ("x", 1, "y", True)]
     tables = [frame(sd)] * (2 if twice else 1)
     given_GT, given_SD = frame(gt), frame(sd)
-    found = remedied(frame(gt), tables, one)
-    assert len(found.figures) == 2 * len(tables)
-    [after] = found.tables
+    actual = remedied(frame(gt), tables, one)
+    assert len(actual.figures) == 2 * len(tables)
+    [after] = actual.tables
     assert tables[0].equals(given_SD)
     assert frame(gt).equals(given_GT)
     risk = dp.disclosure(
         after.ground_truth, list(after.synthetic), ["k", "number"], "t", special_values=SPECIAL
     )
-    label = found.figures.index.get_level_values("remedy").drop_duplicates()[1]
-    rows: Any = found.figures.loc[label]
+    label = actual.figures.index.get_level_values("remedy").drop_duplicates()[1]
+    rows: Any = actual.figures.loc[label]
     assert rows["repU"].tolist() == risk.identity["repU"].tolist()
     assert rows["DiSCO"].tolist() == risk.attribute["DiSCO"].tolist()
     copied = dp.copies(after.ground_truth, list(after.synthetic))
@@ -159,7 +159,7 @@ def test_the_example_data_before_and_after() -> None:
     sd = [sd2011("synthetic"), pd.concat([sd2011("synthetic").iloc[500:], gt.head(500)])]
     keys = ["sex", "age", "region", "placesize"]
     regions = {level: level[:1] for level in gt["region"].dropna().unique()}
-    each = [
+    applied = [
         remedies.RemoveReplicatedUniques(),
         remedies.RemoveUniqueCopies(),
         remedies.TopCode("age", at=75),
@@ -167,18 +167,20 @@ def test_the_example_data_before_and_after() -> None:
         remedies.MergeLevels("region", regions),
         remedies.BlankCopiedTargets(),
     ]
-    result = dp.remedy(gt, sd, keys, ["depress", "workab"], each)
+    result = dp.remedy(gt, sd, keys, ["depress", "workab"], applied)
     figures: Any = result.figures
     assert len(figures) == 7 * 2 * 2
     before = figures.loc[BEFORE]
-    for one in each:
-        after = figures.loc[repr(one)]
-        if isinstance(one, (type(each[0]), type(each[1]), type(each[5]))):  # a coarser key can disclose more
+    for remedy in applied:
+        after = figures.loc[repr(remedy)]
+        if isinstance(
+            remedy, (type(applied[0]), type(applied[1]), type(applied[5]))
+        ):  # a coarser key can disclose more
             assert (after["DiSCO"] <= before["DiSCO"]).all()
         assert np.isfinite(after.to_numpy(dtype=float)).all()
-    assert (figures.loc[repr(each[0]), "repU"] == 0).all()
-    assert (figures.loc[repr(each[1]), "unique_copies"] == 0).all()
-    coarse = figures.loc[repr(each[3])]
+    assert (figures.loc[repr(applied[0]), "repU"] == 0).all()
+    assert (figures.loc[repr(applied[1]), "unique_copies"] == 0).all()
+    coarse = figures.loc[repr(applied[3])]
     assert (coarse["repU"] < before["repU"] / 2).all()
     assert (coarse["TVD_mean"] > before["TVD_mean"]).all()
     exposed = dp.exposure(gt, sd, keys, ["depress"], up_to=4).figures

@@ -104,11 +104,11 @@ def test_renamed_levels_are_far_as_they_are_and_near_by_frequency() -> None:
     gt = sd2011("ground_truth")
     regions = gt["region"].value_counts().index
     renamed = dict(zip(regions, regions[::-1], strict=True))
-    found = dp.resemblance(gt, gt.assign(region=gt["region"].map(renamed))).columns
-    figures = figures_of(found, "region")
+    columns = dp.resemblance(gt, gt.assign(region=gt["region"].map(renamed))).columns
+    figures = figures_of(columns, "region")
     assert figures["TVD"] > 0.25
     assert figures["TVD_relabelled"] == pytest.approx(0, abs=1e-12)
-    assert figures_of(found, "age")["TVD"] == 0
+    assert figures_of(columns, "age")["TVD"] == 0
 
 
 def test_a_fresh_sample_is_as_far_as_expected() -> None:
@@ -118,9 +118,9 @@ def test_a_fresh_sample_is_as_far_as_expected() -> None:
         x = rng.choice(list("abcdef"), records, p=[0.3, 0.3, 0.2, 0.1, 0.05, 0.05])
         return pd.DataFrame({"x": x, "y": np.where(rng.random(records) < 0.5, x, "z")})
 
-    found = [dp.resemblance(table(1000), table(500)).pairs.iloc[0] for _ in range(60)]
-    assert np.mean([row["TVD"] / row["TVD_expected"] for row in found]) == pytest.approx(1, abs=0.1)
-    assert np.mean([row["S_pMSE"] for row in found]) == pytest.approx(1.5, abs=0.2)
+    actual = [dp.resemblance(table(1000), table(500)).pairs.iloc[0] for _ in range(60)]
+    assert np.mean([row["TVD"] / row["TVD_expected"] for row in actual]) == pytest.approx(1, abs=0.1)
+    assert np.mean([row["S_pMSE"] for row in actual]) == pytest.approx(1.5, abs=0.2)
 
 
 def test_one_column_has_no_pairs() -> None:

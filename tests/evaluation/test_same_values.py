@@ -103,11 +103,11 @@ def as_categories(frame: pd.DataFrame) -> pd.DataFrame:
 
 def in_another_order(frame: pd.DataFrame) -> pd.DataFrame:
     """As categories in reversed order, ordered."""
-    found = as_categories(frame)
+    actual = as_categories(frame)
     return pd.DataFrame(
         {
-            name: found[name].cat.reorder_categories(found[name].cat.categories[::-1], ordered=True)
-            for name in found
+            name: actual[name].cat.reorder_categories(actual[name].cat.categories[::-1], ordered=True)
+            for name in actual
         }
     )
 
@@ -183,10 +183,10 @@ def test_forms_of_the_same_values(change: Callable[[pd.DataFrame], pd.DataFrame]
     wanted = all_figures(gt, sd)
     assert wanted["one_way"]["level"] and wanted["two_way"]["key"]
     for tables in ((change(gt), sd), (gt, change(sd)), (change(gt), change(sd))):
-        before = [each.copy(deep=True) for each in tables]
+        before = [table.copy(deep=True) for table in tables]
         np.testing.assert_equal(all_figures(*tables), wanted)
-        for each, was in zip(tables, before, strict=True):
-            pd.testing.assert_frame_equal(each, was)
+        for table, was in zip(tables, before, strict=True):
+            pd.testing.assert_frame_equal(table, was)
 
 
 def test_the_order_of_records_does_not_matter() -> None:
@@ -200,16 +200,16 @@ def test_missing_is_one_level() -> None:
     missing: list[Any] = [None, np.nan, pd.NA, pd.NaT]
     gt = pd.DataFrame({"k": [1, 1, 1, 1], "t": pd.Series(missing, dtype=object)})
     sd = pd.DataFrame({"k": pd.Series([1, 1], dtype=object), "t": pd.Series(["a", None], dtype=object)})
-    found = dp.disclosure(gt, sd, ["k"], "t").attribute.iloc[0]
-    assert (found["Dorig"], found["Dsyn"]) == (100, 0)
+    attribute = dp.disclosure(gt, sd, ["k"], "t").attribute.iloc[0]
+    assert (attribute["Dorig"], attribute["Dsyn"]) == (100, 0)
     keys = pd.DataFrame({"k": pd.Series([*missing, "a"], dtype=object), "t": [1, 1, 1, 1, 2]})
     assert dp.disclosure(keys, keys, ["k"], "t").identity["UiO"][1] == 20
 
 
 def test_the_word_for_missing_is_a_level() -> None:
     gt = pd.DataFrame({"k": ["nan", "None", "<NA>", None], "t": ["a", "b", "c", "d"]})
-    found = dp.disclosure(gt, gt, ["k"], "t").identity.loc[1]
-    assert found["UiO"] == found["repU"] == 100
+    identity = dp.disclosure(gt, gt, ["k"], "t").identity.loc[1]
+    assert identity["UiO"] == identity["repU"] == 100
 
 
 def test_columns_of_nothing_but_missing_values() -> None:
@@ -217,8 +217,8 @@ def test_columns_of_nothing_but_missing_values() -> None:
     for empty in (None, np.nan, pd.NA, pd.NaT):
         for dtype in (object, "category"):
             nothing = pd.Series([empty] * len(gt), dtype=dtype)
-            found = dp.disclosure(gt.assign(work=nothing), sd, ["sex"], ["work"])
-            everything = found.attribute.iloc[0]
+            result = dp.disclosure(gt.assign(work=nothing), sd, ["sex"], ["work"])
+            everything = result.attribute.iloc[0]
             assert everything["Dorig"] == 100
             both = dp.disclosure(gt.assign(work=nothing), sd.assign(work=None), ["work"], "abroad")
             assert both.identity["UiO"][1] == 0
@@ -229,9 +229,9 @@ def test_integers_beyond_the_floats_are_told_apart() -> None:
     large = 2**53
     gt = pd.DataFrame({"k": [large, large + 1, large + 2], "t": ["a", "b", "c"]})
     sd = pd.DataFrame({"k": [float(large), float(large + 2)], "t": ["a", "c"]})
-    found = dp.disclosure(gt, sd, ["k"], "t")
-    assert found.identity["repU"][1] == pytest.approx(200 / 3)
-    assert found.attribute["DiSCO"].iloc[0] == pytest.approx(200 / 3)
+    result = dp.disclosure(gt, sd, ["k"], "t")
+    assert result.identity["repU"][1] == pytest.approx(200 / 3)
+    assert result.attribute["DiSCO"].iloc[0] == pytest.approx(200 / 3)
 
 
 @pytest.mark.parametrize("dtype", ["uint64", "UInt64", object])
@@ -252,8 +252,8 @@ def test_numbers_are_the_same_but_for_rounding_noise(gt: float, sd: float, repU:
 def test_true_and_false_in_every_form() -> None:
     plain = pd.DataFrame({"k": [True, False, True, False], "t": ["a", "b", "a", "b"]})
     for form in ("bool", "boolean", "category", object, pd.ArrowDtype(pa.bool_())):
-        found = dp.disclosure(plain, plain.astype({"k": form}), ["k"], "t")
-        assert found.attribute["DiSCO"].iloc[0] == 100
+        result = dp.disclosure(plain, plain.astype({"k": form}), ["k"], "t")
+        assert result.attribute["DiSCO"].iloc[0] == 100
     level = dp.Exclusions(target_levels={"k": [True]})
     excluded = dp.disclosure(plain, plain, ["t"], "k", exclude=level).excluded.xs("DiSCO", level="table")
     assert excluded["target_levels"].tolist() == excluded["remaining"].tolist() == [2]
@@ -291,25 +291,25 @@ ODD_NAMES: list[list[Any]] = [
 def test_names_of_columns_do_not_matter(names: list[Any]) -> None:
     plain = ["k1", "k2", "t1", "t2", "t3"]
     source = ["sex", "age", "work", "income", "abroad"]
-    gt, sd = (each[source].set_axis(plain, axis=1) for each in pair_of_tables())
+    gt, sd = (table[source].set_axis(plain, axis=1) for table in pair_of_tables())
 
     def result(columns: list[Any]) -> dp.Disclosure:
-        frames = [each.set_axis(pd.Index(columns, tupleize_cols=False), axis=1) for each in (gt, sd)]
+        frames = [table.set_axis(pd.Index(columns, tupleize_cols=False), axis=1) for table in (gt, sd)]
         return dp.disclosure(frames[0], frames[1], columns[:2], columns[2:], one_way=(0, 0), two_way=(0, 0))
 
-    wanted, found = result(plain), result(names)
-    assert found.keys == tuple(names[:2])
-    assert found.targets == tuple(names[2:])
+    wanted, actual = result(plain), result(names)
+    assert actual.keys == tuple(names[:2])
+    assert actual.targets == tuple(names[2:])
     for frame in ("identity", "attribute", "cap", "identity_after_exclusions", "excluded"):
-        np.testing.assert_array_equal(getattr(found, frame).to_numpy(), getattr(wanted, frame).to_numpy())
-    assert list(found.attribute.index.get_level_values("target")) == names[2:]
+        np.testing.assert_array_equal(getattr(actual, frame).to_numpy(), getattr(wanted, frame).to_numpy())
+    assert list(actual.attribute.index.get_level_values("target")) == names[2:]
     for check, columns in (("one_way", ["target"]), ("two_way", ["target", "key"])):
-        renamed = getattr(found, check)
+        renamed = getattr(actual, check)
         assert len(renamed) == len(getattr(wanted, check)) > 0
         for column in columns:
             position = dict(zip(plain, names, strict=True))
             assert renamed[column].to_list() == [position[name] for name in getattr(wanted, check)[column]]
-    assert str(found) and found._repr_html_()
+    assert str(actual) and actual._repr_html_()
 
 
 def test_other_columns_do_not_matter() -> None:
@@ -352,10 +352,10 @@ def test_a_hundred_thousand_levels() -> None:
     gt = pd.DataFrame({"k": np.arange(records), "t": [f"level {number}" for number in range(records)]})
     sd = gt.copy()
     sd.loc[records // 2 :, "k"] += records
-    found = dp.disclosure(gt, sd, ["k"], "t")
+    result = dp.disclosure(gt, sd, ["k"], "t")
     uniques = {"UiO": 100, "UiS": 100, "UiOiS": 50, "repU": 50}
     hits = {"unique_hits": 50, "unique_hits_others": 0, "unique_hits_beyond": 50}
-    assert found.identity.loc[1].to_dict() == uniques | hits
-    attribute = found.attribute.iloc[0]
+    assert result.identity.loc[1].to_dict() == uniques | hits
+    attribute = result.attribute.iloc[0]
     assert (attribute["Dorig"], attribute["DiSCO"], attribute["DiSDiO"]) == (100, 50, 50)
     assert (attribute["max_denom"], attribute["mean_denom"]) == (1, 1)

@@ -62,8 +62,8 @@ Case = Mapping[str, Any]
 @cache
 def expected() -> Mapping[str, Case]:
     """Every case with its figures."""
-    found: Mapping[str, Case] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
-    return found
+    actual: Mapping[str, Case] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+    return actual
 
 
 @cache
@@ -139,17 +139,17 @@ def by_reference(case: Case) -> reference.Result:
     )
 
 
-def assert_figures(found: Row, wanted: Row, names: Mapping[str, str] | None = None) -> None:
+def assert_figures(actual: Row, wanted: Row, names: Mapping[str, str] | None = None) -> None:
     """Every figure that is wanted is found, under its own name or by another."""
     names = names or {name: name for name in wanted}
-    figures = {name: found[name] for name in names}
+    figures = {name: actual[name] for name in names}
     assert figures == pytest.approx({name: wanted[theirs] for name, theirs in names.items()}, rel=1e-9)
 
 
-def assert_flags(found: list[Row], wanted: list[Row] | None, names: Mapping[str, str]) -> None:
+def assert_flags(actual: list[Row], wanted: list[Row] | None, names: Mapping[str, str]) -> None:
     """The same flags, in the same order."""
-    assert len(found) == len(wanted or [])
-    for row, wanted_row in zip(found, wanted or [], strict=True):
+    assert len(actual) == len(wanted or [])
+    for row, wanted_row in zip(actual, wanted or [], strict=True):
         texts = [name for name in names if isinstance(row[name], str)]
         assert [row[name] for name in texts] == [wanted_row[names[name]] for name in texts]
         numbers = {name: theirs for name, theirs in names.items() if name not in texts}
@@ -167,29 +167,29 @@ def test_figures(name: str, compute: Callable[[Case], reference.Result]) -> None
     """Every figure of the file, for every case and every synthesis."""
     case = expected()[name]
     wanted = case["expected"]
-    found = compute(case)
+    actual = compute(case)
     assert set(wanted) == {"ident", "attrib", "allCAPs", "check_1way", "check_2way", "Nexclusions"}
     for synthesis, identity in enumerate(wanted["ident"], start=1):
         at = (case["target"], synthesis)
         place = synthesis - 1
-        assert_figures(found.identity_after_exclusions[at], identity)
+        assert_figures(actual.identity_after_exclusions[at], identity)
         if "denom_lim" not in case:
-            assert_figures(found.identity[synthesis], identity)
-        assert_figures(found.attribute[at], wanted["attrib"][place])
+            assert_figures(actual.identity[synthesis], identity)
+        assert_figures(actual.attribute[at], wanted["attrib"][place])
         caps = dict(wanted["allCAPs"][place])
         if "denom_lim" in case:
             attribute = wanted["attrib"][place]
             caps["TCAP"] = 100 * attribute["DiSCO"] / attribute["iS"]
-        assert_figures(found.cap[at], caps)
+        assert_figures(actual.cap[at], caps)
         for row in wanted["Nexclusions"][place]:
-            assert_figures(found.excluded[case["target"], synthesis, row["_row"]], row, EXCLUDED)
-        one_way = [row for row in found.one_way if row["synthesis"] == synthesis]
+            assert_figures(actual.excluded[case["target"], synthesis, row["_row"]], row, EXCLUDED)
+        one_way = [row for row in actual.one_way if row["synthesis"] == synthesis]
         assert_flags(one_way, wanted["check_1way"][place], ONE_WAY)
-        two_way = [row for row in found.two_way if row["synthesis"] == synthesis]
+        two_way = [row for row in actual.two_way if row["synthesis"] == synthesis]
         assert_two_way(two_way, wanted["check_2way"][place])
 
 
-def assert_two_way(found: list[Row], wanted: list[Row] | None) -> None:
+def assert_two_way(actual: list[Row], wanted: list[Row] | None) -> None:
     """The same pairs with the same figures, in any order."""
 
     def pair(row: Row) -> str:
@@ -198,10 +198,10 @@ def assert_two_way(found: list[Row], wanted: list[Row] | None) -> None:
     def wanted_pair(row: Row) -> str:
         return f"{row['key']}: {row['target_key_levs']}"
 
-    found = sorted(found, key=pair)
+    actual = sorted(actual, key=pair)
     wanted = sorted(wanted or [], key=wanted_pair)
-    assert [pair(row) for row in found] == [wanted_pair(row) for row in wanted]
-    assert_flags(found, wanted, TWO_WAY)
+    assert [pair(row) for row in actual] == [wanted_pair(row) for row in wanted]
+    assert_flags(actual, wanted, TWO_WAY)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -211,9 +211,9 @@ def test_library_and_reference_agree_to_the_last_bit(name: str) -> None:
     library = by_library(case)
     wanted = by_reference(case)
     for part in ("identity", "attribute", "cap", "identity_after_exclusions", "excluded"):
-        found = getattr(library, part)
+        actual = getattr(library, part)
         for at, row in getattr(wanted, part).items():
-            assert {name: found[at][name] for name in row} == row
+            assert {name: actual[at][name] for name in row} == row
 
 
 def test_printed_figures() -> None:

@@ -64,11 +64,11 @@ def test_small_groups_are_told_of_together(records: list[int], merged: list[int]
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=8))
 def test_no_small_group_is_told_of_by_itself(records: list[int]) -> None:
-    found = set(merged_groups(np.array(records), 10).tolist())
-    rest = [number for i, number in enumerate(records) if i not in found]
+    actual = set(merged_groups(np.array(records), 10).tolist())
+    rest = [number for i, number in enumerate(records) if i not in actual]
     assert all(number >= 10 for number in rest)
-    assert not found or len(found) > 1 or len(records) == 1
-    assert not found or sum(records[i] for i in found) >= 10 or not rest
+    assert not actual or len(actual) > 1 or len(records) == 1
+    assert not actual or sum(records[i] for i in actual) >= 10 or not rest
 
 
 def test_a_group_whose_records_are_copied_stands_out() -> None:
@@ -101,9 +101,9 @@ def test_tables_of_other_sizes_and_pairs_of_columns() -> None:
 )
 def test_what_cannot_be_asked_is_refused(wrong: dict[str, object], words: str) -> None:
     gt = pd.DataFrame({"sex": ["f", "m"], "ill": ["y", "n"]})
-    asked: dict[str, object] = {"by": "sex"} | wrong
+    arguments: dict[str, object] = {"by": "sex"} | wrong
     with pytest.raises(dp.InputError, match=words):
-        dp.subgroups(gt, gt, ["sex"], "ill", **asked)  # type: ignore[arg-type]
+        dp.subgroups(gt, gt, ["sex"], "ill", **arguments)  # type: ignore[arg-type]
 
 
 def test_one_record_has_no_others_to_guess_from() -> None:

@@ -224,8 +224,8 @@ def test_only_pandas_is_understood(ours: ModuleType, tmp_path: Path) -> None:
     engine = sqlalchemy.create_engine(address)
     METRICS.to_sql("metrics", engine, index=False)
     source = gx.get_context(mode="ephemeral").data_sources.add_sqlite("here", connection_string=address)
-    found = source.add_table_asset("metrics").add_batch_definition_whole_table("all").get_batch()
-    result = found.validate(ours.ExpectMeasureToBeAtMost(measure="repU", bound=5, **OURS))
+    actual = source.add_table_asset("metrics").add_batch_definition_whole_table("all").get_batch()
+    result = actual.validate(ours.ExpectMeasureToBeAtMost(measure="repU", bound=5, **OURS))
     engine.dispose()
     assert result.success is False
     assert result.result["reason"] == "the batch is no pandas DataFrame"
@@ -234,10 +234,10 @@ def test_only_pandas_is_understood(ours: ModuleType, tmp_path: Path) -> None:
 def test_figures_of_the_library(ours: ModuleType) -> None:
     """The frames of `disclosure()` are metric tables, but for their index."""
     tables = [gates.honest(1), gates.honest(2)]
-    found = dp.disclosure(gates.ground_truth(), tables, ["sex", "age"], ["work"])
-    largest = float(found.attribute["DiSCO"].max())
+    actual = dp.disclosure(gates.ground_truth(), tables, ["sex", "age"], ["work"])
+    largest = float(actual.attribute["DiSCO"].max())
     suite = {"measure": "DiSCO", "where": {"target": "work"}, "syntheses": 2}
-    table = found.attribute.reset_index()
+    table = actual.attribute.reset_index()
     assert validated(table, ours.ExpectMeasureToBeAtMost(bound=largest, **suite))["success"] is True
     result = validated(table, ours.ExpectMeasureToBeAtMost(bound=math.nextafter(largest, 0), **suite))
     assert result["success"] is False
@@ -270,14 +270,14 @@ def both(ours: ModuleType, bound: float = 100, **changes: Any) -> list[BatchExpe
 @pytest.mark.parametrize("SD", [gates.honest(), gates.ground_truth()], ids=["honest", "copy"])
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_figure_is_that_of_disclosure(ours: ModuleType, SD: pd.DataFrame, form: Format) -> None:
-    found = dp.disclosure(gates.ground_truth(), SD, KEYS, "work")
+    actual = dp.disclosure(gates.ground_truth(), SD, KEYS, "work")
     for expectation, figure in zip(
-        both(ours), (found.identity["repU"], found.attribute["DiSCO"]), strict=True
+        both(ours), (actual.identity["repU"], actual.attribute["DiSCO"]), strict=True
     ):
         value = float(figure.iloc[0])
-        told = {} if form == "BOOLEAN_ONLY" else {"observed_value": value, "bound": 100}
+        message = {} if form == "BOOLEAN_ONLY" else {"observed_value": value, "bound": 100}
         result = validated(stacked(SD=SD), expectation, form)
-        assert (result["success"], result["result"]) == (True, told)
+        assert (result["success"], result["result"]) == (True, message)
         expectation.bound = value  # type: ignore[attr-defined]
         assert validated(stacked(SD=SD), expectation, form)["success"] is True
         expectation.bound = math.nextafter(value, 0)  # type: ignore[attr-defined]
@@ -334,8 +334,8 @@ def test_no_value_is_told(
     usual = strange == "nothing is wrong"
     # Where the keys are other columns, repU has a figure.
     assert [result["success"] for result in results] == [usual or strange == "canaries as a key", usual]
-    told = json.dumps(results) + caplog.text + "".join(capfd.readouterr()) + "".join(map(str, warned))
-    assert not [canary for canary in gates.CANARIES if canary in told]
+    message = json.dumps(results) + caplog.text + "".join(capfd.readouterr()) + "".join(map(str, warned))
+    assert not [canary for canary in gates.CANARIES if canary in message]
 
 
 def upper(SD: pd.DataFrame) -> pd.DataFrame:
@@ -356,8 +356,8 @@ def test_a_copy_in_disguise_does_not_look_safe(
 ) -> None:
     """Where the tables share no key every risk reads 0, and that must not pass."""
     SD = disguise(gates.ground_truth())
-    found = dp.disclosure(gates.ground_truth(), SD, KEYS, "work")
-    assert found.identity["repU"].tolist() == [0.0]
+    actual = dp.disclosure(gates.ground_truth(), SD, KEYS, "work")
+    assert actual.identity["repU"].tolist() == [0.0]
     for expectation in both(ours, bound=0):
         result = validated(stacked(SD=SD), expectation)
         assert result["success"] is False

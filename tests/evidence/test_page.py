@@ -112,7 +112,7 @@ def test_the_first_words_are_the_verdict_and_its_reason(
 
 
 def test_the_verdict_has_the_figures_of_the_clause(refused: dict[str, Any]) -> None:
-    [clause] = [each for each in refused["clauses"] if each["name"] == "DiSCO[income]"]
+    [clause] = [candidate for candidate in refused["clauses"] if candidate["name"] == "DiSCO[income]"]
     [row] = [row for row in refused["figures"]["attribute"] if row["target"] == "income"]
     assert write_headline(refused) == (
         f"Refused: {clause['value']:.1f} % of the people can be told their income; other people's records "
@@ -185,8 +185,8 @@ def test_what_changed_since_the_last_candidate(refused: dict[str, Any], approved
 def test_what_the_gate_documents_is_printed(approved: dict[str, Any]) -> None:
     for edition in EDITIONS:
         text = Page(render_page(approved, edition)).text  # type: ignore[arg-type]
-        for said in ("Teaching <b>statistics</b>", "synthpop", "R. Okafor", "Students under contract"):
-            assert said in text
+        for message in ("Teaching <b>statistics</b>", "synthpop", "R. Okafor", "Students under contract"):
+            assert message in text
 
 
 def test_two_tables_without_a_gate() -> None:
@@ -361,7 +361,9 @@ def test_a_figure_is_rounded_as_the_statement_rounds_it(
         for row, public in zip(page["clauses"], stated, strict=True):
             if public.value is not None:
                 assert row["value"] == public.value
-                of_target = [each for each in page["figures"]["attribute"] if each["target"] == row["column"]]
+                of_target = [
+                    figures for figures in page["figures"]["attribute"] if figures["target"] == row["column"]
+                ]
                 if row["measure"] in {"DiSCO", "iS"} and not row["share_of"]:
                     assert of_target[0][row["measure"]] == public.value
                     compared += 1

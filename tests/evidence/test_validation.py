@@ -73,8 +73,8 @@ def three() -> tuple[Gate, dp.Disclosure]:
 
 def stored(result: dp.Disclosure) -> dict[str, Any]:
     """The figures as they come out of a dossier that was written and read."""
-    found: dict[str, Any] = json.loads(json.dumps(collect_figures(result, 10), allow_nan=False))
-    return found
+    actual: dict[str, Any] = json.loads(json.dumps(collect_figures(result, 10), allow_nan=False))
+    return actual
 
 
 def kept(judgements: tuple[Judgement, ...]) -> dict[str, bool]:
@@ -94,10 +94,10 @@ def clauses_of(judgements: tuple[Judgement, ...]) -> list[dict[str, Any]]:
 def test_suite_and_policy_agree(syntheses: list[pd.DataFrame]) -> None:
     gate, result = measured(syntheses)
     judgements = judge(gate.clauses(), result)
-    found = validate(gate.clauses(), stored(result))
-    assert found.kept == kept(judgements)
-    assert find_disagreements(found.kept, clauses_of(judgements)) == []
-    assert {True, False} == set(found.kept.values())
+    actual = validate(gate.clauses(), stored(result))
+    assert actual.kept == kept(judgements)
+    assert find_disagreements(actual.kept, clauses_of(judgements)) == []
+    assert {True, False} == set(actual.kept.values())
 
 
 FIGURES = (math.nan, math.inf, -math.inf, 0.0, 8.0, math.nextafter(8, 9), 55.5, 100.0)
@@ -166,22 +166,22 @@ def test_they_agree_on_any_figures(
     changed = [other(clause, random) for clause in gate.clauses() for _ in range(4)]
     clauses = {clause.name: clause for clause in changed}
     judgements = judge(tuple(clauses.values()), result)
-    found = validate(tuple(clauses.values()), stored(result))
-    assert found.kept == kept(judgements)
-    assert find_disagreements(found.kept, clauses_of(judgements)) == []
+    actual = validate(tuple(clauses.values()), stored(result))
+    assert actual.kept == kept(judgements)
+    assert find_disagreements(actual.kept, clauses_of(judgements)) == []
 
 
 def test_a_doubled_row_is_never_kept(three: tuple[Gate, dp.Disclosure]) -> None:
     """Nor one that stands for another."""
     gate, result = three
-    found = stored(result)
+    tables = stored(result)
     for change in (
         lambda rows: [*rows, rows[0]],
         lambda rows: [rows[0], *rows[:-1]],
         lambda rows: rows[:-1],
         lambda rows: [],
     ):
-        forged = found | {name: change(found[name]) for name in FRAMES if found[name]}
+        forged = tables | {name: change(tables[name]) for name in FRAMES if tables[name]}
         found_kept = validate(gate.clauses(), forged).kept
         assert not found_kept["repU"]
         assert not (found_kept["DiSCO[work]"] and found_kept["DiSCO[income]"])
@@ -193,9 +193,9 @@ def test_a_frame_that_is_missing_is_not_kept(three: tuple[Gate, dp.Disclosure], 
     gate, result = three
     without = stored(result)
     del without[frame]
-    found = validate(generous(gate), without).kept
-    lost = {name for name in found if not found[name]}
-    assert found.keys() == {clause.name for clause in gate.clauses()}
+    is_kept = validate(generous(gate), without).kept
+    lost = {name for name in is_kept if not is_kept[name]}
+    assert is_kept.keys() == {clause.name for clause in gate.clauses()}
     # The gate names no further confidential table, and no clause is about a holdout.
     unbounded = {
         "prediction",
@@ -217,8 +217,8 @@ def test_a_share_that_is_missing_is_not_kept(three: tuple[Gate, dp.Disclosure], 
     forged = stored(result)
     for row in (forged["key_overlap"][-1], forged["target_overlap"][-1]):
         row[share] = None
-    found = validate(generous(gate), forged).kept
-    assert {name for name in found if not found[name]} == {"key_overlap", "target_overlap[income]"}
+    is_kept = validate(generous(gate), forged).kept
+    assert {name for name in is_kept if not is_kept[name]} == {"key_overlap", "target_overlap[income]"}
 
 
 @pytest.mark.parametrize("value", ["3", True, "", [3.0], {"a": 1}])
@@ -281,21 +281,21 @@ def test_disagreements() -> None:
 def test_the_results_as_plain_data(three: tuple[Gate, dp.Disclosure]) -> None:
     """A severity, a name and words for each clause; the same for the same figures."""
     gate, result = three
-    found = validate(gate.clauses(), stored(result))
-    text = json.dumps(found.results, allow_nan=False)
+    actual = validate(gate.clauses(), stored(result))
+    text = json.dumps(actual.results, allow_nan=False)
     assert json.dumps(validate(gate.clauses(), stored(result)).results) == text
-    told = {
-        each["expectation_config"]["meta"]["clause"]: each
-        for table in found.results.values()
-        for each in table["results"]
+    message = {
+        entry["expectation_config"]["meta"]["clause"]: entry
+        for table in actual.results.values()
+        for entry in table["results"]
     }
-    assert list(found.results) == ["identity", "attribute", "overlap", "controls"]
+    assert list(actual.results) == ["identity", "attribute", "overlap", "controls"]
     for judgement in judge(gate.clauses(), result):
-        clause, each = judgement.clause, told[judgement.clause.name]
-        assert each["success"] is (judgement.outcome == "kept")
-        assert each["result"] == {"observed_value": judgement.value, "bound": judgement.limit}
-        assert each["expectation_config"]["severity"] == ("warning" if clause.warns else "critical")
-        assert each["expectation_config"]["meta"]["words"] == str(clause)
+        clause, entry = judgement.clause, message[judgement.clause.name]
+        assert entry["success"] is (judgement.outcome == "kept")
+        assert entry["result"] == {"observed_value": judgement.value, "bound": judgement.limit}
+        assert entry["expectation_config"]["severity"] == ("warning" if clause.warns else "critical")
+        assert entry["expectation_config"]["meta"]["words"] == str(clause)
 
 
 # The metric tables
@@ -304,10 +304,10 @@ def test_the_results_as_plain_data(three: tuple[Gate, dp.Disclosure]) -> None:
 def test_metric_tables_hold_figures_and_names_of_columns(three: tuple[Gate, dp.Disclosure]) -> None:
     """No level, although flags name some."""
     _, result = three
-    found = stored(result)
-    levels = {row["level"] for row in found["one_way"]} | {row["key_level"] for row in found["two_way"]}
+    actual = stored(result)
+    levels = {row["level"] for row in actual["one_way"]} | {row["key_level"] for row in actual["two_way"]}
     assert levels
-    tables = build_metric_tables(found)
+    tables = build_metric_tables(actual)
     for name, table in tables.items():
         labels = [label for label in ("key", "target", "table") if label in table]
         numbers = table.drop(columns=labels)
@@ -336,10 +336,10 @@ def test_metric_tables_hold_the_figures_of_the_frames(three: tuple[Gate, dp.Disc
         == stacked.attribute.loc[("work", 1), "DiSCO"]
     )
     for frame in ("attribute", "cap", "protection"):
-        found = result.frame(frame)
-        known = [name for name in found.columns if name in attribute.columns]
+        actual = result.frame(frame)
+        known = [name for name in actual.columns if name in attribute.columns]
         assert known
-        pd.testing.assert_frame_equal(attribute[known].loc[found.index], found[known], check_dtype=False)
+        pd.testing.assert_frame_equal(attribute[known].loc[actual.index], actual[known], check_dtype=False)
     for check in ("one_way", "two_way"):
         flags = getattr(result, check).groupby(["target", "synthesis"]).size()
         counted = attribute[f"{check}_flags"]
@@ -398,9 +398,9 @@ def test_nothing_is_written_and_nobody_is_asked(
     """No file, no connection, no other program, no progress bar."""
     folder, ran = alone
     assert ran.stderr == ""
-    found = json.loads(ran.stdout)
-    assert found["kept"] == {"repU": True, "repU / UiO": False}
-    assert found["touched"] == []
+    document = json.loads(ran.stdout)
+    assert document["kept"] == {"repU": True, "repU / UiO": False}
+    assert document["touched"] == []
     assert list(folder.iterdir()) == []
 
 
@@ -432,7 +432,7 @@ def test_nothing_of_a_candidate_is_left_for_the_next(three: tuple[Gate, dp.Discl
     for _ in range(3):
         validate(gate.clauses(), stored(result))
     gc.collect()
-    contexts = [each for each in gc.get_objects() if isinstance(each, EphemeralDataContext)]
+    contexts = [context for context in gc.get_objects() if isinstance(context, EphemeralDataContext)]
     assert len(contexts) <= 1
 
 
@@ -441,14 +441,14 @@ def test_several_at_once(three: tuple[Gate, dp.Disclosure]) -> None:
     gate, result = three
 
     def one(repU: float) -> Validation:
-        found: dict[str, Any] = stored(result)
-        rows: list[Mapping[str, Any]] = [row | {"repU": repU} for row in found["identity"]]
-        return validate(gate.clauses(), found | {"identity": rows})
+        actual: dict[str, Any] = stored(result)
+        rows: list[Mapping[str, Any]] = [row | {"repU": repU} for row in actual["identity"]]
+        return validate(gate.clauses(), actual | {"identity": rows})
 
     values = [float(value) for value in range(4, 12)]
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(one, values))
-    assert [found.kept["repU"] for found in together] == [value <= 8 for value in values]
+    assert [actual.kept["repU"] for actual in together] == [value <= 8 for value in values]
     assert together == [one(value) for value in values]
 
 
@@ -456,7 +456,7 @@ def test_a_whole_dossier(three: tuple[Gate, dp.Disclosure]) -> None:
     """As the gate calls it: what is filed says the same as the suites."""
     gate, result = three
     content = build_dossier(gate, "three", {}, result, judge(gate.clauses(), result))
-    found = validate(gate.clauses(), content["figures"])
-    assert find_disagreements(found.kept, content["clauses"]) == []
+    actual = validate(gate.clauses(), content["figures"])
+    assert find_disagreements(actual.kept, content["clauses"]) == []
     forged = [clause | {"outcome": "kept"} for clause in content["clauses"]]
-    assert find_disagreements(found.kept, forged) == [name for name in found.kept if not found.kept[name]]
+    assert find_disagreements(actual.kept, forged) == [name for name in actual.kept if not actual.kept[name]]

@@ -65,12 +65,12 @@ def count(f: FrequencyTable, no_guess: Mask = NO_GUESS) -> BaselineCounts:
 
 @given(tables(), tables(most=20))
 def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Record]) -> None:
-    found = asdict(figures(cells(gt, sd)))
+    actual = asdict(figures(cells(gt, sd)))
     expected = reference.figures(gt, sd)
-    assert set(expected) == set(found)
+    assert set(expected) == set(actual)
     for name in expected:
         tolerance = 2e-3 if name == "DiSCO_beyond_se" else 2e-7  # x in units of 2**-16, chances of 2**-30
-        assert found[name] == pytest.approx(expected[name], abs=tolerance), name
+        assert actual[name] == pytest.approx(expected[name], abs=tolerance), name
 
 
 @given(tables(), tables(), st.lists(st.sampled_from(range(4)), max_size=2))
@@ -81,12 +81,12 @@ def test_records_that_exclusions_leave(gt: list[Record], sd: list[Record], exclu
     exclusions = CodedExclusions(target_levels=excluded)
     left, _ = exclude(f, disclosure_tables(f), np.zeros((1, f.keys), dtype=np.int64), exclusions)
     counts = baseline_counts(f, Sizes(f.N_d, f.N_s), NO_GUESS, left=left.original.values())
-    found = asdict(figures_of(f, counts, NO_GUESS, exclusions))
+    actual = asdict(figures_of(f, counts, NO_GUESS, exclusions))
     kept = [[LEVELS.index(t) not in excluded for _, t in table] for table in (gt, sd)]
     expected = reference.figures(gt, sd, (None,), *kept)
-    assert found == pytest.approx(expected, abs=2e-3)
-    for name in set(found) - {"DiSCO_beyond_se"}:
-        assert found[name] == pytest.approx(expected[name], abs=1e-9), name
+    assert actual == pytest.approx(expected, abs=2e-3)
+    for name in set(actual) - {"DiSCO_beyond_se"}:
+        assert actual[name] == pytest.approx(expected[name], abs=1e-9), name
 
 
 @given(tables(most=7), tables(most=8), st.data())
@@ -137,26 +137,26 @@ def test_other_names_of_levels_change_nothing(gt: list[Record], sd: list[Record]
 def test_a_copy_tells_what_the_ground_truth_tells(gt: list[Record]) -> None:
     """DiSCO_beyond is Dorig less what other people tell, but for the one record that is not drawn."""
     f = cells(gt, gt)
-    found = figures(f)
+    actual = figures(f)
     Dorig = 100 * f.d[f.d == f.d_q].sum() / len(gt)
-    assert found.DiSCO_beyond == pytest.approx(Dorig - found.DiSCO_others, abs=200 / len(gt))
-    assert found.guessed_beyond >= 0
-    assert found.iS_beyond >= -1e-9
+    assert actual.DiSCO_beyond == pytest.approx(Dorig - actual.DiSCO_others, abs=200 / len(gt))
+    assert actual.guessed_beyond >= 0
+    assert actual.iS_beyond >= -1e-9
 
 
 def test_one_record() -> None:
     """There are no others, and nothing to compare with: nothing is beyond them."""
-    found = figures(cells([(("1", "1"), "a")], [(("1", "1"), "a")]))
-    assert asdict(found) == dict.fromkeys(asdict(found), 0.0) | {"guessed": 100.0, "guessed_beyond": 100.0}
+    actual = figures(cells([(("1", "1"), "a")], [(("1", "1"), "a")]))
+    assert asdict(actual) == dict.fromkeys(asdict(actual), 0.0) | {"guessed": 100.0, "guessed_beyond": 100.0}
 
 
 def test_missing_levels_are_no_guess() -> None:
     key = ("1", "1")
     gt: list[Record] = [(key, "a"), (key, None), (key, None), (key, None)]
-    found = figures(cells(gt, gt))
-    assert found.guessed == 25  # the only guess is a
-    assert found.guessed_others == 0  # without their own record nobody else has it
-    assert asdict(found)["DiSCO_others"] == 0
+    actual = figures(cells(gt, gt))
+    assert actual.guessed == 25  # the only guess is a
+    assert actual.guessed_others == 0  # without their own record nobody else has it
+    assert asdict(actual)["DiSCO_others"] == 0
 
 
 def test_a_guess_falls_back_to_the_most_frequent_level_of_all() -> None:
@@ -169,10 +169,10 @@ def test_of_equally_frequent_levels_each_counts_its_share() -> None:
     key = ("1", "1")
     gt: list[Record] = [(key, "a"), (key, "b"), (key, "b"), (key, "c")]
     sd: list[Record] = [(key, "a"), (key, "b"), (key, "c"), (key, None)]
-    found = figures(cells(gt, sd))
-    assert found.guessed == pytest.approx(100 / 3)
+    actual = figures(cells(gt, sd))
+    assert actual.guessed == pytest.approx(100 / 3)
     # a sees b twice; b sees a, b and c once each; c sees b twice.
-    assert found.guessed_others == pytest.approx(100 * 2 / 3 / 4)
+    assert actual.guessed_others == pytest.approx(100 * 2 / 3 / 4)
 
 
 @given(st.integers(1, 40), st.data())
@@ -197,10 +197,10 @@ def test_chances_are_exactly_0_and_1_where_they_are() -> None:
 def test_unique_hits(gt: list[Record], sd: list[Record]) -> None:
     f = cells(gt, sd)
     counts = hit_counts(f.d_q[f.first], f.s_q[f.first])
-    found = unique_hits(counts, Sizes(f.N_d, f.N_s))
+    actual = unique_hits(counts, Sizes(f.N_d, f.N_s))
     expected = reference.unique_hits([q for q, _ in gt], [q for q, _ in sd])
-    assert (found.unique_hits, found.unique_hits_others) == pytest.approx(expected, rel=1e-15)
-    assert found.unique_hits_beyond == found.unique_hits - found.unique_hits_others
+    assert (actual.unique_hits, actual.unique_hits_others) == pytest.approx(expected, rel=1e-15)
+    assert actual.unique_hits_beyond == actual.unique_hits - actual.unique_hits_others
 
 
 # Draws
@@ -211,7 +211,7 @@ def test_guesses_are_the_averages_over_draws(size: int) -> None:
     """Of a smaller and of a larger synthesis, with NumPy's own draws of n records."""
     rng = np.random.default_rng(3)
     gt, sd = _population(rng, 400), _population(rng, size)
-    found = figures(cells(gt, sd))
+    actual = figures(cells(gt, sd))
     n = reference.size(gt, sd)
     over_draws = []
     for _ in range(60):
@@ -222,7 +222,7 @@ def test_guesses_are_the_averages_over_draws(size: int) -> None:
             over_draws.append(figures(cells(gt, drawn)).guessed)
     error = np.std(over_draws) / np.sqrt(len(over_draws))
     assert error < 0.5
-    expected = found.guessed_others if size < len(gt) else found.guessed_beyond + found.guessed_others
+    expected = actual.guessed_others if size < len(gt) else actual.guessed_beyond + actual.guessed_others
     assert expected == pytest.approx(np.mean(over_draws), abs=3 * error)
 
 
@@ -257,14 +257,14 @@ def test_the_chances_of_all_levels_are_those_of_draws(
     """Of all records of one key combination, against draws that NumPy makes."""
     draw = Draw(n, sum(records) + 3, without_self)
     r = np.array(records)
-    found = chances_to_be_named(np.zeros(len(r), dtype=np.int64), r, r > 0, draw)
+    actual = chances_to_be_named(np.zeros(len(r), dtype=np.int64), r, r > 0, draw)
     rng = np.random.default_rng(1)
     for level in {r.argmax(), r.argmin()}:
         left = r - without_self * (np.arange(len(r)) == level)
         drawn = rng.binomial(left, draw.chance, (40_000, len(r)))
         most = drawn.max(axis=1)
         named = np.where((drawn[:, level] == most) & (most > 0), 1 / (drawn == most[:, None]).sum(axis=1), 0)
-        assert found[level] == pytest.approx(named.mean(), abs=5 * (named.std() + 1e-9) / 200)
+        assert actual[level] == pytest.approx(named.mean(), abs=5 * (named.std() + 1e-9) / 200)
 
 
 def test_with_nobody_left_out_some_level_is_named_if_any_record_is_drawn() -> None:
@@ -272,9 +272,9 @@ def test_with_nobody_left_out_some_level_is_named_if_any_record_is_drawn() -> No
     rng = np.random.default_rng(2)
     for r in (np.arange(1, 60) // 7 + 1, rng.integers(1, 5, 300), np.array([4_000_000, 3_999_000, 1])):
         draw = Draw(int(r.sum()) // 3, int(r.sum()), without_self=False)
-        found = chances_to_be_named(np.zeros(len(r), dtype=np.int64), r, r > 0, draw)
+        actual = chances_to_be_named(np.zeros(len(r), dtype=np.int64), r, r > 0, draw)
         nothing = (1 - draw.chance) ** int(r.sum())
-        assert found.sum() == pytest.approx(1 - nothing, abs=1e-9)
+        assert actual.sum() == pytest.approx(1 - nothing, abs=1e-9)
 
 
 # The example data
@@ -301,9 +301,9 @@ def coded_2011(target: str, synthetic: str = "synthetic") -> tuple[FrequencyTabl
 def test_guesses_of_the_example_data() -> None:
     """The check values: guessed depress 24.4 (others 21.9), unique_hits 33.9 (27.7), iS 64.9 (51.6)."""
     f, no_guess = coded_2011("depress")
-    found = figures(f, no_guess)
-    assert (round(found.guessed, 1), round(found.guessed_others, 1)) == (24.4, 21.9)
-    assert round(found.iS_others, 1) == 51.6
-    assert found.iS_beyond + found.iS_others == pytest.approx(64.9, abs=0.05)
+    actual = figures(f, no_guess)
+    assert (round(actual.guessed, 1), round(actual.guessed_others, 1)) == (24.4, 21.9)
+    assert round(actual.iS_others, 1) == 51.6
+    assert actual.iS_beyond + actual.iS_others == pytest.approx(64.9, abs=0.05)
     hits = unique_hits(hit_counts(f.d_q[f.first], f.s_q[f.first]), Sizes(f.N_d, f.N_s))
     assert (round(hits.unique_hits, 1), round(hits.unique_hits_others, 1)) == (33.9, 27.7)

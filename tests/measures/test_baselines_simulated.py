@@ -54,8 +54,8 @@ def figures_of(gt: pd.DataFrame, sd: pd.DataFrame, target: str) -> dict[str, flo
     no_guess = np.arange(levels_of_t) == levels_of_t - 1
     d_t, s_t, sizes = f.per_target(f.d), f.per_target(f.s), Sizes(f.N_d, f.N_s)
     totals = totals_of_tables(f, disclosure_tables(f))
-    found = baselines(baseline_counts(f, sizes, no_guess), totals, sizes, d_t, s_t, d_t, no_guess)
-    return asdict(found) | asdict(unique_hits(hit_counts(f.d_q[f.first], f.s_q[f.first]), sizes))
+    actual = baselines(baseline_counts(f, sizes, no_guess), totals, sizes, d_t, s_t, d_t, no_guess)
+    return asdict(actual) | asdict(unique_hits(hit_counts(f.d_q[f.first], f.s_q[f.first]), sizes))
 
 
 @cache
@@ -114,9 +114,9 @@ def test_the_standard_error_is_about_how_far_samples_are_apart(
     make: Callable[[int, int], pd.DataFrame],
 ) -> None:
     """Keys are taken as independent, which makes it a little large."""
-    found = simulated(make)
-    assert 0.7 * found["DiSCO_beyond"].std() <= found["DiSCO_beyond_se"].mean()
-    assert found["DiSCO_beyond_se"].mean() <= 3 * found["DiSCO_beyond"].std()
+    actual = simulated(make)
+    assert 0.7 * actual["DiSCO_beyond"].std() <= actual["DiSCO_beyond_se"].mean()
+    assert actual["DiSCO_beyond_se"].mean() <= 3 * actual["DiSCO_beyond"].std()
 
 
 @pytest.mark.parametrize("make", [demo, mixture])

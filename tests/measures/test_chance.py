@@ -72,8 +72,8 @@ def test_DCAP_by_chance_is_the_mean_over_every_permutation(  # noqa: N802
     means = [sum((reference.cap(record, dealt) for record in gt), Fraction(0)) for dealt in permutations]
     levels = sorted({t for _, t in [*gt, *sd]}, key=repr)
     s_q = {q: len(reference.with_key(sd, q)) for q, _ in gt}
-    found = [(s_q[q] * len(levels) + levels.index(t)) for q, t in gt if s_q[q]]
-    drawn = Grouped.sum_by_group(np.array(found, dtype=np.int64), np.ones(len(found), dtype=np.int64))
+    actual = [(s_q[q] * len(levels) + levels.index(t)) for q, t in gt if s_q[q]]
+    drawn = Grouped.sum_by_group(np.array(actual, dtype=np.int64), np.ones(len(actual), dtype=np.int64))
     s_t = np.array([sum(t == level for _, t in sd) for level in levels])
     expected = 100 * sum(means, Fraction(0)) / len(permutations) / len(gt)
     assert DCAP_by_chance(drawn, s_t, len(gt), len(sd)) == pytest.approx(float(expected), rel=1e-14)
@@ -102,8 +102,8 @@ def test_all_of_one_level_of_many_records(with_level: int, records: int, drawn: 
         exact *= Fraction(with_level - i, records - i)
         if i % 50 == 0:  # as exact as it needs to be
             exact = Fraction(round(exact * 2**2000), 2**2000)
-    [found] = all_of_one_level(with_level, records, np.array([drawn]))
-    assert found == pytest.approx(float(exact), rel=1e-10)
+    [actual] = all_of_one_level(with_level, records, np.array([drawn]))
+    assert actual == pytest.approx(float(exact), rel=1e-10)
 
 
 def test_what_is_too_unlikely_to_be_a_number_is_0() -> None:
@@ -122,10 +122,12 @@ def test_what_is_too_unlikely_to_be_a_number_is_0() -> None:
 )
 def test_the_example_data(target: str, chance: float, permuted: float, deviation: float) -> None:
     """`permuted` and `deviation` are of 30 permutations that were made elsewhere."""
-    found = dp.disclosure(sd2011("ground_truth"), sd2011("synthetic"), KEYS_2011, target).attribute.iloc[0]
-    assert round(found["DiSCO_chance"], 2) == chance
-    assert found["DiSCO_chance"] == pytest.approx(permuted, abs=deviation)
-    assert found["DiSCO_excess"] == found["DiSCO"] - found["DiSCO_chance"]
+    attribute = dp.disclosure(sd2011("ground_truth"), sd2011("synthetic"), KEYS_2011, target).attribute.iloc[
+        0
+    ]
+    assert round(attribute["DiSCO_chance"], 2) == chance
+    assert attribute["DiSCO_chance"] == pytest.approx(permuted, abs=deviation)
+    assert attribute["DiSCO_excess"] == attribute["DiSCO"] - attribute["DiSCO_chance"]
 
 
 def test_permutations_of_the_example_data() -> None:

@@ -42,11 +42,11 @@ def test_no_figure_is_no_chance(figure: float, by_chance: float) -> None:
 
 def test_hits_by_hand() -> None:
     """Arcsines of roots of both shares, apart by z standard errors; 3/8 and 3/4 as Anscombe has them."""
-    found = hits_by_chance(HitCounts(0, pairs=4, triples=2), Sizes(1000, 500), apart=0)
+    actual = hits_by_chance(HitCounts(0, pairs=4, triples=2), Sizes(1000, 500), apart=0)
     expected = math.asin(math.sqrt(8.75 / 1000))
     error = math.sqrt(1 / (4 * 500 + 2) + (1 + 1.5 * 2 / 4) / (2 * 1000))
     share = math.sin(expected + Z * error) ** 2
-    assert found == pytest.approx(100 * (share * 500.75 - 0.375) / 500)
+    assert actual == pytest.approx(100 * (share * 500.75 - 0.375) / 500)
     apart = math.asin(math.sqrt(0.2)) + Z * math.sqrt(1 / (4 * 500 + 2))
     of_apart = hits_by_chance(HitCounts(0, pairs=4, triples=2), Sizes(1000, 500), apart=20)
     assert of_apart == pytest.approx(100 * (math.sin(apart) ** 2 * 500.75 - 0.375) / 500)
@@ -65,11 +65,11 @@ def test_limits_of_hits(N_d: int, N_s: int, pairs: int, triples: int, apart: flo
     """Never below what is expected, nor above all; more sets or fewer records leave more to chance."""
     pairs, triples = min(pairs, N_d // 4), min(triples, N_d // 6)
     counts, sizes = HitCounts(0, pairs, triples), Sizes(N_d, N_s)
-    found = hits_by_chance(counts, sizes, apart, sets)
-    assert max(apart, 200 * pairs / N_d) <= found + 1e-9
-    assert found <= 100 + 1e-9
-    assert found <= hits_by_chance(counts, sizes, apart, sets + 1) + 1e-9
-    assert hits_by_chance(counts, Sizes(N_d, 4 * N_s), apart, sets) <= found + 1e-9
+    actual = hits_by_chance(counts, sizes, apart, sets)
+    assert max(apart, 200 * pairs / N_d) <= actual + 1e-9
+    assert actual <= 100 + 1e-9
+    assert actual <= hits_by_chance(counts, sizes, apart, sets + 1) + 1e-9
+    assert hits_by_chance(counts, Sizes(N_d, 4 * N_s), apart, sets) <= actual + 1e-9
 
 
 @pytest.mark.parametrize("records", [3, 20, 200])
@@ -134,5 +134,5 @@ def test_distances_of_fresh_samples_are_within_chance(N_d: int, N_s: int) -> Non
     limit = distance_by_chance(Sizes(N_d, N_s))
     assert limit == pytest.approx(math.sqrt(math.log(ONCE_IN) / 2 * (1 / N_d + 1 / N_s)))
     for _ in range(500):
-        found = resemblance(rng.multinomial(N_d, shares), rng.multinomial(N_s, shares))
-        assert found.TVD - found.TVD_expected <= limit
+        distances = resemblance(rng.multinomial(N_d, shares), rng.multinomial(N_s, shares))
+        assert distances.TVD - distances.TVD_expected <= limit

@@ -48,7 +48,7 @@ class Daemon:
         self.home = home
         self.cursor: str | None = None
         self.run_keys: set[str | None] = set()
-        self.said: str | None = None
+        self.failure_text: str | None = None
 
     def tick(self) -> list[dg.RunRequest]:
         """One evaluation of the sensor; the runs that it leads to."""
@@ -59,7 +59,7 @@ class Daemon:
             result = dg.SensorResult(skip_reason=result, cursor=self.cursor)
         assert isinstance(result, dg.SensorResult)
         self.cursor = result.cursor
-        self.said = result.skip_reason.skip_message if result.skip_reason else None
+        self.failure_text = result.skip_reason.skip_message if result.skip_reason else None
         for request in result.dynamic_partitions_requests or []:
             assert isinstance(request, dg.AddDynamicPartitionsRequest)
             assert request.partitions_def_name == f"{GATE}_candidates"
@@ -89,7 +89,7 @@ def daemon(finished_home: Home) -> Daemon:
 def test_one_run_for_each_new_candidate(daemon: Daemon) -> None:
     assert set(daemon.candidates()) == {HONEST, COPY}
     assert daemon.candidates() == []
-    assert daemon.said is not None and "No new candidate" in daemon.said
+    assert daemon.failure_text is not None and "No new candidate" in daemon.failure_text
     daemon.home.deliver("third", {"synthetic.csv": gates.honest(3)})
     assert daemon.candidates() == ["third"]
     assert daemon.candidates() == []
@@ -124,7 +124,7 @@ def test_candidates_wait_for_the_ground_truth(home: Home) -> None:
     daemon = Daemon(home)
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     assert daemon.tick() == []
-    assert daemon.said is not None and "ground truth" in daemon.said
+    assert daemon.failure_text is not None and "ground truth" in daemon.failure_text
     home.write_ground_truth(gates.ground_truth())
     (request,) = daemon.tick()
     assert (request.job_name, request.partition_key) == (f"{GATE}_ground_truth", None)
@@ -289,9 +289,9 @@ def test_folders_without_allowed_names_are_told_apart(tmp_path: Path) -> None:
         (tmp_path / name / MARKER).touch()
     (tmp_path / "incomplete").mkdir()
     (tmp_path / "file").touch()
-    found = find_complete_candidates(tmp_path)
-    assert set(found.complete) == {"good"}
-    assert set(found.refused) == {".hidden", "a b"}
+    candidates = find_complete_candidates(tmp_path)
+    assert set(candidates.complete) == {"good"}
+    assert set(candidates.refused) == {".hidden", "a b"}
     assert find_complete_candidates(tmp_path / "missing").complete == {}
 
 
@@ -344,9 +344,9 @@ def test_a_folder_with_anything_but_tables_is_refused(finished_home: Home, add: 
     add(folder)
     ran = finished_home.materialize("synthetic", "third")
     assert not ran.success
-    (said,) = failures(ran).values()
-    assert "'third'" in said or "file name" in said
-    assert "Unexpected" not in said
+    (message,) = failures(ran).values()
+    assert "'third'" in message or "file name" in message
+    assert "Unexpected" not in message
     assert not finished_home.record("third", "snapshot.json").exists()
 
 
@@ -358,9 +358,9 @@ def test_a_file_that_is_still_being_written_is_refused(
     sizes = iter([0, 1])
 
     def growing(handle: int) -> os.stat_result:
-        found = list(original(handle))
-        found[6] += next(sizes, 2)
-        return os.stat_result(found)
+        actual = list(original(handle))
+        actual[6] += next(sizes, 2)
+        return os.stat_result(actual)
 
     monkeypatch.setattr("disclosure_pipeline.candidates.store.os.fstat", growing)
     with pytest.raises(StoreError, match="changed while it was read"):

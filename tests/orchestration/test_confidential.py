@@ -124,7 +124,7 @@ def test_another_table_is_measured_anew(home: Home) -> None:
 def standing_of(home: Home, candidate: str) -> str:
     """What `status` says of a candidate."""
     folders = folders_of(gate_of(home))
-    [standing] = [each for each in list_standings(folders) if each.candidate == candidate]
+    [standing] = [known for known in list_standings(folders) if known.candidate == candidate]
     return str(standing)
 
 
@@ -134,7 +134,7 @@ def gate_of(home: Home) -> Gate:
 
 def tick(home: Home, gate: Gate) -> dg.SensorResult:
     """What the sensor of arrivals asks for."""
-    sensor = next(each for each in home.defs.sensors or [] if each.name == f"{gate.name}_arrivals")
+    sensor = next(known for known in home.defs.sensors or [] if known.name == f"{gate.name}_arrivals")
     with dg.build_sensor_context(instance=home.instance) as context:
         outcome = sensor(context)
     assert isinstance(outcome, dg.SensorResult)
@@ -147,20 +147,22 @@ def test_a_changed_table_is_noticed(home: Home) -> None:
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     assert home.run_gate(HONEST).success
     assert standing_of(home, HONEST) == "published"
-    assert [each.job_name for each in tick(home, gate).run_requests or []] == [f"{gate.name}_gate"]
+    assert [request.job_name for request in tick(home, gate).run_requests or []] == [f"{gate.name}_gate"]
 
     gates.honest().to_csv(home.path / "last_year.csv", index=False)
-    assert [each.job_name for each in tick(home, gate).run_requests or []] == [f"{gate.name}_ground_truth"]
+    assert [request.job_name for request in tick(home, gate).run_requests or []] == [
+        f"{gate.name}_ground_truth"
+    ]
     assert home.run_ground_truth().success
     assert standing_of(home, HONEST) == (
         "published, approved under another ground truth or policy, not judged today"
     )
-    assert [each.job_name for each in tick(home, gate).run_requests or []] == [f"{gate.name}_gate"]
+    assert [request.job_name for request in tick(home, gate).run_requests or []] == [f"{gate.name}_gate"]
     with gates.quick_folder() as folder, gates.instance_on_disk(folder) as instance:
         instance.add_dynamic_partitions(f"{gate.name}_candidates", [HONEST])
         schedule: Any = home.defs.resolve_schedule_def(f"{gate.name}_ground_truth_changed")
         requests = schedule(dg.build_schedule_context(instance=instance))
-        assert [each.partition_key for each in requests] == [HONEST]
+        assert [request.partition_key for request in requests] == [HONEST]
 
 
 def test_a_changed_table_is_judged_again(home: Home) -> None:

@@ -96,12 +96,12 @@ FORGED: dict[str, tuple[Callable[[Home], object], str]] = {
 
 @pytest.mark.parametrize("what", some_of(FORGED))
 def test_what_is_forged_stops_a_release_and_a_run_heals_it(finished_home: Home, what: str) -> None:
-    forge, said = FORGED[what]
+    forge, message = FORGED[what]
     shutil.rmtree(finished_home.path / "releases")
     forge(finished_home)
-    assert any(said in problem for problem in problems(finished_home))
+    assert any(message in problem for problem in problems(finished_home))
     ran = finished_home.materialize("release", HONEST)
-    assert said in "".join(failures(ran).values())
+    assert message in "".join(failures(ran).values())
     assert finished_home.nothing_published()
     assert finished_home.run_ground_truth().success
     assert finished_home.run_gate(HONEST).success
@@ -191,7 +191,7 @@ def test_what_is_not_public_in_dagster_is_where_it_was() -> None:
     assert PartitionKeyFilter(key="x").key == "x"
     assert {"run_id", "event"} <= set(AssetCheckExecutionRecord._fields)
     with dg.DagsterInstance.ephemeral() as instance:
-        found = instance.event_log_storage.get_asset_check_execution_history(
+        actual = instance.event_log_storage.get_asset_check_execution_history(
             REPU, limit=1, partition_filter=PartitionKeyFilter(key=None)
         )
-    assert list(found) == []
+    assert list(actual) == []

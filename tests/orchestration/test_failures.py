@@ -73,7 +73,7 @@ class Daemon:
 
 
 @pytest.fixture
-def told(finished_home: Home, telling: dg.Definitions) -> Daemon:
+def watching(finished_home: Home, telling: dg.Definitions) -> Daemon:
     """A daemon that has seen what failed in a home with an approved and a refused candidate."""
     daemon = Daemon(replace(finished_home, defs=telling))
     assert daemon.tick() == []
@@ -201,53 +201,53 @@ ENDS: dict[Callable[[Home, pytest.MonkeyPatch], None], tuple[str | None, str, Se
 @pytest.mark.parametrize("fail", some_of(ENDS, 4), ids=lambda fail: fail.__name__)
 def test_each_failed_run_is_told_of_once(
     fail: Callable[[Home, pytest.MonkeyPatch], None],
-    told: Daemon,
+    watching: Daemon,
     web: Posted,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     candidate, outcome, words = ENDS[fail]
     with monkeypatch.context() as patch, gates.quiet():
-        fail(told.home, patch)
-    (run,) = told.home.instance.get_runs(limit=1)
+        fail(watching.home, patch)
+    (run,) = watching.home.instance.get_runs(limit=1)
     assert run.status is dg.DagsterRunStatus.FAILURE
     capfd.readouterr()
-    assert [told.tick(), told.tick()] == [[None], []]
+    assert [watching.tick(), watching.tick()] == [[None], []]
     (notice,) = web.contents()
     assert (notice["gate"], notice["candidate"], notice["outcome"]) == (GATE, candidate, outcome)
     assert notice["run_id"] == run.run_id
     assert notice["link"] == f"https://dagster.example.org/runs/{run.run_id}"
-    said = "\n".join(notice["reasons"])
+    text = "\n".join(notice["reasons"])
     for word in words:
-        assert word in said
+        assert word in text
     everything = f"{web.requests}{capfd.readouterr()}"
     assert run.run_id in everything
     assert not [canary for canary in CANARIES if canary in everything]
 
 
-def test_a_run_that_succeeds_is_not_told_of(told: Daemon, web: Posted) -> None:
-    assert told.home.run_ground_truth().success
-    told.home.deliver("third", {"synthetic.csv": gates.honest(4)})
-    assert told.home.run_gate("third").success
-    assert told.tick() == []
+def test_a_run_that_succeeds_is_not_told_of(watching: Daemon, web: Posted) -> None:
+    assert watching.home.run_ground_truth().success
+    watching.home.deliver("third", {"synthetic.csv": gates.honest(4)})
+    assert watching.home.run_gate("third").success
+    assert watching.tick() == []
     assert web.requests == []
 
 
-def test_many_failed_runs_are_told_of_once_each(told: Daemon, web: Posted) -> None:
-    (told.home.path / "ground_truth.csv").unlink()
-    failed = {told.home.run_ground_truth().run_id for _ in range(7)}
-    assert [len(told.tick()) for _ in range(3)] == [5, 2, 0]
+def test_many_failed_runs_are_told_of_once_each(watching: Daemon, web: Posted) -> None:
+    (watching.home.path / "ground_truth.csv").unlink()
+    failed = {watching.home.run_ground_truth().run_id for _ in range(7)}
+    assert [len(watching.tick()) for _ in range(3)] == [5, 2, 0]
     assert sorted(notice["run_id"] for notice in web.contents()) == sorted(failed)
 
 
 def test_a_notice_that_cannot_be_sent_is_in_the_log_and_the_tick_says_so(
-    told: Daemon, web: Posted, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    watching: Daemon, web: Posted, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOOK", f"{web.url}services/{SECRET}")
     web.answers = [503]
-    a_copy(told.home, monkeypatch)
+    a_copy(watching.home, monkeypatch)
     capfd.readouterr()
-    (error,) = told.tick()
+    (error,) = watching.tick()
     assert error is not None
     assert "was not sent by webhook (HTTPError 503)" in error
     logged = capfd.readouterr().err
@@ -259,18 +259,18 @@ def test_a_notice_that_cannot_be_sent_is_in_the_log_and_the_tick_says_so(
         assert part in logged
     assert not [text for text in (SECRET, str(web.port)) if text in error + logged]
     web.answers, web.requests = [200], []
-    assert told.tick() == []  # Dagster goes on
-    no_ground_truth(told.home, monkeypatch)
-    assert told.tick() == [None]
+    assert watching.tick() == []  # Dagster goes on
+    no_ground_truth(watching.home, monkeypatch)
+    assert watching.tick() == [None]
     assert [notice["candidate"] for notice in web.contents()] == [HONEST]
 
 
 def test_events_that_cannot_be_read_are_told_of_as_a_crash(
-    told: Daemon, web: Posted, monkeypatch: pytest.MonkeyPatch
+    watching: Daemon, web: Posted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    a_copy(told.home, monkeypatch)
+    a_copy(watching.home, monkeypatch)
     monkeypatch.setattr(dg.DagsterInstance, "all_logs", raises)
-    assert told.tick() == [None]
+    assert watching.tick() == [None]
     (notice,) = web.contents()
     assert notice["outcome"] == "crashed"
     assert notice["reasons"] == ["The events of the run cannot be read (ValueError)."]
@@ -278,10 +278,10 @@ def test_events_that_cannot_be_read_are_told_of_as_a_crash(
 
 @pytest.mark.parametrize("name", ["../../evil", "a\nRun 1: approved", "<!channel>" * 100])
 def test_a_name_that_no_candidate_may_have_is_told_as_it_is_written(
-    told: Daemon, web: Posted, name: str
+    watching: Daemon, web: Posted, name: str
 ) -> None:
-    told.home.run_gate(name)
-    assert told.tick() == [None]
+    watching.home.run_gate(name)
+    assert watching.tick() == [None]
     (notice,) = web.contents()
     assert notice["outcome"] == "undetermined"
     assert notice["candidate"] == ascii(name[:100])
@@ -293,7 +293,7 @@ def added_and_failing() -> dg.AssetCheckResult:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (added_and_failing, "plausible of synthetic: not a check of the gate, words withheld"),
         (raises, "Step small__synthetic_plausible failed with ValueError: its message is withheld."),
@@ -301,21 +301,22 @@ def added_and_failing() -> dg.AssetCheckResult:
     ids=["fails", "raises"],
 )
 def test_a_check_that_somebody_added_is_not_known_and_its_words_are_withheld(
-    told: Daemon, web: Posted, body: Callable[[], dg.AssetCheckResult], said: str
+    watching: Daemon, web: Posted, body: Callable[[], dg.AssetCheckResult], message: str
 ) -> None:
     @dg.asset_check(asset=dg.AssetKey([GATE, "synthetic"]), blocking=True)
     def plausible() -> dg.AssetCheckResult:
         return body()
 
     with gates.quiet():
-        told.home = replace(
-            told.home, defs=dg.Definitions.merge(told.home.defs, dg.Definitions(asset_checks=[plausible]))
+        watching.home = replace(
+            watching.home,
+            defs=dg.Definitions.merge(watching.home.defs, dg.Definitions(asset_checks=[plausible])),
         )
-        assert not told.home.run_gate(HONEST).success
-    assert told.tick() == [None]
+        assert not watching.home.run_gate(HONEST).success
+    assert watching.tick() == [None]
     (notice,) = web.contents()
     assert notice["outcome"] == "crashed"
-    assert notice["reasons"] == [said]
+    assert notice["reasons"] == [message]
 
 
 # The events alone
@@ -351,10 +352,10 @@ def is_within_policy(event: dg.DagsterEvent) -> bool:
 def test_a_refusal_is_one_for_what_its_events_say(
     refused: list[dg.DagsterEvent], known: set[dg.AssetCheckKey]
 ) -> None:
-    found = classify_failed_run(refused, known)
-    assert found.outcome == "refused"
+    outcome = classify_failed_run(refused, known)
+    assert outcome.outcome == "refused"
     # Every clause that is not kept, once: not for its check and for within_policy again.
-    assert [reason.partition(":")[0] for reason in found.reasons] == [
+    assert [reason.partition(":")[0] for reason in outcome.reasons] == [
         "DiSCO[work]",
         "DiSCO[income]",
         "repU",
@@ -498,26 +499,26 @@ def test_the_daemon_tells_of_each_failed_run_and_says_where_it_could_not(
         iterate()  # the sensor of arrivals asks for a run of the ground truth, which breaks its contract
         (run,) = instance.get_runs()
         iterate()
-        assert [(each["run_id"], each["outcome"]) for each in web.contents()] == [
+        assert [(notice["run_id"], notice["outcome"]) for notice in web.contents()] == [
             (run.run_id, "undetermined")
         ]
 
         lost = [instance.add_run(run._replace(run_id=str(uuid.uuid4()))) for _ in range(2)]
-        for each in lost:
-            instance.report_run_failed(each)
+        for notice in lost:
+            instance.report_run_failed(notice)
         web.requests, web.answers = [], [503, 503, 503, 200]
         iterate()
         iterate()
-        assert [(each["run_id"], each["outcome"]) for each in web.contents()] == [
+        assert [(notice["run_id"], notice["outcome"]) for notice in web.contents()] == [
             *[(lost[0].run_id, "crashed")] * 3,
             (lost[1].run_id, "crashed"),
         ]
-        (state,) = [each for each in instance.all_instigator_state() if each.name == f"{GATE}_failures"]
+        (state,) = [notice for notice in instance.all_instigator_state() if notice.name == f"{GATE}_failures"]
         ticks = instance.get_ticks(state.instigator_origin_id, state.selector_id)
         assert [tick.status.value for tick in reversed(ticks)] == ["SKIPPED", "SUCCESS", "FAILURE", "SKIPPED"]
         assert ticks[1].log_key
         content = str(instance.compute_log_manager.get_log_data(ticks[1].log_key).stderr)
         assert f"The notice of run {lost[0].run_id} was not sent by webhook (HTTPError 503)" in content
-        for each in lost:
-            assert f"/runs/{each.run_id}" in content
+        for notice in lost:
+            assert f"/runs/{notice.run_id}" in content
         assert not gates.files_with(path, [SECRET, *CANARIES], ["ground_truth.csv"])

@@ -66,12 +66,12 @@ def demo_run(instance: dg.DagsterInstance, candidate: str) -> dg.DagsterRun:
 def logged_checks(instance: dg.DagsterInstance, candidate: str) -> dict[str, dg.AssetCheckEvaluation]:
     """The check evaluations in the event log of a candidate's run, by description of the asset and name."""
     events = [entry.dagster_event for entry in instance.all_logs(demo_run(instance, candidate).run_id)]
-    found = [
+    actual = [
         event.asset_check_evaluation_data
         for event in events
         if event and event.event_type_value == "ASSET_CHECK_EVALUATION"
     ]
-    return {f"{check.asset_key.path[-1]}:{check.check_name}": check for check in found}
+    return {f"{check.asset_key.path[-1]}:{check.check_name}": check for check in actual}
 
 
 def test_the_demo_publishes_the_approved_candidate_only(demo: tuple[Path, str]) -> None:
@@ -96,7 +96,7 @@ def test_the_demo_runs_ended_as_the_verdicts_say(demo_instance: dg.DagsterInstan
 def test_every_clause_is_a_check_with_value_and_bound(
     demo: tuple[Path, str], demo_instance: dg.DagsterInstance, candidate: str
 ) -> None:
-    found = logged_checks(demo_instance, candidate)
+    logged = logged_checks(demo_instance, candidate)
     gate = Gate.model_validate(yaml.safe_load(SHIPPED.read_text())["attributes"])
     by_name = {clause["name"]: clause for clause in demo_dossier(demo[0], candidate)["clauses"]}
     assert len(by_name) == len(gate.clauses())
@@ -107,7 +107,7 @@ def test_every_clause_is_a_check_with_value_and_bound(
         clause.name for clause in gate.clauses() if clause.measure == "key_overlap"
     }
     for group in grouped:
-        check = found[f"{group.asset}:{group.name}"]
+        check = logged[f"{group.asset}:{group.name}"]
         clauses = [by_name[clause.name] for clause in group.clauses]
         broken = [clause for clause in clauses if clause["outcome"] != "kept"]
         assert check.passed == (not broken)
@@ -129,21 +129,21 @@ def test_every_clause_is_a_check_with_value_and_bound(
 
 
 def test_the_refused_candidate_has_failing_checks(demo_instance: dg.DagsterInstance) -> None:
-    found = logged_checks(demo_instance, DEMO_LEAKY)
-    failed = {name for name, check in found.items() if not check.passed}
+    logged = logged_checks(demo_instance, DEMO_LEAKY)
+    failed = {name for name, check in logged.items() if not check.passed}
     assert {"identity_disclosure:bound_repU", "dossier:within_policy"} <= failed
     assert "attribute_disclosure:bound_DiSCO_beyond_both" in failed
     for name in failed:
-        check = found[name]
+        check = logged[name]
         value, bound = check.metadata["value"].value, check.metadata["bound"].value
         assert isinstance(value, (int, float)) and isinstance(bound, (int, float))
         assert value > bound
 
 
 def test_the_approved_candidate_has_no_failing_check(demo_instance: dg.DagsterInstance) -> None:
-    found = logged_checks(demo_instance, DEMO_HONEST)
-    refusing = [check for check in found.values() if check.severity is dg.AssetCheckSeverity.ERROR]
-    assert "dossier:within_policy" in found
+    logged = logged_checks(demo_instance, DEMO_HONEST)
+    refusing = [check for check in logged.values() if check.severity is dg.AssetCheckSeverity.ERROR]
+    assert "dossier:within_policy" in logged
     assert all(check.passed for check in refusing)
 
 
@@ -155,35 +155,35 @@ def test_the_statement_fits_what_is_published(
     assert {path.name for path in folder.iterdir()} == {STATEMENT, "dossier.html", "synthetic.parquet"}
     delivered = pd.read_csv(home / "demo/incoming" / DEMO_HONEST / "synthetic.csv")
     assert gates.published_records(folder) == gates.sorted_records(delivered)
-    said = gates.stated(folder, home / "demo/keys/public-key.pem")
+    predicate = gates.stated(folder, home / "demo/keys/public-key.pem")
     gate = Gate.model_validate(yaml.safe_load(SHIPPED.read_text())["attributes"])
-    assert said.policy.digest == gate.policy_digest()
-    assert said.policy.definition == gate.policy.model_dump(mode="json")
-    assert said.run_id == demo_run(demo_instance, DEMO_HONEST).run_id
+    assert predicate.policy.digest == gate.policy_digest()
+    assert predicate.policy.definition == gate.policy.model_dump(mode="json")
+    assert predicate.run_id == demo_run(demo_instance, DEMO_HONEST).run_id
     dossier = demo_dossier(home, DEMO_HONEST)
     rows = {row["name"]: row for row in dossier["clauses"]}
-    stated = {clause.name: clause for clause in (*said.clauses, *said.controls)}
+    stated = {clause.name: clause for clause in (*predicate.clauses, *predicate.controls)}
     assert stated.keys() == rows.keys()
-    step = 100 * 10 / min(said.ground_truth.records, *dossier["figures"]["N_s"])
+    step = 100 * 10 / min(predicate.ground_truth.records, *dossier["figures"]["N_s"])
     for name, clause in stated.items():  # as the dossier has it, rounded to ten records
         assert (clause.bound, clause.outcome) == (rows[name]["bound"], rows[name]["outcome"])
         assert clause.limit == (None if clause.share_of else rows[name]["limit"])
         assert (clause.value is not None) == has_public_value(clause.measure, clause.share_of)
         if clause.value is not None:
             assert 0 <= clause.value - max(0, rows[name]["value"]) <= 2 * step
-    assert said.ground_truth.records == dossier["figures"]["N_d"] // 10 * 10
-    assert {"python", "disclosure-pipeline", "dagster", "pandas"} <= set(said.versions)
-    assert said.waivers == ()
+    assert predicate.ground_truth.records == dossier["figures"]["N_d"] // 10 * 10
+    assert {"python", "disclosure-pipeline", "dagster", "pandas"} <= set(predicate.versions)
+    assert predicate.waivers == ()
 
 
 def test_the_statement_does_not_confirm_a_guess_of_the_ground_truth(demo: tuple[Path, str]) -> None:
     home, _ = demo
     digest = hashlib.sha256((home / "demo/ground_truth.csv").read_bytes()).hexdigest()
     assert digest in (home / "demo/store/survey/ground_truth.json").read_text()
-    said = gates.stated(home / "demo/releases/survey" / DEMO_HONEST, home / "demo/keys/public-key.pem")
-    assert digest not in said.model_dump_json()
+    predicate = gates.stated(home / "demo/releases/survey" / DEMO_HONEST, home / "demo/keys/public-key.pem")
+    assert digest not in predicate.model_dump_json()
     salt = (home / "demo/keys/salt").read_bytes()
-    assert said.ground_truth.salted_hash == hmac.new(salt, digest.encode(), "sha256").hexdigest()
+    assert predicate.ground_truth.salted_hash == hmac.new(salt, digest.encode(), "sha256").hexdigest()
 
 
 @pytest.mark.parametrize("candidate", DEMO_CANDIDATES)
@@ -321,9 +321,9 @@ def test_several_syntheses_are_released_together(home: Home) -> None:
     dossier = read_json(home.record("three", "dossier.json"))
     assert dossier["figures"]["N_s"] == [300 - 2] * 3
     assert [row["synthesis"] for row in dossier["figures"]["identity"]] == [1, 2, 3]
-    said = gates.stated(home.published("three"))
+    predicate = gates.stated(home.published("three"))
     names = [f"synthetic_{i}.parquet" for i in (1, 2, 3)]
-    assert [table.name for table in said.synthetic] == names
+    assert [table.name for table in predicate.synthetic] == names
     published = [gates.sorted_records(pd.read_parquet(home.published("three") / name)) for name in names]
     assert sorted(published) == sorted(map(gates.sorted_records, tables.values()))
 
@@ -364,8 +364,8 @@ def test_a_ground_truth_that_breaks_its_contract_is_not_recorded(home: Home) -> 
     assert not ran.success
     check = checks(ran)["ground_truth:contract"]
     assert not check.passed and check.blocking
-    told = rows(check.metadata["violations"])
-    assert {(row["column"], row["records"]) for row in told} == {("age", 2), ("sex", 1)}
+    shown_rows = rows(check.metadata["violations"])
+    assert {(row["column"], row["records"]) for row in shown_rows} == {("age", 2), ("sex", 1)}
     assert not (home.store / "ground_truth.json").exists()
     assert not home.run_gate(HONEST).success
     assert home.nothing_published()
@@ -430,8 +430,8 @@ def test_a_copy_written_in_another_way_is_still_a_copy(home: Home) -> None:
     home.deliver("floats", {"synthetic.csv": gates.ground_truth().astype({"age": float, "income": float})})
     home.run_ground_truth()
     ran = home.run_gate("floats")
-    found = checks(ran)["identity_disclosure:bound_repU"]
-    assert not found.passed
+    check_results = checks(ran)["identity_disclosure:bound_repU"]
+    assert not check_results.passed
     measured = read_json(home.record("floats", "figures.json"))["figures"]["identity"][0]
     assert measured["repU"] == measured["UiO"] > 0
 
@@ -570,6 +570,6 @@ def test_small_counts_are_not_named(home: Home) -> None:
         for event in ran.get_asset_materialization_events()
         if event.asset_key and event.asset_key.path[-1] == "bins"
     ]
-    told = rows(event.materialization.metadata["bins"])
-    assert told
-    assert all(row["GT"] >= 10 for row in told)
+    shown_rows = rows(event.materialization.metadata["bins"])
+    assert shown_rows
+    assert all(row["GT"] >= 10 for row in shown_rows)

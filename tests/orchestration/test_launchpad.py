@@ -53,7 +53,8 @@ def alternatives(kind: Any, name: str = "") -> list[Any]:
             fields = {key: alternatives(field.config_type, key) for key, field in kind.fields.items()}
             most = max(map(len, fields.values()), default=1)
             values = [
-                {key: found[number % len(found)] for key, found in fields.items()} for number in range(most)
+                {key: actual[number % len(actual)] for key, actual in fields.items()}
+                for number in range(most)
             ]
             if kind.kind.name == "PERMISSIVE_SHAPE" and name not in {"ops", "resources"}:
                 values = [LAX | value for value in values]
@@ -91,8 +92,8 @@ def alternatives(kind: Any, name: str = "") -> list[Any]:
 def fields(value: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The paths of the fields that a configuration sets."""
     if isinstance(value, Mapping) and value is not LAX:
-        for key, each in value.items():
-            yield from fields(each, (*at, key))
+        for key, inner in value.items():
+            yield from fields(inner, (*at, key))
     yield at
 
 
@@ -146,8 +147,8 @@ def launch(
 def only_the_honest_one(home: Home) -> None:
     """What was published before is still all that is, and is what it was."""
     assert [path.name for path in (home.path / "releases" / GATE).iterdir()] == [HONEST]
-    said = gates.stated(home.published(HONEST))
-    assert said.candidate == HONEST
+    predicate = gates.stated(home.published(HONEST))
+    assert predicate.candidate == HONEST
     assert gates.published_records(home.published(HONEST)) == gates.sorted_records(gates.honest())
     assert not list((home.path / "elsewhere").iterdir())
 
@@ -157,8 +158,8 @@ def only_the_honest_one(home: Home) -> None:
 
 def test_everything_that_can_be_set_is_found() -> None:
     for job in (gate_job, release_job):
-        found = {path for config in configurations(job()) for path in fields(config)}
-        found |= {(*path[:2], *path[3:]) for path in found if path[2:3] == ("in_process",)}
+        actual = {path for config in configurations(job()) for path in fields(config)}
+        actual |= {(*path[:2], *path[3:]) for path in actual if path[2:3] == ("in_process",)}
         assert {
             ("execution", "config", "step_dependency_config", "require_upstream_step_success"),
             ("execution", "config", "retries", "enabled"),
@@ -166,20 +167,20 @@ def test_everything_that_can_be_set_is_found() -> None:
             ("resources", "io_manager", "config", "base_dir"),
             ("resources", "io_manager", "config", "base_dir", "env"),
             ("ops", f"{GATE}__release", "config"),
-        } <= found
+        } <= actual
         # A resource of ours that can be configured would be a way in: there is none.
-        assert {path[1] for path in found if path[:1] == ("resources",) and path[1:]} == {"io_manager"}
+        assert {path[1] for path in actual if path[:1] == ("resources",) and path[1:]} == {"io_manager"}
 
 
 def test_no_configuration_of_the_gate_releases_what_it_refuses(home: Home) -> None:
     for config in some_of(configurations(gate_job()), 4):
         before = home.record(COPY, "dossier.json").stat().st_mtime_ns
-        said = refused(launch(home, gate_job, config))
+        message = refused(launch(home, gate_job, config))
         assert home.record(COPY, "dossier.json").stat().st_mtime_ns != before, config
         assert gates.read_json(home.record(COPY, "dossier.json"))["decision"] == "refused"
         required = config["execution"]["config"]["step_dependency_config"]["require_upstream_step_success"]
         # A launcher can have steps go on after a blocking check: the release then refuses by itself.
-        assert required or "is refused: " in said, config
+        assert required or "is refused: " in message, config
         only_the_honest_one(home)
 
 

@@ -51,11 +51,11 @@ def tick(home: Home, cursor: str | None) -> tuple[list[dg.RunRequest], str | Non
         definitions=home.defs,
         cursor=cursor,
     )
-    found = home.defs.resolve_sensor_def(f"{GATE}_arrivals").evaluate_tick(context)
-    for added in found.dynamic_partitions_requests or []:
+    actual = home.defs.resolve_sensor_def(f"{GATE}_arrivals").evaluate_tick(context)
+    for added in actual.dynamic_partitions_requests or []:
         assert isinstance(added, dg.AddDynamicPartitionsRequest)
         home.instance.add_dynamic_partitions(added.partitions_def_name, added.partition_keys)
-    return list(found.run_requests or []), found.cursor
+    return list(actual.run_requests or []), actual.cursor
 
 
 def run(path: Path, defs: dg.Definitions, candidates: list[str]) -> dict[str, Ran]:
@@ -82,24 +82,24 @@ def test_two_hundred_candidates(small_gate: dg.Definitions) -> None:
         assert [request.run_key for request in tick(home, None)[0]] == keys
 
         started = [str(request.partition_key) for request in requests][:RUN]
-        found: dict[str, Ran] = {}
+        actual: dict[str, Ran] = {}
         for first in range(0, RUN, AT_ONCE):
             batch = started[first : first + AT_ONCE]
             shares = [batch[number::PROCESSES] for number in range(PROCESSES)]
             for ended in together(*(partial(run, path, small_gate, share) for share in shares)):
-                found |= ended
-        assert sorted(found) == sorted(started)
+                actual |= ended
+        assert sorted(actual) == sorted(started)
 
-        for candidate, outcome in found.items():
+        for candidate, outcome in actual.items():
             assert verdicts(home, candidate) == [verdict_of(candidate)], outcome
             assert outcome.success == (verdict_of(candidate) == "approved"), outcome
         passed = {candidate for candidate in started if verdict_of(candidate) == "approved"}
         releases = path / "releases" / GATE
         assert {folder.name for folder in releases.iterdir()} == passed
         for candidate in passed:
-            said = gates.stated(releases / candidate)
-            assert (said.candidate, said.run_id) == (candidate, found[candidate].run_id)
-            assert found[candidate].published == "now"
+            predicate = gates.stated(releases / candidate)
+            assert (predicate.candidate, predicate.run_id) == (candidate, actual[candidate].run_id)
+            assert actual[candidate].published == "now"
         assert home.instance.get_materialized_partitions(dg.AssetKey([GATE, "release"])) == passed
         assert tick(home, cursor)[0] == []
 
@@ -109,8 +109,8 @@ def verdicts(home: Home, candidate: str) -> list[str]:
     runs = home.instance.get_runs(dg.RunsFilter(tags={"dagster/partition": candidate}))
     logged = Counter(
         (evaluation.check_name, evaluation.passed)
-        for each in runs
-        for entry in home.instance.all_logs(each.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
+        for run in runs
+        for entry in home.instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
         if entry.dagster_event is not None
         and (evaluation := entry.dagster_event.asset_check_evaluation_data)
         and evaluation.asset_key.path[-1] in {"synthetic", "dossier"}

@@ -113,12 +113,12 @@ def test_a_file_with_a_secret_or_a_mistake_in_it_is_refused(notify: dict[str, An
 
 def test_whom_a_gate_tells_is_no_part_of_its_policy() -> None:
     plain = Gate.model_validate(gates.definition())
-    told = Gate.model_validate(
+    message = Gate.model_validate(
         gates.definition(notify={"webhook": "${HOOK}", "email": EMAIL, "slack": SLACK})
     )
-    assert plain.policy_digest() == told.policy_digest()
+    assert plain.policy_digest() == message.policy_digest()
     assert list(make_senders(plain.notify)) == []
-    assert list(make_senders(told.notify)) == ["webhook", "email", "slack"]
+    assert list(make_senders(message.notify)) == ["webhook", "email", "slack"]
 
 
 def test_the_documents_show_what_a_file_may_hold() -> None:
@@ -211,7 +211,7 @@ def test_a_redirect_is_not_followed(
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         (None, "HOOK, which is not set"),
         ("", "must be the URL"),
@@ -223,13 +223,13 @@ def test_a_redirect_is_not_followed(
     ],
 )
 def test_an_error_tells_what_is_wrong_but_not_the_url(
-    url: str | None, said: str, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
+    url: str | None, message: str, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HOOK", raising=False)
     if url is not None:
         monkeypatch.setenv("HOOK", url.replace("PORT", str(services.free_port())))
     (problem,) = sent({"webhook": "${HOOK}"}, context).values()
-    assert said in problem
+    assert message in problem
     assert PASSWORD not in problem and "127.0.0.1" not in problem
 
 
@@ -275,8 +275,8 @@ def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("encryption", ["SSL", "STARTTLS"])
 def test_an_email_arrives(trusted: Path, encryption: str, context: dg.RunFailureSensorContext) -> None:
     with receivers.mail_server(trusted, encryption, PASSWORD) as mailbox:
-        asked = EMAIL | {"port": mailbox.port, "encryption": encryption}
-        assert sent({"email": asked}, context) == {}
+        arguments = EMAIL | {"port": mailbox.port, "encryption": encryption}
+        assert sent({"email": arguments}, context) == {}
     ((to, raw),) = mailbox.messages
     assert to == EMAIL["to"]
     assert mailbox.logins == ["gate@example.org"]

@@ -57,9 +57,12 @@ def test_runs_carry_their_verdict_and_end_in_words(home: Home) -> None:
     assert known.success and verdict(home, known) is None
     approved = home.run_gate(HONEST)
     assert approved.success and verdict(home, approved) == "approved"
-    said = [entry.message for entry in home.instance.all_logs(approved.run_id) if not entry.is_dagster_event]
+    message = [
+        entry.message for entry in home.instance.all_logs(approved.run_id) if not entry.is_dagster_event
+    ]
     assert (
-        said[-1].startswith(f"Candidate '{HONEST}' is approved: ") and str(home.published(HONEST)) in said[-1]
+        message[-1].startswith(f"Candidate '{HONEST}' is approved: ")
+        and str(home.published(HONEST)) in message[-1]
     )
     for candidate, outcome, words in (
         (COPY, "refused", f"Candidate '{COPY}' is refused:\n- DiSCO[work]: the worst value"),
@@ -177,12 +180,12 @@ def test_a_candidate_that_could_not_be_compared_is_listed_until_it_is_judged(hom
 def test_a_release_says_what_was_published_and_how_to_verify_it(finished_home: Home) -> None:
     home = finished_home
     digest = gates.stated(home.published(HONEST)).policy.digest
-    (said,) = materialized(home.run_gate(HONEST), "release")
-    assert said["published"].value == "before, with the same content"
-    assert said["policy_digest"].value == digest
-    (table,) = rows(said["tables"])
+    (message,) = materialized(home.run_gate(HONEST), "release")
+    assert message["published"].value == "before, with the same content"
+    assert message["policy_digest"].value == digest
+    (table,) = rows(message["tables"])
     assert (table["table"], table["records"]) == ("synthetic.parquet", 298)
-    command = shlex.split(said["verify"].value.strip("`\n").replace("\\\n", " "))
+    command = shlex.split(message["verify"].value.strip("`\n").replace("\\\n", " "))
     assert command[:3] == ["disclosure-pipeline", "verify", str(home.published(HONEST))]
     ran = CliRunner().invoke(main, command[1:])
     assert ran.exit_code == 0, ran.output

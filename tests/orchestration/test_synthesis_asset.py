@@ -69,9 +69,9 @@ def test_a_copy_is_refused(component: Any, tmp_path: Path, monkeypatch: pytest.M
     copy = gates.ground_truth()
     home, ran = run(component, copy[list(component.gate.columns)], tmp_path, monkeypatch)
     assert not ran.success
-    found = gates.read_json(home.record("c1", "dossier.json"))
-    assert found["decision"] == "refused"
-    assert found["figures"]["identity"][0]["repU"] == found["figures"]["identity"][0]["UiO"]
+    document = gates.read_json(home.record("c1", "dossier.json"))
+    assert document["decision"] == "refused"
+    assert document["figures"]["identity"][0]["repU"] == document["figures"]["identity"][0]["UiO"]
     assert home.nothing_published()
 
 

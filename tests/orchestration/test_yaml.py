@@ -51,8 +51,8 @@ def project(tmp_path: Path) -> Path:
 
 def line_of(text: str, start: str) -> int:
     """The number of the line that starts so."""
-    (found,) = [number for number, line in enumerate(text.splitlines(), 1) if line.strip().startswith(start)]
-    return found
+    (actual,) = [number for number, line in enumerate(text.splitlines(), 1) if line.strip().startswith(start)]
+    return actual
 
 
 # Dagster's commands
@@ -70,10 +70,10 @@ def furnished(tmp_path: Path) -> Path:
 def test_the_shipped_gate_is_valid(furnished: Path) -> None:
     """`dg check defs` runs `dg check yaml` first."""
     checked = dg("check", "defs", folder=ROOT, home=furnished)
-    told = checked.stdout + checked.stderr
-    assert checked.returncode == 0, told
-    assert "All component YAML validated successfully" in told
-    assert "All definitions loaded successfully" in told
+    output = checked.stdout + checked.stderr
+    assert checked.returncode == 0, output
+    assert "All component YAML validated successfully" in output
+    assert "All definitions loaded successfully" in output
 
 
 def test_check_defs_tells_what_is_not_there(project: Path, furnished: Path) -> None:
@@ -86,12 +86,12 @@ def test_check_defs_tells_what_is_not_there(project: Path, furnished: Path) -> N
     (line,) = {line for line in (checked.stdout + checked.stderr).splitlines() if "is not there" in line}
     for name in ("ground_truth", "trusted_keys"):
         assert f"{file}:{line_of(file.read_text(), f'{name}:')}: {name}: " in line
-    for told in ("the ground truth is not there", "signing-key.pem", "public-key.pem", "salt"):
-        assert told in line
+    for message in ("the ground truth is not there", "signing-key.pem", "public-key.pem", "salt"):
+        assert message in line
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "place", "told"),
+    ("old", "new", "place", "message"),
     [
         ("repU:\n", "repU: 99\n    repU:\n", "repU:\n", "'repU' is written twice"),
         ("at_most: 8", "at_most: 0100", "at_most: 0100", "0100 is a number in another notation"),
@@ -101,7 +101,7 @@ def test_check_defs_tells_what_is_not_there(project: Path, furnished: Path) -> N
     ],
 )
 def test_what_dagster_lets_pass_is_refused_at_load(
-    old: str, new: str, place: str, told: str, tmp_path: Path
+    old: str, new: str, place: str, message: str, tmp_path: Path
 ) -> None:
     text = SHIPPED.read_text()
     assert old in text
@@ -113,7 +113,7 @@ def test_what_dagster_lets_pass_is_refused_at_load(
             pass
     line = text[: text.rindex(place)].count("\n") + 1
     every = [str(caught.value), str(caught.value.__cause__)]
-    assert any(f"defs.yaml:{line}:" in each and told in each for each in every), every
+    assert any(f"defs.yaml:{line}:" in error and message in error for error in every), every
 
 
 def test_a_file_that_changed_after_it_was_read_is_refused(tmp_path: Path) -> None:
@@ -131,9 +131,9 @@ def test_a_file_that_changed_after_it_was_read_is_refused(tmp_path: Path) -> Non
 def test_the_effective_clauses_stand_on_the_dossier(small_gate: dagster.Definitions) -> None:
     metadata = small_gate.resolve_assets_def(dagster.AssetKey(["small", "dossier"])).metadata_by_key
     (of_dossier,) = metadata.values()
-    told = of_dossier["effective_clauses"].value
-    assert "- repU is at most 0.6 of UiO (worst synthesis): refuses" in told
-    assert "copy_repU is at least 1 of copy_UiO" in told
+    shown = of_dossier["effective_clauses"].value
+    assert "- repU is at most 0.6 of UiO (worst synthesis): refuses" in shown
+    assert "copy_repU is at least 1 of copy_UiO" in shown
 
 
 # The command
@@ -171,14 +171,14 @@ def test_check_tells_what_is_not_there(furnished: Path, monkeypatch: pytest.Monk
     assert shown.exit_code == 1
     assert "  repU is at most 8 (worst synthesis): refuses" in shown.stdout
     text = SHIPPED.read_text()
-    for name, told in (("ground_truth", "is not there"), ("trusted_keys", "do not believe what")):
+    for name, message in (("ground_truth", "is not there"), ("trusted_keys", "do not believe what")):
         (line,) = [line for line in shown.stderr.splitlines() if f"{name}: " in line]
         assert f"{SHIPPED}:{line_of(text, f'{name}:')}: {name}: " in line
-        assert told in line
+        assert message in line
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("at_most: 8", "at_most: 08", "number"),
         ("at_most: 8", "at_mots: 8", "attributes.policy.repU"),
@@ -186,13 +186,13 @@ def test_check_tells_what_is_not_there(furnished: Path, monkeypatch: pytest.Monk
         ("demo/incoming", '"{{ env.NOT_SET_ANYWHERE }}/incoming"', "a template in its paths has no value"),
     ],
 )
-def test_check_refuses_with_the_place(old: str, new: str, told: str, tmp_path: Path) -> None:
+def test_check_refuses_with_the_place(old: str, new: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "defs.yaml"
     text = SHIPPED.read_text().replace(old, new, 1)
     file.write_text(text)
     shown = check(file)
     assert shown.exit_code == 1
-    assert told.removeprefix("attributes.") in shown.output
+    assert message.removeprefix("attributes.") in shown.output
     assert f"{file}:" in shown.output
     if "at_m" in new:
         assert f"{file}:{text[: text.index(new)].count(chr(10)) + 1}:" in shown.output
@@ -214,11 +214,11 @@ def test_check_yaml_tells_the_place(project: Path) -> None:
     file.write_text(text)
     checked = dg("check", "yaml", folder=project)
     assert checked.returncode != 0
-    told = checked.stdout + checked.stderr
+    output = checked.stdout + checked.stderr
     for name in ("colour: red", "repU:", "age:"):
-        assert f"defs.yaml:{line_of(text, name)}" in told
+        assert f"defs.yaml:{line_of(text, name)}" in output
     for name in ("colour", "eight", "rnge"):
-        assert name in told
+        assert name in output
 
 
 def test_check_defs_refuses_a_policy_with_an_open_end(project: Path) -> None:
@@ -230,9 +230,9 @@ def test_check_defs_refuses_a_policy_with_an_open_end(project: Path) -> None:
     file.write_text(yaml.safe_dump(content))
     checked = dg("check", "defs", folder=project)
     assert checked.returncode != 0
-    told = checked.stdout + checked.stderr
-    assert "no bound on repU" in told
-    assert "defs.yaml" in told
+    output = checked.stdout + checked.stderr
+    assert "no bound on repU" in output
+    assert "defs.yaml" in output
 
 
 # Through the component
@@ -246,7 +246,7 @@ def test_the_shipped_gate_is_the_one_of_the_demo() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "where", "said"),
+    ("changes", "where", "message"),
     [
         ({"colour": "red"}, "colour: red", "colour"),
         ({"policy": {"repU": True, "DiSCO": 5}}, "repU: true", "policy.repU"),
@@ -259,17 +259,17 @@ def test_the_shipped_gate_is_the_one_of_the_demo() -> None:
     ],
 )
 def test_an_attribute_that_is_not_known_is_refused_with_its_place(
-    changes: Mapping[str, Any], where: str, said: str
+    changes: Mapping[str, Any], where: str, message: str
 ) -> None:
     text = yaml.safe_dump(definition(**changes), sort_keys=False)
     with pytest.raises(ValidationError) as caught:
         gates.resolve(definition(**changes))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert f"<string>:{line_of(text, where)}" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"targets": ["work", "sex"]}, "sex cannot be a key and a target"),
         ({"targets": ["work", "wealth"]}, "wealth"),
@@ -279,10 +279,10 @@ def test_an_attribute_that_is_not_known_is_refused_with_its_place(
         ({"exclusions": {"missing_keys": ["work"]}}, "work"),
     ],
 )
-def test_a_contradiction_is_refused(changes: Mapping[str, Any], said: str) -> None:
+def test_a_contradiction_is_refused(changes: Mapping[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match="<string>:") as caught:
         gates.resolve(definition(**changes))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_beside_at_most_both_have_to_be_kept(result: Disclosure) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "said"),
+    ("policy", "message"),
     [
         ({"repU": {"beyond": 3}, "DiSCO": 5}, "beyond is for DiSCO: not for repU"),
         ({"repU": 5, "DiSCO": {"beyond": 100}}, "every table keeps"),
@@ -128,8 +128,8 @@ def test_beside_at_most_both_have_to_be_kept(result: Disclosure) -> None:
         ({"repU": 5, "DiSCO": 5, "DCAP_beyond": 101}, "never above 100"),
     ],
 )
-def test_what_cannot_be_bounded_so(policy: Mapping[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+def test_what_cannot_be_bounded_so(policy: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         gate(policy)
 
 
@@ -146,6 +146,6 @@ def test_every_figure_beside_a_baseline_can_be_bounded(result: Disclosure) -> No
     bounded = gate({"repU": 100, "DiSCO": 100} | dict.fromkeys(names - set(GUARDS), 100))
     judgements = judged(bounded, result)
     for name in names:
-        found = [judgement for judgement in judgements.values() if judgement.clause.measure == name]
-        assert found
-        assert all(judgement.value is not None and np.isfinite(judgement.value) for judgement in found)
+        actual = [judgement for judgement in judgements.values() if judgement.clause.measure == name]
+        assert actual
+        assert all(judgement.value is not None and np.isfinite(judgement.value) for judgement in actual)

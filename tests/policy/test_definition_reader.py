@@ -41,7 +41,7 @@ def test_what_means_one_thing_is_read(text: str, content: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "told"),
+    ("text", "place", "message"),
     [
         ("a: 1\nb: 2\na: 3", "3:1", "'a' is written twice, first in line 1"),
         ("p: {x: 1, 'x': 2}", "1:11", "written twice"),
@@ -76,11 +76,11 @@ def test_what_means_one_thing_is_read(text: str, content: Any) -> None:
         ("a: b: c", "1:5", "no YAML"),
     ],
 )
-def test_what_could_be_misread_is_refused_with_its_place(text: str, place: str, told: str) -> None:
+def test_what_could_be_misread_is_refused_with_its_place(text: str, place: str, message: str) -> None:
     with pytest.raises(DefinitionError) as refused:
         read_definition(text, "gate.yaml")
     assert str(refused.value).startswith(f"gate.yaml:{place}: ")
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
@@ -110,12 +110,12 @@ def test_every_entry_has_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"), [(b"\xff\xfe\x00", "no text"), (b"x" * (1 << 21), "far too large")]
+    ("content", "message"), [(b"\xff\xfe\x00", "no text"), (b"x" * (1 << 21), "far too large")]
 )
-def test_a_file_that_is_no_definition_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
+def test_a_file_that_is_no_definition_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "defs.yaml"
     path.write_bytes(content)
-    with pytest.raises(DefinitionError, match=told):
+    with pytest.raises(DefinitionError, match=message):
         read_file(path)
     with pytest.raises(DefinitionError, match="cannot be read"):
         read_file(tmp_path)
@@ -141,10 +141,10 @@ def test_what_it_takes_is_what_dagsters_reader_takes(content: Any) -> None:
     """Whatever is written, quoted as needed by the other reader's rules: the same content, or a refusal."""
     text = yaml.safe_dump(content, allow_unicode=True)
     try:
-        found = read_definition(text, "f")
+        definition = read_definition(text, "f")
     except DefinitionError:
         return
-    assert found == yaml.safe_load(text)
+    assert definition == yaml.safe_load(text)
 
 
 @given(content=_CONTENTS)
@@ -152,8 +152,8 @@ def test_what_it_takes_is_what_dagsters_reader_takes(content: Any) -> None:
 def test_quoted_text_is_always_taken(content: Any) -> None:
     text = yaml.safe_dump(content, allow_unicode=True, default_style='"')
     try:
-        found = read_definition(text, "f")
+        definition = read_definition(text, "f")
     except DefinitionError as refused:
         assert "tag" in str(refused)  # numbers in quotes are written with one
         return
-    assert found == content
+    assert definition == content

@@ -67,8 +67,8 @@ def test_every_measure_of_a_gate_with_everything_on_has_a_value_and_can_be_bound
 def test_the_figures_are_those_of_the_library(tables: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     result = gates.measured(gate(ALL_ON, {}), tables[0], [tables[1], tables[1]])
     keys = ["sex", "age", "region", "household"]
-    found = dp.disclosure_protection(*tables, keys, ["health"], "zero_cap")
-    assert result.frame("protection").loc[("health", 2), "zero_cap__score"] == found.score
+    actual = dp.disclosure_protection(*tables, keys, ["health"], "zero_cap")
+    assert result.frame("protection").loc[("health", 2), "zero_cap__score"] == actual.score
     predicted = dp.prediction_risk(*tables, keys, "health")
     assert (
         result.frame("prediction").loc[("health", 1), "accuracy_SD"]

@@ -56,6 +56,7 @@ def test_every_gate_has_them() -> None:
         {"nearer": False},
         {"nearer": 49},
         {"relabelled": 1},
+        {"missing_beyond": 100},
         {"equal_content": 1},
     ],
 )
@@ -183,6 +184,24 @@ def test_renamed_values_leave_a_candidate_undetermined() -> None:
     assert broken(judgements) == {"relabelled"}
     assert str(judgements["relabelled"]) == "relabelled: the values of this column look renamed: work"
     assert decide(tuple(judgements.values())) == "undetermined"
+
+
+def test_missing_values_leave_a_candidate_undetermined() -> None:
+    """Nothing else is broken, by holes in every second record; a gate may let them be, which is told."""
+    holes = np.arange(298) % 2 == 0
+    sd = gates.honest().assign(work=lambda table: table["work"].where(~holes))
+    truth = gates.ground_truth()
+    judgements = judged(gate(), sd)
+    assert broken(judgements) == {"missing_beyond"}
+    assert str(judgements["missing_beyond"]) == (
+        "missing_beyond: values of this column are missing that the ground truth has: work"
+    )
+    assert decide(tuple(judgements.values())) == "undetermined"
+    loosened = judged(gate(missing_beyond=60), sd)
+    assert not broken(loosened) and loosened["missing_beyond"].clause.loosened_from == 20
+    # What GT lacks itself is nothing beyond it.
+    of_both = gates.measured(gate(), truth.assign(work=truth["work"].where(truth.index % 2 == 0)), [sd])
+    assert of_both.frame("guards")["missing_beyond_chance"][1] <= 0
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_a_share_is_between_0_and_1(share: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "said"),
+    ("policy", "message"),
     [
         ({"repU": 100.01}, "repU is never above 100"),
         ({"DiSCO": {"at_most": 5, "targets": {"work": 101}}}, "DiSCO is never above 100"),
@@ -117,8 +117,8 @@ def test_a_share_is_between_0_and_1(share: float) -> None:
         ({"worse_from_SD": {"at_least": 101}}, "worse_from_SD is never above 100"),
     ],
 )
-def test_a_bound_that_all_tables_keep_or_none(policy: Mapping[str, Any], said: str) -> None:
-    assert said in refusal(
+def test_a_bound_that_all_tables_keep_or_none(policy: Mapping[str, Any], message: str) -> None:
+    assert message in refusal(
         policy={"repU": 5, "DiSCO": 5} | dict(policy), measures={"protection": True, "prediction": True}
     )
 
@@ -135,9 +135,9 @@ def test_counts_and_squares_have_no_largest_value() -> None:
 
 @pytest.mark.parametrize("name", ["repu", "disco", "DCAP_", "anything", "one_way_flags"])
 def test_an_unknown_measure_is_refused(name: str) -> None:
-    said = refusal(policy={"repU": 5, "DiSCO": 5, name: 5})
-    assert name in said
-    assert "the measures are" in said
+    message = refusal(policy={"repU": 5, "DiSCO": 5, name: 5})
+    assert name in message
+    assert "the measures are" in message
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_contradictions_are_refused(policy: Mapping[str, Any]) -> None:
 
 
 def test_every_clause_of_a_gate() -> None:
-    found = gate(
+    actual = gate(
         policy={
             "repU": {"at_most": 8, "at_most_share": 0.5},
             "DiSCO": {"at_most": 12, "targets": {"income": {"at_most_share": 0.4}}},
@@ -193,19 +193,19 @@ def test_every_clause_of_a_gate() -> None:
         Clause("key_overlap", "sex", 70, at_least=True),
         Clause("key_overlap", "age", 70, at_least=True),
     }
-    assert wanted <= set(found)
+    assert wanted <= set(actual)
     controls = {  # whether the engine still sees a leak
         *("copy_repU", "copy_DiSCO", "copy_difference"),
         *("permuted_deviation", "half_deviation"),
     }
-    assert {clause.measure for clause in set(found) - wanted} <= {
+    assert {clause.measure for clause in set(actual) - wanted} <= {
         "key_overlap",
         "target_overlap",
         "warnings",
         *controls,
         *DEFAULTS,
     }
-    assert len({clause.name for clause in found}) == len(found)
+    assert len({clause.name for clause in actual}) == len(actual)
 
 
 def test_no_clause_is_there_twice_where_a_target_is_named_like_another() -> None:
@@ -213,13 +213,13 @@ def test_no_clause_is_there_twice_where_a_target_is_named_like_another() -> None
     from disclosure_pipeline.orchestration.clause_checks import group_clauses
 
     columns = {name: {"type": "category"} for name in ("sex", "a b", "a_b", "a/b", "ä b")}
-    found = gate(
+    actual = gate(
         columns=columns, keys=["sex"], targets=["a b", "a_b", "a/b", "ä b"], policy={"repU": 5, "DiSCO": 5}
     ).clauses()
-    checks = group_clauses(found)
-    assert len({clause.name for clause in found}) == len(found)
+    checks = group_clauses(actual)
+    assert len({clause.name for clause in actual}) == len(actual)
     grouped = [clause.name for check in checks for clause in check.clauses]
-    assert sorted(grouped) == sorted(clause.name for clause in found if clause.measure != "key_overlap")
+    assert sorted(grouped) == sorted(clause.name for clause in actual if clause.measure != "key_overlap")
     assert len({(check.asset, check.name) for check in checks}) == len(checks)
     assert all(check.name.replace("_", "").isalnum() and check.name.isascii() for check in checks)
 
@@ -337,8 +337,8 @@ def test_worst_and_mean(result: dp.Disclosure) -> None:
 @pytest.mark.parametrize("bound", [{"at_most": 5}, {"targets": {"work": 5, "income": 5}}])
 def test_a_mean_needs_a_bound_on_the_worst_beside_it(bound: dict[str, Any]) -> None:
     """One bad synthesis can hide behind the others."""
-    said = refusal(policy={"repU": 5, "DiSCO": bound | {"over": "mean"}})
-    assert "DiSCO is bounded over the mean alone" in said
+    message = refusal(policy={"repU": 5, "DiSCO": bound | {"over": "mean"}})
+    assert "DiSCO is bounded over the mean alone" in message
     clauses = gate(policy={"repU": 5, "DiSCO": bound | {"over": "mean", "worst": 9}}).clauses()
     assert {Clause("DiSCO", "work", 5, over="mean"), Clause("DiSCO", "work", 9)} <= set(clauses)
     assert "worst stands beside over: mean" in refusal(policy={"repU": 5, "DiSCO": bound | {"worst": 9}})
@@ -365,10 +365,10 @@ def test_exclusions_that_take_too_much() -> None:
     assert taken > 50
     for most, outcome in ((50, "undetermined"), (taken - 0.01, "undetermined"), (taken + 0.01, "kept")):
         clauses = gate(exclusions=exclusions | {"at_most": most}).clauses()
-        found = by_name(judge(clauses, result))
-        assert found["excluded[work]"].outcome == outcome
-        assert found["excluded[work]"].value == pytest.approx(taken)
-        assert found["excluded[income]"].outcome == "kept"
+        actual = by_name(judge(clauses, result))
+        assert actual["excluded[work]"].outcome == outcome
+        assert actual["excluded[work]"].value == pytest.approx(taken)
+        assert actual["excluded[income]"].outcome == "kept"
     assert not [clause for clause in gate().clauses() if clause.measure == "excluded"]
     assert "at_most" in refusal(exclusions=exclusions | {"at_most": 100})
 
@@ -389,15 +389,19 @@ def test_relative_bounds(result: dp.Disclosure) -> None:
     assert verdict(result, repU=whole, DiSCO=whole) == "approved"
     assert verdict(result, repU={"at_most_share": 0.99}) == "refused"
     assert verdict(result, DiSCO={"at_most_share": 0.99}) == "refused"
-    found = judged(result, repU={"at_most_share": 0.5})["repU / UiO"]
-    assert found.limit == pytest.approx(0.5 * result.identity["UiO"][1])
+    actual = judged(result, repU={"at_most_share": 0.5})["repU / UiO"]
+    assert actual.limit == pytest.approx(0.5 * result.identity["UiO"][1])
 
 
 def test_any_other_measure_can_be_bounded(result: dp.Disclosure) -> None:
     for name in ("UiS", "iS", "Dorig", "max_denom", "DCAP", "TCAP", "UiO_after_exclusions"):
-        found = [each for each in judged(result, **{name: 0}).values() if each.clause.measure == name]
-        assert found
-        assert all(each.outcome == "exceeded" for each in found)
+        judgements = [
+            judgement
+            for judgement in judged(result, **{name: 0}).values()
+            if judgement.clause.measure == name
+        ]
+        assert judgements
+        assert all(judgement.outcome == "exceeded" for judgement in judgements)
         assert verdict(result, **{name: 0}) == "refused"
 
 
@@ -562,7 +566,7 @@ def test_the_digest_changes_with_what_decides(changes: Mapping[str, Any]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"name": None}, "name"),
         ({"name": "../evil"}, "name"),
@@ -604,5 +608,5 @@ def test_the_digest_changes_with_what_decides(changes: Mapping[str, Any]) -> Non
         ({"columns": with_column("sex", missing_codes=["f"])}, "f"),
     ],
 )
-def test_a_definition_that_contradicts_itself_is_refused(changes: Mapping[str, Any], said: str) -> None:
-    assert said in refusal(**changes)
+def test_a_definition_that_contradicts_itself_is_refused(changes: Mapping[str, Any], message: str) -> None:
+    assert message in refusal(**changes)

@@ -36,12 +36,14 @@ def kept(value: float, limit: float, *, at_least: bool) -> bool:
 @example(1.0, 1 / 3, [1.5], False)
 def test_the_outcome_stays(value: float, step: float, limits: list[float], at_least: bool) -> None:
     """A rounded figure keeps a limit if and only if the exact one does, and is never on the safer side."""
-    told = round_figure(value, step, limits, highest=100.0, at_least=at_least)
+    message = round_figure(value, step, limits, highest=100.0, at_least=at_least)
     for limit in limits:
-        assert kept(told, limit, at_least=at_least) == kept(value, limit, at_least=at_least)
-    assert told <= value + NOISE if at_least else told >= value - NOISE
-    assert -NOISE <= told <= 100 + NOISE
-    assert round_figure(told, step, limits, highest=100.0, at_least=at_least) == pytest.approx(told, abs=1e-6)
+        assert kept(message, limit, at_least=at_least) == kept(value, limit, at_least=at_least)
+    assert message <= value + NOISE if at_least else message >= value - NOISE
+    assert -NOISE <= message <= 100 + NOISE
+    assert round_figure(message, step, limits, highest=100.0, at_least=at_least) == pytest.approx(
+        message, abs=1e-6
+    )
 
 
 @given(st.integers(11, 500), st.integers(1, 20), st.integers(0, 500), st.booleans())
@@ -50,7 +52,7 @@ def test_every_figure_told_has_so_many_records_behind_it(
 ) -> None:
     """Of the figures that are possible, at least so many are told alike, or the limit itself parts them."""
     assume(limit <= records and few <= records)
-    told: dict[float, list[int]] = {}
+    message: dict[float, list[int]] = {}
     for number in range(records + 1):
         rounded = round_figure(
             100 * number / records,
@@ -59,8 +61,8 @@ def test_every_figure_told_has_so_many_records_behind_it(
             highest=100.0,
             at_least=at_least,
         )
-        told.setdefault(round(rounded, 6), []).append(number)
-    for numbers in told.values():
+        message.setdefault(round(rounded, 6), []).append(number)
+    for numbers in message.values():
         assert numbers == list(range(numbers[0], numbers[-1] + 1))
         first = limit if at_least else limit + 1  # the first number on the other side of the limit
         side = range(first) if numbers[0] < first else range(first, records + 1)
@@ -82,13 +84,13 @@ def test_tables_that_differ_in_few_records_differ_by_one_step_at_most(
 
 @given(st.integers(1, 10**7), st.integers(1, 1000))
 def test_numbers_of_records(records: int, few: int) -> None:
-    told = round_records(records, few)
-    assert told % few == 0 and told >= few
-    assert told == few if records < few else records - few < told <= records
+    message = round_records(records, few)
+    assert message % few == 0 and message >= few
+    assert message == few if records < few else records - few < message <= records
 
 
 @pytest.mark.parametrize(
-    ("value", "step", "limits", "at_least", "told"),
+    ("value", "step", "limits", "at_least", "rounded"),
     [
         (7.9, 3.0, [8.0], False, 8.0),
         (4.9, 3.0, [8.0], False, 5.0),
@@ -106,9 +108,9 @@ def test_numbers_of_records(records: int, few: int) -> None:
     ],
 )
 def test_figures_as_they_are_told(
-    value: float, step: float, limits: list[float], at_least: bool, told: float
+    value: float, step: float, limits: list[float], at_least: bool, rounded: float
 ) -> None:
-    assert round_figure(value, step, limits, highest=100.0, at_least=at_least) == told
+    assert round_figure(value, step, limits, highest=100.0, at_least=at_least) == rounded
 
 
 def test_counts_have_no_highest() -> None:
@@ -122,11 +124,13 @@ def judged(clause: Clause, value: float, original: float | None = None) -> Judge
 def test_a_relative_bound_tells_nothing_of_the_ground_truth() -> None:
     relative = judged(Clause("repU", None, 0.6, share_of="UiO"), 3.21, 41.7)
     absolute = judged(Clause("repU", None, 8.0), 3.21)
-    told = publish([relative, absolute], [300, 298], 10)
-    assert (told[0].value, told[0].limit, told[0].judgement.outcome) == (None, None, "kept")
-    assert str(told[0]) == "repU / UiO: the worst value keeps the bound, at most 0.6 of UiO"
-    assert told[1].limit == 8.0 and told[1].value == pytest.approx(8 - 100 * 10 / 298)
-    assert not any(figure in str(each) for each in told for figure in ("3.21", "25.02", "41.7"))
+    published = publish([relative, absolute], [300, 298], 10)
+    assert (published[0].value, published[0].limit, published[0].judgement.outcome) == (None, None, "kept")
+    assert str(published[0]) == "repU / UiO: the worst value keeps the bound, at most 0.6 of UiO"
+    assert published[1].limit == 8.0 and published[1].value == pytest.approx(8 - 100 * 10 / 298)
+    assert not any(
+        figure in str(judgement) for judgement in published for figure in ("3.21", "25.02", "41.7")
+    )
 
 
 def test_the_step_tells_no_number_of_records() -> None:
@@ -147,13 +151,15 @@ def test_several_limits_of_one_figure_are_told_together() -> None:
 @pytest.mark.parametrize("measure", ["TCAP", "mean_denom", "relabelled", "warnings", "copy_difference"])
 def test_what_is_no_share_of_all_records_is_told_by_its_outcome(measure: str) -> None:
     assert not has_public_value(measure, None)
-    [told] = publish([judged(Clause(measure, None, 50.0), 12.345)], [300, 300], 10)
-    assert told.value is None and "12.3" not in str(told) and "keeps the bound, at most 50" in str(told)
+    [message] = publish([judged(Clause(measure, None, 50.0), 12.345)], [300, 300], 10)
+    assert (
+        message.value is None and "12.3" not in str(message) and "keeps the bound, at most 50" in str(message)
+    )
 
 
 def test_what_could_not_be_determined_is_said_so() -> None:
-    [told] = publish([judged(Clause("repU", None, 5.0), math.nan)], [300, 300], 10)
-    assert str(told) == "repU could not be determined" and told.value is None
+    [message] = publish([judged(Clause("repU", None, 5.0), math.nan)], [300, 300], 10)
+    assert str(message) == "repU could not be determined" and message.value is None
 
 
 def test_every_public_measure_is_a_percentage_or_a_count() -> None:
@@ -165,7 +171,7 @@ def test_every_public_measure_is_a_percentage_or_a_count() -> None:
 
 def test_in_words() -> None:
     judgement = judged(Clause("DiSCO", "work", 12.0), 13.21)
-    told = PublicJudgement(judgement, 15.33, 12.0, 10)
-    assert str(told) == (
+    message = PublicJudgement(judgement, 15.33, 12.0, 10)
+    assert str(message) == (
         "DiSCO[work]: the worst value, at most 15.33 as rounded to 10 records, breaks the bound, at most 12"
     )

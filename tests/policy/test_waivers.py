@@ -47,16 +47,16 @@ def waiver(**changes: Any) -> Waiver:
 def settle(judgements: list[Judgement], *waivers: Waiver, now: datetime = NOW) -> tuple[Any, list[str]]:
     """The outcomes, and the problems of the refused waivers."""
     judged, refused = waive(judgements, waivers, gate=GATE, snapshot=CONTENT, policy_digest=POLICY, now=now)
-    assert [each.clause for each in judged] == [each.clause for each in judgements]
+    assert [judgement.clause for judgement in judged] == [judgement.clause for judgement in judgements]
     # Whatever a waiver does, the figures stay what they are.
-    assert [each.value for each in judged] == [each.value for each in judgements]
-    return judged, [each.problem for each in refused]
+    assert [judgement.value for judgement in judged] == [judgement.value for judgement in judgements]
+    return judged, [judgement.problem for judgement in refused]
 
 
 def exceeded(clause: Clause = REPU, value: float = 6.0) -> Judgement:
-    found = hold(clause, [value], 1)
-    assert found.outcome == "exceeded"
-    return found
+    actual = hold(clause, [value], 1)
+    assert actual.outcome == "exceeded"
+    return actual
 
 
 def test_a_waiver_lets_its_clause_pass() -> None:
@@ -71,7 +71,7 @@ def test_a_waiver_lets_its_clause_pass() -> None:
 
 def test_only_its_clause() -> None:
     judged, _ = settle([exceeded(), exceeded(DISCO, 11)], waiver())
-    assert [each.outcome for each in judged] == ["waived", "exceeded"]
+    assert [judgement.outcome for judgement in judged] == ["waived", "exceeded"]
     assert decide(judged) == "refused"
 
 
@@ -103,8 +103,8 @@ def test_a_waiver_that_does_not_apply_is_refused_and_refuses(
         [judgement], [waiver(**changes)], gate=GATE, snapshot=CONTENT, policy_digest=POLICY, now=NOW
     )
     assert judged == (judgement,)
-    (found,) = refused
-    assert problem in found.problem
+    (actual,) = refused
+    assert problem in actual.problem
     assert decide(judged, refused) in {"refused", "undetermined"}
     # Also where nothing else stands against the candidate.
     assert decide([hold(REPU, [1.0], 1)], refused) == "refused"
@@ -223,7 +223,7 @@ def strict(home: Home) -> Home:
     refused.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
     assert refused.run_ground_truth().success
     assert not refused.run_gate(HONEST).success
-    against = [each["name"] for each in dossier(refused)["clauses"] if each["outcome"] == "exceeded"]
+    against = [clause["name"] for clause in dossier(refused)["clauses"] if clause["outcome"] == "exceeded"]
     assert against == ["repU"]
     return refused
 
@@ -235,7 +235,7 @@ def dossier(home: Home, candidate: str = HONEST) -> Any:
 def given(home: Home, **changes: Any) -> str:
     """The file of a waiver that lets the repU of the honest candidate pass."""
     content = dossier(home)
-    (repU,) = [each["value"] for each in content["clauses"] if each["name"] == "repU"]
+    (repU,) = [clause["value"] for clause in content["clauses"] if clause["name"] == "repU"]
     return text(
         **{
             "snapshot": content["measured"]["snapshot"],
@@ -255,14 +255,14 @@ def test_a_waived_clause_is_warned_of_and_the_candidate_is_published(strict: Hom
     waived = with_waiver(strict, given(strict))
     ran = waived.run_gate(HONEST)
     assert ran.success, failures(ran)
-    found = checks(ran)
+    check_results = checks(ran)
     for name in ("identity_disclosure:bound_repU", "dossier:waivers"):
-        assert not found[name].passed
-        assert found[name].severity == dg.AssetCheckSeverity.WARN
-    assert "Agreed for the pilot" in str(found["identity_disclosure:bound_repU"].description)
-    assert found["dossier:within_policy"].passed
-    (told,) = dossier(waived)["waivers"]
-    assert (told["name"], told["problem"], told["approver"]) == ("agreed", None, "review board")
+        assert not check_results[name].passed
+        assert check_results[name].severity == dg.AssetCheckSeverity.WARN
+    assert "Agreed for the pilot" in str(check_results["identity_disclosure:bound_repU"].description)
+    assert check_results["dossier:within_policy"].passed
+    (message,) = dossier(waived)["waivers"]
+    assert (message["name"], message["problem"], message["approver"]) == ("agreed", None, "review board")
     assert "Agreed for the pilot" in waived.record(HONEST, "dossier.md").read_text()
     assert waived.published(HONEST).is_dir()
 

@@ -53,15 +53,15 @@ def attributed(person: Record, kept: Sequence[Record], records: int, n: int) -> 
 
 def over_draws(person: Record, table: Sequence[Record], n: int) -> tuple[Fraction, Fraction, Fraction]:
     """iS, DiSCO and DCAP of one person, averaged over every draw of n records: what the formulas say."""
-    found, certain, share, draws = Fraction(0), Fraction(0), Fraction(0), 0
+    named, certain, share, draws = Fraction(0), Fraction(0), Fraction(0), 0
     for drawn in combinations(table, n):
         levels = Counter(t for q, t in drawn if q == person[0])
         draws += 1
         if levels:
-            found += 1
+            named += 1
             certain += set(levels) == {person[1]}
             share += Fraction(levels[person[1]], levels.total())
-    return found / draws, certain / draws, share / draws
+    return named / draws, certain / draws, share / draws
 
 
 def undeclared(gt: Sequence[Record], sd: Sequence[Record]) -> tuple[Level, ...]:

@@ -109,15 +109,15 @@ def disco_of_all_permutations(
     gt: Sequence[Record], sd: Sequence[Record], kept_gt: Sequence[bool]
 ) -> Fraction:
     """The same without the formula: by dealing them out in every possible way, and counting."""
-    ways = list(permutations([t for _, t in sd]))
+    permuted = list(permutations([t for _, t in sd]))
     disclosed = 0
-    for way in ways:
+    for way in permuted:
         dealt = [(q, t) for (q, _), t in zip(sd, way, strict=True)]
         disclosed += sum(
             kept and one_level(dealt, record[0]) and record in dealt
             for record, kept in zip(gt, kept_gt, strict=True)
         )
-    return Fraction(disclosed, len(ways) * len(gt))
+    return Fraction(disclosed, len(permuted) * len(gt))
 
 
 def individual(record: Record, gt: Sequence[Record], sd: Sequence[Record]) -> dict[str, float | bool]:

@@ -23,14 +23,14 @@ def counts(
     gt: Sequence[Record], sd: Sequence[Record], c: Fraction, no_guess: Sequence[Level] = (None,)
 ) -> tuple[int, int]:
     """Of how many GT records something is claimed from SD, and of how many rightly."""
-    found = [claims(person, sd, c, no_guess) for person in gt]
-    return sum(map(bool, found)), sum(t in levels for (_, t), levels in zip(gt, found, strict=True))
+    claimed = [claims(person, sd, c, no_guess) for person in gt]
+    return sum(map(bool, claimed)), sum(t in levels for (_, t), levels in zip(gt, claimed, strict=True))
 
 
 def counts_of_others(gt: Sequence[Record], c: Fraction) -> tuple[int, int]:
     """The same, told to each from the other GT records."""
-    found = [claims(person, others(gt, i), c) for i, person in enumerate(gt)]
-    return sum(map(bool, found)), sum(t in levels for (_, t), levels in zip(gt, found, strict=True))
+    claimed = [claims(person, others(gt, i), c) for i, person in enumerate(gt)]
+    return sum(map(bool, claimed)), sum(t in levels for (_, t), levels in zip(gt, claimed, strict=True))
 
 
 def claims_of_draws(
@@ -56,13 +56,17 @@ def counts_of_draws(
 ) -> tuple[Fraction, Fraction]:
     """`counts` of a draw of as many SD records as there are other people, on average."""
     chances = [claims_of_draws(person, sd, len(gt) - 1, c, no_guess) for person in gt]
-    return sum((of[0] for of in chances), Fraction(0)), sum((of[1] for of in chances), Fraction(0))
+    return sum((chance[0] for chance in chances), Fraction(0)), sum(
+        (chance[1] for chance in chances), Fraction(0)
+    )
 
 
 def counts_of_drawn_others(gt: Sequence[Record], n: int, c: Fraction) -> tuple[Fraction, Fraction]:
     """`counts_of_others` of a draw of n of them, on average."""
     chances = [claims_of_draws(person, others(gt, i), n, c) for i, person in enumerate(gt)]
-    return sum((of[0] for of in chances), Fraction(0)), sum((of[1] for of in chances), Fraction(0))
+    return sum((chance[0] for chance in chances), Fraction(0)), sum(
+        (chance[1] for chance in chances), Fraction(0)
+    )
 
 
 def coefficient(claimed: Fraction | int, right: Fraction | int, records: int) -> Decimal:
@@ -92,6 +96,6 @@ def at_n(
 def anonymity_loss(gt: Sequence[Record], sd: Sequence[Record], certainties: Sequence[Fraction]) -> float:
     """ALC, of fifty digits: PRC can lie next to 1; what others tell for certain is no loss."""
     with localcontext(Context(prec=50)):
-        found = [at_n(gt, sd, c) for c in certainties]
-        attack, base = (max(coefficient(*of[k], len(gt)) for of in found) for k in (0, 1))
+        figures = [at_n(gt, sd, c) for c in certainties]
+        attack, base = (max(coefficient(*figure[k], len(gt)) for figure in figures) for k in (0, 1))
         return float((attack - base) / (1 - base)) if base < 1 else 0.0

@@ -98,12 +98,12 @@ def number(value: Value) -> float:
 def numbers_to_group(records: Iterable[Record], column: str, special: Sequence[float]) -> list[float]:
     """The values of a column that take part in its break points: neither missing nor special."""
     special_labels = [label(value) for value in special]
-    found = []
+    numbers = []
     for record in records:
         value = record[column]
         if label(value) is not None and label(value) not in special_labels:
-            found.append(number(value))
-    return found
+            numbers.append(number(value))
+    return numbers
 
 
 def quantile(ordered: Sequence[float], k: int, n: int) -> float:
@@ -169,7 +169,7 @@ def leveled(
     special_values: SpecialValues,
 ) -> list[Leveled]:
     """The records with every value replaced by its level."""
-    found = []
+    leveled_records = []
     for record in records:
         levels: Leveled = {}
         for column in columns:
@@ -179,8 +179,8 @@ def leveled(
             if column in breaks and level is not None and level not in special:
                 level = group_label(number(value), breaks[column])
             levels[column] = level
-        found.append(levels)
-    return found
+        leveled_records.append(levels)
+    return leveled_records
 
 
 def all_leveled(
@@ -242,7 +242,7 @@ def percent(part: int | Fraction, whole: int | Fraction) -> float:
 
 def tables(d: Table, s: Table) -> dict[str, Table]:
     """Every table that records are counted in. "pd = 1" is "one t holds every record of q", in integers."""
-    found: dict[str, Table] = {name: Counter() for name in TABLES}
+    result: dict[str, Table] = {name: Counter() for name in TABLES}
     d_by_key = sum_by_key(d)
     s_by_key = sum_by_key(s)
     keys_disclosive_in_sd = {q for (q, t), s_tq in s.items() if s_tq == s_by_key[q]}
@@ -252,21 +252,21 @@ def tables(d: Table, s: Table) -> dict[str, Table]:
         s_tq = s[cell]
         pd_is_1 = d_tq > 0 and d_tq == d_by_key[q]
         ps_is_1 = s_tq > 0 and s_tq == s_by_key[q]
-        found["original"][cell] = d_tq
-        found["synthetic"][cell] = s_tq
+        result["original"][cell] = d_tq
+        result["synthetic"][cell] = s_tq
         if pd_is_1:
-            found["Dorig"][cell] = d_tq
+            result["Dorig"][cell] = d_tq
         if ps_is_1:
-            found["Dsyn"][cell] = s_tq
+            result["Dsyn"][cell] = s_tq
         if s_by_key[q] > 0:
-            found["iS"][cell] = d_tq
+            result["iS"][cell] = d_tq
         if q in keys_disclosive_in_sd:
-            found["DiS"][cell] = d_tq
+            result["DiS"][cell] = d_tq
         if ps_is_1:
-            found["DiSCO"][cell] = d_tq
+            result["DiSCO"][cell] = d_tq
         if ps_is_1 and pd_is_1:
-            found["DiSDiO"][cell] = d_tq
-    return found
+            result["DiSDiO"][cell] = d_tq
+    return result
 
 
 # Exclusions
@@ -375,12 +375,12 @@ def base_cap(d: Table, n_d: int) -> Fraction:
 def sum_of_shares(shares_of: Table, weights: Table) -> Fraction:
     """The sum over cells of p_tq times a weight, where p_tq is the share of the cell in its q (or 0)."""
     by_key = sum_by_key(shares_of)
-    found = Fraction(0)
+    total = Fraction(0)
     for cell, weight in weights.items():
         q, _ = cell
         if by_key[q] > 0:
-            found += Fraction(shares_of[cell], by_key[q]) * weight
-    return found
+            total += Fraction(shares_of[cell], by_key[q]) * weight
+    return total
 
 
 def cap_measures(untouched: Mapping[str, Table], reduced: Mapping[str, Table], n_d: int, n_s: int) -> Row:
@@ -480,30 +480,30 @@ def disclosure(
     gt, sds = all_leveled(
         ground_truth, synthetics, [*keys, *targets], groups or {}, special_values or {}, edges
     )
-    found = Result({}, {}, {}, {}, [], [], {})
+    result = Result({}, {}, {}, {}, [], [], {})
     for synthesis, sd in enumerate(sds, start=1):
         d_by_key = Counter(key_of(record, keys) for record in gt)
         s_by_key = Counter(key_of(record, keys) for record in sd)
         in_sd = set(s_by_key)
-        found.identity[synthesis] = identity(d_by_key, s_by_key, in_sd, len(gt), len(sd))
+        result.identity[synthesis] = identity(d_by_key, s_by_key, in_sd, len(gt), len(sd))
     for target in targets:
         for synthesis, sd in enumerate(sds, start=1):
             at = (target, synthesis)
             untouched = tables(count_cells(gt, keys, target), count_cells(sd, keys, target))
             in_sd = {key_of(record, keys) for record in sd}
             reduced, excluded = reduce(untouched, keys, target, exclusions)
-            found.identity_after_exclusions[at] = identity(
+            result.identity_after_exclusions[at] = identity(
                 sum_by_key(reduced["original"]), sum_by_key(reduced["synthetic"]), in_sd, len(gt), len(sd)
             )
-            found.attribute[at] = attribute(reduced, len(gt), len(sd))
-            found.cap[at] = cap_measures(untouched, reduced, len(gt), len(sd))
+            result.attribute[at] = attribute(reduced, len(gt), len(sd))
+            result.cap[at] = cap_measures(untouched, reduced, len(gt), len(sd))
             for flag in one_way(reduced, one_way_thresholds):
-                found.one_way.append({"target": target, "synthesis": synthesis, **flag})
+                result.one_way.append({"target": target, "synthesis": synthesis, **flag})
             for flag in two_way(reduced["DiSCO"], untouched["original"], keys, two_way_thresholds):
-                found.two_way.append({"target": target, "synthesis": synthesis, **flag})
+                result.two_way.append({"target": target, "synthesis": synthesis, **flag})
             for name in TABLES:
-                found.excluded[target, synthesis, name] = excluded[name]
-    return found
+                result.excluded[target, synthesis, name] = excluded[name]
+    return result
 
 
 @dataclass(frozen=True)

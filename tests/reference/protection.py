@@ -43,11 +43,11 @@ def protection(
     right_guesses: list[Fraction] = []
     distances = [0] * (len(keys) + 1 if method == "generalized_cap" else 1)
     for record in gt:
-        found, distance = looked_up(record, sd, keys, method)
-        if found:
+        neighbours, distance = looked_up(record, sd, keys, method)
+        if neighbours:
             distances[distance] += 1
-            right = [other for other in found if all(other[name] == record[name] for name in sensitive)]
-            right_guesses.append(Fraction(len(right), len(found)))
+            right = [other for other in neighbours if all(other[name] == record[name] for name in sensitive)]
+            right_guesses.append(Fraction(len(right), len(neighbours)))
         elif method == "zero_cap":
             right_guesses.append(Fraction(0))
     cap = 1 - sum(right_guesses, Fraction(0)) / len(right_guesses) if right_guesses else None
@@ -121,8 +121,8 @@ def edges(gt: Sequence[Value], sd: Sequence[Value], bins: int) -> list[Fraction]
     ):
         low, high = Fraction(min(numbers)), Fraction(max(numbers))
         if low == high:
-            aside = abs(low) / 1000 or Fraction(1, 1000)
-            low, high = low - aside, high + aside
+            margin = abs(low) / 1000 or Fraction(1, 1000)
+            low, high = low - margin, high + margin
         return [low + (high - low) * k / bins for k in range(1, bins)]
     low_float, high_float = float(min(numbers)), float(max(numbers))
     if low_float == high_float:

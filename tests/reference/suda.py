@@ -10,14 +10,14 @@ Row = tuple[Any, ...]
 
 def minimal_sample_uniques(table: Sequence[Row], person: int, most: int) -> list[tuple[int, ...]]:
     """The sets of up to so many columns that nobody else agrees in, none of them a part of another."""
-    found: list[tuple[int, ...]] = []
+    minimal: list[tuple[int, ...]] = []
     for size in range(1, most + 1):
         for columns in combinations(range(len(table[person])), size):
             own = [table[person][k] for k in columns]
             unique = sum([row[k] for k in columns] == own for row in table) == 1
-            if unique and not any(set(smaller) <= set(columns) for smaller in found):
-                found.append(columns)
-    return found
+            if unique and not any(set(smaller) <= set(columns) for smaller in minimal):
+                minimal.append(columns)
+    return minimal
 
 
 def suda_score(table: Sequence[Row], person: int, most: int) -> int:

@@ -27,12 +27,12 @@ def together(
         cell = (key_of(person, keys), person[target])
         if step_that_excludes(cell, d[cell], keys, target, exclusions):
             continue
-        told: list[Level] = []
+        certain_levels: list[Level] = []
         for sd in syntheses:
             levels: set[Level] = {record[target] for record in sd if key_of(record, keys) == cell[0]}
-            told += levels if len(levels) == 1 else []
-        in_any += person[target] in told
-        agreed += len(told) > 1 and set(told) == {person[target]}
+            certain_levels += levels if len(levels) == 1 else []
+        in_any += person[target] in certain_levels
+        agreed += len(certain_levels) > 1 and set(certain_levels) == {person[target]}
     return in_any, agreed
 
 

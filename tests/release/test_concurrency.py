@@ -69,12 +69,12 @@ def path(template: Path) -> Iterator[Path]:
 def whole(path: Path, *candidates: str) -> None:
     """Exactly these candidates are published, whole; nothing is left of staging."""
     releases = path / "releases" / GATE
-    assert {found.name for found in releases.iterdir()} == set(candidates)
+    assert {actual.name for actual in releases.iterdir()} == set(candidates)
     for candidate in candidates:
         assert gates.stated(releases / candidate).candidate == candidate
         delivered = pd.read_csv(path / "incoming" / candidate / "synthetic.csv")
         assert gates.published_records(releases / candidate) == gates.sorted_records(delivered)
-    assert not [found for found in path.rglob(".partial-*") if GATE in found.parts]
+    assert not [actual for actual in path.rglob(".partial-*") if GATE in actual.parts]
 
 
 def test_two_runs_of_one_candidate(template: Path, small_gate: dg.Definitions) -> None:
@@ -82,12 +82,12 @@ def test_two_runs_of_one_candidate(template: Path, small_gate: dg.Definitions) -
     candidate = named(0)
     for _ in range(ROUNDS):
         with copied(template) as path:
-            each = partial(run_gate, path, small_gate, candidate)
-            runs: list[Ran] = together(each, each)
-            assert [found.published for found in runs].count("now") == 1
-            for found in runs:
-                assert found.success or "is not released: " in found.said, found
-                assert found.success == (found.published is not None)
+            start = partial(run_gate, path, small_gate, candidate)
+            runs: list[Ran] = together(start, start)
+            assert [run.published for run in runs].count("now") == 1
+            for run in runs:
+                assert run.success or "is not released: " in run.failure_text, run
+                assert run.success == (run.published is not None)
             whole(path, candidate)
             alone = fork(run_gate, path, small_gate, candidate).result()
             assert alone.published == "before, with the same content"
@@ -100,10 +100,10 @@ def test_the_release_of_one_candidate_three_times(template: Path, small_gate: dg
         with copied(template) as path:
             with opened(path, small_gate) as home:
                 assert up_to_the_dossier(home, candidate).success
-            each = partial(release_alone, path, small_gate, candidate)
-            runs: list[Ran] = together(each, each, each)
-            assert all(found.success for found in runs), runs
-            published = sorted(str(found.published) for found in runs)
+            start = partial(release_alone, path, small_gate, candidate)
+            runs: list[Ran] = together(start, start, start)
+            assert all(run.success for run in runs), runs
+            published = sorted(str(run.published) for run in runs)
             assert published == ["before, with the same content"] * 2 + ["now"]
             whole(path, candidate)
 
@@ -125,9 +125,9 @@ def test_many_candidates(path: Path, small_gate: dg.Definitions) -> None:
     candidates = [named(number) for number in range(MANY)]
     runs: list[Ran] = together(*(partial(run_gate, path, small_gate, candidate) for candidate in candidates))
     honest = [candidate for candidate in candidates if candidate.startswith(HONEST)]
-    for candidate, found in zip(candidates, runs, strict=True):
-        assert found.success == (candidate in honest), found
-        assert found.published == ("now" if candidate in honest else None)
+    for candidate, actual in zip(candidates, runs, strict=True):
+        assert actual.success == (candidate in honest), actual
+        assert actual.published == ("now" if candidate in honest else None)
     whole(path, *honest)
     assert table(0).equals(table(MANY - 1))
     stored = list((path / "store" / GATE / "objects").iterdir())
@@ -139,7 +139,7 @@ def test_many_candidates(path: Path, small_gate: dg.Definitions) -> None:
 REFRESHED = gates.ground_truth().iloc[1:]
 
 
-def told(table: pd.DataFrame) -> int:
+def published_count(table: pd.DataFrame) -> int:
     """The number of records that a statement tells of a ground truth: these two are told apart."""
     return round_records(len(table), 10)
 
@@ -170,7 +170,7 @@ def test_nothing_is_measured_with_two_ground_truths(
 ) -> None:
     candidate = named(0)
     hindered: Ran = fork(run_while_refreshed, path, small_gate, candidate, step).result()
-    assert "Unexpected" not in hindered.said
+    assert "Unexpected" not in hindered.failure_text
     # Before the measuring it is as good as before the run; later, nothing fits together any more.
     assert hindered.success == (step in {"synthetic", "bins", "disclosure"}), hindered
     recorded = gates.read_json(path / "store" / GATE / "ground_truth.json")["sha256"]
@@ -179,7 +179,9 @@ def test_nothing_is_measured_with_two_ground_truths(
         assert fork(run_gate, path, small_gate, candidate).result().published == "now"
     dossier = gates.read_json(path / "store" / GATE / "candidates" / candidate / "dossier.json")
     assert dossier["measured"]["ground_truth"] == recorded
-    assert gates.stated(path / "releases" / GATE / candidate).ground_truth.records == told(REFRESHED)
+    assert gates.stated(path / "releases" / GATE / candidate).ground_truth.records == published_count(
+        REFRESHED
+    )
     whole(path, candidate)
 
 
@@ -195,19 +197,21 @@ def test_a_ground_truth_that_is_refreshed_all_the_time(path: Path, small_gate: d
     def runs() -> list[Ran]:
         return [run_gate(path, small_gate, candidate) for _ in range(times // 2)]
 
-    _, found = together(refreshes, runs)
-    for each in found:
-        assert "Unexpected" not in each.said and each.success == (each.published is not None), each
+    _, outcomes = together(refreshes, runs)
+    for run in outcomes:
+        assert "Unexpected" not in run.failure_text and run.success == (run.published is not None), run
     assert run_gate(path, small_gate, candidate).success
     whole(path, candidate)
-    said = gates.stated(target)
+    predicate = gates.stated(target)
     shutil.rmtree(target)
-    truth = {told(table): table for table in (REFRESHED, gates.ground_truth())}[said.ground_truth.records]
+    truth = {published_count(table): table for table in (REFRESHED, gates.ground_truth())}[
+        predicate.ground_truth.records
+    ]
     refresh(path, small_gate, truth)
     assert run_gate(path, small_gate, candidate).published == "now"
     assert (gates.stated(target).clauses, gates.stated(target).ground_truth) == (
-        said.clauses,
-        said.ground_truth,
+        predicate.clauses,
+        predicate.ground_truth,
     )
 
 
@@ -249,9 +253,9 @@ def queue(home: Home, candidate: str) -> str:
 
 def end(instance: dg.DagsterInstance, run_id: str) -> None:
     """A run is over."""
-    found = instance.get_run_by_id(run_id)
-    assert found is not None
-    instance.report_run_failed(found)
+    run = instance.get_run_by_id(run_id)
+    assert run is not None
+    instance.report_run_failed(run)
 
 
 class Workspace:
@@ -270,4 +274,4 @@ def tick(instance: dg.DagsterInstance) -> list[str]:
     launched, workspace = len(launcher.queue()), cast(Any, Workspace(instance))
     with QueuedRunCoordinatorDaemon(interval_seconds=1) as daemon:
         list(daemon.run_iteration(workspace))
-    return [each.run_id for each in launcher.queue()[launched:]]
+    return [run.run_id for run in launcher.queue()[launched:]]

@@ -79,7 +79,7 @@ def served(small_gate: dg.Definitions) -> Iterator[Served]:
             assert ran(result).success, ran(result)
         with web_server(path) as server:
             yield Served(home, server)
-        assert {found.name for found in (path / "releases" / GATE).iterdir()} <= {HONEST, HEALED, LAUNCHED}
+        assert {actual.name for actual in (path / "releases" / GATE).iterdir()} <= {HONEST, HEALED, LAUNCHED}
 
 
 def checks(home: Home) -> list[dg.AssetCheckKey]:
@@ -98,9 +98,9 @@ def over_http(served: Served, candidate: str, run_id: str) -> None:
         body = {"partition": candidate, "run_id": run_id, "metadata": {"run_id": run_id}}
         assert served.server.post(f"/report_asset_materialization/{asset.to_user_string()}", body) == 200
     for check in checks(served.home):
-        said: dict[str, Any] = {"check_name": check.name, "passed": True, "severity": "ERROR"}
-        said |= {"partition": candidate, "run_id": run_id, "metadata": {"value": 0, "run_id": run_id}}
-        assert served.server.post(f"/report_asset_check/{check.asset_key.to_user_string()}", said) == 200
+        message: dict[str, Any] = {"check_name": check.name, "passed": True, "severity": "ERROR"}
+        message |= {"partition": candidate, "run_id": run_id, "metadata": {"value": 0, "run_id": run_id}}
+        assert served.server.post(f"/report_asset_check/{check.asset_key.to_user_string()}", message) == 200
 
 
 def over_graphql(served: Served, candidate: str, run_id: str) -> None:
@@ -135,22 +135,22 @@ def not_released(served: Served, candidate: str) -> str:
     """Run `release` alone: it fails for reasons of ours, and nothing of the candidate is published."""
     folder = served.home.path / "releases" / GATE
     before = sorted(folder.rglob("*"))
-    said = refused(served.home.materialize("release", candidate))
+    message = refused(served.home.materialize("release", candidate))
     assert sorted(folder.rglob("*")) == before
     assert candidate not in {path.name for path in before}
-    return said
+    return message
 
 
 def is_forged(home: Home, candidate: str) -> bool:
     """Whether, for all that the event log shows, each check of a candidate passed just now."""
-    found = home.instance.get_latest_asset_check_evaluation_record
-    records = {check: found(check) for check in checks(home)}
+    actual = home.instance.get_latest_asset_check_evaluation_record
+    records = {check: actual(check) for check in checks(home)}
     return all(
         record is not None
         and record.event is not None
         and record.event.dagster_event is not None
-        and (said := record.event.dagster_event.asset_check_evaluation_data).passed
-        and said.partition == candidate
+        and (message := record.event.dagster_event.asset_check_evaluation_data).passed
+        and message.partition == candidate
         and not record.run_id
         for record in records.values()
     )
@@ -168,8 +168,8 @@ def test_forged_passes_do_not_release_what_was_refused(served: Served, forge: Fo
     assert not served.home.run_gate(candidate).success
     forge(served, candidate, run_of(served.home, HONEST))
     assert is_forged(served.home, candidate)
-    said = not_released(served, candidate)
-    assert "refused" in said and "repU" in said
+    message = not_released(served, candidate)
+    assert "refused" in message and "repU" in message
 
 
 @WAYS
@@ -182,7 +182,7 @@ def test_forged_passes_do_not_release_what_never_ran(served: Served, forge: Forg
         assert "run synthetic first" in not_released(served, candidate)
 
 
-def elsewhere(served: Served, candidate: str) -> None:
+def decide_in_another_dagster(served: Served, candidate: str) -> None:
     """Decide on a candidate with the same store, but in another Dagster: this one knows nothing of it."""
     with dg.DagsterInstance.ephemeral() as instance, gates.quiet():
         other = replace(served.home, instance=instance)
@@ -211,11 +211,11 @@ def test_forged_passes_are_no_passes_even_where_all_else_is_right(served: Served
     """The figures are good and the dossier is theirs. That no run of this Dagster found so is enough."""
     candidate = f"elsewhere-{forge.__name__}"
     served.home.deliver(candidate, {"synthetic.csv": gates.honest(2)})
-    elsewhere(served, candidate)
+    decide_in_another_dagster(served, candidate)
     forge(served, candidate, run_of(served.home, HONEST))
     assert is_forged(served.home, candidate)
-    said = not_released(served, candidate)
-    assert "within_policy" in said and "repU" in said
+    message = not_released(served, candidate)
+    assert "within_policy" in message and "repU" in message
 
 
 def test_forged_passes_after_a_failed_check_do_not_release(
@@ -225,8 +225,8 @@ def test_forged_passes_after_a_failed_check_do_not_release(
     candidate, measure = "failed", figures
 
     def without_repU(*arguments: Any, **families: Any) -> dp.Disclosure:  # noqa: N802
-        found = measure(*arguments, **families)
-        return replace(found, identity=found.identity.assign(repU=math.nan))
+        result = measure(*arguments, **families)
+        return replace(result, identity=result.identity.assign(repU=math.nan))
 
     served.home.deliver(candidate, {"synthetic.csv": gates.honest(3)})
     with monkeypatch.context() as patch:
@@ -235,7 +235,7 @@ def test_forged_passes_after_a_failed_check_do_not_release(
     over_http(served, candidate, run_of(served.home, HONEST))
     assert is_forged(served.home, candidate)
     assert "undetermined: repU" in not_released(served, candidate)
-    elsewhere(served, candidate)
+    decide_in_another_dagster(served, candidate)
     assert "repU" in not_released(served, candidate)
 
 
@@ -288,9 +288,9 @@ def launched(served: Served, candidate: str, config: Any, job: str = f"{GATE}_ga
     assert answer["__typename"] == "LaunchRunSuccess", answer
     deadline = time.monotonic() + processes.PATIENCE
     while time.monotonic() < deadline:
-        found = served.home.instance.get_run_by_id(answer["run"]["runId"])
-        if found is not None and found.is_finished:
-            return found
+        actual = served.home.instance.get_run_by_id(answer["run"]["runId"])
+        if actual is not None and actual.is_finished:
+            return actual
         time.sleep(0.2)
     raise AssertionError("A run that was launched did not end")
 
@@ -298,9 +298,9 @@ def launched(served: Served, candidate: str, config: Any, job: str = f"{GATE}_ga
 def test_a_launched_run_releases_what_is_approved_and_nothing_else(served: Served) -> None:
     """With a configuration by which Dagster goes on after a blocking check that failed."""
     goes_on = {"config": {"step_dependency_config": {"require_upstream_step_success": False}}}
-    elsewhere = {"io_manager": {"config": {"base_dir": str(served.home.path / "elsewhere")}}}
+    other_folder = {"io_manager": {"config": {"base_dir": str(served.home.path / "elsewhere")}}}
     lax = {"ops": {f"{GATE}__release": {"config": {"policy": {"repU": 100, "DiSCO": 100}}}}}
-    config = {"execution": goes_on, "resources": elsewhere, **lax}
+    config = {"execution": goes_on, "resources": other_folder, **lax}
     served.home.deliver("launched-copy", {"synthetic.csv": gates.ground_truth()})
     served.home.instance.add_dynamic_partitions(f"{GATE}_candidates", ["launched-copy"])
 
@@ -372,8 +372,8 @@ def test_each_check_holds_up_a_release(held: Path, small_gate: dg.Definitions) -
         with copied(held) as path, opened(path, small_gate) as home:
             partition = None if check.asset_key.path[-1] == "ground_truth" else HONEST
             report(home, check, passed=False, partition=partition)
-            said = refused(home.materialize("release", HONEST))
-            assert f"check {check.name} of {check.asset_key.path[-1]}" in said
+            message = refused(home.materialize("release", HONEST))
+            assert f"check {check.name} of {check.asset_key.path[-1]}" in message
             assert home.nothing_published()
 
 

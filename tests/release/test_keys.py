@@ -32,12 +32,12 @@ SHA256 = hashlib.sha256(b"a table").hexdigest()
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeyFiles:
     """New keys, and the environment that names them."""
-    found = keygen(tmp_path / "keys")
-    monkeypatch.setenv(keys.SIGNING_KEY, str(found.signing_key))
-    monkeypatch.setenv(keys.SALT, str(found.salt))
+    key_files = keygen(tmp_path / "keys")
+    monkeypatch.setenv(keys.SIGNING_KEY, str(key_files.signing_key))
+    monkeypatch.setenv(keys.SALT, str(key_files.salt))
     monkeypatch.delenv(keys.PUBLIC_KEY, raising=False)
     monkeypatch.delenv(CryptoSigner.PREFIX_ENV_VAR, raising=False)
-    return found
+    return key_files
 
 
 def mode_of(path: Path) -> int:
@@ -67,13 +67,13 @@ def test_only_the_owner_can_read_what_is_secret(tmp_path: Path, mask: int) -> No
     folder.mkdir()
     before = os.umask(mask)
     try:
-        found = keygen(folder)
+        key_files = keygen(folder)
     finally:
         os.umask(before)
-    assert [mode_of(path) for path in (found.signing_key, found.salt)] == [0o600, 0o600]
-    assert mode_of(found.public_key) == 0o644
+    assert [mode_of(path) for path in (key_files.signing_key, key_files.salt)] == [0o600, 0o600]
+    assert mode_of(key_files.public_key) == 0o644
     assert {path.name for path in folder.iterdir()} == {"signing-key.pem", "public-key.pem", "salt"}
-    assert len(found.salt.read_bytes()) == 32
+    assert len(key_files.salt.read_bytes()) == 32
 
 
 def test_a_new_folder_is_for_the_owner_alone(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_nothing_is_overwritten(tmp_path: Path, there: str, kind: str) -> None:
     put[kind]()
     with pytest.raises(KeysError, match="No keys were written"):
         keygen(tmp_path)
-    assert [found.name for found in tmp_path.iterdir()] == [there]
+    assert [actual.name for actual in tmp_path.iterdir()] == [there]
 
 
 def test_the_command_line_makes_keys_that_the_gate_takes(
@@ -187,9 +187,9 @@ REPLACEMENTS: dict[str, tuple[Callable[[Path], object], str]] = {
 @pytest.mark.parametrize("variable", [keys.SIGNING_KEY, keys.SALT])
 @pytest.mark.parametrize("replacement", REPLACEMENTS)
 def test_a_secret_is_a_plain_file(made: KeyFiles, variable: str, replacement: str) -> None:
-    replace, told = REPLACEMENTS[replacement]
+    replace, message = REPLACEMENTS[replacement]
     replace(Path(os.environ[variable]))
-    with pytest.raises(KeysError, match=told):
+    with pytest.raises(KeysError, match=message):
         read(variable)
 
 
@@ -202,7 +202,7 @@ def test_a_secret_belongs_to_who_uses_it(made: KeyFiles, variable: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"", "no private key"),
         (b"\x00\xff" * 99, "no private key"),
@@ -213,9 +213,9 @@ def test_a_secret_belongs_to_who_uses_it(made: KeyFiles, variable: str) -> None:
     ],
     ids=["empty", "no text", "a public key", "a part of one", "locked", "another kind"],
 )
-def test_only_an_ed25519_key_signs(made: KeyFiles, content: bytes, told: str) -> None:
+def test_only_an_ed25519_key_signs(made: KeyFiles, content: bytes, message: str) -> None:
     made.signing_key.write_bytes(content)
-    with pytest.raises(KeysError, match=told):
+    with pytest.raises(KeysError, match=message):
         keys.load_signer()
 
 
@@ -262,7 +262,7 @@ class ElsewhereSigner(Signer):
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, made: KeyFiles, monkeypatch: pytest.MonkeyPatch) -> Path:
+def public_key_file(tmp_path: Path, made: KeyFiles, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A scheme of our own; the file of its public key."""
     monkeypatch.setitem(SIGNER_FOR_URI_SCHEME, "elsewhere", ElsewhereSigner)
     public = tmp_path / "elsewhere.pem"
@@ -272,24 +272,24 @@ def elsewhere(tmp_path: Path, made: KeyFiles, monkeypatch: pytest.MonkeyPatch) -
     return public
 
 
-def test_any_registered_signer_signs(elsewhere: Path) -> None:
-    found = keys.load_signer()
-    assert isinstance(found, ElsewhereSigner)
-    assert found.uri == "elsewhere:slot/7"
-    keys.parse_public_key(elsewhere.read_text()).verify_signature(found.sign(DATA), DATA)
+def test_any_registered_signer_signs(public_key_file: Path) -> None:
+    signer = keys.load_signer()
+    assert isinstance(signer, ElsewhereSigner)
+    assert signer.uri == "elsewhere:slot/7"
+    keys.parse_public_key(public_key_file.read_text()).verify_signature(signer.sign(DATA), DATA)
 
 
 def test_a_signer_needs_its_public_key(
-    elsewhere: Path, made: KeyFiles, monkeypatch: pytest.MonkeyPatch
+    public_key_file: Path, made: KeyFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    elsewhere.write_text(public_pem(generate_private_key(SECP256R1())))
+    public_key_file.write_text(public_pem(generate_private_key(SECP256R1())))
     with pytest.raises(KeysError, match="no Ed25519 key"):
         keys.load_signer()
-    elsewhere.write_bytes(made.signing_key.read_bytes())
+    public_key_file.write_bytes(made.signing_key.read_bytes())
     with pytest.raises(KeysError, match="private key was given"):
         keys.load_signer()
     entry = "- valid_from: 2026-01-01T00:00:00Z\n  public_key: x\n"
-    elsewhere.write_text(entry * 2)
+    public_key_file.write_text(entry * 2)
     with pytest.raises(KeysError, match="several"):
         keys.load_signer()
     monkeypatch.delenv(keys.PUBLIC_KEY)
@@ -297,7 +297,9 @@ def test_a_signer_needs_its_public_key(
         keys.load_signer()
 
 
-def test_a_signer_that_cannot_be_reached_is_told(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signer_that_cannot_be_reached_is_told(
+    public_key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ElsewhereSigner, "BROKEN", True)
     with pytest.raises(KeysError, match="the vault does not answer"):
         keys.load_signer()
@@ -316,7 +318,7 @@ def test_a_signer_has_the_key_that_it_is_said_to_have(
 
 
 def test_a_signer_that_says_it_has_another_key_is_refused(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+    public_key_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ElsewhereSigner, "HAS", CryptoSigner.generate_ed25519().public_key)
     with pytest.raises(KeysError, match=f"another key than {keys.PUBLIC_KEY} says"):
@@ -389,10 +391,10 @@ def test_a_file_lists_keys_with_their_periods(tmp_path: Path) -> None:
 def test_a_public_key_alone_has_no_end(tmp_path: Path) -> None:
     path = tmp_path / "public.pem"
     path.write_text(PEM)
-    (found,) = read_trusted(path)
-    assert found == without_period(PEM)
-    assert found.covers(datetime(1970, 1, 1, tzinfo=timezone.utc))
-    assert found.covers(datetime(9999, 1, 1, tzinfo=timezone(timedelta(hours=-12))))
+    (actual,) = read_trusted(path)
+    assert actual == without_period(PEM)
+    assert actual.covers(datetime(1970, 1, 1, tzinfo=timezone.utc))
+    assert actual.covers(datetime(9999, 1, 1, tzinfo=timezone(timedelta(hours=-12))))
 
 
 def test_both_ends_of_a_period_belong_to_it() -> None:
@@ -403,7 +405,7 @@ def test_both_ends_of_a_period_belong_to_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (listed(valid_from="2026-01-01T00:00:00"), "timezone"),
         (listed(valid_from="2026-01-01 00:00:00"), "timezone"),
@@ -430,10 +432,10 @@ def test_both_ends_of_a_period_belong_to_it() -> None:
         (b"x" * (1 << 21), "too large"),
     ],
 )
-def test_a_list_that_could_be_misread_is_refused(tmp_path: Path, content: str | bytes, told: str) -> None:
+def test_a_list_that_could_be_misread_is_refused(tmp_path: Path, content: str | bytes, message: str) -> None:
     path = tmp_path / "keys.yaml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(TrustError, match=told):
+    with pytest.raises(TrustError, match=message):
         read_trusted(path)
 
 

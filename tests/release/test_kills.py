@@ -118,20 +118,20 @@ def undisturbed(small_gate: dg.Definitions) -> Iterator[Undisturbed]:
             home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
             assert home.run_ground_truth().success
             home.instance.add_dynamic_partitions(f"{GATE}_candidates", [HONEST, COPY])
-        found = Undisturbed(template, small_gate, {}, {}, {}, {}, {})
+        actual = Undisturbed(template, small_gate, {}, {}, {}, {}, {})
         for candidate in (HONEST, COPY):
             with copied(template) as path:
-                found.ran[candidate], found.moments[candidate], found.digests[candidate] = fork(
+                actual.ran[candidate], actual.moments[candidate], actual.digests[candidate] = fork(
                     watched, run_gate, path, small_gate, candidate
                 ).result()
-                found.state[candidate] = state(path)
+                actual.state[candidate] = state(path)
+            with copied(template) as path:  # here, so that children have what a first run loads
+                run_gate(path, small_gate, candidate)
             with copied(template) as path:  # with what is drawn already, as all that follow
                 began = time.monotonic()
                 fork(run_gate, path, small_gate, candidate).result()
-                found.seconds[candidate] = time.monotonic() - began
-            with copied(template) as path:  # here, so that children have what a first run loads
-                run_gate(path, small_gate, candidate)
-        yield found
+                actual.seconds[candidate] = time.monotonic() - began
+        yield actual
 
 
 # The kills
@@ -238,16 +238,16 @@ def test_killed_while_it_looks_at_what_was_refused(undisturbed: Undisturbed) -> 
     with copied(undisturbed.template) as refused:
         assert not fork(run_gate, refused, defs, COPY).result().success
         with copied(refused) as path:
-            found, moments, _ = fork(watched, release_alone, path, defs, COPY).result()
-        assert "is refused" in found.said
+            actual, moments, _ = fork(watched, release_alone, path, defs, COPY).result()
+        assert "is refused" in actual.failure_text
         assert {moment.step for moment in moments} == {None, f"{GATE}__release"}
         for number, moment in enumerate(moments):
             with copied(refused) as path:
                 assert fork(until, number, release_alone, path, defs, COPY).was_killed()
                 assert not bytes_of(path / "releases"), f"killed at {moment}"
         with copied(refused) as path:
-            found, released = fork(looking_at_releases, path, defs, COPY).result()
-        assert "is refused" in found.said and len(released) >= 100
+            actual, released = fork(looking_at_releases, path, defs, COPY).result()
+        assert "is refused" in actual.failure_text and len(released) >= 100
         assert not any(released)
 
 
@@ -302,12 +302,12 @@ def run_again(undisturbed: Undisturbed, candidate: str, path: Path, when: str) -
     assert not before or gates.stated(target).candidate == candidate
 
     again: Ran = fork(run_gate, path, undisturbed.defs, candidate).result()
-    assert again.success == undisturbed.ran[candidate].success, f"{again.said}, killed {when}"
-    assert "Unexpected" not in again.said, f"killed {when}"
-    found = state(path)
-    half_written = {name for name in found if ".partial-" in name}
+    assert again.success == undisturbed.ran[candidate].success, f"{again.failure_text}, killed {when}"
+    assert "Unexpected" not in again.failure_text, f"killed {when}"
+    actual = state(path)
+    half_written = {name for name in actual if ".partial-" in name}
     assert not [name for name in half_written if not name.startswith("store/")], f"killed {when}"
-    assert {name: found[name] for name in found.keys() - half_written} == expected, f"killed {when}"
+    assert {name: actual[name] for name in actual.keys() - half_written} == expected, f"killed {when}"
     if candidate == HONEST:
         assert again.published == ("before, with the same content" if before else "now"), f"killed {when}"
         assert not before or bytes_of(target) == before, f"published twice, killed {when}"

@@ -33,8 +33,8 @@ def date(path: Path, age: timedelta) -> None:
     """Make a file, or all that is in a folder, as old as that; of a link, the link."""
     inside = sorted(path.rglob("*")) if path.is_dir() and not path.is_symlink() else []
     when = (NOW - age).timestamp()
-    for each in (*inside, path):
-        os.utime(each, (when, when), follow_symlinks=False)
+    for dated in (*inside, path):
+        os.utime(dated, (when, when), follow_symlinks=False)
 
 
 @dataclass(frozen=True)
@@ -103,13 +103,13 @@ def home(filled: Home, tmp_path: Path) -> Home:
 
 def test_the_bytes_of_what_was_refused_or_never_decided_go(home: Home) -> None:
     before = home.files()
-    done = home.prune()
+    pruned = home.prune()
     after = home.files()
     gone = {b"refused 1", b"refused 2", b"undetermined", b"undecided"}
     assert {before[name] for name in before.keys() - after.keys()} == gone
-    assert {f"store/small/{name}" for name in done.removed} == before.keys() - after.keys()
-    assert done.bytes == sum(map(len, gone))
-    assert done.unclear == ()
+    assert {f"store/small/{name}" for name in pruned.removed} == before.keys() - after.keys()
+    assert pruned.bytes == sum(map(len, gone))
+    assert pruned.unclear == ()
     assert {name: before[name] for name in after} == after
     for candidate in ("approved", "published"):
         assert load_snapshot(candidate, home.store)
@@ -217,9 +217,9 @@ def test_old_remains_go(home: Home) -> None:
     assert not any("partial" in name or "delivered" in name for name in kept.removed)
     for path in (*remains, delivered):
         date(path, 31 * DAY)
-    done = home.prune()
+    pruned = home.prune()
     assert not any(path.exists() for path in (*remains, delivered))
-    assert {path.relative_to(root).as_posix() for path in (*remains, delivered)} <= set(done.removed)
+    assert {path.relative_to(root).as_posix() for path in (*remains, delivered)} <= set(pruned.removed)
     assert (root / "delivered").is_dir()
 
 
@@ -322,17 +322,17 @@ def test_where_a_record_is_not_understood_every_table_is_kept(home: Home, damage
     for path in (home.store.root / "candidates").iterdir():
         date(path, 100 * DAY)
     before = home.files()
-    done = home.prune()
+    pruned = home.prune()
     assert home.files() == before
-    assert done.removed == ()
-    assert len(done.unclear) == 1
-    assert done.unclear[0].startswith(("candidate '", "release '"))
+    assert pruned.removed == ()
+    assert len(pruned.unclear) == 1
+    assert pruned.unclear[0].startswith(("candidate '", "release '"))
 
 
 def test_a_release_that_is_being_made_blocks_nothing(home: Home) -> None:
     (home.releases / ".partial-refused~x").mkdir()
-    done = home.prune()
-    assert done.unclear == () and len(done.removed) == 4
+    pruned = home.prune()
+    assert pruned.unclear == () and len(pruned.removed) == 4
 
 
 def test_what_is_no_stored_table_is_not_touched(home: Home) -> None:
@@ -414,16 +414,16 @@ def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
 
 
 @pytest.mark.parametrize(
-    ("store", "told"),
+    ("store", "message"),
     [
         ("none", "no store of a gate"),
         ("releases/small", "no store of a gate"),
         ("link", "no store of a gate"),
     ],
 )
-def test_only_a_store_is_pruned(home: Home, store: str, told: str) -> None:
+def test_only_a_store_is_pruned(home: Home, store: str, message: str) -> None:
     (home.path / "link").symlink_to(home.store.root)
-    with pytest.raises(StoreError, match=told):
+    with pytest.raises(StoreError, match=message):
         prune(Store(home.path / store), home.releases, 30 * DAY, NOW)
 
 
@@ -456,9 +456,9 @@ def test_the_command_says_what_it_removes(home: Home) -> None:
     trial = run(home, "--older-than", "30", "--dry-run")
     assert trial.exit_code == 0, trial.output
     assert trial.output.count("would remove objects/") == 4
-    done = run(home, "--older-than", "30")
-    assert done.output == trial.output.replace("would remove", "removed")
-    assert done.output.endswith("4 files, 39 bytes\n")
+    pruned = run(home, "--older-than", "30")
+    assert pruned.output == trial.output.replace("would remove", "removed")
+    assert pruned.output.endswith("4 files, 39 bytes\n")
     assert run(home, "--older-than", "30").output == "0 files, 0 bytes\n"
 
 

@@ -42,8 +42,8 @@ def refused_to_release(home: Home, candidate: str) -> str:
     ran = home.materialize("release", candidate)
     assert not ran.success
     assert home.nothing_published()
-    (said,) = failures(ran).values()
-    return said
+    (message,) = failures(ran).values()
+    return message
 
 
 def edit(path: Path, change: Callable[[Any], object]) -> Path:
@@ -102,10 +102,10 @@ def test_what_was_approved_is_released(approved: Home) -> None:
     folder = approved.published(HONEST)
     assert {path.name for path in folder.iterdir()} == {"synthetic.parquet", "dossier.html", STATEMENT}
     assert gates.published_records(folder) == gates.sorted_records(gates.honest())
-    said = gates.stated(folder)
-    assert (said.gate, said.candidate, said.run_id) == (GATE, HONEST, ran.run_id)
+    predicate = gates.stated(folder)
+    assert (predicate.gate, predicate.candidate, predicate.run_id) == (GATE, HONEST, ran.run_id)
     dossier = approved.record(HONEST, "dossier.json").read_bytes()
-    assert said.dossier == hashlib.sha256(dossier).hexdigest()
+    assert predicate.dossier == hashlib.sha256(dossier).hexdigest()
 
 
 # Before it may
@@ -134,9 +134,9 @@ def test_nothing_is_released_without_a_dossier(home: Home, asset: str) -> None:
 
 
 def test_nothing_is_released_after_a_refusal(approved: Home) -> None:
-    said = refused_to_release(approved, COPY)
-    assert "refused" in said
-    assert "repU" in said and "DiSCO[work]" in said and "DiSCO[income]" in said
+    message = refused_to_release(approved, COPY)
+    assert "refused" in message
+    assert "repU" in message and "DiSCO[work]" in message and "DiSCO[income]" in message
 
 
 def test_nothing_is_released_of_which_a_figure_is_missing(
@@ -146,8 +146,8 @@ def test_nothing_is_released_of_which_a_figure_is_missing(
     measure = figures
 
     def without_repU(*arguments: Any, **families: Any) -> dp.Disclosure:  # noqa: N802
-        found = measure(*arguments, **families)
-        return replace(found, identity=found.identity.assign(repU=math.nan))
+        result = measure(*arguments, **families)
+        return replace(result, identity=result.identity.assign(repU=math.nan))
 
     monkeypatch.setattr(measuring, "figures", without_repU)
     ran = approved.run_gate(HONEST)
@@ -252,22 +252,22 @@ TAMPERED: dict[str, Change] = {
 @pytest.mark.parametrize("name", some_of(TAMPERED, 3))
 def test_nothing_is_released_that_was_tampered_with(approved: Home, name: str) -> None:
     TAMPERED[name](approved)
-    said = refused_to_release(approved, HONEST)
-    assert "Unexpected" not in said
+    message = refused_to_release(approved, HONEST)
+    assert "Unexpected" not in message
 
 
 def test_forged_clauses_do_not_make_a_dossier(approved: Home) -> None:
     """The expectation suite finds that the figures beside them say something else."""
     figures = approved.record(COPY, "figures.json")
-    exceeded = [each["name"] for each in read_json(figures)["clauses"] if each["outcome"] == "exceeded"]
+    exceeded = [clause["name"] for clause in read_json(figures)["clauses"] if clause["outcome"] == "exceeded"]
     edit(
         figures,
         lambda content: [
-            each.update(outcome="kept") for each in content["clauses"] if each["name"] in exceeded
+            clause.update(outcome="kept") for clause in content["clauses"] if clause["name"] in exceeded
         ],
     )
-    (said,) = failures(approved.materialize("dossier", COPY)).values()
-    assert f"do not agree on {', '.join(exceeded)}." in said
+    (message,) = failures(approved.materialize("dossier", COPY)).values()
+    assert f"do not agree on {', '.join(exceeded)}." in message
 
 
 def test_forged_figures_do_not_release_a_refused_candidate(approved: Home) -> None:
@@ -292,8 +292,8 @@ def test_forged_figures_do_not_release_a_refused_candidate(approved: Home) -> No
 )
 def test_nothing_is_released_under_another_policy(approved: Home, candidate: str, policy: Any) -> None:
     changed = replace(approved, defs=gates.load(gates.definition(policy=policy)))
-    said = refused_to_release(changed, candidate)
-    assert "Unexpected" not in said
+    message = refused_to_release(changed, candidate)
+    assert "Unexpected" not in message
     assert changed.materialize("dossier", candidate).success is False
 
 
@@ -432,9 +432,9 @@ UNSIGNED: dict[str, tuple[Callable[[Home, pytest.MonkeyPatch], object], str]] = 
 def test_nothing_is_published_without_a_signature_that_is_believed(
     approved: Home, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    change, said = UNSIGNED[name]
+    change, message = UNSIGNED[name]
     change(approved, monkeypatch)
-    assert said in refused_to_release(approved, HONEST)
+    assert message in refused_to_release(approved, HONEST)
 
 
 def test_a_release_under_an_old_key_is_still_verified(

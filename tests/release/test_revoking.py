@@ -57,10 +57,10 @@ def test_the_same_tables_under_another_name_are_revoked_too(
     with pytest.raises(VerificationError, match="was revoked"):
         verify(again, keys, revocations=file)
     (revocation,) = read_revocations(file, keys)
-    said = releases.predicate()
-    assert revocation.concerns(said.model_copy(update={"snapshot": "0" * 64}))
-    assert not revocation.concerns(said.model_copy(update={"gate": "other"}))
-    assert not revocation.concerns(said.model_copy(update={"candidate": "x", "snapshot": "0" * 64}))
+    predicate = releases.predicate()
+    assert revocation.concerns(predicate.model_copy(update={"snapshot": "0" * 64}))
+    assert not revocation.concerns(predicate.model_copy(update={"gate": "other"}))
+    assert not revocation.concerns(predicate.model_copy(update={"candidate": "x", "snapshot": "0" * 64}))
 
 
 def test_revocations_are_added(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_revocation_outside_the_period_of_its_key_is_not_believed(
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (lambda content: content[:-1], "ends within"),
         (lambda content: content[:-30] + b"\n", "no signed envelope"),
@@ -119,17 +119,17 @@ def test_a_revocation_outside_the_period_of_its_key_is_not_believed(
     ],
 )
 def test_a_damaged_file_stops_the_verification(
-    damage: object, told: str, release: Path, signer: CryptoSigner, tmp_path: Path
+    damage: object, message: str, release: Path, signer: CryptoSigner, tmp_path: Path
 ) -> None:
     """A revocation that is passed over would not be missed."""
     keys, file = [releases.trust(signer)], tmp_path / "revocations"
     revoke(release, file, REASON, keys, signer, NOW)
     assert callable(damage)
     file.write_bytes(damage(file.read_bytes()))
-    with pytest.raises(RevocationError, match=told):
+    with pytest.raises(RevocationError, match=message):
         verify(release, keys, revocations=file)
     before = file.read_bytes()
-    with pytest.raises(RevocationError, match=told):
+    with pytest.raises(RevocationError, match=message):
         revoke(release, file, REASON, keys, signer, NOW)
     assert file.read_bytes() == before
 

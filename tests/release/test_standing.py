@@ -39,7 +39,7 @@ def signer() -> CryptoSigner:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("arguments", "message"),
     [
         ({"gate": "other"}, "it is of gate 'small', asked for was 'other'"),
         ({"candidate": "other"}, "it is of candidate 'honest-2026', asked for was 'other'"),
@@ -48,13 +48,13 @@ def signer() -> CryptoSigner:
     ],
 )
 def test_another_release_does_not_stand_in(
-    asked: Mapping[str, Any], told: str, signer: CryptoSigner, tmp_path: Path
+    arguments: Mapping[str, Any], message: str, signer: CryptoSigner, tmp_path: Path
 ) -> None:
     folder = releases.publish(tmp_path / "release", signer)
     with pytest.raises(VerificationError) as refused:
-        verify(folder, [releases.trust(signer)], Expected(**asked))
+        verify(folder, [releases.trust(signer)], Expected(**arguments))
     (problem,) = refused.value.problems
-    assert problem.startswith(told)
+    assert problem.startswith(message)
 
 
 def test_what_is_not_asked_for_is_told(signer: CryptoSigner, tmp_path: Path) -> None:
@@ -63,12 +63,12 @@ def test_what_is_not_asked_for_is_told(signer: CryptoSigner, tmp_path: Path) -> 
     approval = verify(folder, keys)
     assert [sentence.partition(":")[0] for sentence in approval.unchecked] == names
     assert all(f"\n  {name}: " in str(approval) for name in names)
-    said = releases.predicate()
-    expected = Expected("small", releases.CANDIDATE, said.policy.digest, releases.PUBLISHED)
+    predicate = releases.predicate()
+    expected = Expected("small", releases.CANDIDATE, predicate.policy.digest, releases.PUBLISHED)
     (tmp_path / "none").touch()
-    asked = verify(folder, keys, expected, tmp_path / "none")
-    assert asked.unchecked == ()
-    assert "Not asked" not in str(asked)
+    arguments = verify(folder, keys, expected, tmp_path / "none")
+    assert arguments.unchecked == ()
+    assert "Not asked" not in str(arguments)
 
 
 # Published, and refused today
@@ -112,8 +112,8 @@ def test_a_published_candidate_that_would_be_refused_today_is_told(finished_home
     run = home.run_gate(HONEST)
     assert not run.success
     assert status(file)[HONEST] == "published, refused today"
-    told = gates.checks(run)["dossier:within_policy"].description
-    assert told is not None and told.startswith("published, refused today: ")
+    description = gates.checks(run)["dossier:within_policy"].description
+    assert description is not None and description.startswith("published, refused today: ")
 
     class Context:
         dagster_run, partition_key, instance = run.dagster_run, HONEST, home.instance

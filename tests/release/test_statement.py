@@ -69,13 +69,17 @@ STEP = 100 * 10 / 298
 @pytest.mark.parametrize("waived", [False, True])
 def test_it_says_what_the_dossier_says(waived: bool) -> None:
     content, definition = releases.content(waived=waived)
-    said = releases.predicate(waived=waived)
-    assert (said.gate, said.candidate, said.decision) == ("small", releases.CANDIDATE, "approved")
-    assert said.snapshot == content["measured"]["snapshot"]
-    assert said.policy.digest == content["policy_digest"]
-    assert said.policy.definition == definition
-    assert (said.policy.keys, said.policy.targets) == (("sex", "age"), ("work", "income"))
-    for is_control, clauses in ((False, said.clauses), (True, said.controls)):
+    predicate = releases.predicate(waived=waived)
+    assert (predicate.gate, predicate.candidate, predicate.decision) == (
+        "small",
+        releases.CANDIDATE,
+        "approved",
+    )
+    assert predicate.snapshot == content["measured"]["snapshot"]
+    assert predicate.policy.digest == content["policy_digest"]
+    assert predicate.policy.definition == definition
+    assert (predicate.policy.keys, predicate.policy.targets) == (("sex", "age"), ("work", "income"))
+    for is_control, clauses in ((False, predicate.clauses), (True, predicate.controls)):
         rows = [row for row in content["clauses"] if row["control"] is is_control]
         assert rows
         assert [
@@ -90,12 +94,12 @@ def test_it_says_what_the_dossier_says(waived: bool) -> None:
             assert clause.value is None or 0 <= clause.value - max(0, row["value"]) <= 2 * STEP
         # A note is on a clause that is not kept, and such a guard is not approved.
         assert not any(row["note"] for row in rows)
-    assert said.ground_truth.records == content["figures"]["N_d"] == 300
-    assert [(table.name, table.records) for table in said.synthetic] == [
+    assert predicate.ground_truth.records == content["figures"]["N_d"] == 300
+    assert [(table.name, table.records) for table in predicate.synthetic] == [
         ("first.csv", 298),
         ("second.csv", 298),
     ]
-    assert {"python", "disclosure-pipeline", "dagster"} <= said.versions.keys()
+    assert {"python", "disclosure-pipeline", "dagster"} <= predicate.versions.keys()
 
 
 def test_it_tells_the_figures_in_words() -> None:
@@ -337,7 +341,7 @@ def shuffled(content: Any, random: Any) -> Any:
     if isinstance(content, dict):
         names = random.sample(list(content), len(content))
         return {name: shuffled(content[name], random) for name in names}
-    return [shuffled(each, random) for each in content] if isinstance(content, list) else content
+    return [shuffled(part, random) for part in content] if isinstance(content, list) else content
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -352,7 +356,7 @@ def test_every_figure_comes_back_rounded(value: float) -> None:
     next(row for row in content["clauses"] if row["name"] == "repU")["value"] = value
     made = build_statement(releases.hashes(), stated(content))
     (clause,) = [
-        each for each in read_statement(encode_statement(made)).predicate.clauses if each.name == "repU"
+        clause for clause in read_statement(encode_statement(made)).predicate.clauses if clause.name == "repU"
     ]
     assert clause.value == round_figure(value, STEP, [8.0], highest=100.0)
 
@@ -365,8 +369,8 @@ def test_ground_truths_that_differ_in_few_records_are_told_alike() -> None:
     for row in other["clauses"]:
         if row["share_of"]:
             row["limit"] *= 1.03
-    one, two = (stated(each) for each in (content, other))
-    assert one == two and one.ground_truth.records == 300
+    first, second = (stated(stated_content) for stated_content in (content, other))
+    assert first == second and first.ground_truth.records == 300
 
 
 # The schema

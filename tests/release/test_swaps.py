@@ -101,8 +101,8 @@ def dossier(home: Home, _: pytest.MonkeyPatch) -> Home:
 
 
 SWAPS: dict[str, Swap] = {
-    each.__name__: each
-    for each in (bytes_of_the_snapshot, record_of_the_snapshot, ground_truth, signing_key, trusted_key)
+    swap.__name__: swap
+    for swap in (bytes_of_the_snapshot, record_of_the_snapshot, ground_truth, signing_key, trusted_key)
 }
 
 
@@ -192,9 +192,9 @@ def test_a_folder_that_is_staged_cannot_be_changed_unseen(
     evaluate = evaluation.evaluate
 
     def evaluate_and_change(folders: Any, candidate: str, now: Any, staged: StagedTables) -> Any:
-        found = evaluate(folders, candidate, now, staged)
+        actual = evaluate(folders, candidate, now, staged)
         (staged.folder / "synthetic.csv").write_bytes(gates.ground_truth().to_csv(index=False).encode())
-        return found
+        return actual
 
     monkeypatch.setattr(releasing, "evaluate", evaluate_and_change)
     ran = in_steps(ready, HONEST, None, "", monkeypatch)

@@ -61,16 +61,16 @@ class Release:
 
     def problems(self, keys: Sequence[TrustedKey] | None = None) -> tuple[str, ...]:
         """What is found wrong; at least one thing must be."""
-        with pytest.raises(VerificationError) as found:
+        with pytest.raises(VerificationError) as actual:
             verify(self.folder, self.keys if keys is None else keys)
-        assert found.value.problems
-        assert all(problem in str(found.value) for problem in found.value.problems)
-        return found.value.problems
+        assert actual.value.problems
+        assert all(problem in str(actual.value) for problem in actual.value.problems)
+        return actual.value.problems
 
     def problem(self) -> str:
         """The only thing that is found wrong."""
-        (found,) = self.problems()
-        return found
+        (actual,) = self.problems()
+        return actual
 
     def sign(self, content: bytes, kind: str = PAYLOAD_TYPE) -> None:
         """Replace the statement by one that is properly signed, whatever it says."""
@@ -246,12 +246,12 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
 @pytest.mark.parametrize("change", FOLDERS)
 def test_other_files_than_those_approved_are_found(release: Release, change: str) -> None:
     """All of them, and nothing else is said."""
-    tamper, told = FOLDERS[change]
+    tamper, message = FOLDERS[change]
     tamper(release.folder)
-    found = release.problems()
-    assert len(found) == len(told), found
-    for expected in told:
-        assert any(problem.startswith(expected) for problem in found), (expected, found)
+    actual = release.problems()
+    assert len(actual) == len(message), actual
+    for expected in message:
+        assert any(problem.startswith(expected) for problem in actual), (expected, actual)
 
 
 def test_all_that_is_wrong_is_told_at_once(release: Release) -> None:
@@ -259,9 +259,9 @@ def test_all_that_is_wrong_is_told_at_once(release: Release) -> None:
     (release.folder / "second.csv").write_bytes(b"x")
     (release.folder / "more").mkdir()
     release.statement.write_bytes(release.statement.read_bytes() + b"\n")
-    told = "\n".join(release.problems([releases.trust(CryptoSigner.generate_ed25519())]))
+    text = "\n".join(release.problems([releases.trust(CryptoSigner.generate_ed25519())]))
     for expected in ("none of those", "not written as", "'first.csv'", "'second.csv'", "'more'"):
-        assert expected in told
+        assert expected in text
 
 
 def test_the_statement_is_no_link(release: Release) -> None:
@@ -279,12 +279,12 @@ def test_a_huge_statement_is_not_read(release: Release) -> None:
 def test_only_a_folder_is_verified(release: Release, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(release.folder)
-    for path, told in (
+    for path, message in (
         (tmp_path / "none", "No such file"),
         (release.statement, "Not a directory"),
         (link, "it is a link"),
     ):
-        with pytest.raises(VerificationError, match=f"cannot be opened as a folder: {told}"):
+        with pytest.raises(VerificationError, match=f"cannot be opened as a folder: {message}"):
             verify(path, release.keys)
 
 
@@ -303,8 +303,8 @@ def _edit(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], bytes
 
 
 def _signature(content: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = content["signatures"][0]
-    return found
+    actual: dict[str, Any] = content["signatures"][0]
+    return actual
 
 
 def _unpadded(content: dict[str, Any]) -> None:
@@ -323,10 +323,10 @@ def _add_order(content: dict[str, Any]) -> None:
 
 def _trailing_bits(content: dict[str, Any]) -> None:
     """Base64 of the same bytes, with other bits where they do not count."""
-    found = _signature(content)
+    actual = _signature(content)
     digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-    last = found["sig"][-3]
-    found["sig"] = f"{found['sig'][:-3]}{digits[digits.index(last) ^ 1]}=="
+    last = actual["sig"][-3]
+    actual["sig"] = f"{actual['sig'][:-3]}{digits[digits.index(last) ^ 1]}=="
 
 
 ENVELOPES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
@@ -416,14 +416,14 @@ ENVELOPES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 @pytest.mark.parametrize("change", ENVELOPES)
 def test_there_is_one_envelope_for_a_statement(release: Release, change: str) -> None:
     """Also where another one would mean the same."""
-    tamper, told = ENVELOPES[change]
+    tamper, message = ENVELOPES[change]
     before = release.statement.read_bytes()
     after = tamper(before)
     assert after != before
     release.statement.write_bytes(after)
-    found = "\n".join(release.problems())
-    assert any(expected in found for expected in told.split("|")), found
-    assert "\x1b" not in found
+    actual = "\n".join(release.problems())
+    assert any(expected in actual for expected in message.split("|")), actual
+    assert "\x1b" not in actual
 
 
 def test_base64_of_the_other_alphabet_is_not_taken_for_the_same(release: Release) -> None:
@@ -461,7 +461,7 @@ def test_what_is_signed_and_says_the_same_is_verified(release: Release) -> None:
     assert verify(release.folder, release.keys).predicate == releases.predicate(waived=True)
 
 
-def changed(said: Predicate, **changes: Any) -> bytes:
+def changed(message: Predicate, **changes: Any) -> bytes:
     """The payload of a statement with another predicate, contradictions and all."""
     made = Statement.model_validate(
         {
@@ -470,7 +470,7 @@ def changed(said: Predicate, **changes: Any) -> bytes:
                 {"name": name, "digest": {"sha256": sha256}} for name, sha256 in releases.hashes().items()
             ],
             "predicateType": PREDICATE_TYPE,
-            "predicate": said.model_copy(update=changes),
+            "predicate": message.model_copy(update=changes),
         }
     )
     return encode_statement(made)
@@ -592,18 +592,18 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("contradiction", CONTRADICTIONS)
 def test_a_contradiction_is_found_although_it_is_signed(release: Release, contradiction: str) -> None:
-    changes, told = CONTRADICTIONS[contradiction]
+    changes, message = CONTRADICTIONS[contradiction]
     release.sign(changed(releases.predicate(waived=True), **changes))
-    found = release.problems()
-    assert any(told in problem for problem in found), found
+    problems = release.problems()
+    assert any(message in problem for problem in problems), problems
 
 
 def test_an_overlap_cannot_be_waived(release: Release) -> None:
-    said = releases.predicate(waived=True)
+    predicate = releases.predicate(waived=True)
     changes = with_clause("key_overlap[sex]", outcome="waived")
-    (waiver,) = said.waivers
+    (waiver,) = predicate.waivers
     more = waiver.model_copy(update={"clause": "key_overlap[sex]", "ceiling": 0.0})
-    release.sign(changed(said, **changes, waivers=(waiver, more)))
+    release.sign(changed(predicate, **changes, waivers=(waiver, more)))
     assert release.problem() == "the statement contradicts itself: clause key_overlap[sex] cannot be waived"
 
 
@@ -701,9 +701,9 @@ PAYLOADS: dict[str, tuple[bytes, str]] = {
 def test_what_cannot_be_understood_is_refused_although_it_is_signed(
     release: Release, given_payload: str
 ) -> None:
-    content, told = PAYLOADS[given_payload]
+    content, message = PAYLOADS[given_payload]
     release.sign(content)
-    with pytest.raises(VerificationError, match=f"its statement cannot be read: .*{told}|{told}"):
+    with pytest.raises(VerificationError, match=f"its statement cannot be read: .*{message}|{message}"):
         verify(release.folder, release.keys)
 
 
@@ -723,7 +723,7 @@ def test_names_that_lead_elsewhere_are_refused(release: Release) -> None:
         content = json.loads(changed(releases.predicate(waived=True)))
         content["subject"].insert(0, {"name": name, "digest": {"sha256": releases.hex_of(b"")}})
         release.sign(to_canonical_json(content))
-        assert any("no name that a released file can have" in each for each in release.problems())
+        assert any("no name that a released file can have" in problem for problem in release.problems())
 
 
 def test_another_type_of_payload_is_refused_although_it_is_signed(release: Release) -> None:
@@ -765,9 +765,9 @@ def test_whatever_is_put_into_a_statement_is_refused_in_words(
 
 def test_another_key_does_not_verify(release: Release) -> None:
     other = CryptoSigner.generate_ed25519()
-    (told,) = release.problems([releases.trust(other)])
-    assert "none of those" in told
-    assert release.signer.public_key.keyid in told and other.public_key.keyid in told
+    (message,) = release.problems([releases.trust(other)])
+    assert "none of those" in message
+    assert release.signer.public_key.keyid in message and other.public_key.keyid in message
     assert verify(release.folder, [releases.trust(other), *release.keys]).keyid != other.public_key.keyid
 
 
@@ -804,8 +804,8 @@ def test_old_releases_are_valid_under_the_old_key_and_new_ones_are_not(tmp_path:
         if valid:
             assert verify(folder, keys).keyid == signer.public_key.keyid
         else:
-            (told,) = release.problems(keys)
-            assert published.isoformat() in told and "outside the period of the key" in told
+            (message,) = release.problems(keys)
+            assert published.isoformat() in message and "outside the period of the key" in message
 
 
 def test_keys_are_needed_and_each_once(release: Release) -> None:
@@ -832,14 +832,14 @@ def key(release: Release, tmp_path: Path) -> Path:
 def test_the_command_says_what_was_approved(release: Release, key: Path) -> None:
     shown = run(release.folder, key)
     assert shown.exit_code == 0, shown.output
-    said = releases.predicate(waived=True)
+    predicate = releases.predicate(waived=True)
     for expected in (
         f"Approved: candidate {releases.CANDIDATE} of gate small.",
         f"Published 2026-03-01T12:00:00+00:00, signed with the key {release.signer.public_key.keyid}.",
-        f"Policy: digest {said.policy.digest}.",
+        f"Policy: digest {predicate.policy.digest}.",
         *(f"  {name}: sha256 {sha256}, 298 records" for name, sha256 in releases.hashes().items()),
-        *(f"  kept    {clause.words}" for clause in said.clauses if clause.outcome == "kept"),
-        *(f"  kept    {clause.words}" for clause in said.controls),
+        *(f"  kept    {clause.words}" for clause in predicate.clauses if clause.outcome == "kept"),
+        *(f"  kept    {clause.words}" for clause in predicate.controls),
         "  waived  DiSCO[income]",
         "  income-2026: DiSCO[income] may go to 15",
         "approved by R. Okafor: The committee of 3 February found the incomes too coarse to harm.",

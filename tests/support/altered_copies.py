@@ -101,7 +101,7 @@ def parquet(frame: pd.DataFrame, **types: Any) -> Write:
     return write
 
 
-def each(name: str, form: Callable[[Any], Any], rows: slice = slice(None)) -> pd.DataFrame:
+def change_each(name: str, form: Callable[[Any], Any], rows: slice = slice(None)) -> pd.DataFrame:
     """The copy with every value that is there of a column (or of some rows of it) in another form."""
     frame = COPY.astype(object)
     values = frame[name].tolist()
@@ -120,8 +120,8 @@ def filled(name: str, code: Any) -> pd.DataFrame:
 def half_and_half() -> pd.DataFrame:
     """Every column by itself shares half of its values, and no record is whole."""
     half = len(COPY) // 2
-    frame = each("region", str.upper, slice(None, half))
-    frame["age"] = each("age", lambda age: age + 500, slice(half, None))["age"]
+    frame = change_each("region", str.upper, slice(None, half))
+    frame["age"] = change_each("age", lambda age: age + 500, slice(half, None))["age"]
     return frame
 
 
@@ -167,65 +167,75 @@ DECIMALS = "column 'height': has more decimals"
 ALTERED: dict[str, tuple[Write, str | None]] = {
     "nothing": (csv(COPY), None),
     # Types and forms of numbers
-    "whole numbers as text": (parquet(each("age", str), age=pa.string()), None),
+    "whole numbers as text": (parquet(change_each("age", str), age=pa.string()), None),
     "whole numbers as floats": (parquet(COPY, age=pa.float64()), None),
-    "whole numbers as decimals": (parquet(each("age", lambda age: Decimal(f"{age}.00"))), None),
-    "whole numbers with .0": (csv(each("age", "{}.0".format)), None),
-    "leading zeros": (csv(each("age", "{:04}".format)), None),
-    "a plus sign": (csv(each("age", "+{}".format)), None),
-    "exponents": (csv(each("age", "{:.1e}".format)), "column 'age': is no integer"),
-    "float noise on whole numbers": (csv(each("age", lambda age: age + 1e-9)), "column 'age': is no integer"),
-    "float noise in Parquet": (
-        parquet(each("age", lambda age: age + 1e-9)),
+    "whole numbers as decimals": (parquet(change_each("age", lambda age: Decimal(f"{age}.00"))), None),
+    "whole numbers with .0": (csv(change_each("age", "{}.0".format)), None),
+    "leading zeros": (csv(change_each("age", "{:04}".format)), None),
+    "a plus sign": (csv(change_each("age", "+{}".format)), None),
+    "exponents": (csv(change_each("age", "{:.1e}".format)), "column 'age': is no integer"),
+    "float noise on whole numbers": (
+        csv(change_each("age", lambda age: age + 1e-9)),
         "column 'age': is no integer",
     ),
-    "float noise on numbers": (csv(each("height", lambda height: height + 1e-12)), DECIMALS),
-    "more than noise on numbers": (csv(each("height", lambda height: height + 1e-8)), DECIMALS),
+    "float noise in Parquet": (
+        parquet(change_each("age", lambda age: age + 1e-9)),
+        "column 'age': is no integer",
+    ),
+    "float noise on numbers": (csv(change_each("height", lambda height: height + 1e-12)), DECIMALS),
+    "more than noise on numbers": (csv(change_each("height", lambda height: height + 1e-8)), DECIMALS),
     "numbers in single precision": (parquet(COPY, height=pa.float32()), DECIMALS),
-    "numbers with more zeros": (csv(each("height", "{:.5f}".format)), None),
+    "numbers with more zeros": (csv(change_each("height", "{:.5f}".format)), None),
     "decimal commas": (
-        csv(each("height", lambda height: str(height).replace(".", ","))),
+        csv(change_each("height", lambda height: str(height).replace(".", ","))),
         "column 'height': is no number",
     ),
-    "numbers as percent": (csv(each("height", "{}%".format)), "column 'height': is no number"),
-    "another unit": (csv(each("height", lambda height: height * 100)), "key_overlap[height]"),
+    "numbers as percent": (csv(change_each("height", "{}%".format)), "column 'height': is no number"),
+    "another unit": (csv(change_each("height", lambda height: height * 100)), "key_overlap[height]"),
     "a target in another unit": (
-        csv(each("income", lambda income: income * 1000 if income > 0 else income)),
+        csv(change_each("income", lambda income: income * 1000 if income > 0 else income)),
         "target_overlap[income]",
     ),
-    "thousands separators": (csv(each("income", "{:,}".format)), "column 'income': is no integer"),
+    "thousands separators": (csv(change_each("income", "{:,}".format)), "column 'income': is no integer"),
     # Text
-    "trailing blanks": (csv(each("region", "{} ".format)), None),
-    "blanks around": (csv(each("sex", " {}\t".format)), None),
-    "no-break spaces": (csv(each("region", "\u00a0{}\u00a0".format)), None),
-    "another Unicode form": (csv(each("region", lambda text: unicodedata.normalize("NFD", text))), None),
+    "trailing blanks": (csv(change_each("region", "{} ".format)), None),
+    "blanks around": (csv(change_each("sex", " {}\t".format)), None),
+    "no-break spaces": (csv(change_each("region", "\u00a0{}\u00a0".format)), None),
+    "another Unicode form": (
+        csv(change_each("region", lambda text: unicodedata.normalize("NFD", text))),
+        None,
+    ),
     "compatibility characters": (
-        csv(each("region", lambda text: "".join(chr(ord(c) + 0xFEE0) if c.isascii() else c for c in text))),
+        csv(
+            change_each(
+                "region", lambda text: "".join(chr(ord(c) + 0xFEE0) if c.isascii() else c for c in text)
+            )
+        ),
         "column 'region': holds a level that the ground truth does not have",
     ),
     "invisible characters": (
-        csv(each("region", "{}\u200b".format)),
+        csv(change_each("region", "{}\u200b".format)),
         "column 'region': holds a level that the ground truth does not have",
     ),
     "lower case": (
-        csv(each("region", str.lower)),
+        csv(change_each("region", str.lower)),
         "column 'region': holds a level that the ground truth does not have",
     ),
     "upper case of declared levels": (
-        csv(each("sex", str.upper)),
+        csv(change_each("sex", str.upper)),
         "column 'sex': is none of the declared levels",
     ),
-    "aliases": (csv(each("sex", lambda sex: "m" if sex == "male" else sex)), None),
+    "aliases": (csv(change_each("sex", lambda sex: "m" if sex == "male" else sex)), None),
     "undeclared codes": (
-        csv(each("sex", lambda sex: str(["female", "male"].index(sex)))),
+        csv(change_each("sex", lambda sex: str(["female", "male"].index(sex)))),
         "column 'sex': is none of the declared levels",
     ),
     "a target in upper case": (
-        csv(each("work", str.upper)),
+        csv(change_each("work", str.upper)),
         "column 'work': holds a level that the ground truth does not have",
     ),
     "quotation marks as part of the text": (
-        csv(each("region", '"{}"'.format)),
+        csv(change_each("region", '"{}"'.format)),
         "column 'region': holds a level that the ground truth does not have",
     ),
     "two halves, each with another key altered": (
@@ -233,35 +243,38 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
         "column 'region': holds a level that the ground truth does not have",
     ),
     # Dates and times
-    "days as midnights": (parquet(each("born", pd.Timestamp), born=pa.timestamp("ns")), None),
-    "days as days": (parquet(each("born", lambda day: pd.Timestamp(day).date())), None),
-    "days with a time of day": (csv(each("born", "{}T12:00:00".format)), "column 'born': is no date"),
+    "days as midnights": (parquet(change_each("born", pd.Timestamp), born=pa.timestamp("ns")), None),
+    "days as days": (parquet(change_each("born", lambda day: pd.Timestamp(day).date())), None),
+    "days with a time of day": (csv(change_each("born", "{}T12:00:00".format)), "column 'born': is no date"),
     "days in another order": (
-        csv(each("born", lambda day: "/".join(reversed(day.split("-"))))),
+        csv(change_each("born", lambda day: "/".join(reversed(day.split("-"))))),
         "column 'born': is no date",
     ),
     "days as numbers of a spreadsheet": (
-        csv(each("born", lambda day: (pd.Timestamp(day) - pd.Timestamp("1899-12-30")).days)),
+        csv(change_each("born", lambda day: (pd.Timestamp(day) - pd.Timestamp("1899-12-30")).days)),
         "column 'born': is no date",
     ),
-    "times in UTC": (csv(each("visit", zoned("UTC"))), None),
-    "times in another zone": (csv(each("visit", zoned("Asia/Kolkata"))), None),
-    "times without an offset, in the declared zone": (csv(each("visit", local)), None),
+    "times in UTC": (csv(change_each("visit", zoned("UTC"))), None),
+    "times in another zone": (csv(change_each("visit", zoned("Asia/Kolkata"))), None),
+    "times without an offset, in the declared zone": (csv(change_each("visit", local)), None),
     "times without an offset, in another zone": (
-        csv(each("visit", lambda visit: local(zoned("America/New_York")(visit)))),
+        csv(change_each("visit", lambda visit: local(zoned("America/New_York")(visit)))),
         "key_overlap[visit]",
     ),
     "times as instants": (
-        parquet(each("visit", pd.Timestamp), visit=pa.timestamp("ns", "Asia/Tokyo")),
+        parquet(change_each("visit", pd.Timestamp), visit=pa.timestamp("ns", "Asia/Tokyo")),
         None,
     ),
-    "times cut to days": (csv(each("visit", lambda visit: visit[:10])), "key_overlap[visit]"),
+    "times cut to days": (csv(change_each("visit", lambda visit: visit[:10])), "key_overlap[visit]"),
     # True and false
-    "true and false in capitals": (csv(each("member", lambda member: str(member).upper())), None),
-    "true and false as numbers": (csv(each("member", int)), "column 'member': is no boolean"),
-    "true and false as numbers in Parquet": (parquet(each("member", int)), "column 'member': is no boolean"),
+    "true and false in capitals": (csv(change_each("member", lambda member: str(member).upper())), None),
+    "true and false as numbers": (csv(change_each("member", int)), "column 'member': is no boolean"),
+    "true and false as numbers in Parquet": (
+        parquet(change_each("member", int)),
+        "column 'member': is no boolean",
+    ),
     "yes and no": (
-        csv(each("member", lambda member: "yes" if member else "no")),
+        csv(change_each("member", lambda member: "yes" if member else "no")),
         "column 'member': is no boolean",
     ),
     # Missing values

@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 # Seconds without an event after which a page is taken to be done.
 _QUIET = 0.3
 
+# The names in charts that their edge cuts, or that are written over another name.
+NAMES_CUT = """
+[...document.querySelectorAll('svg')].flatMap(chart => {
+  const room = chart.getBoundingClientRect();
+  const names = [...chart.querySelectorAll('text')].filter(name => name.textContent.trim());
+  const places = names.map(name => name.getBoundingClientRect());
+  const cut = names.filter((_, i) => places[i].left < room.left || places[i].right > room.right);
+  const over = names.filter((_, i) => places.some((place, j) => i < j && place.left < places[i].right
+    && places[i].left < place.right && place.top < places[i].bottom && places[i].top < place.bottom));
+  return [...cut, ...over].map(name => name.textContent);
+})
+"""
+
 
 @dataclass
 class Visit:

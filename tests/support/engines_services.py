@@ -49,16 +49,16 @@ def spark() -> Iterator[Any]:
     require_spark()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        backend = connect(spark_url("local[2]", _folder()))
-        try:
-            backend.raw_sql("SELECT 1").sparkSession.sparkContext.setLogLevel("OFF")
-            yield backend
-        finally:
-            backend.disconnect()
+        backend = connect(spark_url("local[2]", spark_folder()))
+    try:
+        backend.raw_sql("SELECT 1").sparkSession.sparkContext.setLogLevel("OFF")
+        yield backend
+    finally:
+        backend.disconnect()
 
 
 @cache
-def _folder() -> Path:
+def spark_folder() -> Path:
     """One for all sessions of this process: Java keeps to the first one that it was told."""
     folder = Path(tempfile.mkdtemp(prefix="spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -85,6 +85,4 @@ def duckdb() -> Iterator[Any]:
         backend.disconnect()
 
 
-# Spark takes seconds for what the others do at once: every day it runs a few tests, in CI all of them.
-EVERY_DAY = ("duckdb", "postgres")
 BACKENDS = {"duckdb": duckdb, "spark": spark, "postgres": postgresql}

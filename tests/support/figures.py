@@ -11,22 +11,22 @@ FRAMES = (
 )
 
 
-def assert_same_frame(found: pd.DataFrame, expected: pd.DataFrame) -> None:
+def assert_same_frame(actual: pd.DataFrame, expected: pd.DataFrame) -> None:
     """The same figures with the same labels, of the same types."""
-    if not consists_of_the_same_bytes(found, expected):
-        pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    if not consists_of_the_same_bytes(actual, expected):
+        pd.testing.assert_frame_equal(actual, expected, check_exact=True)
 
 
-def consists_of_the_same_bytes(found: pd.DataFrame, expected: pd.DataFrame) -> bool:
+def consists_of_the_same_bytes(actual: pd.DataFrame, expected: pd.DataFrame) -> bool:
     """Whether numbers and labels are the very same: seen at once, where pandas takes a millisecond."""
     return (
         all(isinstance(dtype, np.dtype) for dtype in expected.dtypes)
         and (expected.empty or all(dtype.kind in "iufb" for dtype in expected.dtypes))
-        and found.dtypes.tolist() == expected.dtypes.tolist()
-        and found.columns.identical(expected.columns)
-        and found.index.identical(expected.index)
-        and types_of(found.index) == types_of(expected.index)
-        and all(found[name].to_numpy().tobytes() == expected[name].to_numpy().tobytes() for name in expected)
+        and actual.dtypes.tolist() == expected.dtypes.tolist()
+        and actual.columns.identical(expected.columns)
+        and actual.index.identical(expected.index)
+        and types_of(actual.index) == types_of(expected.index)
+        and all(actual[name].to_numpy().tobytes() == expected[name].to_numpy().tobytes() for name in expected)
     )
 
 
@@ -35,11 +35,11 @@ def types_of(index: pd.Index) -> list[object]:
     return [level.dtype for level in index.levels] if isinstance(index, pd.MultiIndex) else [index.dtype]
 
 
-def assert_same(found: dp.Disclosure, expected: dp.Disclosure) -> None:
+def assert_same(actual: dp.Disclosure, expected: dp.Disclosure) -> None:
     """Every figure is the very same float."""
     for name in FRAMES:
-        assert_same_frame(getattr(found, name), getattr(expected, name))
-    assert found.warnings == expected.warnings
-    assert (found.stacked is None) == (expected.stacked is None)
-    if found.stacked and expected.stacked:
-        assert_same(found.stacked, expected.stacked)
+        assert_same_frame(getattr(actual, name), getattr(expected, name))
+    assert actual.warnings == expected.warnings
+    assert (actual.stacked is None) == (expected.stacked is None)
+    if actual.stacked and expected.stacked:
+        assert_same(actual.stacked, expected.stacked)

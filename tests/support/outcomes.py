@@ -24,7 +24,7 @@ class Ran:
     published: str | None
 
     @property
-    def said(self) -> str:
+    def failure_text(self) -> str:
         """What its failures say."""
         return "\n".join(self.failures.values())
 
@@ -50,9 +50,9 @@ def refused(result: dg.ExecuteInProcessResult | dg.JobExecutionResult) -> str:
     """What a run says that was stopped by a blocking check, or for reasons of ours."""
     outcome = ran(result)
     assert not outcome.success and outcome.published is None
-    assert outcome.said and "Unexpected" not in outcome.said, outcome.said
+    assert outcome.failure_text and "Unexpected" not in outcome.failure_text, outcome.failure_text
     assert not [sentence for sentence in outcome.failures.values() if " " not in sentence], outcome
-    return outcome.said
+    return outcome.failure_text
 
 
 # What is of one run: a rerun has its own. Everything else has to be the same.

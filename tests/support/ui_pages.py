@@ -41,13 +41,13 @@ class Pages:
 
     def find_cut_names(self, names: Sequence[str]) -> list[str]:
         """Which of these names are shown with an ellipsis, or wider than what holds them."""
-        found = self.tab.evaluate(_FIND_CUT % json.dumps(list(names)))
-        return list(map(str, found))
+        texts = self.tab.evaluate(_FIND_CUT % json.dumps(list(names)))
+        return list(map(str, texts))
 
     def find_too_long(self, shown: str, names: Sequence[str]) -> list[str]:
         """Which names would be cut where the name `shown` stands now, the widths of some in pixels."""
-        found = self.tab.evaluate(_FIND_TOO_LONG % (json.dumps(shown), json.dumps(list(names))))
-        return list(map(str, found))
+        texts = self.tab.evaluate(_FIND_TOO_LONG % (json.dumps(shown), json.dumps(list(names))))
+        return list(map(str, texts))
 
     def runs(self) -> dict[str, tuple[str, dict[str, str]]]:
         """Candidate -> id and tags of its run."""

@@ -23,9 +23,9 @@ from disclosure_pipeline.tables.dictionary import Column
 
 def rules(column: Column, in_GT: list[Any], in_SD: list[Any], *, refuse: bool = True) -> list[str]:
     tables = [{"x": pa.array(values)} for values in (in_GT, in_SD)]
-    found = find_additions(tables[0], {"SD": tables[1]}, {"x": column}, refuse_formulas=refuse)
-    assert all(violation.records is None and "4711" not in str(violation) for violation in found)
-    return [violation.rule for violation in found]
+    additions = find_additions(tables[0], {"SD": tables[1]}, {"x": column}, refuse_formulas=refuse)
+    assert all(violation.records is None and "4711" not in str(violation) for violation in additions)
+    return [violation.rule for violation in additions]
 
 
 CATEGORY = Column(type="category")

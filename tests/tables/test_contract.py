@@ -43,9 +43,9 @@ def behind(error: BaseException) -> Iterator[BaseException]:
 def no_value_told(error: BaseException) -> None:
     """Neither the error, nor what is behind it, nor its pickle holds a value."""
     assert error.__context__ is None and error.__cause__ is None
-    told = [f"{each} {each!r} {each.args!r} {vars(each)!r}" for each in behind(error)]
-    told.append(repr(pickle.dumps(error)))
-    assert not [canary for canary in CANARIES for text in told if canary in text]
+    message = [f"{cause} {cause!r} {cause.args!r} {vars(cause)!r}" for cause in behind(error)]
+    message.append(repr(pickle.dumps(error)))
+    assert not [canary for canary in CANARIES for text in message if canary in text]
 
 
 @pytest.fixture
@@ -82,13 +82,13 @@ def broken(path: Path, only_known: bool = True, **declared: Mapping[str, Any]) -
     return {(violation.column, violation.rule): violation.records or 0 for violation in error.violations}
 
 
-def refused(path: Path, *said: str) -> None:
+def refused(path: Path, *message: str) -> None:
     """A file that cannot be read: an InputError that names table and file."""
     with pytest.raises(dp.InputError) as caught:
         read_canonical(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=True)
     no_value_told(caught.value)
     assert type(caught.value).__module__.startswith("disclosure_pipeline")
-    for text in said:
+    for text in message:
         assert text in str(caught.value)
 
 
@@ -105,7 +105,7 @@ def test_text_stays_what_it_is(csv: Any) -> None:
 
 def test_an_empty_field_is_missing(csv: Any) -> None:
     path = csv('a,b,c,d,e\nx,1,0.5,true,2020-01-01\n,,,,\n"",2,1,false,2020-01-02\n')
-    found = values(
+    actual = values(
         path,
         a={"type": "category"},
         b={"type": "integer"},
@@ -113,8 +113,8 @@ def test_an_empty_field_is_missing(csv: Any) -> None:
         d={"type": "boolean"},
         e={"type": "date"},
     )
-    assert [column[1] for column in found.values()] == [None] * 5
-    assert found["a"][2] is None
+    assert [column[1] for column in actual.values()] == [None] * 5
+    assert actual["a"][2] is None
 
 
 def test_integers(csv: Any) -> None:
@@ -154,13 +154,13 @@ def test_dates(csv: Any) -> None:
 def test_missing_codes(csv: Any) -> None:
     path = csv("a,b,c\nx,1,0.5\n-9,-9,-9\nrefused,-99,-9.0\n")
     codes = ["refused", -9, -99]
-    found = values(
+    actual = values(
         path,
         a={"type": "category", "missing_codes": codes},
         b={"type": "integer", "missing_codes": codes},
         c={"type": "number", "missing_codes": codes},
     )
-    assert found == {"a": ["x", None, None], "b": [1, None, None], "c": [0.5, None, None]}
+    assert actual == {"a": ["x", None, None], "b": [1, None, None], "c": [0.5, None, None]}
 
 
 @pytest.mark.parametrize("kind", ["integer", "number"])
@@ -232,14 +232,14 @@ def test_every_violation_is_counted(csv: Any) -> None:
         m,Quetzalcoatl,1887-03-04,x
         """
     )
-    found = broken(
+    actual = broken(
         path,
         sex={"type": "category", "levels": ["m"]},
         age={"type": "integer", "range": [0, 99]},
         income={"type": "integer"},
         work={"type": "category"},
     )
-    assert found == {
+    assert actual == {
         ("sex", "is none of the declared levels"): 2,
         ("age", "is no integer"): 2,
         ("age", "is outside the range"): 1,
@@ -257,8 +257,8 @@ def test_shares_are_of_all_records() -> None:
 def test_columns_that_nobody_asked_for(csv: Any) -> None:
     """GT may have them, and they are not read; a candidate may not, for they would be published."""
     path = csv("a,name\nx,Quetzalcoatl\n")
-    found = read_canonical(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=False)
-    assert list(found.frame) == ["a"]
+    table = read_canonical(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=False)
+    assert list(table.frame) == ["a"]
     assert broken(path, a={"type": "category"}) == {("name", "the column is not in the data dictionary"): 1}
 
 

@@ -55,6 +55,11 @@ PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "Parquet, overwritten": ("t.parquet", lambda: with_holes(parquet()), "damaged: its content cannot be"),
     "Parquet, empty": ("t.parquet", lambda: b"", "empty: it has no bytes"),
     "text as Parquet": ("t.parquet", csv, "its name says Parquet, its content is text, such as CSV"),
+    "noise that begins as text": (
+        "t.parquet",
+        lambda: b"Za\xe9\xf9\xb0q\xaa!" + bytes(range(256)),
+        "damaged, or of another format: it does not begin as a Parquet file",
+    ),
     "noise as Parquet": ("t.parquet", lambda: bytes(range(128, 256)), "does not begin as a Parquet file"),
     "Arrow, truncated": ("t.arrow", lambda: arrow()[:-200], "damaged: it is cut off"),
     "Arrow, empty": ("t.arrow", lambda: b"", "empty: it has no bytes"),
@@ -75,6 +80,7 @@ PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "bars": ("t.csv", lambda: csv(separator="|"), "the first line has vertical bars"),
     "commas by the name of tabs": ("t.tsv", csv, "separator is another one: the first line has commas"),
     "a field too few": ("t.csv", lambda: csv() + b"f,x\n", "line 802 has 2 fields, expected are 3"),
+    "one field": ("t.csv", lambda: csv() + b"f\n", "line 802 has 1 field, expected are 3"),
     "a field too many": ("t.csv", lambda: csv() + b"f,x,1,2\n", "line 802 has 4 fields, expected are 3"),
     "an open quotation mark": ("t.csv", lambda: b'a,b\n"x,1\n2,3\n', "or miss a quotation mark"),
     "gzip, truncated": (
@@ -90,16 +96,28 @@ PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
 @pytest.mark.parametrize("what", PROBLEMS)
 def test_the_message_says_which_it_is(what: str, tmp_path: Path) -> None:
     """With the name of the file, and with no value of it; the same where only its columns are asked for."""
-    name, content, said = PROBLEMS[what]
+    name, content, text = PROBLEMS[what]
     (tmp_path / name).write_bytes(content())
     for location in (tmp_path / name, FileSource(path=str(tmp_path / name))):
         with pytest.raises(InputError) as refused:
             read_raw(location, TABLE)
         message = str(refused.value)
-        assert said in message
+        assert text in message
         assert message.startswith(f"{TABLE}: {name!r} cannot be read: ") or "separator" in message
         assert SECRET not in message
         assert refused.value.__context__ is None
+
+
+@pytest.mark.parametrize("what", PROBLEMS)
+def test_the_choice_of_an_engine_says_the_same(what: str, tmp_path: Path) -> None:
+    """Sizes are looked at before a file is read."""
+    name, content, said = PROBLEMS[what]
+    (tmp_path / name).write_bytes(content())
+    (tmp_path / "people.csv").write_bytes(csv())
+    with pytest.raises(InputError) as refused:
+        dp.disclosure(tmp_path / "people.csv", tmp_path / name, ["sex"])
+    assert said in str(refused.value) and SECRET not in str(refused.value)
+    assert refused.value.__context__ is None
 
 
 def test_a_header_without_records_is_not_a_damaged_file(tmp_path: Path) -> None:
@@ -127,8 +145,8 @@ def test_a_column_of_parquet_may_have_any_name(tmp_path: Path) -> None:
 
 @given(st.lists(st.text("abc_", min_size=1), min_size=2, max_size=6), st.sampled_from(";\t|"))
 def test_names_that_are_separated_otherwise_are_seen(names: list[str], separator: str) -> None:
-    found = name_separator([separator.join(names)])
-    assert found is not None and found in describe_separator(found)
+    actual = name_separator([separator.join(names)])
+    assert actual is not None and actual in describe_separator(actual)
     assert name_separator(names) is None
     assert name_separator(names[:1]) is None
 
@@ -147,7 +165,7 @@ def test_a_damaged_file_of_a_folder_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", PROBLEMS)
 def test_a_candidate_is_named_as_it_was_delivered(what: str, home: Home) -> None:
     """Not by the hash that its bytes are stored under."""
-    name, content, said = PROBLEMS[what]
+    name, content, message = PROBLEMS[what]
     delivered = f"delivery{name[1:]}"
     home.write_ground_truth(gates.ground_truth())
     home.deliver("c", {delivered: content()})
@@ -155,9 +173,9 @@ def test_a_candidate_is_named_as_it_was_delivered(what: str, home: Home) -> None
     run = home.run_gate("c")
     assert not run.success
     checks = [str(check.description) for check in gates.checks(run).values() if not check.passed]
-    told = "\n".join([*gates.failures(run).values(), *checks])
-    assert said in told
-    assert f"synthetic table {delivered!r}" in told
+    text = "\n".join([*gates.failures(run).values(), *checks])
+    assert message in text
+    assert f"synthetic table {delivered!r}" in text
     stored = [path.stem.split(".")[0] for path in (home.store / "objects").iterdir()]
-    assert stored and not [digest for digest in stored if digest in told]
-    assert SECRET not in told
+    assert stored and not [digest for digest in stored if digest in text]
+    assert SECRET not in text

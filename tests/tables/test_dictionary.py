@@ -44,10 +44,10 @@ def read(declared: Column, raw: Any) -> Levels:
 
 def values(declared: Column, raw: Any) -> list[Any]:
     """The canonical values: None for missing, UNREADABLE for what is not of the type."""
-    found = read(declared, raw)
+    actual = read(declared, raw)
     return [
         UNREADABLE if unreadable else value
-        for value, unreadable in zip(found.values.to_pylist(), found.unreadable, strict=True)
+        for value, unreadable in zip(actual.values.to_pylist(), actual.unreadable, strict=True)
     ]
 
 
@@ -340,8 +340,8 @@ def test_the_draft_tells_nothing_that_few_records_have() -> None:
 @given(st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=60), st.integers(1, 20))
 def test_a_level_is_drafted_only_from_enough_records(records: list[str], smallest: int) -> None:
     drafted = draft(pd.DataFrame({"x": records}), smallest).columns["x"]
-    told = drafted.level_names or ()
-    assert all(records.count(level) >= smallest for level in told)
+    message = drafted.level_names or ()
+    assert all(records.count(level) >= smallest for level in message)
 
 
 def test_a_draft_is_a_dictionary(tmp_path: Path) -> None:
@@ -367,9 +367,9 @@ def test_no_draft_is_made_from_a_confidential_table_without_asking(tmp_path: Pat
     silent = run(main, ["dictionary", "draft", str(path)])
     assert silent.exit_code != 0
     assert "--confidential" in silent.output
-    asked = run(main, ["dictionary", "draft", "--confidential", str(path)])
-    assert asked.exit_code == 0
-    assert SECRET not in asked.output
+    arguments = run(main, ["dictionary", "draft", "--confidential", str(path)])
+    assert arguments.exit_code == 0
+    assert SECRET not in arguments.output
     lower = run(main, ["dictionary", "draft", "--confidential", "--smallest-count", "1", str(path)])
     assert lower.exit_code != 0
     of_synthetic = run(main, ["dictionary", "draft", "--synthetic", "--smallest-count", "1", str(path)])

@@ -68,11 +68,11 @@ def canonical(raw: pd.DataFrame) -> pd.DataFrame:
 
 
 def assert_is_example(raw: pd.DataFrame) -> None:
-    found = canonical(raw)
+    actual = canonical(raw)
     expected = canonical(example())
     for name in DICTIONARY:
         assert (
-            found[name].astype(object).map(repr).tolist() == expected[name].astype(object).map(repr).tolist()
+            actual[name].astype(object).map(repr).tolist() == expected[name].astype(object).map(repr).tolist()
         )
 
 
@@ -148,8 +148,8 @@ def test_a_declared_format_and_delimiter_win_over_the_name(tmp_path: Path) -> No
 def test_text_stays_what_it_is(tmp_path: Path) -> None:
     fields = ["01", "1e5", "NA", "nan", "null", "True", "0x1F", " a ", '"a,b"', '"line\nbreak"', '"quote"""']
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{field},1\n" for field in fields))
-    found = read_raw(tmp_path / "t.csv", "T")["x"].tolist()
-    assert found == [*fields[:8], "a,b", "line\nbreak", 'quote"']
+    values = read_raw(tmp_path / "t.csv", "T")["x"].tolist()
+    assert values == [*fields[:8], "a,b", "line\nbreak", 'quote"']
 
 
 def test_a_line_break_within_a_field_is_no_record_wherever_it_falls(tmp_path: Path) -> None:
@@ -186,9 +186,9 @@ def refusal(location: Any, columns: list[str] | None = None) -> str:
     error = refused.value
     assert error.__cause__ is None
     assert error.__context__ is None
-    told = "".join(traceback.format_exception(error)) + repr(error) + repr(pickle.dumps(error))
-    assert CANARY not in told
-    assert PASSWORD not in told
+    message = "".join(traceback.format_exception(error)) + repr(error) + repr(pickle.dumps(error))
+    assert CANARY not in message
+    assert PASSWORD not in message
     return str(error)
 
 
@@ -523,9 +523,9 @@ def test_a_gate_reads_its_ground_truth_from_anywhere(
     assert (recorded.records, recorded.violations) == (300, ())
     assert ground_truth.record_ground_truth(folders).sha256 == recorded.sha256
     assert arrival.receive(folders, "copy").violations == ()
-    found = evaluation.evaluate(folders, "copy", datetime.now(timezone.utc))
-    assert found.dossier["decision"] == "refused"
-    assert found.result.identity["repU"][1] == found.result.identity["UiO"][1] > 0
+    actual = evaluation.evaluate(folders, "copy", datetime.now(timezone.utc))
+    assert actual.dossier["decision"] == "refused"
+    assert actual.result.identity["repU"][1] == actual.result.identity["UiO"][1] > 0
 
 
 def test_a_database_that_changed_is_not_measured_unseen(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -37,7 +37,7 @@ class DistinctRecords:
 
 
 @dataclass(frozen=True)
-class PackedRecords:
+class PackedDistinctRecords:
     """Distinct records as one ascending number each: its code, and in the lower binary digits d and s."""
 
     packed: Codes
@@ -68,15 +68,15 @@ class BothNumbers:
     is_exact_as_float: bool
 
     @classmethod
-    def of(cls, records: DistinctRecords) -> BothNumbers:
+    def from_records(cls, records: DistinctRecords) -> BothNumbers:
         """The numbers of these records.
 
         >>> records = DistinctRecords(np.array([3, 4, 7]), np.array([1, 1, 0]), np.array([1, 1, 2]))
-        >>> BothNumbers.of(records).numbers
+        >>> BothNumbers.from_records(records).numbers
         array([9, 9, 2])
         """
         of_GT, of_SD = int(records.d.sum()).bit_length(), int(records.s.sum()).bit_length()
-        return cls((records.d << of_SD) | records.s, of_SD, of_GT + of_SD <= _EXACT)
+        return cls((records.d.astype(np.int64) << of_SD) | records.s, of_SD, of_GT + of_SD <= _EXACT)
 
     def is_single(self, numbers: IntArray) -> Mask:
         """Marks those that stand for one record of GT, or one of SD."""
@@ -110,24 +110,31 @@ def _sort_together(codes: IntArray, numbers: IntArray) -> tuple[IntArray, IntArr
 def find_distinct(pooled: Codes) -> DistinctRecords:
     """The distinct records among some that `sort_codes` returns, all of those with one code; at least one.
 
-    >>> find_distinct(np.array([2, 2, 3, 9], dtype=np.uint32))
-    DistinctRecords(codes=array([1, 4], dtype=uint32), d=array([2, 0]), s=array([1, 1]))
+    >>> records = find_distinct(np.array([2, 2, 3, 9]))
+    >>> records.codes.tolist(), records.d.tolist(), records.s.tolist()
+    ([1, 4], [2, 0], [1, 1])
     """
     codes = pooled >> pooled.dtype.type(1)
     first = np.flatnonzero(first_of_run(codes))
     SD_before = np.zeros(len(pooled) + 1, dtype=np.int64)
     np.cumsum(pooled & pooled.dtype.type(1), out=SD_before[1:])
     s = np.diff(SD_before[first], append=SD_before[-1])
-    return DistinctRecords(codes[first], np.diff(first, append=len(pooled)) - s, s)
+    d = np.diff(first, append=len(pooled)) - s
+    return DistinctRecords(
+        codes[first], *(number.astype(np.min_scalar_type(int(number.max()))) for number in (d, s))
+    )
 
 
-def pack(pieces: Sequence[DistinctRecords], largest: int) -> PackedRecords | None:
-    """Records in any order, their codes up to `largest`, as packed ones; None where they do not fit.
+def pack(
+    pieces: Sequence[DistinctRecords], recode: Callable[[Codes], Codes], largest: int
+) -> PackedDistinctRecords | None:
+    """Records by other codes, up to `largest`, which `recode` makes of theirs; None where they do not fit.
 
     Sorting numbers is several times faster than sorting their places.
 
-    >>> pack([DistinctRecords(np.array([4, 1]), np.array([2, 1]), np.array([0, 3]))], 4).read(slice(None))
-    DistinctRecords(codes=array([1, 4], dtype=uint64), d=array([1, 2]), s=array([3, 0]))
+    >>> records = DistinctRecords(np.array([1, 4]), np.array([2, 1]), np.array([0, 3]))
+    >>> pack([records], lambda codes: 4 - codes, 4).read(slice(None))
+    DistinctRecords(codes=array([0, 3], dtype=uint64), d=array([1, 2]), s=array([3, 0]))
     """
     digits_of_d, digits_of_s = (
         max((int(getattr(piece, name).max(initial=0)) for piece in pieces), default=0).bit_length()
@@ -139,13 +146,13 @@ def pack(pieces: Sequence[DistinctRecords], largest: int) -> PackedRecords | Non
     end = 0
     for piece in pieces:
         part: Codes = packed[end : end + len(piece)]
-        part[:] = piece.codes
+        part[:] = recode(piece.codes)
         part <<= np.uint64(digits_of_d + digits_of_s)
         part |= piece.d.astype(np.uint64) << np.uint64(digits_of_s)
         part |= piece.s.astype(np.uint64)
         end += len(piece)
     packed.sort()
-    return PackedRecords(packed, digits_of_d, digits_of_s)
+    return PackedDistinctRecords(packed, digits_of_d, digits_of_s)
 
 
 def count_distinct(pieces: Sequence[DistinctRecords]) -> KeyCounts:
@@ -160,8 +167,8 @@ def count_distinct(pieces: Sequence[DistinctRecords]) -> KeyCounts:
     for piece in pieces:
         few = (piece.d < _FEW) & (piece.s < _FEW)
         if not few.all():
-            counts.append(count_keys(piece.d[~few], piece.s[~few]))
-        table += np.bincount((piece.d * _FEW + piece.s)[few], minlength=len(table))
+            counts.append(count_keys(*(number[~few].astype(np.int64) for number in (piece.d, piece.s))))
+        table += np.bincount((piece.d.astype(np.int64) * _FEW + piece.s)[few], minlength=len(table))
     numbers = np.flatnonzero(table)
     d, s = np.divmod(numbers, _FEW)
     return add_up([count_keys(d, s, table[numbers]), *counts])

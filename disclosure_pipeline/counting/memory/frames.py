@@ -100,7 +100,8 @@ class FramesInMemory:
         """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
         if max(self.records) <= most:
             return columns
-        return code_drawn(self.sample(most, seed), columns)
+        positions = sample_positions(self.records, most, seed)
+        return [column.draw(positions) for column in columns]
 
     def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
         """The distances of GT records to the nearest ones, for each comparison that is drawn."""

@@ -18,7 +18,7 @@ from disclosure_pipeline.counting.counts import KeyCounts
 from disclosure_pipeline.counting.memory.distinct_records import (
     BothNumbers,
     DistinctRecords,
-    PackedRecords,
+    PackedDistinctRecords,
     count_distinct,
     find_distinct,
     pack,
@@ -84,7 +84,7 @@ def count_records(columns: Sequence[CodedColumn]) -> RecordCounts:
 def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int]) -> list[_Order]:
     """As many orders as there are parts; each part is the lower digits of one."""
     parts = _part(columns)
-    if can_be_exchanged(parts):
+    if _can_be_exchanged(parts):
         first, second = parts
         return [_Order(Radix((*second, *first)), first), _Order(Radix((*first, *second)), second)]
     orders = []
@@ -95,7 +95,7 @@ def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int]) -> list
     return orders
 
 
-def can_be_exchanged(parts: Sequence[Sequence[CodedColumn]]) -> bool:
+def _can_be_exchanged(parts: Sequence[Sequence[CodedColumn]]) -> bool:
     """Whether upper and lower digits of a code can change places: of two parts where nothing is numbered."""
     size = prod(column.size for part in parts for column in part)
     return len(parts) == _TWO and size <= LARGEST
@@ -121,16 +121,15 @@ def _count_synthesis(orders: Sequence[_Order], synthesis: int, threads: int) -> 
     first, *others = orders
     records, without = _count_in_order(first, sort_codes(first.code, synthesis), threads)
     whole = count_distinct(records)
+    packed = (
+        _exchange_digits(records, first) if _can_be_exchanged([order.lower for order in orders]) else None
+    )
+    del records  # as large as the tables
     for order in others:
-        packed = _exchange_digits(records, first) if can_be_exchanged([of.lower for of in orders]) else None
-        if packed is not None:
-            tasks = [
-                partial(_count_packed, order, packed, some)
-                for some in split_between(packed.packed, packed.unit * order.lower_size, _AT_A_TIME)
-            ]
-            without |= _add_up_pieces(order, run_in_threads(tasks, threads))
-        else:
+        if packed is None:
             without |= _count_in_order(order, sort_codes(order.code, synthesis), threads)[1]
+        else:
+            without |= _count_packed(order, packed, threads)
     return _SynthesisCounts(whole, without)
 
 
@@ -151,8 +150,14 @@ def _count_pooled(order: _Order, pooled: Codes) -> tuple[DistinctRecords, list[C
     return records, _count_without_lower(order, records)
 
 
-def _count_packed(order: _Order, packed: PackedRecords, some: slice) -> list[CopyCounts]:
-    return _count_without_lower(order, packed.read(some))
+def _count_packed(order: _Order, packed: PackedDistinctRecords, threads: int) -> dict[int, CopyCounts]:
+    """The counts without the columns of this order."""
+
+    def count_piece(some: slice) -> list[CopyCounts]:
+        return _count_without_lower(order, packed.read(some))
+
+    pieces = split_between(packed.packed, packed.unit * order.lower_size, _AT_A_TIME)
+    return _add_up_pieces(order, run_in_threads([partial(count_piece, some) for some in pieces], threads))
 
 
 def _add_up_pieces(order: _Order, pieces: Sequence[Sequence[CopyCounts]]) -> dict[int, CopyCounts]:
@@ -161,24 +166,23 @@ def _add_up_pieces(order: _Order, pieces: Sequence[Sequence[CopyCounts]]) -> dic
     }
 
 
-def _exchange_digits(pieces: Sequence[DistinctRecords], order: _Order) -> PackedRecords | None:
+def _exchange_digits(pieces: Sequence[DistinctRecords], order: _Order) -> PackedDistinctRecords | None:
     """The records in the order in which the lower digits stand above the others; None if they do not fit."""
-    lower_size = order.lower_size
-    upper_size = order.code.size // lower_size
+    upper_size = order.code.size // order.lower_size
 
-    def exchange(records: DistinctRecords) -> DistinctRecords:
-        number = records.codes.dtype.type
-        above = records.codes // number(lower_size)
-        codes = (records.codes - above * number(lower_size)) * number(upper_size) + above
-        return DistinctRecords(codes, records.d, records.s)
+    def exchange(codes: Codes) -> Codes:
+        number = codes.dtype.type
+        above = codes // number(order.lower_size)
+        below = codes - above * number(order.lower_size)
+        return below * number(upper_size) + above
 
-    return pack([exchange(piece) for piece in pieces], order.code.size - 1)
+    return pack(pieces, exchange, order.code.size - 1)
 
 
 def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCounts]:
     """Without each of the lower columns; records that agree above all of these are all here."""
     number = records.codes.dtype.type
-    codes, both = records.codes, BothNumbers.of(records)
+    codes, both = records.codes, BothNumbers.from_records(records)
     numbers = both.numbers
     counts = []
     above = codes // number(order.lower_size)

@@ -30,6 +30,7 @@ from disclosure_pipeline.tables.identifiers import identifying_columns
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import table_names
 from disclosure_pipeline.tables.raw_columns import Change
+from disclosure_pipeline.tables.shared_names import names_in_all
 from disclosure_pipeline.tables.sources import Location, columns_of
 
 MOST_COMPARED = 1_000_000
@@ -111,8 +112,7 @@ def stream_raw(
 
 def stack_tables(tables: Sequence[StreamedTable]) -> StreamedTable:
     """Several tables as one, of the columns that all of them have; no record is read or copied."""
-    first, *others = tables
-    names = [name for name in first.distinct if all(name in table.distinct for table in others)]
+    names = names_in_all([table.distinct for table in tables])
     return StreamedTable(
         StackedStream(
             tuple(table.stream for table in tables),
@@ -188,7 +188,7 @@ class StreamedTables:
 
     def stacked(self) -> StreamedTables:
         """GT, and all the syntheses as one table, of the columns that all of them have."""
-        shared = tuple(name for name in self.columns[1] if all(name in names for names in self.columns[1:]))
+        shared = tuple(names_in_all(self.columns[1:]))
 
         def read(
             _: Sequence[int], columns: Sequence[str], on_progress: OnProgress

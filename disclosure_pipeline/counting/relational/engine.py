@@ -23,7 +23,7 @@ from disclosure_pipeline.counting.relational.cells import count_key_combinations
 from disclosure_pipeline.counting.relational.cells import merge_keys
 from disclosure_pipeline.counting.relational.coding import as_comparable
 from disclosure_pipeline.counting.relational.connections import open_connection, run_query
-from disclosure_pipeline.counting.relational.staging import ReadTables, stage_records
+from disclosure_pipeline.counting.relational.staging import ReadTables, stage_all, stage_records
 from disclosure_pipeline.counting.relational.targets import (
     count_key_combinations,
     count_target_levels,
@@ -172,12 +172,11 @@ def _count_sets(
     columns = columns_of_requests(requests)
     N = [total(counts) for counts in columns[0].counts]
     counts: list[DisclosureCounts] = []
-    with ExitStack() as stack:
-        records, digits = stack.enter_context(stage_records(read, columns))
-        keys = stack.enter_context(store_temporarily(count_all_keys(records, len(N))))
+    with stage_all(read, columns) as staged, store_temporarily(count_all_keys(staged.rows, len(N))) as keys:
         for step, request in enumerate(requests, start=1):
             of_request = set(map(id, request.keys))
-            kept = [place for place, column in zip(digits, columns, strict=True) if id(column) in of_request]
+            places = zip(staged.digits, columns, strict=True)
+            kept = [place for place, column in places if id(column) in of_request]
             counted_keys = merge_keys(keys, kept, len(N))
             with nullcontext(counted_keys) if len(N) == _TWO else store_temporarily(counted_keys) as merged:
                 counts.append(DisclosureCounts(fetch_key_counts(merged, N)[0], (), ()))

@@ -7,7 +7,7 @@ one of the persons in a block of columns, one record of each: the distances are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -26,13 +26,9 @@ from disclosure_pipeline.counting.memory.nearest_records import (
 )
 from disclosure_pipeline.counting.relational.coding import Digits, as_int64, count_rows, int64, word_columns
 from disclosure_pipeline.counting.relational.connections import run_query
-from disclosure_pipeline.counting.relational.records import number_records, store_codes
-from disclosure_pipeline.counting.relational.staging import ReadTables, stage_records
-from disclosure_pipeline.counting.relational.transfer import (
-    fetch_integers,
-    store_temporarily,
-    upload_temporarily,
-)
+from disclosure_pipeline.counting.relational.records import store_codes
+from disclosure_pipeline.counting.relational.staging import ReadTables, stage_all
+from disclosure_pipeline.counting.relational.transfer import fetch_integers, upload_temporarily
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -56,11 +52,9 @@ def fetch_nearest(
 def _fetch_all(
     read: ReadTables, columns: Sequence[CodedColumn], comparisons: Iterable[Comparison]
 ) -> list[list[IntArray]]:
-    with ExitStack() as stack:
-        records, digits = stack.enter_context(stage_records(read, columns))
-        numbered = stack.enter_context(store_temporarily(number_records(records)))
-        staged = _NumberedRecords(numbered, tuple(columns), digits)
-        return [staged.nearest(comparison) for comparison in comparisons]
+    with stage_all(read, columns) as staged:
+        records = _NumberedRecords(staged.numbered, staged.columns, staged.digits)
+        return [records.nearest(comparison) for comparison in comparisons]
 
 
 @dataclass(frozen=True)

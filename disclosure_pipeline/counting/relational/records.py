@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from disclosure_pipeline.counting.relational.coding import Digits, word_columns
 from disclosure_pipeline.counting.relational.connections import run_query
-from disclosure_pipeline.counting.relational.staging import ReadTables, stage_records
+from disclosure_pipeline.counting.relational.staging import ReadTables, StagedRecords, stage_all
 from disclosure_pipeline.counting.relational.transfer import fetch_integers, upload_temporarily
 from disclosure_pipeline.counting.samples import sample_positions
 from disclosure_pipeline.measures.exact import IntArray, total
@@ -30,35 +29,30 @@ def fetch_codes(read: ReadTables, columns: Sequence[CodedColumn], most: int, see
 
 def _fetch_codes(read: ReadTables, columns: Sequence[CodedColumn], most: int, seed: int) -> list[CodedColumn]:
     N = [total(counts) for counts in columns[0].counts]
-    with stage_records(read, columns) as (records, digits):
+    with stage_all(read, columns) as staged:
         words = [
-            _fetch_words(records.filter(records["i"] == table), positions)
+            _fetch_words(staged, table, positions)
             for table, positions in enumerate(sample_positions(N, most, seed))
         ]
     return [
         replace(column, tables=tuple(store_codes(column, of_table, place) for of_table in words))
-        for column, place in zip(columns, digits, strict=True)
+        for column, place in zip(columns, staged.digits, strict=True)
     ]
 
 
-def _fetch_words(rows: Any, positions: IntArray | None) -> list[IntArray]:
-    """The key combinations of the records at these positions (None: of all), in order; an array a word."""
-    names = word_columns(rows)
+def _fetch_words(staged: StagedRecords, table: int, positions: IntArray | None) -> list[IntArray]:
+    """The key combinations of some records of a table (None: of all), in order; an array a word."""
+    names = word_columns(staged.rows)
     if positions is None:
-        fetched = fetch_integers(rows.select(names))
+        fetched = fetch_integers(staged.rows.filter(staged.rows["i"] == table).select(names))
     else:
+        numbered = staged.numbered
         drawn = pa.table({"r": pa.array(positions, pa.int64())})
-        with upload_temporarily(rows.get_backend(), drawn) as uploaded:
-            fetched = fetch_integers(number_records(rows).semi_join(uploaded, "r").select(names))
+        with upload_temporarily(numbered.get_backend(), drawn) as uploaded:
+            of_table = numbered.filter(numbered["i"] == table)
+            fetched = fetch_integers(of_table.semi_join(uploaded, "r").select(names))
     order = np.lexsort([fetched[name] for name in reversed(names)])
     return [fetched[name][order] for name in names]
-
-
-def number_records(rows: Any) -> Any:
-    """Coded records, each with its number r in its table, from 0 on, in the order of the codes."""
-    import ibis
-
-    return rows.mutate(r=ibis.row_number().over(group_by="i", order_by=word_columns(rows)))
 
 
 def store_codes(column: CodedColumn, words: Sequence[IntArray], place: Digits) -> StoredColumn:

@@ -13,7 +13,7 @@ from disclosure_pipeline.counting.memory.nearest_records import Draw
 from disclosure_pipeline.counting.relational.engine import count_in_database
 from disclosure_pipeline.counting.relational.nearest import fetch_nearest
 from disclosure_pipeline.counting.relational.records import fetch_codes
-from disclosure_pipeline.counting.relational.staging import ReadTables
+from disclosure_pipeline.counting.relational.staging import KeptRecords, ReadTables
 from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
@@ -35,7 +35,7 @@ class StackedDatabaseTables:
     """Two tables, as `opening.OpenedTables`: the records of all syntheses are stacked once they are coded.
 
     `opened` are GT and each synthesis, `raw` their values as the database has them. `known` gives the values
-    of some columns as they are compared, `draw` some records of each table.
+    of some columns as they are compared, `draw` some records of each table; `kept` is that of the tables.
     """
 
     opened: Sequence[Any]
@@ -45,6 +45,7 @@ class StackedDatabaseTables:
     raw: Values
     known: Callable[[Sequence[str], OnProgress], Values]
     draw: Callable[[int, int], list[pd.DataFrame]]
+    kept: KeptRecords
 
     def code(
         self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
@@ -70,7 +71,7 @@ class StackedDatabaseTables:
 
     @property
     def _read(self) -> ReadTables:
-        return ReadTables(self.opened, self.raw, table_names(_STACKED), stacked=True)
+        return ReadTables(self.opened, self.raw, table_names(_STACKED), stacked=True, kept=self.kept)
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """The (synthesis, column) of GT's columns whose values tell which record it is."""

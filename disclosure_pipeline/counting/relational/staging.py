@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from disclosure_pipeline.counting.relational.coding import (
     count_by_code,
     lay_out_words,
 )
+from disclosure_pipeline.counting.relational.connections import run_query
+from disclosure_pipeline.counting.relational.numbering import number_records
 from disclosure_pipeline.counting.relational.transfer import (
     fetch_integers,
     store_temporarily,
@@ -35,13 +37,88 @@ class ReadTables:
 
     `distinct`: of each column the values in each table, as the database has them. `names` are the tables' in
     messages. `stacked`: columns are coded of GT and of all syntheses as one table, whose values are those of
-    one synthesis after the other.
+    one synthesis after the other. `kept`: where records stay that were coded by all columns.
     """
 
     tables: Sequence[Any]
     distinct: Mapping[Any, Sequence[Distinct]]
     names: Sequence[str]
     stacked: bool = False
+    kept: KeptRecords | None = None
+
+
+@dataclass
+class StagedRecords:
+    """Records coded by `columns` only, which are keys: `rows` (i, q0, …), with the columns' `digits` in them.
+
+    What is made of them stays in the database as long as `stack`.
+    """
+
+    rows: Any
+    columns: tuple[CodedColumn, ...]
+    digits: tuple[Digits, ...]
+    stack: ExitStack
+    _numbered: Any = None
+
+    @property
+    def numbered(self) -> Any:
+        """The rows, each with its number r: see `number_records`. They are numbered once."""
+        if self._numbered is None:
+            rows = number_records(self.rows, self.digits, self.stack)
+            self._numbered = self.stack.enter_context(store_temporarily(rows))
+        return self._numbered
+
+
+@dataclass
+class KeptRecords:
+    """The records that were staged last, which stay in the database until others are, or it is closed.
+
+    All guards look at the same columns of the same tables, which are coded once for them.
+    """
+
+    _of: tuple[Sequence[Any], bool, tuple[CodedColumn, ...]] = ((), False, ())
+    _staged: StagedRecords | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def stage(self, read: ReadTables, columns: Sequence[CodedColumn]) -> StagedRecords:
+        """The records of these tables by these columns, coded anew if they are not those that were last."""
+        if self._staged is None or not self._is_kept(read, columns):
+            self.close()
+            with ExitStack() as stack:
+                staged = stage_by_columns(read, columns, stack)
+                self._stack = stack.pop_all()
+            staged.stack = self._stack
+            self._of, self._staged = (read.tables, read.stacked, tuple(columns)), staged
+        return self._staged
+
+    def close(self) -> None:
+        """Take away what is kept. InputError where the database does not."""
+        stack, self._stack, self._staged = self._stack, ExitStack(), None
+        run_query("The database did not remove its temporary tables", stack.close)
+
+    def _is_kept(self, read: ReadTables, columns: Sequence[CodedColumn]) -> bool:
+        tables, stacked, kept = self._of
+        return (
+            stacked is read.stacked
+            and [*map(id, tables)] == [*map(id, read.tables)]
+            and [*map(id, kept)] == [*map(id, columns)]
+        )
+
+
+@contextmanager
+def stage_all(read: ReadTables, columns: Sequence[CodedColumn]) -> Iterator[StagedRecords]:
+    """The records by these columns: those that are kept, or else as long as the block runs."""
+    if read.kept is not None:
+        yield read.kept.stage(read, columns)
+        return
+    with ExitStack() as stack:
+        yield stage_by_columns(read, columns, stack)
+
+
+def stage_by_columns(read: ReadTables, columns: Sequence[CodedColumn], stack: ExitStack) -> StagedRecords:
+    """See `stage_records`; as long as the stack."""
+    rows, digits = stack.enter_context(stage_records(read, columns))
+    return StagedRecords(rows, tuple(columns), digits, stack)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from disclosure_pipeline.counting.relational.engine import (
 from disclosure_pipeline.counting.relational.nearest import fetch_nearest
 from disclosure_pipeline.counting.relational.records import fetch_codes
 from disclosure_pipeline.counting.relational.stacked_tables import StackedDatabaseTables
-from disclosure_pipeline.counting.relational.staging import ReadTables
+from disclosure_pipeline.counting.relational.staging import KeptRecords, ReadTables
 from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
@@ -36,6 +36,7 @@ from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.locations import fill_in_variables
 from disclosure_pipeline.tables.messages import table_names
 from disclosure_pipeline.tables.raw_columns import Change
+from disclosure_pipeline.tables.shared_names import names_in_all
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Location, SqlSource, read_raw
 
 MOST_VALUES = 10_000_000
@@ -81,7 +82,7 @@ class DatabaseTables:
 
     `opened` are tables of Ibis, `names` what messages call them. `raw` are the values of columns that were
     fetched, as the database has them, `canonical` those in canonical form, where they are known;
-    `distinct_of_tables` has those of all columns of each table.
+    `distinct_of_tables` has those of all columns of each table, `kept` records that stay coded.
     """
 
     opened: Sequence[Any]
@@ -92,6 +93,7 @@ class DatabaseTables:
     canonical: Mapping[str, Sequence[Distinct]] | None = None
     distinct_of_tables: Sequence[Mapping[str, Distinct]] = ()
     ledger: tuple[Change, ...] = ()
+    kept: KeptRecords = field(default_factory=KeptRecords)
 
     def distinct(
         self, columns: Sequence[str], on_progress: OnProgress = ignore_progress
@@ -150,11 +152,12 @@ class DatabaseTables:
             None if self.canonical is None else select_tables(self.canonical),
             [self.distinct_of_tables[i] for i in tables] if self.distinct_of_tables else (),
             tuple(change for change in self.ledger if change.table in names),
+            self.kept,
         )
 
     def stacked(self) -> StackedDatabaseTables:
         """GT, and all the syntheses as one table, of the columns that all of them have."""
-        shared = tuple(name for name in self.columns[1] if all(name in names for names in self.columns[1:]))
+        shared = tuple(names_in_all(self.columns[1:]))
         return StackedDatabaseTables(
             self.opened,
             (self.columns[0], shared),
@@ -163,11 +166,12 @@ class DatabaseTables:
             self.raw,
             self._known,
             self.sample,
+            self.kept,
         )
 
     @property
     def _read(self) -> ReadTables:
-        return ReadTables(self.opened, self.raw, self.names)
+        return ReadTables(self.opened, self.raw, self.names, kept=self.kept)
 
     def _known(self, columns: Sequence[str], on_progress: OnProgress) -> Mapping[str, Sequence[Distinct]]:
         """The values of some columns in each table, as they are compared."""
@@ -204,14 +208,16 @@ def open_in_database(
     names = names or table_names(len(tables))
     with open_database_tables([_for_database(table) for table in tables], engine, names) as opened:
         columns = tuple(tuple(table.columns) for table in opened)
-        yield DatabaseTables(opened, names, columns, f"{opened[0].get_backend().name}, by Ibis")
+        in_database = DatabaseTables(opened, names, columns, f"{opened[0].get_backend().name}, by Ibis")
+        with closing(in_database.kept):
+            yield in_database
 
 
 @contextmanager
 def open_canonical_in_database(tables: Sequence[DatabaseTable], engine: str) -> Iterator[DatabaseTables]:
     """Tables that were read by `read_database_table`, in canonical form."""
     with open_in_database([table.location for table in tables], engine) as opened:
-        shared = [name for name in tables[0].raw if all(name in table.raw for table in tables)]
+        shared = names_in_all([table.raw for table in tables])
         opened.raw.update({name: [table.raw[name] for table in tables] for name in shared})
         opened.canonical = {name: [table.distinct[name] for table in tables] for name in shared}
         opened.distinct_of_tables = [table.distinct for table in tables]

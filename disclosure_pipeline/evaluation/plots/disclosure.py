@@ -9,6 +9,7 @@ import pandas as pd
 from disclosure_pipeline.evaluation.glossary import find_heading
 from disclosure_pipeline.evaluation.plots.style import (
     BLUE,
+    LEGEND_GAP,
     PLUM,
     RULE,
     TEXT,
@@ -86,7 +87,9 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
             width=_WIDTH,
             height=_ROW * len(order),
         )
-    ).configure_legend(orient="bottom", labelColor=TEXT, labelLimit=260, symbolSize=90)
+    ).configure_legend(
+        orient="bottom", labelColor=TEXT, labelLimit=260, symbolSize=90, columnPadding=LEGEND_GAP
+    )
     return chart
 
 

@@ -14,6 +14,7 @@ PALE_BLUE = "#e8eef4"
 
 TEXT, QUIET_TEXT, RULE = "#0b0c0c", "#505a5f", "#6f777b"
 TEXT_ON_DARK = "#ffffff"
+LEGEND_GAP = 44
 
 
 def heading(finding: str, *explanation: str) -> alt.Title:
@@ -31,13 +32,22 @@ def heading(finding: str, *explanation: str) -> alt.Title:
 
 
 def legible(chart: Any) -> Any:
-    """The chart with text that is large and dark enough to read, on white."""
+    """The chart with text that is large and dark enough to read, on white.
+
+    There is room around it, and between names of a legend, for browsers that have a wider font only.
+    """
     return (
-        chart.configure(background="#ffffff")
+        chart.configure(background="#ffffff", padding={"left": 36, "top": 5, "right": 40, "bottom": 5})
         .configure_axis(
             labelColor=TEXT, titleColor=TEXT, labelFontSize=11, titleFontWeight="normal", domainColor=RULE
         )
-        .configure_legend(labelColor=TEXT, titleColor=TEXT, labelFontSize=11, titleFontWeight="normal")
+        .configure_legend(
+            labelColor=TEXT,
+            titleColor=TEXT,
+            labelFontSize=11,
+            titleFontWeight="normal",
+            columnPadding=LEGEND_GAP,
+        )
         .configure_header(labelColor=TEXT, labelFontSize=11)
         .configure_view(stroke=None)
     )
