@@ -22,6 +22,8 @@ _MOST_VALUES = 50
 _GROUPS = 20
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./ -]*")
+# In a shorter table, as one writes down to show its columns, values that are all different mean nothing.
+_FEWEST_RECORDS = 20
 _NOT_PLAIN = {"true", "false", "yes", "no", "on", "off", "null", "y", "n", ""}
 
 
@@ -47,7 +49,7 @@ def describe_table(
     Without targets all columns are that are no keys and no identifiers. A number with many values that is a
     target is put into groups. InputError where a key or target is no column, or looks like an identifier.
     """
-    drafted = draft(raw, 1)
+    drafted = draft(raw, _FEWEST_RECORDS)
     columns: dict[str, Column] = {}
     notes = {name: note for name, note in drafted.notes.items() if "levels" not in note}
     for name in (*keys, *targets, *(groups or {}), *(special or {})):

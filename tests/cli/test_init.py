@@ -156,6 +156,16 @@ def test_an_identifier_is_no_key(tables: Path) -> None:
     assert attributes["targets"] == ["work", "income"]
 
 
+def test_a_few_invented_records_are_enough() -> None:
+    """Of so few all may differ by chance, in a key as in a target."""
+    invented = pd.DataFrame(
+        {"sex": ["f", "m", "f"], "age": ["30", "40", "50"], "illness": ["flu", "cold", "gout"]}
+    )
+    schema = describe_table(invented, ["sex", "age"], [])
+    assert schema.targets == ("illness",)
+    assert [column.type for column in schema.columns.values()] == ["category", "integer", "category"]
+
+
 def test_a_second_gate_shares_the_keys(tables: Path) -> None:
     """And nothing that is there is written again."""
     project = tables / "project"

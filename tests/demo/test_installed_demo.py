@@ -15,12 +15,6 @@ from support.projects import write_project
 from disclosure_pipeline.demo.run import HONEST, LEAKY
 
 
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package as it is distributed, built once."""
-    return distributions.build("wheel", tmp_path_factory.mktemp("wheel"))
-
-
 @pytest.fixture
 def project(wheel: Path) -> Iterator[Path]:
     """A Dagster project with a gate `survey` of its own, whose environment has the wheel installed."""

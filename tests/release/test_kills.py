@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -69,6 +71,21 @@ def until(number: int, run: Run, path: Path, defs: dg.Definitions, candidate: st
     return run(path, defs, candidate)
 
 
+def kept_at(
+    numbers: Iterable[int], folder: Path, run: Run, path: Path, defs: dg.Definitions, candidate: str
+) -> Ran:
+    """A run; its home at each of the moments, as a kill there leaves it, is kept in a folder."""
+    wanted, passed = set(numbers), [0]
+
+    def keep(_: Moment) -> None:
+        if passed[0] in wanted:
+            shutil.copytree(path, folder / str(passed[0]))
+        passed[0] += 1
+
+    watch(path, keep)
+    return run(path, defs, candidate)
+
+
 @dataclass(frozen=True)
 class Undisturbed:
     """A home in which nothing ran but the ground truth, and what a run of it ends in."""
@@ -108,6 +125,8 @@ def undisturbed(small_gate: dg.Definitions) -> Iterator[Undisturbed]:
                     watched, run_gate, path, small_gate, candidate
                 ).result()
                 actual.state[candidate] = state(path)
+            with copied(template) as path:  # here, so that children have what a first run loads
+                run_gate(path, small_gate, candidate)
             with copied(template) as path:  # with what is drawn already, as all that follow
                 began = time.monotonic()
                 fork(run_gate, path, small_gate, candidate).result()
@@ -165,8 +184,7 @@ def test_killed_again_and_again(undisturbed: Undisturbed) -> None:
 def test_killed_at_a_boundary_of_its_steps(undisturbed: Undisturbed, part: int) -> None:
     numbers = boundaries(undisturbed.moments[HONEST])
     chosen = undisturbed.that_differ(HONEST, numbers if CI else numbers[2::9])
-    for number in chosen[part::PARTS]:
-        kill_and_run_again(undisturbed, HONEST, number)
+    kill_and_run_again(undisturbed, HONEST, chosen[part::PARTS])
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -175,8 +193,7 @@ def test_killed_while_it_publishes(undisturbed: Undisturbed, part: int) -> None:
     moments = undisturbed.moments[HONEST]
     last = the_publication(moments)
     chosen = undisturbed.that_differ(HONEST, publishing(moments) if CI else (last - 6, last, last + 1))
-    for number in chosen[part::PARTS]:
-        kill_and_run_again(undisturbed, HONEST, number)
+    kill_and_run_again(undisturbed, HONEST, chosen[part::PARTS])
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -186,16 +203,15 @@ def test_killed_before_it_publishes(undisturbed: Undisturbed, part: int) -> None
     first = publishing(moments)[0]
     named = [number for number in range(first) if moments[number].kind == "os.rename"]
     numbers = sorted({*named, *range(8, first, 8)}) if CI else [named[-4], first // 2]
-    for number in undisturbed.that_differ(HONEST, numbers)[part::PARTS]:
-        kill_and_run_again(undisturbed, HONEST, number)
+    chosen = undisturbed.that_differ(HONEST, numbers)
+    kill_and_run_again(undisturbed, HONEST, chosen[part::PARTS])
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_killed_while_it_refuses(undisturbed: Undisturbed, part: int) -> None:
     last = len(undisturbed.moments[COPY])
     chosen = undisturbed.that_differ(COPY, range(0, last, 6 if CI else last - 5)[1:])
-    for number in chosen[part::PARTS]:
-        kill_and_run_again(undisturbed, COPY, number)
+    kill_and_run_again(undisturbed, COPY, chosen[part::PARTS])
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -242,11 +258,39 @@ def looking_at_releases(path: Path, defs: dg.Definitions, candidate: str) -> tup
     return run_gate(path, defs, candidate), released
 
 
-def kill_and_run_again(undisturbed: Undisturbed, candidate: str, number: int) -> None:
-    """Kill a run at a moment, run it again, and compare with the undisturbed one."""
-    with copied(undisturbed.template) as path:
-        assert fork(until, number, run_gate, path, undisturbed.defs, candidate).was_killed()
-        run_again(undisturbed, candidate, path, f"{number}: {undisturbed.moments[candidate][number]}")
+def kill_and_run_again(undisturbed: Undisturbed, candidate: str, numbers: Sequence[int]) -> None:
+    """Of what a kill leaves at each of the moments: run it again, and compare with the undisturbed run."""
+    with gates.quick_folder() as folder, copied(undisturbed.template) as path:
+        ran: Ran = fork(kept_at, numbers, folder, run_gate, path, undisturbed.defs, candidate).result()
+        assert ran.success == undisturbed.ran[candidate].success
+        for number in numbers:
+            shutil.rmtree(path)
+            (folder / str(number)).rename(path)
+            run_again(undisturbed, candidate, path, f"{number}: {undisturbed.moments[candidate][number]}")
+
+
+@pytest.mark.parametrize("candidate", [HONEST, COPY])
+def test_a_kill_leaves_what_is_kept_at_its_moment(undisturbed: Undisturbed, candidate: str) -> None:
+    moments = undisturbed.moments[candidate]
+    numbers = undisturbed.that_differ(candidate, range(3, len(moments), len(moments) // (12 if CI else 2)))
+    with gates.quick_folder() as folder, copied(undisturbed.template) as path:
+        fork(kept_at, numbers, folder, run_gate, path, undisturbed.defs, candidate).result()
+        for number in numbers:
+            with copied(undisturbed.template) as killed:
+                assert fork(until, number, run_gate, killed, undisturbed.defs, candidate).was_killed()
+                assert left(killed, undisturbed.defs) == left(folder / str(number), undisturbed.defs)
+
+
+def left(path: Path, defs: dg.Definitions) -> tuple[dict[str, Any], list[str], list[Any]]:
+    """The files of a home without the names that are drawn at random, and the events that were stored."""
+    files = state(path)
+    partial = [re.sub(r"\.partial-.*", ".partial-", name) for name in files if ".partial-" in name]
+    with opened(path, defs) as home:
+        runs = home.instance.get_runs()
+        events = [
+            str(entry.dagster_event_type) for run in runs for entry in home.instance.all_logs(run.run_id)
+        ]
+    return {name: files[name] for name in files if ".partial-" not in name}, sorted(partial), events
 
 
 def run_again(undisturbed: Undisturbed, candidate: str, path: Path, when: str) -> None:

@@ -35,7 +35,10 @@ from disclosure_pipeline.release.predicate import Predicate
 from disclosure_pipeline.release.verifying import verify
 from disclosure_pipeline.tables.frames import as_frames
 from disclosure_pipeline.tables.sources import FORMATS
+from support import event_stores
 from support.processes import Finished, run_program
+
+event_stores.keep_engines()
 
 GATE = "small"
 HONEST, COPY = "honest", "copy"

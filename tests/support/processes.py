@@ -6,6 +6,7 @@ each time.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -215,6 +216,7 @@ def fork(function: Callable[..., Any], *arguments: Any) -> Child:
     receives, sends = FORK.Pipe(duplex=False)
 
     def body() -> None:
+        gc.freeze()  # what the parent made is not looked through again, and so not copied
         receives.close()
         sent: tuple[str | None, Any]
         try:
@@ -266,6 +268,8 @@ def branch() -> Branch:
         stream.flush()
     receives, sends = FORK.Pipe(duplex=False)
     child = os.fork()
+    if not child:
+        gc.freeze()
     (sends if child else receives).close()
     return Branch(child, receives if child else sends)
 
