@@ -20,13 +20,26 @@ _KEY = click.option(
 )
 
 
+def _parse_moment(text: str) -> datetime:
+    from disclosure_pipeline.policy.trust import TrustError, parse_moment
+
+    try:
+        return parse_moment(text)
+    except TrustError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 @click.command(epilog=EXIT_CODES, short_help="Check a published release, with nothing but a public key.")
 @click.argument("folder", type=click.Path(path_type=Path))
 @_KEY
 @click.option("--gate", help="The gate that it must be a release of.")
 @click.option("--candidate", help="The candidate that it must be.")
 @click.option("--policy-digest", help="The digest of the policy that it must have been held against.")
-@click.option("--not-before", help="A time with an offset, before which it must not have been published.")
+@click.option(
+    "--not-before",
+    callback=lambda _context, _option, text: None if text is None else _parse_moment(text),
+    help="A time with an offset, before which it must not have been published.",
+)
 @click.option(
     "--revocations",
     type=click.Path(path_type=Path),
@@ -39,7 +52,7 @@ def verify(
     gate: str | None,
     candidate: str | None,
     policy_digest: str | None,
-    not_before: str | None,
+    not_before: datetime | None,
     revocations: Path | None,
 ) -> None:
     """Say what was approved of a published FOLDER, or what is wrong with it (exit code 1).
@@ -47,13 +60,11 @@ def verify(
     Nothing is needed but the folder and the public key. What was approved is printed; with an option, the
     release must be the one that it names.
     """
-    from disclosure_pipeline.policy.trust import parse_moment, read_trusted
+    from disclosure_pipeline.policy.trust import read_trusted
     from disclosure_pipeline.release.verifying import Expected
     from disclosure_pipeline.release.verifying import verify as verified
 
-    expected = Expected(
-        gate, candidate, policy_digest, None if not_before is None else parse_moment(not_before)
-    )
+    expected = Expected(gate, candidate, policy_digest, not_before)
     trusted_keys = [key for path in keys for key in read_trusted(path)]
     approval = verified(folder, trusted_keys, expected, revocations)
     click.echo(approval)

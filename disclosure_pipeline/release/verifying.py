@@ -42,13 +42,15 @@ class VerificationError(DisclosurePipelineError):
 class Approval:
     """A release that was verified: what was approved, its files (name -> sha256), and whose key says so.
 
-    `unchecked`: what it could have been compared with and was not, a sentence each.
+    `unchecked`: what it could have been compared with and was not, a sentence each. `revocations`: so many
+    were read, and none concerns it; None where none were asked for.
     """
 
     predicate: Predicate
     files: Mapping[str, str]
     keyid: str
     unchecked: tuple[str, ...] = ()
+    revocations: int | None = None
 
     def __str__(self) -> str:
         return "\n".join(map(_make_printable, _describe_approval(self)))
@@ -106,7 +108,7 @@ def verify(
     """
     expected = expected or Expected()
     trusted_keys = parse_keys_by_id(keys)
-    revoked = () if revocations is None else read_revocations(revocations, keys)
+    revoked = None if revocations is None else read_revocations(revocations, keys)
     files, problems = _read_folder(folder)
     statement_file = files.pop(STATEMENT, None)
     if statement_file is None:
@@ -134,13 +136,14 @@ def verify(
         f"the statement contradicts itself: {problem}" for problem in find_statement_problems(statement)
     ]
     problems += expected.find_differences(statement.predicate)
-    problems += [str(revocation) for revocation in revoked if revocation.concerns(statement.predicate)]
+    problems += [str(revocation) for revocation in revoked or () if revocation.concerns(statement.predicate)]
     if problems:
         raise VerificationError(folder, problems)
     unchecked = expected.list_unchecked()
-    if revocations is None:
+    if revoked is None:
         unchecked.append("--revocations: a release that was revoked would be taken too")
-    return Approval(statement.predicate, statement.files, keyid, tuple(unchecked))
+    number = None if revoked is None else len(revoked)
+    return Approval(statement.predicate, statement.files, keyid, tuple(unchecked), number)
 
 
 @dataclass(frozen=True)
@@ -236,6 +239,8 @@ def _describe_approval(approval: Approval) -> Iterator[str]:
     yield f"Snapshot: {predicate.snapshot}. Dossier: {predicate.dossier}."
     yield f"Measured {predicate.measured_at.isoformat()} in run {predicate.run_id}, with:"
     yield f"  {', '.join(f'{name} {version}' for name, version in predicate.versions.items())}"
+    if approval.revocations is not None:
+        yield f"Held against revocations: {approval.revocations}. None concerns it."
     if approval.unchecked:
         yield "Not asked for:"
         yield from (f"  {sentence}" for sentence in approval.unchecked)

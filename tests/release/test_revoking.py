@@ -48,6 +48,31 @@ def test_a_revoked_release_is_not_verified(release: Path, signer: CryptoSigner, 
     )
 
 
+def test_the_number_of_revocations_is_told(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
+    """Of a list that lost its lines, whoever knows of one sees that it does not hold it."""
+    keys, file = [releases.trust(signer)], tmp_path / "revocations"
+    assert "Held against revocations" not in str(verify(release, keys))
+    foreign = other("foreign").model_copy(update={"snapshot": "0" * 64})
+    revoke(releases.publish(tmp_path / "foreign", signer, foreign), file, REASON, keys, signer, NOW)
+    for number in (1, 0):
+        approval = str(verify(release, keys, revocations=file))
+        assert f"Held against revocations: {number}. None concerns it." in approval
+        file.write_bytes(b"")
+
+
+def test_a_time_without_an_offset_is_a_mistake_of_the_command(
+    release: Path, signer: CryptoSigner, tmp_path: Path
+) -> None:
+    key = tmp_path / "key.pem"
+    key.write_text(releases.trust(signer).public_key)
+    result = CliRunner().invoke(
+        main, ["verify", str(release), "--key", str(key), "--not-before", "2026-01-31T12:00:00"]
+    )
+    assert result.exit_code == 2
+    assert "--not-before" in result.output
+    assert "is no time" in result.output
+
+
 def test_the_same_tables_under_another_name_are_revoked_too(
     release: Path, signer: CryptoSigner, tmp_path: Path
 ) -> None:
@@ -112,7 +137,7 @@ def test_a_revocation_outside_the_period_of_its_key_is_not_believed(
         (lambda content: content[:-1], "ends within"),
         (lambda content: content[:-30] + b"\n", "no signed envelope"),
         (lambda content: content + b"\n", "no signed envelope"),
-        (lambda content: content.replace(b'"sig":"', b'"sig":"00', 1), ""),
+        (lambda content: content.replace(b'"sig":"', b'"sig":"00', 1), "revocations:1: .*signature"),
         (lambda content: content.replace(b"revocation+json", b"release+json"), "of type"),
         (lambda content: content + b"{}\n", "revocations:2: "),
         (lambda _: b"x" * ((1 << 24) + 1), "far too large"),
