@@ -118,20 +118,22 @@ def undisturbed(small_gate: dg.Definitions) -> Iterator[Undisturbed]:
             home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
             assert home.run_ground_truth().success
             home.instance.add_dynamic_partitions(f"{GATE}_candidates", [HONEST, COPY])
-        actual = Undisturbed(template, small_gate, {}, {}, {}, {}, {})
+        undisturbed_runs = Undisturbed(template, small_gate, {}, {}, {}, {}, {})
         for candidate in (HONEST, COPY):
             with copied(template) as path:
-                actual.ran[candidate], actual.moments[candidate], actual.digests[candidate] = fork(
-                    watched, run_gate, path, small_gate, candidate
-                ).result()
-                actual.state[candidate] = state(path)
+                (
+                    undisturbed_runs.ran[candidate],
+                    undisturbed_runs.moments[candidate],
+                    undisturbed_runs.digests[candidate],
+                ) = fork(watched, run_gate, path, small_gate, candidate).result()
+                undisturbed_runs.state[candidate] = state(path)
             with copied(template) as path:  # here, so that children have what a first run loads
                 run_gate(path, small_gate, candidate)
             with copied(template) as path:  # with what is drawn already, as all that follow
                 began = time.monotonic()
                 fork(run_gate, path, small_gate, candidate).result()
-                actual.seconds[candidate] = time.monotonic() - began
-        yield actual
+                undisturbed_runs.seconds[candidate] = time.monotonic() - began
+        yield undisturbed_runs
 
 
 # The kills
