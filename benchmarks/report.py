@@ -7,7 +7,7 @@ from pathlib import Path
 
 import chart
 import gate_run
-from data import TARGETS
+from data import KEY_SETS, TARGETS
 from measuring import FEW, LONG, OFTEN, SECONDS, Measured
 from profiling import Place
 from results import GATE, OURS, PEERS, PROTECTION, READ, SDMETRICS, Comparison, Results
@@ -17,7 +17,7 @@ _PLACES = 10
 _IMAGE = "images/benchmarks.svg"
 
 # The most that ours may take: times the CPU seconds of the read (in the order of the cases), gigabytes,
-# times the seconds of the read from Parquet through the gate's reader.
+# times the seconds of the read from Parquet in canonical form.
 _MEANT_FOR = 10_000_000
 _TIMES = (4, 4, 4)
 _GIGABYTES = 1
@@ -45,29 +45,36 @@ def in_readme(readme: str, results: Results) -> str:
 
 
 def summary(results: Results) -> str:
-    """The largest tables in a few lines."""
-    cases = results.largest
-    records = cases[0].records
-    names = (READ, OURS, GATE, *PEERS)
-    of_each = [(of.works, unit) for of in cases for unit in (_seconds, _peak)]
-    paragraphs = [
-        f"GT and SD of {records:,} records each, 5 targets, {results.machine['Cores'].split(' ')[0]} cores:",
-        _table(
-            ["", *(f"{of.case}: {unit}" for of in cases for unit in ("seconds", "peak GB"))],
-            [[name, *(unit(works[name]) for works, unit in of_each)] for name in names],
-        ),
-    ]
+    """The largest tables in a few lines, of the cases over which the gate ran."""
+    records = results.largest[0].records
+    runs = {run.case: run for run in results.gate_runs if run.records == records}
+    cases = [of for of in results.largest if of.case in KEY_SETS]
+    columns = [(of, unit) for of in cases for unit in (_seconds, _peak)]
+    rows = [[name, *(unit(of.works[name]) for of, unit in columns)] for name in (READ, OURS, *PEERS)]
+    if runs:
+        gate_row = [unit(runs[of.case].gate_run) if of.case in runs else "" for of, unit in columns]
+        rows.insert(2, [f"{gate_run.GATE_RUN}, to the published release", *gate_row])
+    headings = ["", *(f"{of.case}: {unit}" for of in cases for unit in ("seconds", "peak GB"))]
+    times = [f"{of.times:.1f} ({of.case})" for of in runs.values() if of.disclosure.runs]
+    sentences = []
+    if times:
+        sentences.append(
+            f"A run of the gate takes {' and '.join(times)} times the CPU seconds of one `dp.disclosure` "
+            "of the same files."
+        )
     finished = [of for of in results.protection if of.works[SDMETRICS].runs]
     if finished:
         of = finished[-1]
-        paragraphs.append(
+        sentences.append(
             f"SDMetrics takes {_seconds(of.works[SDMETRICS])} s for the CAP protection of one target among "
             f"{of.records:,} records, `dp.disclosure_protection` {_seconds(of.works[PROTECTION])} s."
         )
-    if results.gate_runs:
-        paragraphs.append("A run of the gate, from the files that arrived to the published release:")
-        paragraphs.append(gate_run.table(results.gate_runs))
-    return "\n\n".join(paragraphs)
+    paragraphs = [
+        f"GT and SD of {records:,} records each, 5 targets, {results.machine['Cores'].split(' ')[0]} cores:",
+        _table(headings, rows),
+        " ".join(sentences),
+    ]
+    return "\n\n".join(filter(None, paragraphs))
 
 
 _HOW = """\

@@ -17,7 +17,7 @@ from profiling import Place
 READ, OURS, GATE = (
     "Parquet read (pyarrow)",
     "`dp.disclosure`",
-    "`dp.disclosure`, from Parquet through the gate",
+    "`dp.disclosure`, from Parquet in canonical form",
 )
 PEERS = ("Polars by hand", "DuckDB by hand", "pandas by hand")
 SDMETRICS, PROTECTION, ALL = "SDMetrics", "`dp.disclosure_protection`", "`dp.disclosure`, 5 targets"

@@ -177,10 +177,17 @@ def test_a_run_of_the_gate_measures_what_a_measurement_does(
 def test_a_run_of_the_gate_is_shown_beside_the_measurement() -> None:
     costs = [gate_run.GateCost(case, 10, _measured(5), _measured(30)) for case in KEY_SETS]
     results = replace(_results(), gate_runs=costs, small_gate_run=_measured(1))
-    for text in (report.document(results), report.summary(results)):
-        assert text.count("a run of the gate | 30 | 30 | 1.00 | 6.00 |") == len(costs)
-    assert "| 6.00 times | 5 times | **not kept** |" in report.document(results)
-    assert "| 1.00 s | 1.5 s | kept |" in report.document(results)
+    document, summary = report.document(results), report.summary(results)
+    assert document.count("a run of the gate | 30 | 30 | 1.00 | 6.00 |") == len(costs)
+    assert "| 6.00 times | 5 times | **not kept** |" in document
+    assert "| 1.00 s | 1.5 s | kept |" in document
+    # In the README only of the largest tables, and nothing that is only read as a gate reads.
+    assert "\n| a run of the gate, to the published release | 30 | 1.00 | 30 | 1.00 |\n" in summary
+    names = list(KEY_SETS)
+    assert f"takes 6.0 ({names[0]}) and 6.0 ({names[1]}) times the CPU seconds" in summary
+    assert GATE not in summary and "uniform" not in summary
+    smaller = [replace(cost, records=5) for cost in costs]
+    assert "gate" not in report.summary(replace(results, gate_runs=smaller))
 
 
 def _results() -> Results:
