@@ -28,10 +28,6 @@ class DistinctRecords:
     d: IntArray
     s: IntArray
 
-    def __getitem__(self, some: IntArray) -> DistinctRecords:
-        """Some of the records, by their places."""
-        return DistinctRecords(self.codes[some], self.d[some], self.s[some])
-
     def __len__(self) -> int:
         return len(self.codes)
 
