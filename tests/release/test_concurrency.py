@@ -22,13 +22,13 @@ from dagster._core.remote_origin import (
 )
 from dagster._daemon.run_coordinator import QueuedRunCoordinatorDaemon
 from support import gates, homes
-from support.drawings import remembered_drawings
 from support.gate_runs import release_alone, run_gate
 from support.gates import COPY, GATE, HONEST, Home
 from support.homes import copied, opened
 from support.outcomes import Moment, Ran, watch
 from support.paths import ROOT
 from support.processes import fork, together
+from support.remembering import remembered_results
 from support.sampling import CI
 
 from disclosure_pipeline.policy.public_figures import round_records
@@ -41,7 +41,7 @@ MANY = 10 if CI else 4
 @pytest.fixture(scope="module")
 def template(small_gate: dg.Definitions) -> Iterator[Path]:
     """A home in which the ground truth is recorded and candidates have arrived. To be copied."""
-    with homes.new_home() as path, remembered_drawings():
+    with homes.new_home() as path, remembered_results():
         with opened(path, small_gate) as home:
             home.write_ground_truth(gates.ground_truth())
             assert home.run_ground_truth().success

@@ -10,31 +10,32 @@ from __future__ import annotations
 
 import hashlib
 import random
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 from support import gates, homes, processes
-from support.drawings import remembered_drawings
 from support.gate_runs import release_alone, run_gate
 from support.gates import COPY, GATE, HONEST
 from support.homes import copied, opened
 from support.outcomes import Moment, Ran, state, watch
 from support.processes import fork
+from support.remembering import remembered_results
 from support.sampling import CI
 
 from disclosure_pipeline.candidates.store import Store
 from disclosure_pipeline.release.pruning import prune
 
 # The work is cut into so many tests, so that processors share it.
-PARTS = 4 if CI else 2
+PARTS = 2
 # Moments drawn at random: a few every day, all that were asked for in CI.
 RANDOM_MOMENTS = 50 if CI else 2
 SEED = 20240501
@@ -88,7 +89,11 @@ def kept_at(
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """A home in which nothing ran but the ground truth, and what a run of it ends in."""
+    """A home in which nothing ran but the ground truth, and what a run of it ends in.
+
+    `worked_out_anew`: what it ends in where every figure and page is worked out anew, as no run that follows
+    does.
+    """
 
     template: Path
     defs: dg.Definitions
@@ -96,6 +101,7 @@ class Undisturbed:
     moments: dict[str, list[Moment]]
     digests: dict[str, list[str]]
     state: dict[str, dict[str, Any]]
+    worked_out_anew: dict[str, dict[str, Any]]
     seconds: dict[str, float]
 
     @property
@@ -111,14 +117,20 @@ class Undisturbed:
 
 @pytest.fixture(scope="module")
 def undisturbed(small_gate: dg.Definitions) -> Iterator[Undisturbed]:
-    with homes.new_home() as template, remembered_drawings():
+    with ExitStack() as stack:
+        template = stack.enter_context(homes.new_home())
         with opened(template, small_gate) as home:
             home.write_ground_truth(gates.ground_truth())
             home.deliver(HONEST, {"1.csv": gates.honest(1), "2.csv": gates.honest(2)})
             home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
             assert home.run_ground_truth().success
             home.instance.add_dynamic_partitions(f"{GATE}_candidates", [HONEST, COPY])
-        undisturbed_runs = Undisturbed(template, small_gate, {}, {}, {}, {}, {})
+        undisturbed_runs = Undisturbed(template, small_gate, {}, {}, {}, {}, {}, {})
+        for candidate in (HONEST, COPY):
+            with copied(template) as path:  # here, so that children have what a first run loads
+                run_gate(path, small_gate, candidate)
+                undisturbed_runs.worked_out_anew[candidate] = state(path)
+        stack.enter_context(remembered_results())
         for candidate in (HONEST, COPY):
             with copied(template) as path:
                 (
@@ -127,9 +139,7 @@ def undisturbed(small_gate: dg.Definitions) -> Iterator[Undisturbed]:
                     undisturbed_runs.digests[candidate],
                 ) = fork(watched, run_gate, path, small_gate, candidate).result()
                 undisturbed_runs.state[candidate] = state(path)
-            with copied(template) as path:  # here, so that children have what a first run loads
-                run_gate(path, small_gate, candidate)
-            with copied(template) as path:  # with what is drawn already, as all that follow
+            with copied(template) as path:  # with what is remembered already, as all that follow
                 began = time.monotonic()
                 fork(run_gate, path, small_gate, candidate).result()
                 undisturbed_runs.seconds[candidate] = time.monotonic() - began
@@ -140,7 +150,7 @@ def undisturbed(small_gate: dg.Definitions) -> Iterator[Undisturbed]:
 
 
 def test_an_undisturbed_run_has_moments_of_every_kind(undisturbed: Undisturbed) -> None:
-    """And two of them end in the same state: what follows compares something."""
+    """Others end in the same state, also those that work everything out anew: so there is what to compare."""
     assert undisturbed.ran[HONEST].success and not undisturbed.ran[COPY].success
     moments = undisturbed.moments[HONEST]
     steps = {moment.step for moment in moments if moment.kind == "STEP_SUCCESS"}
@@ -155,6 +165,7 @@ def test_an_undisturbed_run_has_moments_of_every_kind(undisturbed: Undisturbed) 
     with copied(undisturbed.template) as path:
         assert fork(run_gate, path, undisturbed.defs, HONEST).result().success
         assert state(path) == undisturbed.state[HONEST]
+    assert undisturbed.worked_out_anew == undisturbed.state
 
 
 def boundaries(moments: Sequence[Moment]) -> list[int]:
@@ -184,8 +195,11 @@ def test_killed_again_and_again(undisturbed: Undisturbed) -> None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_killed_at_a_boundary_of_its_steps(undisturbed: Undisturbed, part: int) -> None:
-    numbers = boundaries(undisturbed.moments[HONEST])
-    chosen = undisturbed.that_differ(HONEST, numbers if CI else numbers[2::9])
+    """In CI, before it publishes: all moments that follow are another test's."""
+    moments = undisturbed.moments[HONEST]
+    numbers = boundaries(moments)
+    before = [number for number in numbers if number not in publishing(moments)]
+    chosen = undisturbed.that_differ(HONEST, before if CI else numbers[2::9])
     kill_and_run_again(undisturbed, HONEST, chosen[part::PARTS])
 
 
@@ -204,7 +218,8 @@ def test_killed_before_it_publishes(undisturbed: Undisturbed, part: int) -> None
     moments = undisturbed.moments[HONEST]
     first = publishing(moments)[0]
     named = [number for number in range(first) if moments[number].kind == "os.rename"]
-    numbers = sorted({*named, *range(8, first, 8)}) if CI else [named[-4], first // 2]
+    between = set(range(8, first, 8)) - set(boundaries(moments))  # these are another test's
+    numbers = sorted({*named, *between}) if CI else [named[-4], first // 2]
     chosen = undisturbed.that_differ(HONEST, numbers)
     kill_and_run_again(undisturbed, HONEST, chosen[part::PARTS])
 
@@ -220,18 +235,45 @@ def test_killed_while_it_refuses(undisturbed: Undisturbed, part: int) -> None:
 def test_killed_at_moments_drawn_at_random(undisturbed: Undisturbed, part: int) -> None:
     """From outside, at times and not at events: in the middle of whatever it does."""
     drawn = random.Random(SEED)
-    shares = [drawn.random() for _ in range(RANDOM_MOMENTS)][part::PARTS]
+    shares = sorted([drawn.random() for _ in range(RANDOM_MOMENTS)][part::PARTS])
     lasts = undisturbed.seconds[HONEST]
     while shares:
-        with copied(undisturbed.template) as path:
-            began = time.monotonic()
-            child = fork(run_gate, path, undisturbed.defs, HONEST)
-            child.process.join(shares[0] * lasts)
-            child.process.kill()
-            if child.was_killed():
-                run_again(undisturbed, HONEST, path, f"at {shares.pop(0):.3f} of {lasts:.3f} seconds")
-            else:  # that was too late: the run was faster than the undisturbed one
-                lasts = 0.9 * (time.monotonic() - began)
+        with gates.quick_folder() as folder:
+            kept = kept_while_it_runs([share * lasts for share in shares], folder, undisturbed)
+            for number in first_of_the_same(kept):
+                when = f"at {shares[number]:.3f} of {lasts:.3f} seconds"
+                run_again(undisturbed, HONEST, kept[number], when)
+            shares = shares[len(kept) :]
+            lasts *= 0.9  # what is left was too late: the run was faster than the undisturbed one
+
+
+def kept_while_it_runs(seconds: Sequence[float], folder: Path, undisturbed: Undisturbed) -> list[Path]:
+    """A run that is held at each of these times, until its end; its home at each, as a kill there leaves it.
+
+    At the last one it is killed, and what that leaves is what was kept.
+    """
+    kept: list[Path] = []
+    with copied(undisturbed.template) as path:
+        child = fork(run_gate, path, undisturbed.defs, HONEST)
+        try:
+            for before, second in pairwise((0.0, *seconds)):
+                child.process.join(second - before)
+                if not child.hold():
+                    return kept
+                kept.append(shutil.copytree(path, folder / str(len(kept))))
+                if second != seconds[-1]:
+                    child.go_on()
+        finally:
+            child.kill()
+        assert child.was_killed()
+        assert digest(path) == digest(kept[-1])
+    return kept
+
+
+def first_of_the_same(homes_kept: Sequence[Path]) -> list[int]:
+    """Of homes in which every file is the same, the first."""
+    digests = [digest(home) for home in homes_kept]
+    return sorted({digests.index(found) for found in digests})
 
 
 def test_killed_while_it_looks_at_what_was_refused(undisturbed: Undisturbed) -> None:
@@ -243,10 +285,11 @@ def test_killed_while_it_looks_at_what_was_refused(undisturbed: Undisturbed) -> 
             actual, moments, _ = fork(watched, release_alone, path, defs, COPY).result()
         assert "is refused" in actual.failure_text
         assert {moment.step for moment in moments} == {None, f"{GATE}__release"}
-        for number, moment in enumerate(moments):
-            with copied(refused) as path:
-                assert fork(until, number, release_alone, path, defs, COPY).was_killed()
-                assert not bytes_of(path / "releases"), f"killed at {moment}"
+        with gates.quick_folder() as folder, copied(refused) as path:
+            fork(kept_at, range(len(moments)), folder, release_alone, path, defs, COPY).result()
+            for number, moment in enumerate(moments):
+                assert (folder / str(number) / "store").is_dir()
+                assert not bytes_of(folder / str(number) / "releases"), f"killed at {moment}"
         with copied(refused) as path:
             actual, released = fork(looking_at_releases, path, defs, COPY).result()
         assert "is refused" in actual.failure_text and len(released) >= 100
@@ -273,26 +316,22 @@ def kill_and_run_again(undisturbed: Undisturbed, candidate: str, numbers: Sequen
 
 @pytest.mark.parametrize("candidate", [HONEST, COPY])
 def test_a_kill_leaves_what_is_kept_at_its_moment(undisturbed: Undisturbed, candidate: str) -> None:
+    """Every byte of it, in the instance's databases as well."""
     moments = undisturbed.moments[candidate]
     numbers = undisturbed.that_differ(candidate, range(3, len(moments), len(moments) // (12 if CI else 2)))
-    with gates.quick_folder() as folder, copied(undisturbed.template) as path:
-        fork(kept_at, numbers, folder, run_gate, path, undisturbed.defs, candidate).result()
-        for number in numbers:
-            with copied(undisturbed.template) as killed:
-                assert fork(until, number, run_gate, killed, undisturbed.defs, candidate).was_killed()
-                assert left(killed, undisturbed.defs) == left(folder / str(number), undisturbed.defs)
+    for number in numbers:
+        with gates.quick_folder() as folder, copied(undisturbed.template) as path:
+            assert fork(kept_until, number, folder, path, undisturbed.defs, candidate).was_killed()
+            assert digest(path) == digest(folder / str(number)), f"killed at {moments[number]}"
 
 
-def left(path: Path, defs: dg.Definitions) -> tuple[dict[str, Any], list[str], list[Any]]:
-    """The files of a home without the names that are drawn at random, and the events that were stored."""
-    files = state(path)
-    partial = [re.sub(r"\.partial-.*", ".partial-", name) for name in files if ".partial-" in name]
-    with opened(path, defs) as home:
-        runs = home.instance.get_runs()
-        events = [
-            str(entry.dagster_event_type) for run in runs for entry in home.instance.all_logs(run.run_id)
-        ]
-    return {name: files[name] for name in files if ".partial-" not in name}, sorted(partial), events
+def kept_until(number: int, folder: Path, path: Path, defs: dg.Definitions, candidate: str) -> Ran:
+    """A run whose home is kept at the moment of that number, at which this process is killed."""
+
+    def killed(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
+        return until(number, run_gate, path, defs, candidate)
+
+    return kept_at([number], folder, killed, path, defs, candidate)
 
 
 def run_again(undisturbed: Undisturbed, candidate: str, path: Path, when: str) -> None:

@@ -202,6 +202,19 @@ class Child:
             kill(_tree(self.process.pid))
         self.process.join()
 
+    def hold(self) -> bool:
+        """Stop it where it is, with all its threads; whether it had not ended by then."""
+        if self.process.pid is None or self.process.exitcode is not None:
+            return False
+        os.kill(self.process.pid, signal.SIGSTOP)
+        became = os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        return became is not None and became.si_code == os.CLD_STOPPED
+
+    def go_on(self) -> None:
+        """Let it go on from where it was stopped."""
+        assert self.process.pid is not None
+        os.kill(self.process.pid, signal.SIGCONT)
+
     def was_killed(self) -> bool:
         """Wait until it ended: whether by SIGKILL, or with its function done."""
         code = self.wait()
