@@ -145,7 +145,7 @@ def radix(columns: Sequence[CodedColumn], records: Sequence[int], limit: int) ->
 
 def _number(columns: Radix, records: Sequence[int]) -> Numbered:
     """Number the combinations that occur, in the order of their codes."""
-    codes = np.empty(sum(records), dtype=np.uint64)
+    codes: Codes = np.empty(sum(records), dtype=np.uint64)
     ends = np.cumsum(records)
     for table, end in enumerate(ends):
         own = codes[end - records[table] : end]
