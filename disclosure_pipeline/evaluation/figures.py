@@ -146,8 +146,8 @@ def _add_exclusions(
     excluded = target_counts.excluded
     left = excluded.uniques if excluded else uniques
     rows.identity_after_exclusions[index] = row_of(identity(left, *N))
-    taken = excluded.taken.tolist() if excluded else [[0] * len(STEPS)] * len(TABLES)
-    for table, records in zip(TABLES, taken, strict=True):
+    taken_out = excluded.taken_out.tolist() if excluded else [[0] * len(STEPS)] * len(TABLES)
+    for table, records in zip(TABLES, taken_out, strict=True):
         remaining = getattr(target_counts.totals.records, table)
         row = dict(zip(STEPS, records, strict=True)) | {"remaining": remaining}
         rows.excluded.update({(*index, table): row})
