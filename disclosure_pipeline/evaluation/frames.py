@@ -53,8 +53,9 @@ def _index_of(rows: Rows, names: Sequence[str]) -> pd.Index[Any]:
     # The same index, made several times faster.
     distinct = [sorted(set(column)) for column in columns]
     places = [{value: place for place, value in enumerate(values)} for values in distinct]
+    levels: list[Any] = [_level(values, name) for values, name in zip(distinct, names, strict=True)]
     return pd.MultiIndex(
-        levels=[_level(values, name) for values, name in zip(distinct, names, strict=True)],
+        levels=levels,
         codes=[
             [place_of[value] for value in column] for place_of, column in zip(places, columns, strict=True)
         ],
