@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import sqlalchemy
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from dagster._core.storage.event_log import in_memory as in_memory_event_log
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from dagster._core.storage.runs import in_memory as in_memory_run_storage
@@ -30,9 +32,9 @@ def keep_engines() -> None:
         original = getattr(module, "create_engine")  # noqa: B009 (mypy knows no such name of the module)
         if not hasattr(original, "keeps"):
             setattr(module, "create_engine", _keep(original))  # noqa: B010
+    setattr(ScriptDirectory, "from_config", _keep_revisions(ScriptDirectory.from_config))  # noqa: B010
     for module in (in_memory_event_log, in_memory_run_storage):
         setattr(module, "create_engine", _create_engine_in_memory)  # noqa: B010
-        setattr(module, "stamp_alembic_rev", _note_no_revision)  # noqa: B010
     setattr(in_memory_event_log.InMemoryEventLogStorage, "_connect", _connect_to_events)  # noqa: B010
     setattr(in_memory_run_storage.InMemoryRunStorage, "connect", _connect_to_runs)  # noqa: B010
 
@@ -52,6 +54,19 @@ def _keep(create: Callable[..., Any]) -> Callable[..., Any]:
     return create_once
 
 
+def _keep_revisions(read: Callable[[Config], ScriptDirectory]) -> Callable[[Config], ScriptDirectory]:
+    """The revisions that the tables of a database went through are read once from their files."""
+    kept: dict[str | None, ScriptDirectory] = {}
+
+    def read_once(config: Config) -> ScriptDirectory:
+        location = config.get_main_option("script_location")
+        if location not in kept:
+            kept[location] = read(config)
+        return kept[location]
+
+    return read_once
+
+
 def _create_engine_in_memory(url: str, poolclass: object) -> sqlalchemy.Engine:
     """An engine that keeps its connections, for whichever thread comes next."""
     del poolclass
@@ -62,10 +77,6 @@ def _create_engine_in_memory(url: str, poolclass: object) -> sqlalchemy.Engine:
 
 def _enforce_foreign_keys(connection: Any, _: object) -> None:
     connection.execute("PRAGMA foreign_keys=ON;").close()
-
-
-def _note_no_revision(*_: object) -> None:
-    """Which revision its tables have is asked of a database that is older than the program; none is here."""
 
 
 @contextmanager
