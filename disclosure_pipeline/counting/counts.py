@@ -50,11 +50,11 @@ class KeyCounts:
 class Excluded:
     """What exclusions take out of the tables, and what they leave of GT and SD.
 
-    `taken`: records of each of TABLES (rows) that each of STEPS takes out. `original_t`: GT records that are
-    left, by target level.
+    `taken_out`: records of each of TABLES (rows) that each of STEPS takes out. `original_t`: GT records that
+    are left, by target level.
     """
 
-    taken: IntArray
+    taken_out: IntArray
     uniques: Uniques
     original_t: Grouped
 
@@ -159,12 +159,12 @@ def count_target(counted: CountedCells, target: Target, synthesis: int) -> Targe
         totals = totals_of_keys(_sums(f))
     else:
         key_levels = counted.key_levels_of(np.arange(f.keys))
-        tables, taken = exclude(f, disclosure_tables(f), key_levels, exclusions)
+        tables, taken_out = exclude(f, disclosure_tables(f), key_levels, exclusions)
         d, DiSCO = tables.original.values(), tables.DiSCO
         left = d
         totals = totals_of_tables(f, tables)
         excluded = Excluded(
-            taken=np.array([[taken[table][step] for step in STEPS] for table in TABLES]),
+            taken_out=np.array([[taken_out[table][step] for step in STEPS] for table in TABLES]),
             uniques=_uniques_left(f, tables),
             original_t=Grouped.sum_by_group(f.t, d),
         )

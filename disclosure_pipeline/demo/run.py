@@ -68,7 +68,7 @@ def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
         for candidate in (HONEST, LEAKY):
             instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
             gate_run = run_job(gate, f"{GATE}_gate", instance, candidate)
-            _require_verdict(gate_run, _made_dossier(gate_run))
+            _require_verdict(gate_run, _has_made_dossier(gate_run))
     return [verdict(home / "demo", candidate) for candidate in (HONEST, LEAKY)]
 
 
@@ -114,7 +114,7 @@ def run_job(
     )
 
 
-def _made_dossier(run: dg.ExecuteInProcessResult) -> bool:
+def _has_made_dossier(run: dg.ExecuteInProcessResult) -> bool:
     """Whether a run made its dossier: one that lies there may be of an earlier run."""
     assets = [event.asset_key for event in run.get_asset_materialization_events()]
     return any(key is not None and key.path[-1] == "dossier" for key in assets)

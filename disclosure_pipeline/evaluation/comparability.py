@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.overlap import Overlap, Shared, overlap
 from disclosure_pipeline.tables.kinds import Kind
@@ -52,7 +52,7 @@ def compare_column(column: CodedColumn, names: Sequence[str]) -> tuple[Rows, lis
     rows: Rows = {}
     warnings = []
     for synthesis, counts in enumerate(counts_SD, start=1):
-        shares = rows[column.name, synthesis] = asdict(overlap(counts_GT, counts))
+        shares = rows[column.name, synthesis] = row_of(overlap(counts_GT, counts))
         difference = _difference_in_form(column, counts_GT, counts)
         warnings += _overlap_doubts(column.name, shares, difference, names[synthesis])
     return rows, warnings
@@ -61,7 +61,7 @@ def compare_column(column: CodedColumn, names: Sequence[str]) -> tuple[Rows, lis
 def whole_key_overlap(shared: Sequence[Shared], N_d: int, N_s: Sequence[int]) -> Rows:
     """Of the combination of all keys, of each synthesis; a missing value is a level of it."""
     return {
-        (WHOLE_KEY, synthesis): asdict(
+        (WHOLE_KEY, synthesis): row_of(
             Overlap(percent(records.GT_in_SD, N_d), percent(records.SD_in_GT, N_s[synthesis - 1]))
         )
         for synthesis, records in enumerate(shared, start=1)

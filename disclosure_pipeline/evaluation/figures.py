@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from disclosure_pipeline.counting.counts import TABLES, TargetCounts
 from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.counts import Counts
-from disclosure_pipeline.evaluation.frames import frame_of, list_of, names_of
+from disclosure_pipeline.evaluation.frames import frame_of, list_of, names_of, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import attribute
 from disclosure_pipeline.measures.baselines import baselines
@@ -50,27 +50,27 @@ def figures(
     N_d, *N_s = counts.records
     for synthesis, key_counts in enumerate(counts.counts.keys, start=1):
         sizes = Sizes(N_d, N_s[synthesis - 1])
-        rows.identity[(synthesis,)] = asdict(identity(key_counts.uniques, sizes.N_d, sizes.N_s))
-        rows.identity[(synthesis,)] |= asdict(unique_hits(key_counts.unique_hits, sizes))
+        rows.identity[(synthesis,)] = row_of(identity(key_counts.uniques, sizes.N_d, sizes.N_s))
+        rows.identity[(synthesis,)] |= row_of(unique_hits(key_counts.unique_hits, sizes))
     targets = zip(counts.targets, counts.counts.targets, counts.counts.pairs_of_key, strict=True)
     for target, counts_by_synthesis, pairs_of_key in targets:
         for synthesis, target_counts in enumerate(counts_by_synthesis, start=1):
             index = (target.name, synthesis)
             N = (N_d, N_s[synthesis - 1])
             totals, cells = target_counts.totals, target_counts.cells
-            rows.attribute[index] = asdict(attribute(totals, *N))
+            rows.attribute[index] = row_of(attribute(totals, *N))
             by_guess = cap_measures(totals, cells, target.counts[0], *N) if with_cap else None
-            rows.cap[index] = asdict(by_guess) if by_guess else {}
+            rows.cap[index] = row_of(by_guess) if by_guess else {}
             if with_chance:
                 by_chance = chance(totals.records.DiSCO, cells.d_by_s_q_t, target.counts[synthesis], *N)
-                rows.attribute[index] |= asdict(by_chance)
+                rows.attribute[index] |= row_of(by_chance)
             _add_baselines(rows, index, target_counts, target)
             uniques = counts.counts.keys[synthesis - 1].uniques
             _add_exclusions(rows, index, target_counts, uniques, N)
             _add_flags(rows, index, target_counts, pairs_of_key, target, counts.keys, (one_way, two_way))
             for share, claims in zip(counts.certainties, target_counts.certainty, strict=True):
                 place = (target.name, synthesis, float(share))
-                rows.certainty[place] = asdict(certainty(claims, N_d))
+                rows.certainty[place] = row_of(certainty(claims, N_d))
     return _result(rows, counts)
 
 
@@ -123,7 +123,7 @@ def _add_baselines(
 ) -> None:
     """What the figures would be anyway, added to the rows."""
     GT_t, SD_t, excluded = target.counts[0], target.counts[index[1]], target_counts.excluded
-    figures_by_name = asdict(
+    figures_by_name = row_of(
         baselines(
             target_counts.baselines,
             target_counts.totals,
@@ -145,9 +145,9 @@ def _add_exclusions(
     """What the exclusions take out and leave, added to the rows; `uniques` are those of all records."""
     excluded = target_counts.excluded
     left = excluded.uniques if excluded else uniques
-    rows.identity_after_exclusions[index] = asdict(identity(left, *N))
-    taken = excluded.taken.tolist() if excluded else [[0] * len(STEPS)] * len(TABLES)
-    for table, records in zip(TABLES, taken, strict=True):
+    rows.identity_after_exclusions[index] = row_of(identity(left, *N))
+    taken_out = excluded.taken_out.tolist() if excluded else [[0] * len(STEPS)] * len(TABLES)
+    for table, records in zip(TABLES, taken_out, strict=True):
         remaining = getattr(target_counts.totals.records, table)
         row = dict(zip(STEPS, records, strict=True)) | {"remaining": remaining}
         rows.excluded.update({(*index, table): row})
@@ -169,7 +169,7 @@ def _add_flags(
     )
     row = {"target": index[0], "synthesis": index[1]}
     for level_flag in one_way(target_counts.cells.DiSCO_t, original_t, thresholds[0]):
-        rows.one_way.append(row | asdict(level_flag) | {"level": target.label(level_flag.level)})
+        rows.one_way.append(row | row_of(level_flag) | {"level": target.label(level_flag.level)})
     if not len(target_counts.large.t):
         return
     flags = two_way(target_counts.large, pairs_of_key, target.size, thresholds[1][1])
@@ -222,9 +222,9 @@ def _together(counts: Counts) -> tuple[pd.DataFrame, pd.DataFrame]:
     of_targets, of_keys = {}, {}
     if counts.counts.together:
         identity_by_all, by_target = together(counts.counts.together, counts.records[0])
-        of_keys[(len(counts.records) - 1,)] = asdict(identity_by_all)
+        of_keys[(len(counts.records) - 1,)] = row_of(identity_by_all)
         of_targets = {
-            (target.name,): asdict(figures) for target, figures in zip(counts.targets, by_target, strict=True)
+            (target.name,): row_of(figures) for target, figures in zip(counts.targets, by_target, strict=True)
         }
     return (
         frame_of(of_targets, ["target"], names_of(Together)),

@@ -48,6 +48,7 @@ def validate(clauses: Sequence[Clause], figures: Mapping[str, Any]) -> Validatio
         InMemoryStoreBackendDefaults,
         ProgressBarsConfig,
     )
+    from great_expectations.datasource.fluent.pandas_datasource import PandasDatasource
 
     # Nothing of it is on disk, in the home folder or from the environment.
     context = gx.get_context(
@@ -58,10 +59,15 @@ def validate(clauses: Sequence[Clause], figures: Mapping[str, Any]) -> Validatio
             progress_bars=ProgressBarsConfig(globally=False),
         ),
     )
-    source = context.data_sources.add_pandas("figures")
+    tables = build_metric_tables(figures)
+    # Described before the context knows it, which writes its whole configuration after every change.
+    source = PandasDatasource(name="figures")
+    for name in tables:
+        source.add_dataframe_asset(name).add_batch_definition_whole_dataframe(name)
+    context.data_sources.add_pandas(source)
     syntheses = len(figures["N_s"])
     results = {}
-    for name, table in build_metric_tables(figures).items():
+    for name, table in tables.items():
         expectations = [
             _build_expectation(clause, syntheses) for clause in clauses if _name_metric_table(clause) == name
         ]
@@ -86,7 +92,7 @@ def _validate_table(
 ) -> ExpectationSuiteValidationResult:
     import great_expectations as gx
 
-    batch = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe(name)
+    batch = source.get_asset(name).get_batch_definition(name)
     return batch.get_batch({"dataframe": table}).validate(gx.ExpectationSuite(name, expectations))
 
 

@@ -49,7 +49,7 @@ def exclude(
     (shape: keys, q).
     """
     masks = _exclusion_masks(f, key_levels, exclusions)
-    reduced, taken = {}, {}
+    reduced, taken_out = {}, {}
     for field in fields(DisclosureTables):
         cells: Cells = getattr(tables, field.name)
         counts = {}
@@ -60,8 +60,8 @@ def exclude(
         counts["count_over"] = total(cells.counts, cells.where & over)
         cells = cells.without(over)
         reduced[field.name] = cells
-        taken[field.name] = counts | {"remaining": cells.total()}
-    return DisclosureTables(**reduced), taken
+        taken_out[field.name] = counts | {"remaining": cells.total()}
+    return DisclosureTables(**reduced), taken_out
 
 
 def are_left(

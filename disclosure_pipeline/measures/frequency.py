@@ -77,16 +77,8 @@ def find_lone_records(columns: Sequence[IntArray], levels: Sequence[int]) -> Int
     >>> find_lone_records([np.array([0, 1, 1, 0]), np.array([2, 0, 0, 1])], [2, 3]).tolist()
     [3, 0]
     """
-    [codes], size = _join([[column] for column in columns], levels)
-    digits = (len(codes) - 1).bit_length()
-    if size << digits > _LARGEST_CODE:
-        order: IntArray = np.argsort(codes)
-        codes = codes[order]
-    else:  # sorting numbers is several times faster than sorting their places
-        codes = (codes << digits) | np.arange(len(codes))
-        codes.sort()
-        order = codes & ((1 << digits) - 1)
-        codes >>= digits
+    [codes], _ = _join([[column] for column in columns], levels)
+    codes, order = sort_together(codes, np.arange(len(codes)))
     new = np.append(first_of_run(codes), True)
     return order[np.flatnonzero(new[:-1] & new[1:])]
 
@@ -191,6 +183,26 @@ def _count_cells(q: IntArray, t: IntArray, keys: int, levels: int) -> tuple[IntA
 def first_of_run(ascending: IntArray) -> Mask:
     """Marks each entry that differs from the one before it."""
     return np.concatenate(([True], ascending[1:] != ascending[:-1]))[: len(ascending)]
+
+
+def sort_together(codes: IntArray, numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """Codes in ascending order, and the number of each; all are whole numbers from 0 on.
+
+    Sorting numbers is several times faster than sorting their places: the number is the code's lowest digits.
+
+    >>> sort_together(np.array([7, 3]), np.array([1, 2]))
+    (array([3, 7]), array([2, 1]))
+    """
+    digits = int(numbers.max(initial=0)).bit_length()
+    if int(codes.max(initial=0)) << digits > np.iinfo(codes.dtype).max:
+        order = np.argsort(codes)
+        return codes[order], numbers[order]
+    both = codes << codes.dtype.type(digits)
+    both |= numbers.astype(codes.dtype, copy=False)
+    both.sort()
+    numbers = (both & codes.dtype.type((1 << digits) - 1)).astype(numbers.dtype, copy=False)
+    both >>= codes.dtype.type(digits)
+    return both, numbers
 
 
 def count_up(lengths: IntArray) -> IntArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class Cells:
 
     def without(self, excluded: Mask) -> Cells:
         """The cells that are left when the excluded ones are set to zero."""
-        return replace(self, where=self.where & ~excluded)
+        return Cells(self.counts, self.where & ~excluded)
 
     def values(self) -> IntArray:
         """The counts, zero where `where` does not hold."""

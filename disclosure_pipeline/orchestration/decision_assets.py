@@ -53,7 +53,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
         void = find_void_waivers(folders, content, clock.now())
         broken = list_broken_clauses(content)
         standing = describe_standing(content["decision"], is_published=is_published(folders, candidate))
-        made: dg.MaterializeResult = dg.MaterializeResult(
+        materialization: dg.MaterializeResult = dg.MaterializeResult(
             metadata={
                 "decision": content["decision"],
                 "standing": standing,
@@ -76,7 +76,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
             metadata={"value": len(broken), "bound": 0, presentation.FOR_ANYBODY: description},
         )
         waivers = presentation.waivers_result(content["waivers"], void, key)
-        results: list[StepResult] = [made, within_policy, waivers, list_candidates(graph)]
+        results: list[StepResult] = [materialization, within_policy, waivers, list_candidates(graph)]
         if approved:
             return StepOutcome(results)
         reasons = describe_broken_clauses(content, graph.gate.policy.smallest_count)

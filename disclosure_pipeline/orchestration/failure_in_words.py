@@ -12,7 +12,7 @@ import sys
 
 import dagster as dg
 
-_stacks_taken: list[bool] = []
+_stacks_are_left_out: list[bool] = []
 
 
 class FailureInWords(dg.Failure):
@@ -28,13 +28,13 @@ def in_words(failure: dg.Failure) -> dg.Failure:
     without_stack = FailureInWords(failure.description, failure.metadata, failure.allow_retries)
     if not hasattr(sys, "tracebacklimit"):  # whoever set a limit keeps it
         sys.tracebacklimit = 0
-        _stacks_taken.append(True)
+        _stacks_are_left_out.append(True)
     return without_stack
 
 
 def restore_stacks() -> None:
     """Let exceptions have their stacks again, if a failure took them."""
-    while _stacks_taken:
-        _stacks_taken.pop()
+    while _stacks_are_left_out:
+        _stacks_are_left_out.pop()
         if hasattr(sys, "tracebacklimit"):
             del sys.tracebacklimit

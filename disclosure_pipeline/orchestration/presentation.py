@@ -39,22 +39,24 @@ def check_result(
     It fails where any of its clauses is not kept, as a warning where each such clause is only warned of.
     """
     public = [judgements[clause] for clause in check.clauses]
-    held = [of_clause.judgement for of_clause in public]
-    worst = find_worst_judgement(held)
+    own_judgements = [of_clause.judgement for of_clause in public]
+    worst = find_worst_judgement(own_judgements)
     assert worst is not None, "a check has a clause"
-    broken = [judgement for judgement in held if judgement.outcome != "kept"]
+    broken = [judgement for judgement in own_judgements if judgement.outcome != "kept"]
     metadata: dict[str, Any] = {**show_numbers({"value": worst.value, "bound": worst.limit})}
     metadata |= {"outcome": worst.outcome, "clause": worst.clause.name}
-    if len(held) > 1:
-        metadata["clauses"] = judgements_table(held)
-    kept = str(worst) if len(held) == 1 else f"All {len(held)} clauses are kept. The nearest is {worst}"
+    if len(own_judgements) > 1:
+        metadata["clauses"] = judgements_table(own_judgements)
+    number = len(own_judgements)
+    kept = str(worst) if number == 1 else f"All {number} clauses are kept. The nearest is {worst}"
     for_anybody = [str(of_clause) for of_clause in public if of_clause.judgement.outcome != "kept"]
     metadata[FOR_ANYBODY] = "; ".join(for_anybody) or "Every clause is kept"
+    warns = passes_with_warnings(own_judgements)
     return dg.AssetCheckResult(
         passed=not broken,
         asset_key=asset,
         check_name=check.name,
-        severity=dg.AssetCheckSeverity.WARN if passes_with_warnings(held) else dg.AssetCheckSeverity.ERROR,
+        severity=dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR,
         description="; ".join(map(str, broken)) or kept,
         metadata=metadata,
     )

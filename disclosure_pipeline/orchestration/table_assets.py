@@ -42,14 +42,14 @@ def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:
     def ground_truth() -> StepOutcome:
         remove_abandoned(graph.folders.store, graph.folders.staging)
         recorded = record_ground_truth(graph.folders)
-        made: dg.MaterializeResult = dg.MaterializeResult(
+        materialization: dg.MaterializeResult = dg.MaterializeResult(
             metadata={
                 "dagster/row_count": recorded.records,
                 "location": graph.folders.ground_truth.redacted_location,
                 "sha256": recorded.sha256,
             },
         )
-        results: list[StepResult] = [made, _contract_result(key, recorded.violations)]
+        results: list[StepResult] = [materialization, _contract_result(key, recorded.violations)]
         if not recorded.violations:
             return StepOutcome(results)
         sentence = "Nothing can be determined: the ground truth breaks its data dictionary"
@@ -84,7 +84,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
     )
 
     def describe_arrival(arrival: Arrival) -> StepOutcome:
-        made: dg.MaterializeResult = dg.MaterializeResult(
+        materialization: dg.MaterializeResult = dg.MaterializeResult(
             metadata={
                 "dagster/row_count": sum(arrival.records),
                 "syntheses": len(arrival.snapshot.files),
@@ -92,7 +92,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
             },
         )
         overlap = _overlap_result(key, arrival, len(overlap_clauses), gate.policy.key_overlap)
-        results: list[StepResult] = [made, _contract_result(key, arrival.violations), overlap]
+        results: list[StepResult] = [materialization, _contract_result(key, arrival.violations), overlap]
         candidate = arrival.snapshot.candidate
         if arrival.violations:
             sentence = f"Candidate {candidate!r} is refused: it breaks the data dictionary"

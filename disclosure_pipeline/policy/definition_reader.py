@@ -25,7 +25,9 @@ _PLAIN_BOOLEAN = ("true", "True", "TRUE", "false", "False", "FALSE")
 _PLAIN_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)?\.?[0-9]+([eE][-+][0-9]+)?|[-+]?(0|[1-9][0-9]*)\.")
 # What only YAML 1.2 reads as a number: with the reader of Dagster it would be text.
-_NUMBER_ELSEWHERE = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NUMBER_IN_YAML_12 = re.compile(
+    r"0o[0-7]+|0x[0-9a-fA-F]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+)
 
 
 class DefinitionError(DisclosurePipelineError, ValueError):
@@ -189,7 +191,7 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
             f"{text} is a number in another notation (sexagesimal, with _): write it in decimal digits, or "
             "in quotes if it is text",
         )
-    if kind == "str" and _NUMBER_ELSEWHERE.fullmatch(text):
+    if kind == "str" and _NUMBER_IN_YAML_12.fullmatch(text):
         raise _AmbiguousError(
             node,
             f"{text} is a number to some readers and text to others: write it in decimal digits without "

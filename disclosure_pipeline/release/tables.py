@@ -107,8 +107,8 @@ class _ColumnWriter:
     def choose_form(self, values: pd.Series[Any]) -> _ColumnWriter:
         """In levels where they are texts, and so few that Parquet keeps a dictionary of them."""
         levels = encode(values).levels
-        few = pa.types.is_string(self.type) and len(levels) <= _FEW_LEVELS and levels.nbytes <= _FEW_BYTES
-        return replace(self, in_levels=few)
+        fits = pa.types.is_string(self.type) and len(levels) <= _FEW_LEVELS and levels.nbytes <= _FEW_BYTES
+        return replace(self, in_levels=fits)
 
     def write(self, values: pd.Series[Any]) -> Any:
         """The values as they are published, an Arrow array of the `written_type`."""

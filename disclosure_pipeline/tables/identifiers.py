@@ -94,10 +94,12 @@ def identifying_columns(
 
 def values_identify(ground_truth: pd.Series[Any], synthetic: pd.Series[Any]) -> bool:
     """As `column_identifies`, of the records of a column that is not coded."""
+    if len(ground_truth) < _FEWEST_RECORDS:
+        return False
     dtype = ground_truth.dtype
     values: Any = dtype.categories if isinstance(dtype, pd.CategoricalDtype) else ground_truth
     whole = pd.api.types.is_integer_dtype(values) or not pd.api.types.is_numeric_dtype(values)
-    if len(ground_truth) < _FEWEST_RECORDS or not whole:
+    if not whole:
         return False
     try:
         unique = ground_truth.iloc[:_PROBED_RECORDS].is_unique and ground_truth.is_unique

@@ -72,6 +72,8 @@ def kind_of(series: pd.Series[Any], table: str) -> Kind:
 def _is_all_missing(series: pd.Series[Any]) -> bool:
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iub":
         return not len(series)
+    if len(series) and pd.api.types.is_scalar(series.array[0]) and not pd.isna(series.array[0]):
+        return False
     # Whoever holds a value mostly holds one among its first records.
     parts = (series.iloc[:_PROBE], series) if len(series) > _PROBE else (series,)
     return all(bool(pd.isna(nan_as_missing(part)).all()) for part in parts)
@@ -101,7 +103,7 @@ def _kind_of_arrow(series: pd.Series[Any], dtype: pd.ArrowDtype, table: str) -> 
 
 
 def _kind_of_objects(series: pd.Series[Any], table: str) -> Kind:
-    inferred = pd.api.types.infer_dtype(series.dropna())  # which drops every form of missing
+    inferred = pd.api.types.infer_dtype(series, skipna=True)  # every form of missing
     if inferred in {"datetime", "datetime64"}:
         with_zone = {
             value.tzinfo is not None for value in series.dropna() if isinstance(value, datetime.datetime)

@@ -101,27 +101,20 @@ class Groups:
 
 @dataclass(frozen=True)
 class ValueHashes:
-    """Hashes of some records' values: of each column as it is, and grouped where it is measured so."""
+    """Hashes of some records' values, by the column."""
 
-    plain: Mapping[str, Hashes]
-    grouped: Mapping[str, Hashes]
+    by_column: Mapping[str, Hashes]
 
-    def combine(self, columns: Sequence[str], *, in_groups: bool) -> Hashes:
+    def combine(self, columns: Sequence[str]) -> Hashes:
         """A hash of every record's values in some columns, in whatever order these are named."""
-        by_column = self.grouped if in_groups else self.plain
-        left_out = [name for name in by_column if name not in columns]
+        left_out = [name for name in self.by_column if name not in columns]
         if len(left_out) >= len(columns):
-            return mix(_add(by_column, columns))
-        total = self._total_grouped if in_groups else self._total_plain
-        return mix(total - _add(by_column, left_out))
+            return mix(_add(self.by_column, columns))
+        return mix(self._total - _add(self.by_column, left_out))
 
     @cached_property
-    def _total_plain(self) -> Hashes:
-        return _add(self.plain, tuple(self.plain))
-
-    @cached_property
-    def _total_grouped(self) -> Hashes:
-        return _add(self.grouped, tuple(self.grouped))
+    def _total(self) -> Hashes:
+        return _add(self.by_column, tuple(self.by_column))
 
 
 def _add(by_column: Mapping[str, Hashes], columns: Sequence[str]) -> Hashes:
@@ -138,17 +131,18 @@ def hash_values(
     dictionary: Dictionary,
     secret: bytes,
     groups: Mapping[str, Groups] | None = None,
-) -> Iterator[ValueHashes]:
+) -> Iterator[tuple[ValueHashes, ValueHashes]]:
     """Hashes of every record's values in some columns, batch by batch in the table's order.
 
-    Without the `secret` (32 bytes) nobody can tell which values, or records, have the same hash. Numbers that
-    differ by rounding noise only have the same one.
+    The first are of the values as they are, the second of numbers grouped where `groups` says so. Without the
+    `secret` (32 bytes) nobody can tell which values, or records, have the same hash. Numbers that differ by
+    rounding noise only have the same one.
 
     >>> from disclosure_pipeline.tables.canonical_tables import CanonicalTable
     >>> people = CanonicalTable(pd.DataFrame({"sex": ["f", "m", "f"], "pay": [1.5, 2.5, 1.5 + 1e-15]}), ())
     >>> dictionary = {"sex": Column(type="category"), "pay": Column(type="number")}
-    >>> [values] = hash_values(people, ["sex", "pay"], dictionary, bytes(32))
-    >>> hashes = values.combine(["sex", "pay"], in_groups=False)
+    >>> [(values, grouped)] = hash_values(people, ["sex", "pay"], dictionary, bytes(32))
+    >>> hashes = values.combine(["sex", "pay"])
     >>> bool(hashes[0] == hashes[2]), bool(hashes[0] == hashes[1])
     (True, False)
     """
@@ -160,15 +154,19 @@ def hash_values(
             levels = _without_noise(encoded.levels.cast(plain_type(dictionary[name])))
             seed = hashlib.sha256(secret + name.encode()).digest()
             codes[name] = encoded.codes
-            plain[name] = grouped[name] = _hash_with_key(levels, seed)
+            plain[name] = _hash_with_key(levels, seed)
             if groups is not None and name in groups:
                 grouped[name] = _hash_groups(levels, plain[name], groups[name], seed)
         for first in range(0, len(batch), _RECORDS_IN_CACHE):
             chunk = slice(first, first + _RECORDS_IN_CACHE)
-            yield ValueHashes(
-                {name: look_up(of_levels, codes[name][chunk]) for name, of_levels in plain.items()},
-                {name: look_up(of_levels, codes[name][chunk]) for name, of_levels in grouped.items()},
-            )
+            as_they_are = _look_up(plain, codes, chunk)
+            yield ValueHashes(as_they_are), ValueHashes({**as_they_are, **_look_up(grouped, codes, chunk)})
+
+
+def _look_up(
+    of_levels: Mapping[str, Hashes], codes: Mapping[str, IntArray], records: slice
+) -> dict[str, Hashes]:
+    return {name: look_up(hashes, codes[name][records]) for name, hashes in of_levels.items()}
 
 
 def _hash_with_key(levels: Any, seed: bytes) -> Hashes:

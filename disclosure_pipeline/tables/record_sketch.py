@@ -70,9 +70,9 @@ def sketch_parts(
         for part in parts
     )
     columns = list(dict.fromkeys(name for part in parts for name in part.columns))
-    for values in hash_values(table, columns, dictionary, secret, groups):
+    for plain, grouped in hash_values(table, columns, dictionary, secret, groups):
         for part, sketch in zip(parts, sketches, strict=True):
-            hashes = values.combine(part.columns, in_groups=part.in_groups)
+            hashes = (grouped if part.in_groups else plain).combine(part.columns)
             buckets = (hashes >> np.uint64(64 - part.bits)).view(np.int64)
             sketch.counts[:] += np.bincount(buckets, minlength=len(sketch.counts))
             # Odd, so that a bucket with one record more of the same is never without a difference.

@@ -30,12 +30,12 @@ def page() -> str:
 def _section(name: str, model: Mapping[str, Any]) -> str:
     required = model.get("required", ())
     rows = [
-        f"| `{attribute}` | {_kind(schema)} | {_default(schema, attribute in required)} | {_told(schema)} |"
+        f"| `{attribute}` | {_kind(schema)} | {_default(schema, attribute in required)} | {_text(schema)} |"
         for attribute, schema in model["properties"].items()
     ]
     heading = "| attribute | value | default | |\n|---|---|---|---|"
-    told = _cell(model.get("description", ""))
-    return "\n\n".join(filter(None, [f"({_anchor(name)})=\n## {name}", told, "\n".join([heading, *rows])]))
+    text = _cell(model.get("description", ""))
+    return "\n\n".join(filter(None, [f"({_anchor(name)})=\n## {name}", text, "\n".join([heading, *rows])]))
 
 
 def _anchor(model: str) -> str:
@@ -77,7 +77,7 @@ def _default(schema: Mapping[str, Any], required: bool) -> str:
     return _cell(f"`{json.dumps(default)}`")
 
 
-def _told(schema: Mapping[str, Any]) -> str:
+def _text(schema: Mapping[str, Any]) -> str:
     return _cell(schema.get("description", ""))
 
 

@@ -246,7 +246,7 @@ def test_large_cells_and_their_pairs(database: Any) -> None:
     assert found.targets[plain][0].excluded is None
     excluded = found.targets[reduced][0].excluded
     assert excluded is not None
-    assert (excluded.taken[0] > 0).tolist() == [True, False, True, True, True]
+    assert (excluded.taken_out[0] > 0).tolist() == [True, False, True, True, True]
 
 
 def test_most_records_have_a_key_combination_of_their_own(database: Any) -> None:

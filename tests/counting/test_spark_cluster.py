@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.engines_services import require_spark
+from support.engines_services import SPARK_ENVIRONMENT, require_spark
 from support.paths import ROOT
 from support.processes import run_program
 from support.sampling import CI
@@ -29,9 +29,9 @@ def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
         [sys.executable, "-m", "support.spark_cluster", str(tmp_path)],
         limit=LIMIT,
         env=os.environ
+        | SPARK_ENVIRONMENT
         | {
             "SPARK_HOME": str(home),
-            "SPARK_LOCAL_IP": "127.0.0.1",
             "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests"))),
         },
         cwd=tmp_path,

@@ -352,7 +352,7 @@ def test_metric_tables_hold_the_figures_of_the_frames(three: tuple[Gate, dp.Disc
 
 def run_alone(code: str, folder: Path, **environment: str) -> Finished:
     """A validation in a process of its own, with an empty home that is also the working directory."""
-    wanted = {"PATH", "VIRTUAL_ENV"}
+    wanted = {"PATH", "VIRTUAL_ENV", "PYTHONPYCACHEPREFIX"}
     inherited = {name: value for name, value in os.environ.items() if name in wanted}
     return run_program(
         [sys.executable, "-W", "error::UserWarning", "-c", code],

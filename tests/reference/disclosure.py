@@ -169,14 +169,14 @@ def leveled(
     special_values: SpecialValues,
 ) -> list[Leveled]:
     """The records with every value replaced by its level."""
+    special = {column: [label(code) for code in special_values.get(column, [])] for column in columns}
     leveled_records = []
     for record in records:
         levels: Leveled = {}
         for column in columns:
             value = record[column]
-            special = [label(code) for code in special_values.get(column, [])]
             level = label(value)
-            if column in breaks and level is not None and level not in special:
+            if column in breaks and level is not None and level not in special[column]:
                 level = group_label(number(value), breaks[column])
             levels[column] = level
         leveled_records.append(levels)

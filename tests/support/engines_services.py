@@ -6,7 +6,7 @@ import atexit
 import importlib.util
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -14,8 +14,15 @@ from typing import Any
 
 import pytest
 
-from disclosure_pipeline.counting.relational.connections import connect
+from disclosure_pipeline.counting.relational.connections import connect, spark_session
 from support.services import PASSWORD, absent, postgres
+
+# Java runs here for seconds: what its second compiler and its parallel collector win is less than they cost.
+# Executors in processes of their own take the options over.
+SPARK_ENVIRONMENT = {
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 
 
 def require_spark() -> None:
@@ -26,8 +33,16 @@ def require_spark() -> None:
         absent("PySpark")
 
 
-def spark_url(master: str, folder: Path) -> str:
-    """The URL of a session that keeps its files in a folder, shows nothing and is quick over few records."""
+# Compiling and planning anew take longer than running a query over so few records.
+QUICK_OVER_FEW_RECORDS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+def spark_url(master: str, folder: Path, plans: Mapping[str, str] = QUICK_OVER_FEW_RECORDS) -> str:
+    """The URL of a session that keeps its files in a folder and shows nothing; how it plans and compiles."""
     options = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -36,9 +51,7 @@ def spark_url(master: str, folder: Path) -> str:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder),
-        # Compiling a query takes longer than running it over so few records.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.adaptive.enabled": "false",
+        **plans,
     }
     return f"pyspark://{master}?" + "&".join(f"{name}={value}" for name, value in options.items())
 
@@ -46,15 +59,22 @@ def spark_url(master: str, folder: Path) -> str:
 @contextmanager
 def spark() -> Iterator[Any]:
     """A local session of its own, without a web page and without a word; Ibis' connection to it."""
-    require_spark()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        backend = connect(spark_url("local[2]", spark_folder()))
+    backend = connect_to_spark(spark_url("local[2]", spark_folder()))
     try:
-        backend.raw_sql("SELECT 1").sparkSession.sparkContext.setLogLevel("OFF")
         yield backend
     finally:
         backend.disconnect()
+
+
+def connect_to_spark(url: str) -> Any:
+    """Ibis' connection to the session of this process, which says nothing."""
+    require_spark()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SPARK_ENVIRONMENT.items():
+            patch.setenv(name, value)
+        backend = connect(url)
+    spark_session(backend).sparkContext.setLogLevel("OFF")
+    return backend
 
 
 @cache
@@ -77,8 +97,8 @@ def postgresql() -> Iterator[Any]:
 
 @contextmanager
 def duckdb() -> Iterator[Any]:
-    """A database in memory."""
-    backend = connect("duckdb://")
+    """A database in memory; several threads take longer over few records. By its URL a test has them all."""
+    backend = connect("duckdb://?threads=1")
     try:
         yield backend
     finally:

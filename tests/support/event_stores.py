@@ -1,21 +1,26 @@
-"""Dagster's instances on disk, with one engine for each of their databases instead of one for each event.
+"""Dagster's instances, whose databases are opened once instead of once for each event.
 
-SQLAlchemy's engines hold no connection here; what is kept is what they learned of the database and the
-statements that they compiled. The scripts that change Dagster's tables from one version to the next are read
-once as well, and not for every database that is opened. The modules are not public: they are imported here
-only, and where they move no test starts.
+On disk each database has one engine. SQLAlchemy's engines hold no connection there; what is kept is what they
+learned of the database and the statements that they compiled. In memory the connections are kept, and told
+once what Dagster tells each of them. The modules are not public: they are imported here only, and where they
+move no test starts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import sqlalchemy
+from alembic.config import Config
 from alembic.script import ScriptDirectory
+from dagster._core.storage.event_log import in_memory as in_memory_event_log
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
+from dagster._core.storage.runs import in_memory as in_memory_run_storage
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
+from sqlalchemy.pool import QueuePool
 
 # So many databases at a time: each run has one of its own.
 _KEPT = 64
@@ -27,8 +32,11 @@ def keep_engines() -> None:
         original = getattr(module, "create_engine")  # noqa: B009 (mypy knows no such name of the module)
         if not hasattr(original, "keeps"):
             setattr(module, "create_engine", _keep(original))  # noqa: B010
-    # Dagster keeps the configuration of each kind of storage, which is so the same object each time.
-    setattr(ScriptDirectory, "from_config", lru_cache(ScriptDirectory.from_config))  # noqa: B010
+    setattr(ScriptDirectory, "from_config", _keep_revisions(ScriptDirectory.from_config))  # noqa: B010
+    for module in (in_memory_event_log, in_memory_run_storage):
+        setattr(module, "create_engine", _create_engine_in_memory)  # noqa: B010
+    setattr(in_memory_event_log.InMemoryEventLogStorage, "_connect", _connect_to_events)  # noqa: B010
+    setattr(in_memory_run_storage.InMemoryRunStorage, "connect", _connect_to_runs)  # noqa: B010
 
 
 def _keep(create: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,3 +52,40 @@ def _keep(create: Callable[..., Any]) -> Callable[..., Any]:
 
     setattr(create_once, "keeps", kept)  # noqa: B010
     return create_once
+
+
+def _keep_revisions(read: Callable[[Config], ScriptDirectory]) -> Callable[[Config], ScriptDirectory]:
+    """The revisions that the tables of a database went through are read once from their files."""
+    kept: dict[str | None, ScriptDirectory] = {}
+
+    def read_once(config: Config) -> ScriptDirectory:
+        location = config.get_main_option("script_location")
+        if location not in kept:
+            kept[location] = read(config)
+        return kept[location]
+
+    return read_once
+
+
+def _create_engine_in_memory(url: str, poolclass: object) -> sqlalchemy.Engine:
+    """An engine that keeps its connections, for whichever thread comes next."""
+    del poolclass
+    engine = sqlalchemy.create_engine(url, poolclass=QueuePool, connect_args={"check_same_thread": False})
+    sqlalchemy.event.listen(engine, "connect", _enforce_foreign_keys)
+    return engine
+
+
+def _enforce_foreign_keys(connection: Any, _: object) -> None:
+    connection.execute("PRAGMA foreign_keys=ON;").close()
+
+
+@contextmanager
+def _connect_to_events(storage: Any) -> Iterator[sqlalchemy.Connection]:
+    with storage._db_lock, storage._engine.connect() as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def _connect_to_runs(storage: Any) -> Iterator[sqlalchemy.Connection]:
+    with storage._engine.connect() as connection, connection.begin():
+        yield connection

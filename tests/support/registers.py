@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from disclosure_pipeline.counting.relational.connections import connect, spark_session
-from support.engines_services import require_spark, spark_folder, spark_url
+from disclosure_pipeline.counting.relational.connections import spark_session
+from support.engines_services import connect_to_spark, spark_folder, spark_url
 from support.services import PASSWORD, postgres, require_engine
 
 PASSWORD_VARIABLE = "REGISTER_PASSWORD"
@@ -96,30 +96,26 @@ def registers_of_postgresql(home: Path) -> Iterator[Registers]:
 @contextmanager
 def registers_of_spark(home: Path) -> Iterator[Registers]:
     """Parquet files that the session of this process reads where they lie; it goes on."""
-    require_spark()
     folder = home / "registers"
     folder.mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        engine = spark_url("local[2]", spark_folder())
-        session: Any = spark_session(connect(engine))
-        session.sparkContext.setLogLevel("OFF")
+    engine = spark_url("local[2]", spark_folder())
+    session: Any = spark_session(connect_to_spark(engine))
 
-        def list_kept() -> list[str]:
-            cached = session.sparkContext._jsc.getPersistentRDDs()
-            return [*(table.name for table in session.catalog.listTables()), *map(str, cached)]
+    def list_kept() -> list[str]:
+        cached = session.sparkContext._jsc.getPersistentRDDs()
+        return [*(table.name for table in session.catalog.listTables()), *map(str, cached)]
 
-        before = list_kept()
+    before = list_kept()
 
-        def write(tables: Mapping[str, pd.DataFrame]) -> None:
-            for name, table in tables.items():
-                table.to_parquet(folder / f"{name}.parquet", index=False)
+    def write(tables: Mapping[str, pd.DataFrame]) -> None:
+        for name, table in tables.items():
+            table.to_parquet(folder / f"{name}.parquet", index=False)
 
-        def list_tables() -> list[str]:
-            kept = [name for name in list_kept() if name not in before]
-            return sorted([*(path.stem for path in folder.glob("*.parquet")), *kept])
+    def list_tables() -> list[str]:
+        kept = [name for name in list_kept() if name not in before]
+        return sorted([*(path.stem for path in folder.glob("*.parquet")), *kept])
 
-        yield Registers(engine, lambda name: str(folder / f"{name}.parquet"), write, list_tables, folder.name)
+    yield Registers(engine, lambda name: str(folder / f"{name}.parquet"), write, list_tables, folder.name)
 
 
 REGISTERS: Mapping[str, Callable[[Path], AbstractContextManager[Registers]]] = {

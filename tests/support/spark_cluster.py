@@ -1,5 +1,6 @@
 """A program that measures by Spark with executors in processes of their own, and holds that to the memory.
 
+Queries are planned and compiled as Spark does it where nobody asks for anything else.
 Run as `python -m support.spark_cluster folder`, with SPARK_HOME the folder of a distribution.
 """
 
@@ -27,7 +28,7 @@ def main(folder: Path) -> None:
     paths = [folder / f"{number}.parquet" for number in range(len(frames))]
     for frame, path in zip(frames, paths, strict=True):
         frame.to_parquet(path, index=False)
-    url = spark_url(MASTER, folder)
+    url = spark_url(MASTER, folder, plans={})
     expected = dp.disclosure(frames[0], frames[1], KEYS, TARGETS, exclude=EXCLUSIONS)
     for ground_truth, synthetic in (frames, paths):
         result = dp.disclosure(ground_truth, synthetic, KEYS, TARGETS, exclude=EXCLUSIONS, engine=url)

@@ -4,7 +4,8 @@ import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -44,6 +45,8 @@ MODES: tuple[Edges, ...] = ("pooled", "ground_truth", "equal_width")
 MOST_ROWS = 25
 LARGEST_INT8 = 2**7 - 1
 
+Item = TypeVar("Item")
+
 
 @dataclass(frozen=True)
 class Column:
@@ -73,6 +76,43 @@ class Case:
     two_way: tuple[float, float]
     ground_truth_frame: pd.DataFrame
     synthetic_frames: list[pd.DataFrame]
+
+
+# Drawing from what is known only on the way: numbers are drawn many times faster than items one by one
+
+AT_ONCE = 4  # items that one number picks
+
+
+@cache
+def below(number: int) -> SearchStrategy[int]:
+    """A number from 0 on, less than this one."""
+    return st.sampled_from(range(number))
+
+
+def pick(draw: DrawFn, items: Sequence[Item]) -> Item:
+    """One of the items."""
+    return items[draw(below(len(items)))]
+
+
+def pick_each_once(
+    draw: DrawFn, items: Sequence[Item], fewest: int = 0, most: int | None = None
+) -> list[Item]:
+    """So many of the items in any order, by default any number of them."""
+    left, picked = list(items), list[Item]()
+    most = len(left) if most is None else min(most, len(left))
+    wanted = fewest + draw(below(most - fewest + 1))
+    while len(picked) < wanted:
+        at_once = min(AT_ONCE, wanted - len(picked))
+        number = draw(below(math.perm(len(left), at_once)))
+        for _ in range(at_once):
+            number, place = divmod(number, len(left))
+            picked.append(left.pop(place))
+    return picked
+
+
+def in_any_order(draw: DrawFn, items: Sequence[Item]) -> list[Item]:
+    """All of the items."""
+    return pick_each_once(draw, items, len(items))
 
 
 # Data frames
@@ -179,9 +219,7 @@ def series(
     return pd.Series([pd.NA if value is None else value for value in values], dtype=dtype)
 
 
-MISSING: SearchStrategy[tuple[object, ...]] = st.sampled_from(
-    [(None,), (math.nan,), (pd.NA,), (None, math.nan, pd.NA)]
-)
+MISSING: tuple[tuple[object, ...], ...] = ((None,), (math.nan,), (pd.NA,), (None, math.nan, pd.NA))
 INDEX = st.sampled_from(["default", "reversed", "all the same", "text"])
 
 
@@ -189,11 +227,11 @@ INDEX = st.sampled_from(["default", "reversed", "all the same", "text"])
 def frames(draw: DrawFn, records: Sequence[Record], columns: Sequence[Column]) -> pd.DataFrame:
     """A data frame of the records: columns in any order, in any fitting type, with any index."""
     drawn = {}
-    for column in draw(st.permutations(columns)):
+    for column in in_any_order(draw, columns):
         values = [record[column.name] for record in records]
-        dtype = draw(st.sampled_from(dtypes(values, column.kind, grouped=column.grouped)))
+        dtype = pick(draw, dtypes(values, column.kind, grouped=column.grouped))
         # What makes no difference to a type is not drawn.
-        missing = draw(MISSING) if dtype == "object" else (None,)
+        missing = pick(draw, MISSING) if dtype == "object" and None in values else (None,)
         with_unused = dtype == "category" and draw(st.booleans())
         unused = [value for value in column.in_synthetic if with_unused and value is not None]
         drawn[column.name] = series(values, dtype, missing, unused)
@@ -230,7 +268,7 @@ def column(draw: DrawFn, name: str, *, may_be_grouped: bool) -> Column:
     kind = draw(KIND)
     grouped = may_be_grouped and kind in POOLS_TO_GROUP and draw(st.booleans())
     pool = POOLS_TO_GROUP[kind] if grouped else POOLS[kind]
-    levels = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=10 if grouped else 4, unique_by=repr))
+    levels: list[Value] = pick_each_once(draw, pool, 1, 10 if grouped else 4)
     if draw(st.booleans()):
         levels = [*levels, None]
     return Column(
@@ -244,9 +282,7 @@ def column(draw: DrawFn, name: str, *, may_be_grouped: bool) -> Column:
 
 def some_of(draw: DrawFn, levels: Sequence[Value]) -> list[Value]:
     """All of the levels, mostly, or some."""
-    if draw(st.booleans()):
-        return draw(st.lists(st.sampled_from(levels), min_size=1, unique_by=repr))
-    return list(levels)
+    return pick_each_once(draw, levels, 1) if draw(st.booleans()) else list(levels)
 
 
 @st.composite
@@ -275,18 +311,17 @@ def records_of(
     return rows
 
 
+EDGES = (-10.0, -3.0, -1.0, 0.0, 0.1, 0.5, 1.0, 2.0, 2.5, 7.0, 18.0, 1000.0)
+
+
 @st.composite
 def groups_for(draw: DrawFn, columns: Sequence[Column]) -> tuple[dict[str, int], Edges]:
     """A number of groups for every column to group, or for some of them explicit edges."""
     names = [column.name for column in columns if column.grouped]
     groups = {name: draw(st.integers(2, 8)) for name in names}
     if not names or draw(st.integers(0, 3)) > 0:
-        return groups, draw(st.sampled_from(MODES))
-    edge = st.sampled_from([-10.0, -3.0, -1.0, 0.0, 0.1, 0.5, 1.0, 2.0, 2.5, 7.0, 18.0, 1000.0])
-    edges = {
-        name: sorted(draw(st.lists(edge, min_size=3, max_size=5, unique=True)))
-        for name in draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
-    }
+        return groups, pick(draw, MODES)
+    edges = {name: sorted(pick_each_once(draw, EDGES, 3, 5)) for name in pick_each_once(draw, names, 1)}
     return {name: n for name, n in groups.items() if name not in edges}, edges
 
 
@@ -322,36 +357,39 @@ def exclusions_for(
     draw: DrawFn, keys: Sequence[str], targets: Sequence[str], levels: dict[str, list[Value]]
 ) -> Exclusions:
     """Exclusions of every kind, all of them of levels that occur."""
-    key_choice = st.one_of(st.booleans(), st.lists(st.sampled_from(list(keys)), unique=True))
-    target_choice = st.one_of(st.booleans(), st.lists(st.sampled_from(list(targets)), unique=True))
     target_levels = {
-        target: draw(st.lists(st.sampled_from(levels[target]), min_size=1, max_size=3))
-        for target in draw(st.lists(st.sampled_from(list(targets)), unique=True))
+        target: [pick(draw, levels[target]) for _ in range(draw(st.integers(1, 3)))]
+        for target in pick_each_once(draw, targets)
     }
+    cells = [(key, target) for key in keys for target in targets]
     pairs = [
         Pair(
             key=key,
-            key_level=draw(st.sampled_from(levels[key])),
+            key_level=pick(draw, levels[key]),
             target=target,
-            target_level=draw(st.sampled_from(levels[target])),
+            target_level=pick(draw, levels[target]),
         )
-        for key, target in draw(
-            st.lists(st.tuples(st.sampled_from(list(keys)), st.sampled_from(list(targets))), max_size=3)
-        )
+        for key, target in [pick(draw, cells) for _ in range(draw(st.integers(0, 3)))]
     ]
     return Exclusions(
         target_levels=target_levels,
-        missing_targets=draw(target_choice),
-        missing_keys=draw(key_choice),
+        missing_targets=all_none_or_some(draw, targets),
+        missing_keys=all_none_or_some(draw, keys),
         pairs=pairs,
-        count_over=draw(st.one_of(st.none(), st.integers(1, 4))),
+        count_over=pick(draw, (None, None, None, None, 1, 2, 3, 4)),
     )
 
 
-def thresholds() -> SearchStrategy[tuple[float, float]]:
-    """A number of records and a share in percent, low enough, or often met exactly."""
-    share = st.one_of(st.integers(0, 90), st.sampled_from([25, 37.5, 50, 75, 100]))
-    return st.tuples(st.integers(0, 3), share)
+def all_none_or_some(draw: DrawFn, names: Sequence[str]) -> bool | list[str]:
+    """Whether something is done with all columns, or the names of those that it is done with."""
+    choice = pick(draw, (False, True, None, None))
+    return pick_each_once(draw, names) if choice is None else choice
+
+
+# A number of records and a share in percent, low enough, or often met exactly.
+THRESHOLDS: SearchStrategy[tuple[float, float]] = st.tuples(
+    st.integers(0, 3), st.one_of(st.integers(0, 90), st.sampled_from([25, 37.5, 50, 75, 100]))
+)
 
 
 @st.composite
@@ -359,7 +397,7 @@ def cases(
     draw: DrawFn, *, with_groups: bool = True, with_exclusions: bool = True, most_syntheses: int = 4
 ) -> Case:
     """Random tables with random options."""
-    names = draw(st.lists(st.sampled_from(NAMES), min_size=2, max_size=7, unique=True))
+    names = pick_each_once(draw, NAMES, 2, 7)
     most_targets = min(3, len(names) - 1)
     n_targets = draw(st.integers(max(1, len(names) - 4), most_targets))
     columns = [draw(column(name, may_be_grouped=with_groups)) for name in names]
@@ -372,7 +410,7 @@ def cases(
     keys = names[n_targets:]
     groups, edges = draw(groups_for(columns))
     drawn = {
-        column.name: draw(st.lists(st.sampled_from([*column.in_ground_truth, -999]), unique_by=repr))
+        column.name: pick_each_once(draw, [*column.in_ground_truth, -999])
         for column in columns
         if column.grouped and draw(st.booleans())
     }
@@ -390,8 +428,8 @@ def cases(
         special_values=special_values,
         edges=edges,
         exclusions=draw(exclusions_for(keys, targets, levels)) if with_exclusions else Exclusions(),
-        one_way=draw(thresholds()),
-        two_way=draw(thresholds()),
+        one_way=draw(THRESHOLDS),
+        two_way=draw(THRESHOLDS),
         ground_truth_frame=pd.DataFrame(),
         synthetic_frames=[],
     )

@@ -12,7 +12,7 @@ from disclosure_pipeline.counting.counts import KeyCounts, count_keys
 from disclosure_pipeline.counting.memory.radix import Codes
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.exact import IntArray, Mask
-from disclosure_pipeline.measures.frequency import first_of_run
+from disclosure_pipeline.measures.frequency import first_of_run, sort_together
 
 _BITS = 64  # of the largest number
 _EXACT = 53  # binary digits of a whole number that is stored as a float
@@ -84,23 +84,12 @@ class BothNumbers:
             table = np.bincount(cells, numbers, entries)
             sums: IntArray = table[np.flatnonzero(table > 1 << self.digits_of_s)].astype(np.int64)
         else:
-            cells, numbers = _sort_together(cells, numbers)
+            cells, numbers = sort_together(cells, numbers)
             new = np.append(first_of_run(cells), True)
             together = np.flatnonzero(~(new[:-1] & new[1:] & self.is_single(numbers)))
             first = np.flatnonzero(new[together])
             sums = np.add.reduceat(numbers[together], first) if len(first) else numbers[:0]
         return sums >> self.digits_of_s, sums & ((1 << self.digits_of_s) - 1)
-
-
-def _sort_together(codes: IntArray, numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """Codes in ascending order, and their numbers."""
-    digits = int(numbers.max(initial=0)).bit_length()
-    if int(codes.max(initial=0)).bit_length() + digits >= _BITS:
-        order = np.argsort(codes)
-        return codes[order], numbers[order]
-    both = (codes << digits) | numbers
-    both.sort()
-    return both >> digits, both & ((1 << digits) - 1)
 
 
 def find_distinct(pooled: Codes) -> DistinctRecords:

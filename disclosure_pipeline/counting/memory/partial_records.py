@@ -60,6 +60,17 @@ class _Order:
 
 
 @dataclass(frozen=True)
+class _Orders:
+    """The orders in which each column is a lower one once.
+
+    `can_be_exchanged`: they are two, and only their upper and lower digits change places between them.
+    """
+
+    orders: Sequence[_Order]
+    can_be_exchanged: bool
+
+
+@dataclass(frozen=True)
 class _SynthesisCounts:
     """Of one synthesis: the counts by all columns, and without each of them, by the column's identity."""
 
@@ -81,24 +92,19 @@ def count_records(columns: Sequence[CodedColumn]) -> RecordCounts:
     )
 
 
-def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int]) -> list[_Order]:
+def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int]) -> _Orders:
     """As many orders as there are parts; each part is the lower digits of one."""
     parts = _part(columns)
-    if _can_be_exchanged(parts):
+    if len(parts) == _TWO and prod(column.size for column in columns) <= LARGEST:
         first, second = parts
-        return [_Order(Radix((*second, *first)), first), _Order(Radix((*first, *second)), second)]
+        orders = [_Order(Radix((*second, *first)), first), _Order(Radix((*first, *second)), second)]
+        return _Orders(orders, can_be_exchanged=True)
     orders = []
     for lower in parts:
         others = [column for part in parts if part is not lower for column in part]
         upper = radix(others, records, LARGEST // prod(column.size for column in lower))
         orders.append(_Order(Radix((*upper.columns, *lower)), lower))
-    return orders
-
-
-def _can_be_exchanged(parts: Sequence[Sequence[CodedColumn]]) -> bool:
-    """Whether upper and lower digits of a code can change places: of two parts where nothing is numbered."""
-    size = prod(column.size for part in parts for column in part)
-    return len(parts) == _TWO and size <= LARGEST
+    return _Orders(orders, can_be_exchanged=False)
 
 
 def _part(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
@@ -117,13 +123,11 @@ def _part(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
         number += 1
 
 
-def _count_synthesis(orders: Sequence[_Order], synthesis: int, threads: int) -> _SynthesisCounts:
-    first, *others = orders
+def _count_synthesis(orders: _Orders, synthesis: int, threads: int) -> _SynthesisCounts:
+    first, *others = orders.orders
     records, without = _count_in_order(first, sort_codes(first.code, synthesis), threads)
     whole = count_distinct(records)
-    packed = (
-        _exchange_digits(records, first) if _can_be_exchanged([order.lower for order in orders]) else None
-    )
+    packed = _exchange_digits(records, first) if orders.can_be_exchanged else None
     del records  # as large as the tables
     for order in others:
         if packed is None:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.frequency import first_of_run
+from disclosure_pipeline.measures.frequency import first_of_run, sort_together
 from disclosure_pipeline.tables.levels import CodedColumn
 
 Item = TypeVar("Item")
@@ -145,27 +145,13 @@ def radix(columns: Sequence[CodedColumn], records: Sequence[int], limit: int) ->
 
 def _number(columns: Radix, records: Sequence[int]) -> Numbered:
     """Number the combinations that occur, in the order of their codes."""
-    codes = np.empty(sum(records), dtype=np.uint64)
+    codes: Codes = np.empty(sum(records), dtype=np.uint64)
     ends = np.cumsum(records)
     for table, end in enumerate(ends):
         own = codes[end - records[table] : end]
         add(columns.readers(table, 1, np.uint64), slice(0, len(own)), own)
-    combinations, numbers = _find_distinct(codes, (columns.size - 1).bit_length())
-    return Numbered(tuple(np.split(numbers, ends[:-1])), combinations, columns)
-
-
-def _find_distinct(codes: Codes, bits: int) -> tuple[Codes, Codes]:
-    """The codes that occur, ascending, and the place of each record's code; `bits` are a code's digits."""
-    place = (len(codes) - 1).bit_length()
-    if bits + place <= _BITS:  # sorting numbers is several times faster than sorting their places
-        codes = (codes << np.uint64(place)) | np.arange(len(codes), dtype=np.uint64)
-        codes.sort()
-        order = (codes & np.uint64((1 << place) - 1)).astype(np.intp)
-        codes >>= np.uint64(place)
-    else:
-        order = np.argsort(codes)
-        codes = codes[order]
+    codes, order = sort_together(codes, np.arange(len(codes)))
     new = first_of_run(codes)
     numbers = np.empty(len(codes), dtype=np.min_scalar_type(len(codes)))
     numbers[order] = np.cumsum(new, dtype=numbers.dtype) - numbers.dtype.type(1)
-    return codes[new], numbers
+    return Numbered(tuple(np.split(numbers, ends[:-1])), codes[new], columns)

@@ -157,13 +157,13 @@ def _measure_rare_keys(
         for target, target_counts in zip(packed.targets, counts.targets, strict=True):
             target_counts.append(count_lone_records(GT, SD, packed.keys.width, target, synthesis))
     uncounted, counted = [], 0
-    few: list[Codes] = []
+    of_few_records: list[Codes] = []
     for n, first in runs.by_length(MOST_RECORDS):
         counted += n * len(first)
         if len(first) and n > 1:
             places = first + np.arange(n)[:, None]
             if places.size <= fewest:
-                few.append(records[places].ravel())
+                of_few_records.append(records[places].ravel())
                 continue
             rare = RareKeys.from_marks(of_SD.view(np.uint8)[places])
             counts.keys.append(rare.count_keys())
@@ -173,8 +173,8 @@ def _measure_rare_keys(
                 if others:
                     uncounted.append(_UncountedRecords(np.sort(some, axis=None), others, with_keys=False))
     remaining = records[runs.longer_than(MOST_RECORDS)] if counted < len(records) else records[:0]
-    if few:
-        remaining = np.sort(np.concatenate([remaining, *few]))
+    if of_few_records:
+        remaining = np.sort(np.concatenate([remaining, *of_few_records]))
     if len(remaining):
         uncounted.append(_UncountedRecords(remaining, range(len(packed.targets)), with_keys=True))
     return uncounted

@@ -20,14 +20,14 @@ def tell_intruder(content: Content) -> list[str]:
     keys = _list(figures["keys"])
     sentences = []
     for row in _worst_by_target(figures["attribute"]):
-        said = {
+        shares = {
             name: write_figure(row.get(name), require_words(name, "attribute"))
             for name in ("iS", "DiS", "DiSCO")
         }
         sentence = (
-            f"Somebody who knows {keys} of a person finds {said['iS']} of the people in the synthetic table. "
-            f"Of {said['DiS']} it then claims one value of {row['target']} with certainty; for "
-            f"{said['DiSCO']} of all people that value is right."
+            f"Somebody who knows {keys} of a person finds {shares['iS']} of the people in the synthetic "
+            f"table. Of {shares['DiS']} it then claims one value of {row['target']} with certainty; for "
+            f"{shares['DiSCO']} of all people that value is right."
         )
         if row.get("DiSCO_others") is not None:
             others = write_figure(row["DiSCO_others"], require_words("DiSCO_others", "attribute"))
@@ -54,21 +54,21 @@ def _tell_holdout(figures: Content) -> Iterator[str]:
     """What SD tells of people who had no part in it, where a holdout was given."""
     for row in figures.get("holdout", ()):
         if row["measure"] == "DiSCO":
-            said = {
+            disclosed = {
                 name: write_figure(row[name], require_words(name, "holdout"))
                 for name in ("ground_truth", "holdout")
             }
             yield (
-                f"Of the people who took no part in the synthesis, {said['holdout']} can be told their "
-                f"{row['target']}; of those who did, {said['ground_truth']} (table {row['synthesis']})."
+                f"Of the people who took no part in the synthesis, {disclosed['holdout']} can be told their "
+                f"{row['target']}; of those who did, {disclosed['ground_truth']} (table {row['synthesis']})."
             )
 
 
 def _tell_together(figures: Content) -> Iterator[str]:
     """What several tables that are published together tell."""
     for row in figures.get("together", ()):
-        said = write_figure(row["any"], require_words("any", "together"))
-        yield f"All synthetic tables together tell the {row['target']} of {said} of the people."
+        disclosed = write_figure(row["any"], require_words("any", "together"))
+        yield f"All synthetic tables together tell the {row['target']} of {disclosed} of the people."
 
 
 def show_disclosure(content: Content) -> Figure | None:
