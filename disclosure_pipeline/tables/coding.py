@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -73,8 +73,9 @@ def _over_union(position: IntArray, codes: IntArray, missing: int) -> IntArray:
 def _store(series: pd.Series[Any]) -> tuple[StoredColumn, Any]:
     """A table's own codes (`position` of what is stored; missing is -1), and its levels in any order."""
     if isinstance(series.dtype, pd.CategoricalDtype):
-        counts = count_codes(series.cat.codes.to_numpy(), 0, len(series.dtype.categories) + 1)
-        return _without_unused(series.cat.codes.to_numpy(), 0, counts, series.dtype.categories)
+        own_codes = cast(pd.Categorical, series.array).codes
+        counts = count_codes(own_codes, 0, len(series.dtype.categories) + 1)
+        return _without_unused(own_codes, 0, counts, series.dtype.categories)
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu" and len(series):
         values = series.to_numpy()
         lowest, highest = int(values.min()), int(values.max())

@@ -72,6 +72,8 @@ def kind_of(series: pd.Series[Any], table: str) -> Kind:
 def _is_all_missing(series: pd.Series[Any]) -> bool:
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iub":
         return not len(series)
+    if len(series) and pd.api.types.is_scalar(series.array[0]) and not pd.isna(series.array[0]):
+        return False
     # Whoever holds a value mostly holds one among its first records.
     parts = (series.iloc[:_PROBE], series) if len(series) > _PROBE else (series,)
     return all(bool(pd.isna(nan_as_missing(part)).all()) for part in parts)

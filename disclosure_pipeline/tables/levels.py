@@ -176,7 +176,7 @@ def count_codes(stored: IntArray, lowest: int, entries: int) -> IntArray:
         offsets = _offsets(stored[start : start + rows], lowest)
         shifted = np.add(offsets, 1, dtype=np.intp, casting="unsafe")
         from_missing += np.bincount(shifted, minlength=entries)
-    return np.roll(from_missing, -1)
+    return np.append(from_missing[1:], from_missing[0])
 
 
 def _count_bytes(stored: IntArray) -> IntArray:

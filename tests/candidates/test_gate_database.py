@@ -166,7 +166,10 @@ def test_a_table_of_duckdb(tmp_path: Path) -> None:
 
 
 def test_a_table_of_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a URL whose password is a variable of the environment; it is told nowhere."""
+    """By a URL whose password is a variable of the environment; it is told nowhere.
+
+    Queries are compiled, as a server does it that nobody set up otherwise.
+    """
     require_engine(DATABASE)
     import sqlalchemy as sa
 
@@ -179,6 +182,7 @@ def test_a_table_of_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     engine = sa.create_engine(server.url)
     with engine.begin() as connection:
         gates.ground_truth().to_sql("people", connection, index=False)
+        connection.execute(sa.text(f"ALTER DATABASE {server.database} SET jit = on"))
     source = SqlSource(url=url, table="people")
     definition = gates.definition(
         ground_truth=source.model_dump(by_alias=True), engine=url.replace("+psycopg", "")

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from hypothesis import strategies as st
 from support.doubts import FEW_SHARED_VALUES
 from support.figures import assert_same
 from support.processes import PIPE, running_program
-from support.sampling import examples
+from support.sampling import examples, some_of
 from support.strategies import Case, cases, measured
 from support.surveys import TARGETS, survey
 
@@ -94,8 +95,10 @@ def surveys() -> list[pd.DataFrame]:
     return [survey(4000, 1), survey(5000, 2), survey(300, 3)]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("exclusions", [None, dp.Exclusions(missing_keys=["sex"], count_over=20)])
+@pytest.mark.parametrize(
+    ("way", "exclusions"),
+    some_of(product(WAYS, [None, dp.Exclusions(missing_keys=["sex"], count_over=20)]), part=4),
+)
 def test_larger_tables(surveys: list[pd.DataFrame], way: str, exclusions: dp.Exclusions | None) -> None:
     """Against one thread that sorts everything as one part of numbers of 64 bits, rare keys included."""
     keys, limits = WAYS[way]
@@ -121,8 +124,9 @@ def test_larger_tables(surveys: list[pd.DataFrame], way: str, exclusions: dp.Exc
         assert_same(ask(), expected)
 
 
-@pytest.mark.parametrize("list_cells_above", [0, 1, 3, 4, 7])
-@pytest.mark.parametrize("levels", [1, 2, 5, 300])
+@pytest.mark.parametrize(
+    ("levels", "list_cells_above"), some_of(product([1, 2, 5, 300], [0, 1, 3, 4, 7]), part=4)
+)
 def test_rare_keys(levels: int, list_cells_above: int) -> None:
     """Keys of up to ten records, mostly of few levels; with large cells, and with a level in every key."""
     rng = np.random.default_rng(levels)

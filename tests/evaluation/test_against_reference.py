@@ -116,6 +116,7 @@ def assert_same_one_way(actual: Sequence[Row], expected: Sequence[Row]) -> None:
     assert_same_flags(actual, candidates)
 
 
+@examples(20)
 @given(cases())
 def test_every_frame_equals_the_reference(case: Case) -> None:
     """All frames, with groups and exclusions, in any types."""
@@ -212,6 +213,7 @@ def test_ways_to_name_synthesis_and_targets(case: Case) -> None:
     pd.testing.assert_frame_equal(named.cap, listed.cap, check_exact=True)
 
 
+@examples(20)
 @given(cases())
 def test_replicated_uniques_equal_the_reference(case: Case) -> None:
     """Masks, counts and percentages, and what is left when either kind is removed; of each synthesis."""
@@ -341,6 +343,7 @@ def test_reference_exclusions_on_a_table_counted_by_hand() -> None:
     assert result.cap[at] == {"baseCAPd": 38.0, "CAPd": 10.0, "CAPs": 37.5, "DCAP": 0.0, "TCAP": 0.0}
 
 
+@examples(20)
 @given(cases(with_exclusions=False, most_syntheses=1))
 def test_reference_on_an_exact_copy(case: Case) -> None:
     """Of a copy, everything is found again."""

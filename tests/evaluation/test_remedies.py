@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ import disclosure_pipeline as dp
 from disclosure_pipeline import remedies
 from disclosure_pipeline.evaluation.remedy import BEFORE
 
-LEVEL = st.sampled_from(["x", "y", "z", "w", None])
-NUMBER = st.sampled_from([-8, 0, 1, 2, 5, 7, 12, None])
-TABLE = st.lists(st.tuples(LEVEL, NUMBER, LEVEL, st.booleans()), min_size=1, max_size=12)
+LEVELS = ("x", "y", "z", "w", None)
+NUMBERS = (-8, 0, 1, 2, 5, 7, 12, None)
+TABLE = st.lists(
+    st.sampled_from(list(product(LEVELS, NUMBERS, LEVELS, (False, True)))), min_size=1, max_size=12
+)
 Rows = list[tuple[str | None, int | None, str | None, bool]]
 SPECIAL = {"number": [-8]}
 
@@ -50,32 +53,53 @@ def listed(table: pd.DataFrame) -> list[tuple[Any, ...]]:
     return [tuple(None if pd.isna(v) else v for v in row) for row in table.itertuples(index=False, name=None)]
 
 
-def remedied(gt: pd.DataFrame, sd: list[pd.DataFrame], remedy: Any) -> dp.Remedies:
-    return dp.remedy(gt, sd, ["k", "number"], "t", [remedy], special_values=SPECIAL)
+def remedied(gt: pd.DataFrame, sd: list[pd.DataFrame], *asked: Any) -> dp.Remedies:
+    return dp.remedy(gt, sd, ["k", "number"], "t", list(asked), special_values=SPECIAL)
 
 
 @examples(25)
-@given(TABLE, TABLE, st.sampled_from(list(RECODED)))
-def test_numbers_are_recoded_and_nothing_else(gt: Rows, sd: Rows, name: str) -> None:
-    actual = remedied(frame(gt), [frame(sd)], RECODED[name])
-    [after] = actual.tables
-    expected = EXPECTED[name]
+@given(TABLE, TABLE, st.sampled_from(list(RECODED)), st.integers(1, 4))
+def test_values_are_recoded_merged_and_blanked_and_nothing_else(
+    gt: Rows, sd: Rows, name: str, fewest: int
+) -> None:
+    """Remedies of one call, which measures the tables before them once; each is of the tables as given."""
+    asked = [RECODED[name], remedies.BlankCopiedTargets()]
+    there_is_a_level = any(k is not None for k, *_ in [*gt, *sd])
+    if there_is_a_level:
+        asked.append(remedies.MergeSmallLevels("k", fewest))
+    actual = remedied(frame(gt), [frame(sd)], *asked)
+    recoded, blanked, *merged = actual.tables
+    assert_numbers_are_recoded(gt, sd, recoded, EXPECTED[name])
+    row = actual.figures.loc[repr(RECODED[name])].iloc[0]
+    assert row["cells_changed"] == sum(number in EXPECTED[name] for _, number, _, _ in sd)
+    assert (row["records"], row["records_lost"]) == (len(sd), 0)
+    assert_targets_of_disclosing_copies_are_blanked(gt, sd, blanked)
+    assert len(merged) == there_is_a_level
+    for after in merged:
+        assert_small_levels_are_merged(gt, sd, after, fewest)
+
+
+def assert_numbers_are_recoded(
+    gt: Rows, sd: Rows, after: dp.RemediedTables, expected: dict[int, int]
+) -> None:
     for rows, table in ((gt, after.ground_truth), (sd, after.synthetic[0])):
         assert listed(table) == [
             (k, expected.get(number, number) if number is not None else None, t, flag)
             for k, number, t, flag in rows
         ]
-    row = actual.figures.loc[repr(RECODED[name])].iloc[0]
-    assert row["cells_changed"] == sum(number in expected for _, number, _, _ in sd)
-    assert (row["records"], row["records_lost"]) == (len(sd), 0)
 
 
-@examples(25)
-@given(TABLE, TABLE, st.integers(1, 4))
-def test_small_levels_are_merged_and_nothing_else(gt: Rows, sd: Rows, fewest: int) -> None:
-    gt, sd = [("x", 1, "y", True), *gt], [("x", 1, "y", True), *sd]  # there is a level
-    actual = remedied(frame(gt), [frame(sd)], remedies.MergeSmallLevels("k", fewest))
-    [after] = actual.tables
+def assert_targets_of_disclosing_copies_are_blanked(gt: Rows, sd: Rows, after: dp.RemediedTables) -> None:
+    expected = []
+    for k, number, t, flag in sd:
+        levels = {other[2] for other in sd if other[:2] == (k, number)}
+        copied = (k, number, t, flag) in gt
+        expected.append((k, number, None if copied and levels == {t} else t, flag))
+    assert listed(after.synthetic[0]) == expected
+    assert listed(after.ground_truth) == gt
+
+
+def assert_small_levels_are_merged(gt: Rows, sd: Rows, after: dp.RemediedTables, fewest: int) -> None:
     levels = [row[0] for row in gt]
     for rows, table in ((gt, after.ground_truth), (sd, after.synthetic[0])):
         assert listed(table) == [
@@ -105,20 +129,6 @@ def test_records_are_taken_out_and_nothing_else(gt: Rows, sd: Rows, name: str) -
     row = actual.figures.loc[repr(TAKEN_OUT[name])].iloc[0]
     assert (row["records"], row["records_lost"], row["cells_changed"]) == (len(left), len(sd) - len(left), 0)
     assert row["unique_copies" if name == "RemoveUniqueCopies" else "repU"] == 0
-
-
-@examples(25)
-@given(TABLE, TABLE)
-def test_targets_of_disclosing_copies_are_blanked_and_nothing_else(gt: Rows, sd: Rows) -> None:
-    actual = remedied(frame(gt), [frame(sd)], remedies.BlankCopiedTargets())
-    [after] = actual.tables
-    expected = []
-    for k, number, t, flag in sd:
-        levels = {other[2] for other in sd if other[:2] == (k, number)}
-        copied = (k, number, t, flag) in gt
-        expected.append((k, number, None if copied and levels == {t} else t, flag))
-    assert listed(after.synthetic[0]) == expected
-    assert listed(after.ground_truth) == gt
 
 
 ALL = [

@@ -1,6 +1,7 @@
 """Small tables of (q, t) records, as lists and as data frames."""
 
 from collections.abc import Sequence
+from itertools import product
 
 import pandas as pd
 import pytest
@@ -14,14 +15,15 @@ from support.paths import SD2011
 KEYS = ["k1", "k2"]
 KEY_LEVELS: tuple[Level, ...] = ("1", "2", None)
 TARGET_LEVELS: tuple[Level, ...] = ("a", "b", "c", None)
+# Any record, drawn in one go: many times faster than value by value.
+RECORD: SearchStrategy[Record] = st.sampled_from(
+    list(product(product(KEY_LEVELS, KEY_LEVELS), TARGET_LEVELS))
+)
 
 
 def tables(most: int = 12) -> SearchStrategy[list[Record]]:
     """Tables that often share keys, with missing values in keys and target."""
-    level = st.sampled_from(KEY_LEVELS)
-    return st.lists(
-        st.tuples(st.tuples(level, level), st.sampled_from(TARGET_LEVELS)), min_size=1, max_size=most
-    )
+    return st.lists(RECORD, min_size=1, max_size=most)
 
 
 def frame(records: Sequence[Record]) -> pd.DataFrame:

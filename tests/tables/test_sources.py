@@ -21,6 +21,7 @@ import pytest
 from pyarrow import ipc
 from pydantic import ValidationError
 from support import gates
+from support.sampling import some_of
 from support.services import PASSWORD, Postgres, postgres, s3
 
 from disclosure_pipeline.candidates import arrival, evaluation, ground_truth
@@ -395,7 +396,7 @@ def credentials(bucket: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return bucket
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", some_of(FILES, part=3))
 def test_s3(name: str, credentials: str, tmp_path: Path) -> None:
     import fsspec
 

@@ -177,8 +177,9 @@ def _count_sets(
             of_request = set(map(id, request.keys))
             places = zip(staged.digits, columns, strict=True)
             kept = [place for place, column in places if id(column) in of_request]
-            counted_keys = merge_keys(keys, kept, len(N))
-            with nullcontext(counted_keys) if len(N) == _TWO else store_temporarily(counted_keys) as merged:
+            counted_keys = keys if len(kept) == len(columns) else merge_keys(keys, kept, len(N))
+            needs_no_table = counted_keys is keys or len(N) == _TWO
+            with nullcontext(counted_keys) if needs_no_table else store_temporarily(counted_keys) as merged:
                 counts.append(DisclosureCounts(fetch_key_counts(merged, N)[0], (), ()))
             on_progress(_STEP, step, len(requests))
     return counts

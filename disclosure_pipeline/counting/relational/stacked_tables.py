@@ -8,14 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import DisclosureCounts
-from disclosure_pipeline.counting.memory.nearest_records import Draw
-from disclosure_pipeline.counting.relational.engine import count_in_database
-from disclosure_pipeline.counting.relational.nearest import fetch_nearest
-from disclosure_pipeline.counting.relational.records import fetch_codes
+from disclosure_pipeline.counting.relational.counted_tables import CountedTables
 from disclosure_pipeline.counting.relational.staging import KeptRecords, ReadTables
-from disclosure_pipeline.counting.targets import CountRequest
-from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.distinct import Distinct, code_distinct_columns, stack_distinct
 from disclosure_pipeline.tables.frames import stack_frames
@@ -31,7 +25,7 @@ Values = Mapping[str, Sequence[Distinct]]
 
 
 @dataclass(frozen=True)
-class StackedDatabaseTables:
+class StackedDatabaseTables(CountedTables):
     """Two tables, as `opening.OpenedTables`: the records of all syntheses are stacked once they are coded.
 
     `opened` are GT and each synthesis, `raw` their values as the database has them. `known` gives the values
@@ -54,20 +48,6 @@ class StackedDatabaseTables:
         known = self.known(columns, on_progress)
         distinct = {name: _stack(known[name]) for name in columns}
         return code_distinct_columns(distinct, grouping, table_names(_STACKED))
-
-    def count(
-        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
-    ) -> list[DisclosureCounts]:
-        """Count the records by coded columns, request by request."""
-        return count_in_database(self._read, requests, on_progress)
-
-    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
-        """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
-        return fetch_codes(self._read, columns, most, seed)
-
-    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
-        """The distances of GT records to the nearest ones, for each comparison that is drawn."""
-        return fetch_nearest(self._read, columns, draw(columns))
 
     @property
     def _read(self) -> ReadTables:

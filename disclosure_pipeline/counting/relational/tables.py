@@ -11,18 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import DisclosureCounts
-from disclosure_pipeline.counting.memory.nearest_records import Draw
+from disclosure_pipeline.counting.relational.counted_tables import CountedTables
 from disclosure_pipeline.counting.relational.engine import (
-    count_in_database,
     fetch_distinct,
     open_database_tables,
 )
-from disclosure_pipeline.counting.relational.nearest import fetch_nearest
-from disclosure_pipeline.counting.relational.records import fetch_codes
 from disclosure_pipeline.counting.relational.stacked_tables import StackedDatabaseTables
 from disclosure_pipeline.counting.relational.staging import KeptRecords, ReadTables
-from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
@@ -77,7 +72,7 @@ class DatabaseTable:
 
 
 @dataclass
-class DatabaseTables:
+class DatabaseTables(CountedTables):
     """GT (first) and its syntheses in one database: see `opening.OpenedTables`.
 
     `opened` are tables of Ibis, `names` what messages call them. `raw` are the values of columns that were
@@ -114,20 +109,6 @@ class DatabaseTables:
         """Columns as codes over the levels of all tables, not grouped yet: a code for each value."""
         known = self._known(columns, on_progress)
         return code_distinct_columns({name: known[name] for name in columns}, grouping, self.names)
-
-    def count(
-        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
-    ) -> list[DisclosureCounts]:
-        """Count the records by coded columns, request by request."""
-        return count_in_database(self._read, requests, on_progress)
-
-    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
-        """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
-        return fetch_codes(self._read, columns, most, seed)
-
-    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
-        """The distances of GT records to the nearest ones, for each comparison that is drawn."""
-        return fetch_nearest(self._read, columns, draw(columns))
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """The (synthesis, column) of GT's columns whose values tell which record it is."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,6 @@ class _Voters:
         farther away.
         """
         from sklearn.neighbors import NearestNeighbors
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         train = self.features[self.combinations]
         candidates = min(_CANDIDATES, len(self.combinations))
@@ -87,7 +87,8 @@ class _Voters:
             query = self.features[predicted[start : start + step]]
             chunk_sums = sums[start : start + step]
             # To start threads and to wait for them takes longer than a little work does.
-            with threadpool_limits(1 if len(chunk_sums) * len(self.counts) < _WORTH_THREADS else None):
+            few = len(chunk_sums) * len(self.counts) < _WORTH_THREADS
+            with _thread_pools().limit(limits=1 if few else None):
                 near: npt.NDArray[Any] = search.kneighbors(query, return_distance=False)
             # Computed anew, because those of the search are rounded too much to tell which are equal.
             distance = _squared_norms(query[np.arange(len(near)).repeat(candidates)] - train[near.ravel()])
@@ -108,6 +109,17 @@ class _Voters:
                 point, close = _pairs_within(train, query[chunk], radius[chunk])
                 _add_rows(chunk_sums, chunk[point], close, votes)
         return sums
+
+
+@cache
+def _thread_pools() -> Any:
+    """Those of the libraries that scikit-learn searches with, which are loaded by now.
+
+    Found once: to look through all that a process has loaded takes longer than a little work does, too.
+    """
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()
 
 
 def _add_rows(sums: npt.NDArray[Any], row: IntArray, voter: IntArray, votes: Any) -> None:
