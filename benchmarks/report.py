@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import chart
 import gate_run
 from data import KEY_SETS, TARGETS
 from measuring import FEW, LONG, OFTEN, SECONDS, Measured
@@ -26,6 +25,8 @@ _TIMES_GATE = 8
 
 def write(results: Results, folder: Path) -> None:
     """The document and its picture; what stands behind the document's marker stays."""
+    import chart  # with Altair, which every process that measures would import too
+
     (folder / _IMAGE).parent.mkdir(parents=True, exist_ok=True)
     chart.draw(results, folder / _IMAGE)
     file = folder / "benchmarks.md"

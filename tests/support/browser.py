@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import time
+import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,23 +125,35 @@ class Browser:
 @contextmanager
 def browser(folder: Path, reachable: str | None = None) -> Iterator[Browser]:
     """A tab of a browser whose profile lies in `folder`; it reaches one host at most."""
+    with browser_tabs(folder, 1, reachable) as [tab]:
+        yield tab
+
+
+@contextmanager
+def browser_tabs(folder: Path, number: int, reachable: str | None = None) -> Iterator[list[Browser]]:
+    """So many tabs of one such browser, each for a thread of its own."""
     from websockets.sync.client import connect
 
     rules = "MAP * ~NOTFOUND" + ("" if reachable is None else f", EXCLUDE {reachable}")
     command: list[str | Path] = [
         *(chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
         *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
+        *("--disable-background-timer-throttling", "--disable-renderer-backgrounding"),
         *(f"--host-resolver-rules={rules}", f"--user-data-dir={folder / 'profile'}"),
         *("--remote-debugging-port=0", "--remote-allow-origins=*", "about:blank"),
     ]
     with running_program(command) as process:
         port = _port(folder / "profile" / "DevToolsActivePort")
-        page = _first_page(port)
-        with connect(page, max_size=None, compression=None) as connection:
-            tab = Browser(connection)
-            for domain in ("Page", "Network", "Runtime", "Log"):
+        pages = [_first_page(port), *(_new_page(port) for _ in range(number - 1))]
+        with ExitStack() as stack:
+            tabs = [
+                Browser(stack.enter_context(connect(page, max_size=None, compression=None))) for page in pages
+            ]
+            for tab, domain in product(tabs, ("Page", "Network", "Runtime", "Log")):
                 tab.command(f"{domain}.enable")
-            yield tab
+            for tab in tabs:  # all behave as the one that is in front
+                tab.command("Emulation.setFocusEmulationEnabled", enabled=True)
+            yield tabs
         process.terminate()
 
 
@@ -153,8 +167,12 @@ def _port(file: Path) -> int:
 
 
 def _first_page(port: int) -> str:
-    import urllib.request
-
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=PATIENCE) as answer:
         targets = json.load(answer)
     return next(str(target["webSocketDebuggerUrl"]) for target in targets if target["type"] == "page")
+
+
+def _new_page(port: int) -> str:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/json/new?about:blank", method="PUT")
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        return str(json.load(answer)["webSocketDebuggerUrl"])
