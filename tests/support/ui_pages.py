@@ -28,13 +28,15 @@ class Pages:
     tab: Browser
 
     def open(self, path: str, words: Sequence[str]) -> str:
-        """Open a page and wait until it shows all of these words; all that it shows."""
+        """Open a page and wait until it shows all of these words and nothing moves; all that it shows."""
         self.tab.open(f"http://127.0.0.1:{self.server.port}{path}")
         limit = time.monotonic() + PATIENCE / 3
+        widths = None
         while True:
             shown = str(self.tab.evaluate("document.body.innerText"))
             missing = [word for word in words if word not in shown]
-            if not missing:
+            widths_before, widths = widths, self.tab.evaluate(_WIDTHS)
+            if not missing and widths == widths_before:
                 return shown
             assert time.monotonic() < limit, f"{path} does not show {missing}, but:\n{shown}"
             time.sleep(0.3)
@@ -60,6 +62,8 @@ class Pages:
         node = self.server.ask(_CHECKS, path=["survey", asset])["assetNodeOrError"]
         return {check["name"]: check["description"] for check in node["assetChecksOrError"]["checks"]}
 
+
+_WIDTHS = "[...document.querySelectorAll('body *')].map((element) => element.clientWidth).join()"
 
 # An element is wider than it seems where its content is; an ellipsis may also be written by a program.
 _FIND_CUT = """(() => {
