@@ -115,7 +115,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What is imported and collected stays: to look through it for garbage, often, is a seventh of the time."""
+    """What is imported and collected stays: to look through it for garbage is a seventh of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
