@@ -103,7 +103,7 @@ def _kind_of_arrow(series: pd.Series[Any], dtype: pd.ArrowDtype, table: str) -> 
 
 
 def _kind_of_objects(series: pd.Series[Any], table: str) -> Kind:
-    inferred = pd.api.types.infer_dtype(series, skipna=True)  # every form of missing
+    inferred = pd.api.types.infer_dtype(series.dropna())  # which drops every form of missing
     if inferred in {"datetime", "datetime64"}:
         with_zone = {
             value.tzinfo is not None for value in series.dropna() if isinstance(value, datetime.datetime)

@@ -93,13 +93,13 @@ def assert_the_same_guards(backend: Any, frames: Sequence[pd.DataFrame]) -> Guar
     in_memory = FramesInMemory(tuple(frames), "memory")
     with opened_in(backend, frames) as opened:
         measured = measure(opened)
-        found_and_tables = [(measured, in_memory)]
+        results_and_tables = [(measured, in_memory)]
         if len(frames) > 2:  # one synthesis is never stacked
-            found_and_tables.append((measure(opened.stacked()), in_memory.stacked()))
-    for found, tables in found_and_tables:
+            results_and_tables.append((measure(opened.stacked()), in_memory.stacked()))
+    for result, tables in results_and_tables:
         expected = measure(in_order_of_codes(tables))
         for name, frame in expected.frames.items():
-            pd.testing.assert_frame_equal(found.frames[name], frame, check_exact=True)
+            pd.testing.assert_frame_equal(result.frames[name], frame, check_exact=True)
     return measured
 
 

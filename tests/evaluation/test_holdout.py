@@ -157,8 +157,8 @@ def test_uniqueness_is_the_average_over_all_draws(
         of_draw = [people[i] for i in draw]
         repU += sum(of_draw.count(q) == 1 and sd.count(q) == 1 for q in of_draw) / n
         hits += sum(of_draw.count(q) == 1 for q in sd) / len(sd)
-    found = unique_at(matched_keys(d, s), len(people), n, len(sd))
-    assert found == pytest.approx((100 * repU / len(drawn), 100 * hits / len(drawn)))
+    shares = unique_at(matched_keys(d, s), len(people), n, len(sd))
+    assert shares == pytest.approx((100 * repU / len(drawn), 100 * hits / len(drawn)))
 
 
 def test_by_hand() -> None:

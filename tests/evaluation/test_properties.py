@@ -97,15 +97,15 @@ def copy_of_ground_truth(case: Case) -> Case:
 # What holds for any tables and any options
 
 
-def assert_bounds(found: dp.Disclosure) -> None:
+def assert_bounds(result: dp.Disclosure) -> None:
     """What is a part of something is not larger, and no percentage leaves 0 to 100."""
-    attribute = found.attribute
+    attribute = result.attribute
     assert (attribute["DiSDiO"] <= attribute["DiSCO"]).all()
     assert (attribute["DiSCO"] <= attribute["DiS"]).all()
     assert (attribute["DiS"] <= attribute["iS"]).all()
     assert (attribute["DiSDiO"] <= attribute["Dorig"]).all()
     assert (attribute["mean_denom"].fillna(0) <= attribute["max_denom"]).all()
-    for identity in (found.identity, found.identity_after_exclusions):
+    for identity in (result.identity, result.identity_after_exclusions):
         assert (identity["UiOiS"] <= identity["UiO"]).all()
         assert (identity["repU"] <= identity["UiOiS"]).all()
         percentages = identity.drop(columns="unique_hits_beyond", errors="ignore")  # a difference
@@ -114,7 +114,7 @@ def assert_bounds(found: dp.Disclosure) -> None:
     shares = pd.concat(
         [
             attribute[["Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO"]],
-            found.cap[["baseCAPd", "CAPd", "CAPs", "DCAP", "TCAP"]],
+            result.cap[["baseCAPd", "CAPd", "CAPs", "DCAP", "TCAP"]],
         ],
         axis=1,
     ).fillna(0)
@@ -128,12 +128,12 @@ def measured_without_a_trace(case: Case) -> dp.Disclosure:
     frames_before = [frame.copy(deep=True) for frame in frames]
     options = (case.keys, case.targets, case.groups, case.special_values, case.edges, case.exclusions)
     options_before = copy.deepcopy(options)
-    found = measured(case)
+    result = measured(case)
     dp.replicated_uniques(case.ground_truth_frame, case.synthetic_frames[0], case.keys)
     for frame, before in zip(frames, frames_before, strict=True):
         assert_equal_frame(frame, before)
     assert options == options_before
-    return found
+    return result
 
 
 def stored_otherwise(case: Case, data: DataObject) -> Case:
@@ -160,9 +160,9 @@ def with_names_in_another_order(case: Case, data: DataObject) -> Case:
     )
 
 
-def assert_records_are_excluded_or_remain(case: Case, found: dp.Disclosure, plain: dp.Disclosure) -> None:
+def assert_records_are_excluded_or_remain(case: Case, result: dp.Disclosure, plain: dp.Disclosure) -> None:
     """Every record of a table is either taken out by one step or left."""
-    sizes = found.excluded.sum(axis=1)
+    sizes = result.excluded.sum(axis=1)
     assert sizes.equals(plain.excluded["remaining"])
     assert (sizes.xs("original", level="table") == len(case.ground_truth)).all()
     for synthesis, records in enumerate(case.synthetics, start=1):
@@ -172,12 +172,12 @@ def assert_records_are_excluded_or_remain(case: Case, found: dp.Disclosure, plai
 def assert_nothing_is_excluded(case: Case, plain: dp.Disclosure) -> None:
     """Without exclusions the figures after the exclusions are those of all records."""
     nothing = Exclusions(missing_targets=[], missing_keys=[], count_over=10**9)
-    found = measured(replace(case, exclusions=nothing))
-    assert_equal(found, plain)
+    result = measured(replace(case, exclusions=nothing))
+    assert_equal(result, plain)
     for target in case.targets:
-        of_target = found.identity_after_exclusions.loc[[target]].droplevel("target")
-        assert_equal_frame(of_target, found.identity[list(of_target.columns)])
-    assert (found.excluded.drop(columns="remaining") == 0).all(axis=None)
+        of_target = result.identity_after_exclusions.loc[[target]].droplevel("target")
+        assert_equal_frame(of_target, result.identity[list(of_target.columns)])
+    assert (result.excluded.drop(columns="remaining") == 0).all(axis=None)
 
 
 def assert_each_synthesis_is_measured_by_itself(case: Case) -> None:
@@ -206,15 +206,15 @@ def assert_each_synthesis_is_measured_by_itself(case: Case) -> None:
 
 def assert_an_exact_copy_gives_everything_away(plain_case: Case) -> None:
     """Where SD is GT, every unique is replicated, and every disclosive cell stays so."""
-    found = measured(copy_of_ground_truth(plain_case))
-    identity = found.identity.loc[1]
+    result = measured(copy_of_ground_truth(plain_case))
+    identity = result.identity.loc[1]
     assert identity["repU"] == identity["UiO"] == identity["UiS"] == identity["UiOiS"]
-    attribute = found.attribute
+    attribute = result.attribute
     assert (attribute["iS"] == ALL).all()
     for name in ("DiSDiO", "Dorig", "Dsyn", "DiS"):
         assert (attribute["DiSCO"] == attribute[name]).all()
-    assert (found.cap["DCAP"] == found.cap["CAPd"]).all()
-    assert (found.cap["DCAP"] == found.cap["CAPs"]).all()
+    assert (result.cap["DCAP"] == result.cap["CAPd"]).all()
+    assert (result.cap["DCAP"] == result.cap["CAPs"]).all()
 
 
 def assert_records_that_occur_twice_change_no_share(plain_case: Case, plain: dp.Disclosure) -> None:
@@ -235,14 +235,14 @@ def assert_records_that_occur_twice_change_no_share(plain_case: Case, plain: dp.
 @given(cases(), st.data())
 def test_what_holds_for_any_tables(case: Case, data: DataObject) -> None:
     """Drawing tables and measuring them takes most of the time, so that all is asked of the same ones."""
-    found = measured_without_a_trace(case)
-    assert_bounds(found)
+    result = measured_without_a_trace(case)
+    assert_bounds(result)
     # The very same result, in the same order, whichever way the same records are stored and asked for again.
-    assert_equal(measured(stored_otherwise(case, data)), found)
-    assert_equal_in_any_order(measured(with_names_in_another_order(case, data)), found)
+    assert_equal(measured(stored_otherwise(case, data)), result)
+    assert_equal_in_any_order(measured(with_names_in_another_order(case, data)), result)
     plain_case = replace(case, exclusions=Exclusions())
     plain = measured(plain_case)
-    assert_records_are_excluded_or_remain(case, found, plain)
+    assert_records_are_excluded_or_remain(case, result, plain)
     assert_nothing_is_excluded(case, plain)
     assert_each_synthesis_is_measured_by_itself(case)
     assert_an_exact_copy_gives_everything_away(plain_case)
@@ -323,14 +323,14 @@ def assert_tables_without_a_common_key_give_nothing_away(plain_case: Case, data:
         [{**record, key: "only in SD"} for record in table] for table in case.synthetics
     ]
     case = replace(case, synthetics=synthetics)
-    found = measured(data.draw(converted(case)))
-    assert (found.identity[["UiOiS", "repU"]] == 0).all(axis=None)
-    assert (found.attribute[["iS", "DiS", "DiSCO", "DiSDiO", "max_denom"]] == 0).all(axis=None)
-    assert found.attribute["mean_denom"].isna().all()
-    assert (found.cap["DCAP"] == 0).all()
-    assert found.cap["TCAP"].isna().all()
-    assert found.one_way.empty
-    assert found.two_way.empty
+    result = measured(data.draw(converted(case)))
+    assert (result.identity[["UiOiS", "repU"]] == 0).all(axis=None)
+    assert (result.attribute[["iS", "DiS", "DiSCO", "DiSDiO", "max_denom"]] == 0).all(axis=None)
+    assert result.attribute["mean_denom"].isna().all()
+    assert (result.cap["DCAP"] == 0).all()
+    assert result.cap["TCAP"].isna().all()
+    assert result.one_way.empty
+    assert result.two_way.empty
 
 
 @examples(15)
@@ -345,8 +345,8 @@ def test_what_holds_for_levels_of_other_names(case: Case, data: DataObject) -> N
 def test_a_result_is_frozen() -> None:
     """Figures cannot be put in the place of others."""
     frame = pd.DataFrame({"age": [18, 19], "job": ["COOK", "NURSE"]})
-    found = dp.disclosure(frame, frame, keys=["age"], targets=["job"])
+    result = dp.disclosure(frame, frame, keys=["age"], targets=["job"])
     with pytest.raises(AttributeError):
-        found.identity = found.attribute  # type: ignore[misc]
+        result.identity = result.attribute  # type: ignore[misc]
     with pytest.raises(AttributeError):
         library_exclusions(Exclusions()).count_over = 3  # type: ignore[misc]

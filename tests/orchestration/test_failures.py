@@ -443,11 +443,11 @@ def test_a_decision_that_does_not_explain_the_failed_check_is_a_crash(
     def other(event: dg.DagsterEvent) -> dg.DagsterEvent:
         if event.event_type is not dg.DagsterEventType.ASSET_MATERIALIZATION:
             return event
-        made = event.step_materialization_data.materialization
-        if "decision" not in made.metadata:
+        materialization = event.step_materialization_data.materialization
+        if "decision" not in materialization.metadata:
             return event
         data = event.step_materialization_data._replace(
-            materialization=made.with_metadata({**made.metadata, "decision": decision})
+            materialization=materialization.with_metadata({**materialization.metadata, "decision": decision})
         )
         return event._replace(event_specific_data=data)
 

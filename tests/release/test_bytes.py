@@ -51,7 +51,7 @@ def flip(path: Path, place: int) -> None:
 
 
 @pytest.fixture
-def taken(tmp_path: Path) -> Iterator[tuple[Store, Snapshot]]:
+def snapshot_in_store(tmp_path: Path) -> Iterator[tuple[Store, Snapshot]]:
     """A store with the snapshot of one large table."""
     folder = tmp_path / "incoming" / "large"
     folder.mkdir(parents=True)
@@ -73,8 +73,8 @@ def test_every_byte_is_hashed_and_copied(size: int, tmp_path: Path) -> None:
     assert copy.read_bytes() == given
 
 
-def test_the_snapshot_of_a_large_table_is_the_table(taken: tuple[Store, Snapshot]) -> None:
-    store, snapshot = taken
+def test_the_snapshot_of_a_large_table_is_the_table(snapshot_in_store: tuple[Store, Snapshot]) -> None:
+    store, snapshot = snapshot_in_store
     (file,) = snapshot.files
     assert (file.sha256, file.bytes) == (hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
     assert store.stored_path(file).read_bytes() == CONTENT
@@ -82,17 +82,21 @@ def test_the_snapshot_of_a_large_table_is_the_table(taken: tuple[Store, Snapshot
 
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
-def test_reading_a_snapshot_notices_a_changed_bit(place: int, taken: tuple[Store, Snapshot]) -> None:
-    store, snapshot = taken
+def test_reading_a_snapshot_notices_a_changed_bit(
+    place: int, snapshot_in_store: tuple[Store, Snapshot]
+) -> None:
+    store, snapshot = snapshot_in_store
     flip(store.stored_path(snapshot.files[0]), place)
     with pytest.raises(StoreError, match=r"'table\.csv' are missing or changed"):
         load_snapshot("large", store)
 
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
-def test_staging_notices_a_changed_bit(place: int, taken: tuple[Store, Snapshot], tmp_path: Path) -> None:
+def test_staging_notices_a_changed_bit(
+    place: int, snapshot_in_store: tuple[Store, Snapshot], tmp_path: Path
+) -> None:
     """By itself: the snapshot was read before the bit changed."""
-    store, snapshot = taken
+    store, snapshot = snapshot_in_store
     flip(store.stored_path(snapshot.files[0]), place)
     releases_folder = tmp_path / "releases"
     with (

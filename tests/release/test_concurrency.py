@@ -244,13 +244,13 @@ def queue(home: Home, candidate: str) -> str:
     """Put a run over a candidate into the queue."""
     job = home.defs.resolve_job_def(f"{GATE}_gate")
     repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), "__repository__")
-    made = home.instance.create_run_for_job(
+    run = home.instance.create_run_for_job(
         job,
         tags={"dagster/partition": candidate},
         status=dg.DagsterRunStatus.QUEUED,
         remote_job_origin=RemoteJobOrigin(repository, job.name),
     )
-    return str(made.run_id)
+    return str(run.run_id)
 
 
 def end(instance: dg.DagsterInstance, run_id: str) -> None:

@@ -339,7 +339,7 @@ def test_a_forged_failure_holds_up_a_release_until_the_gate_runs_again(served: S
 
 
 @pytest.fixture(scope="module")
-def held(small_gate: dg.Definitions) -> Iterator[Path]:
+def held_up(small_gate: dg.Definitions) -> Iterator[Path]:
     """A home with a candidate that is approved and not released. To be copied."""
     with homes.new_home() as path:
         with opened(path, small_gate) as home:
@@ -363,13 +363,13 @@ def report(home: Home, check: dg.AssetCheckKey, *, passed: bool, partition: str 
     home.instance.report_runless_asset_event(evaluation)
 
 
-def test_each_check_holds_up_a_release(held: Path, small_gate: dg.Definitions) -> None:
+def test_each_check_holds_up_a_release(held_up: Path, small_gate: dg.Definitions) -> None:
     """One forged failure is enough."""
-    with opened(held, small_gate) as home:
+    with opened(held_up, small_gate) as home:
         every = checks(home)
     assert len(every) > 15
     for check in some_of(every):
-        with copied(held) as path, opened(path, small_gate) as home:
+        with copied(held_up) as path, opened(path, small_gate) as home:
             partition = None if check.asset_key.path[-1] == "ground_truth" else HONEST
             report(home, check, passed=False, partition=partition)
             message = refused(home.materialize("release", HONEST))
@@ -379,10 +379,10 @@ def test_each_check_holds_up_a_release(held: Path, small_gate: dg.Definitions) -
 
 @pytest.mark.parametrize("asset", ["ground_truth", "synthetic", "identity_disclosure", "dossier"])
 def test_a_forged_materialisation_holds_up_a_release(
-    held: Path, small_gate: dg.Definitions, asset: str
+    held_up: Path, small_gate: dg.Definitions, asset: str
 ) -> None:
     """Nothing was checked of it."""
-    with copied(held) as path, opened(path, small_gate) as home:
+    with copied(held_up) as path, opened(path, small_gate) as home:
         partition = None if asset == "ground_truth" else HONEST
         home.instance.report_runless_asset_event(
             dg.AssetMaterialization(dg.AssetKey([GATE, asset]), partition=partition)
@@ -391,7 +391,7 @@ def test_a_forged_materialisation_holds_up_a_release(
         assert home.nothing_published()
 
 
-def test_what_was_held_up_is_released_without_a_forgery(held: Path, small_gate: dg.Definitions) -> None:
+def test_what_was_held_up_is_released_without_a_forgery(held_up: Path, small_gate: dg.Definitions) -> None:
     """The base of the tests above."""
-    with copied(held) as path, opened(path, small_gate) as home:
+    with copied(held_up) as path, opened(path, small_gate) as home:
         assert ran(home.materialize("release", HONEST)).published == "now"

@@ -30,7 +30,7 @@ SHA256 = hashlib.sha256(b"a table").hexdigest()
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeyFiles:
+def key_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeyFiles:
     """New keys, and the environment that names them."""
     key_files = keygen(tmp_path / "keys")
     monkeypatch.setenv(keys.SIGNING_KEY, str(key_files.signing_key))
@@ -123,17 +123,17 @@ def test_the_command_line_makes_keys_that_the_gate_takes(
 # The signer
 
 
-def test_what_is_signed_is_verified_by_the_public_key(made: KeyFiles) -> None:
-    key = keys.parse_public_key(made.public_key.read_text())
+def test_what_is_signed_is_verified_by_the_public_key(key_files: KeyFiles) -> None:
+    key = keys.parse_public_key(key_files.public_key.read_text())
     signature = keys.load_signer().sign(DATA)
     key.verify_signature(signature, DATA)
-    assert keys.to_pem(key) == made.public_key.read_text()
+    assert keys.to_pem(key) == key_files.public_key.read_text()
 
 
 @pytest.mark.parametrize("variable", [keys.SIGNING_KEY, keys.SALT])
 @pytest.mark.parametrize("value", [None, ""])
 def test_what_is_not_set_is_told(
-    made: KeyFiles, monkeypatch: pytest.MonkeyPatch, variable: str, value: str | None
+    key_files: KeyFiles, monkeypatch: pytest.MonkeyPatch, variable: str, value: str | None
 ) -> None:
     if value is None:
         monkeypatch.delenv(variable)
@@ -150,7 +150,7 @@ def read(variable: str) -> object:
 
 @pytest.mark.parametrize("variable", [keys.SIGNING_KEY, keys.SALT])
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o660, 0o604, 0o601, 0o620, 0o700 | 0o007])
-def test_what_others_may_read_or_write_is_refused(made: KeyFiles, variable: str, mode: int) -> None:
+def test_what_others_may_read_or_write_is_refused(key_files: KeyFiles, variable: str, mode: int) -> None:
     path = Path(os.environ[variable])
     path.chmod(mode)
     with pytest.raises(KeysError, match=f"chmod 600 {path}"):
@@ -186,7 +186,7 @@ REPLACEMENTS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("variable", [keys.SIGNING_KEY, keys.SALT])
 @pytest.mark.parametrize("replacement", REPLACEMENTS)
-def test_a_secret_is_a_plain_file(made: KeyFiles, variable: str, replacement: str) -> None:
+def test_a_secret_is_a_plain_file(key_files: KeyFiles, variable: str, replacement: str) -> None:
     replace, message = REPLACEMENTS[replacement]
     replace(Path(os.environ[variable]))
     with pytest.raises(KeysError, match=message):
@@ -195,7 +195,7 @@ def test_a_secret_is_a_plain_file(made: KeyFiles, variable: str, replacement: st
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 @pytest.mark.parametrize("variable", [keys.SIGNING_KEY, keys.SALT])
-def test_a_secret_belongs_to_who_uses_it(made: KeyFiles, variable: str) -> None:
+def test_a_secret_belongs_to_who_uses_it(key_files: KeyFiles, variable: str) -> None:
     os.chown(os.environ[variable], 12345, -1)
     with pytest.raises(KeysError, match="another user"):
         read(variable)
@@ -213,8 +213,8 @@ def test_a_secret_belongs_to_who_uses_it(made: KeyFiles, variable: str) -> None:
     ],
     ids=["empty", "no text", "a public key", "a part of one", "locked", "another kind"],
 )
-def test_only_an_ed25519_key_signs(made: KeyFiles, content: bytes, message: str) -> None:
-    made.signing_key.write_bytes(content)
+def test_only_an_ed25519_key_signs(key_files: KeyFiles, content: bytes, message: str) -> None:
+    key_files.signing_key.write_bytes(content)
     with pytest.raises(KeysError, match=message):
         keys.load_signer()
 
@@ -222,15 +222,17 @@ def test_only_an_ed25519_key_signs(made: KeyFiles, content: bytes, message: str)
 # A signer by its URI
 
 
-def test_a_file_can_be_given_as_a_uri(made: KeyFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(keys.PUBLIC_KEY, str(made.public_key))
-    monkeypatch.setenv(keys.SIGNING_KEY, f"file2:{made.signing_key}")
-    keys.parse_public_key(made.public_key.read_text()).verify_signature(keys.load_signer().sign(DATA), DATA)
+def test_a_file_can_be_given_as_a_uri(key_files: KeyFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(keys.PUBLIC_KEY, str(key_files.public_key))
+    monkeypatch.setenv(keys.SIGNING_KEY, f"file2:{key_files.signing_key}")
+    keys.parse_public_key(key_files.public_key.read_text()).verify_signature(
+        keys.load_signer().sign(DATA), DATA
+    )
     # As securesystemslib finds it; and no way around the rights of the file.
-    monkeypatch.setenv(CryptoSigner.PREFIX_ENV_VAR, str(made.signing_key.parent))
-    monkeypatch.setenv(keys.SIGNING_KEY, f"file2:{made.signing_key.name}")
+    monkeypatch.setenv(CryptoSigner.PREFIX_ENV_VAR, str(key_files.signing_key.parent))
+    monkeypatch.setenv(keys.SIGNING_KEY, f"file2:{key_files.signing_key.name}")
     assert keys.load_signer().sign(DATA)
-    made.signing_key.chmod(0o644)
+    key_files.signing_key.chmod(0o644)
     with pytest.raises(KeysError, match="chmod 600"):
         keys.load_signer()
 
@@ -262,7 +264,7 @@ class ElsewhereSigner(Signer):
 
 
 @pytest.fixture
-def public_key_file(tmp_path: Path, made: KeyFiles, monkeypatch: pytest.MonkeyPatch) -> Path:
+def public_key_file(tmp_path: Path, key_files: KeyFiles, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A scheme of our own; the file of its public key."""
     monkeypatch.setitem(SIGNER_FOR_URI_SCHEME, "elsewhere", ElsewhereSigner)
     public = tmp_path / "elsewhere.pem"
@@ -280,12 +282,12 @@ def test_any_registered_signer_signs(public_key_file: Path) -> None:
 
 
 def test_a_signer_needs_its_public_key(
-    public_key_file: Path, made: KeyFiles, monkeypatch: pytest.MonkeyPatch
+    public_key_file: Path, key_files: KeyFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     public_key_file.write_text(public_pem(generate_private_key(SECP256R1())))
     with pytest.raises(KeysError, match="no Ed25519 key"):
         keys.load_signer()
-    public_key_file.write_bytes(made.signing_key.read_bytes())
+    public_key_file.write_bytes(key_files.signing_key.read_bytes())
     with pytest.raises(KeysError, match="private key was given"):
         keys.load_signer()
     entry = "- valid_from: 2026-01-01T00:00:00Z\n  public_key: x\n"
@@ -309,10 +311,10 @@ def test_a_signer_that_cannot_be_reached_is_told(
 
 
 def test_a_signer_has_the_key_that_it_is_said_to_have(
-    made: KeyFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    key_files: KeyFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(keys.PUBLIC_KEY, str(keygen(tmp_path / "other").public_key))
-    monkeypatch.setenv(keys.SIGNING_KEY, f"file2:{made.signing_key}")
+    monkeypatch.setenv(keys.SIGNING_KEY, f"file2:{key_files.signing_key}")
     with pytest.raises(KeysError, match="does not match"):
         keys.load_signer()
 
@@ -329,11 +331,11 @@ def test_a_signer_that_says_it_has_another_key_is_refused(
 
 
 def test_the_salt_tells_equal_from_unequal_and_nothing_else(
-    made: KeyFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    key_files: KeyFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = keys.hash_with_salt(SHA256)
     assert first == keys.hash_with_salt(SHA256)
-    assert first == hmac.new(made.salt.read_bytes(), SHA256.encode(), hashlib.sha256).hexdigest()
+    assert first == hmac.new(key_files.salt.read_bytes(), SHA256.encode(), hashlib.sha256).hexdigest()
     assert first != keys.hash_with_salt(hashlib.sha256(b"another table").hexdigest())
     monkeypatch.setenv(keys.SALT, str(keygen(tmp_path / "other").salt))
     assert keys.hash_with_salt(SHA256) != first
@@ -344,20 +346,20 @@ def test_the_salt_tells_equal_from_unequal_and_nothing_else(
 @pytest.mark.parametrize(
     "secret", [b"", bytes(range(31)), b"\0" * 32, b"abc" * 40, b"secret\n", b"changeme" * 4, b"0" * 64]
 )
-def test_a_salt_that_can_be_guessed_is_refused(made: KeyFiles, secret: bytes) -> None:
-    made.salt.write_bytes(secret)
+def test_a_salt_that_can_be_guessed_is_refused(key_files: KeyFiles, secret: bytes) -> None:
+    key_files.salt.write_bytes(secret)
     with pytest.raises(KeysError, match="32 random bytes"):
         keys.hash_with_salt(SHA256)
 
 
-def test_a_salt_may_be_written_in_hexadecimal(made: KeyFiles) -> None:
+def test_a_salt_may_be_written_in_hexadecimal(key_files: KeyFiles) -> None:
     for _ in range(20):
-        made.salt.write_text(f"{os.urandom(32).hex()}\n")
+        key_files.salt.write_text(f"{os.urandom(32).hex()}\n")
         assert len(keys.hash_with_salt(SHA256)) == 64
 
 
 @pytest.mark.parametrize("given", ["", "0" * 63, SHA256.upper(), f"{SHA256}\n", "not determined"])
-def test_only_a_hash_is_salted(made: KeyFiles, given: str) -> None:
+def test_only_a_hash_is_salted(key_files: KeyFiles, given: str) -> None:
     """An empty one would be the same for every table that could not be read."""
     with pytest.raises(KeysError, match="ground truth has no sha256"):
         keys.hash_with_salt(given)

@@ -369,9 +369,9 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 def digest(home: Path) -> str:
     """Of every file and folder of a home, the databases of its instance included: name, mode and content."""
-    made = hashlib.sha256()
+    hashed = hashlib.sha256()
     for path in sorted(home.rglob("*")):
         content = path.read_bytes() if path.is_file() else b""
         described = (str(path.relative_to(home)), path.stat().st_mode, hashlib.sha256(content).hexdigest())
-        made.update(repr(described).encode())
-    return made.hexdigest()
+        hashed.update(repr(described).encode())
+    return hashed.hexdigest()

@@ -85,14 +85,14 @@ class Home:
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A store in which every kind of candidate is old, and nothing else. To be copied."""
-    made = Home(tmp_path_factory.mktemp("home"))
-    made.receive("refused", b"refused 1", b"refused 2", decision="refused")
-    made.receive("undetermined", b"undetermined", decision="undetermined")
-    made.receive("undecided", b"undecided")
-    made.receive("approved", b"approved", decision="approved")
-    made.receive("published", *releases.files().values(), decision="approved")
-    releases.publish(made.releases / "published", SIGNER)
-    return made
+    home = Home(tmp_path_factory.mktemp("home"))
+    home.receive("refused", b"refused 1", b"refused 2", decision="refused")
+    home.receive("undetermined", b"undetermined", decision="undetermined")
+    home.receive("undecided", b"undecided")
+    home.receive("approved", b"approved", decision="approved")
+    home.receive("published", *releases.files().values(), decision="approved")
+    releases.publish(home.releases / "published", SIGNER)
+    return home
 
 
 @pytest.fixture

@@ -38,8 +38,8 @@ def other(candidate: str, published: datetime = releases.PUBLISHED) -> Predicate
 def test_a_revoked_release_is_not_verified(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
     keys, file = [releases.trust(signer)], tmp_path / "revocations"
     assert verify(release, keys).predicate.candidate == releases.CANDIDATE
-    made = revoke(release, file, REASON, keys, signer, NOW)
-    assert read_revocations(file, keys) == (made,)
+    revocation = revoke(release, file, REASON, keys, signer, NOW)
+    assert read_revocations(file, keys) == (revocation,)
     assert verify(release, keys)
     with pytest.raises(VerificationError) as refused:
         verify(release, keys, revocations=file)

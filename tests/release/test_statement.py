@@ -146,9 +146,9 @@ def test_it_is_an_in_toto_statement_on_the_files() -> None:
 )
 def test_times_keep_their_offset(zone: timezone) -> None:
     when = datetime(2026, 3, 1, 12, 30, 15, 250, tzinfo=zone)
-    made = build_statement(releases.hashes(), releases.predicate(published=when))
-    assert json.loads(encode_statement(made))["predicate"]["published_at"] == when.isoformat()
-    assert read_statement(encode_statement(made)) == made
+    statement = build_statement(releases.hashes(), releases.predicate(published=when))
+    assert json.loads(encode_statement(statement))["predicate"]["published_at"] == when.isoformat()
+    assert read_statement(encode_statement(statement)) == statement
 
 
 # What is never stated
@@ -270,14 +270,14 @@ def test_the_list_of_keys_in_the_documentation_can_be_read(tmp_path: Path) -> No
 
 
 def test_signing_the_same_gives_the_same_bytes(signer: CryptoSigner) -> None:
-    made = build_statement(releases.hashes(), releases.predicate())
-    raw = sign(made, signer)
+    statement = build_statement(releases.hashes(), releases.predicate())
+    raw = sign(statement, signer)
     assert raw == sign(
         build_statement(dict(reversed(releases.hashes().items())), releases.predicate()), signer
     )
     envelope, wrong = read_envelope(raw)
     assert wrong == []
-    assert read_statement(envelope.payload) == made
+    assert read_statement(envelope.payload) == statement
     assert raw.endswith(b"}\n") and raw.count(b"\n") == 1
 
 
@@ -354,9 +354,11 @@ def test_there_is_no_form_for_nan(value: float) -> None:
 def test_every_figure_comes_back_rounded(value: float) -> None:
     content = releases.content()[0]
     next(row for row in content["clauses"] if row["name"] == "repU")["value"] = value
-    made = build_statement(releases.hashes(), stated(content))
+    statement = build_statement(releases.hashes(), stated(content))
     (clause,) = [
-        clause for clause in read_statement(encode_statement(made)).predicate.clauses if clause.name == "repU"
+        clause
+        for clause in read_statement(encode_statement(statement)).predicate.clauses
+        if clause.name == "repU"
     ]
     assert clause.value == round_figure(value, STEP, [8.0], highest=100.0)
 
@@ -403,8 +405,8 @@ def test_the_documentation_names_every_field() -> None:
 
 
 def test_a_predicate_cannot_be_changed() -> None:
-    made = releases.predicate()
+    predicate = releases.predicate()
     with pytest.raises(ValidationError):
-        made.candidate = "other"
+        predicate.candidate = "other"
     with pytest.raises(ValidationError):
-        Predicate.model_validate({**copy.deepcopy(made.model_dump()), "more": 1})
+        Predicate.model_validate({**copy.deepcopy(predicate.model_dump()), "more": 1})
