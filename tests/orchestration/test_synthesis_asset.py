@@ -21,14 +21,14 @@ def component() -> Any:
     return gates.resolve(gates.definition(synthesis_asset="models/synthesis"))
 
 
-def run(component: Any, synthesis: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Home, Any]:
+def run(component: Any, returned: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Home, Any]:
     """Materialise the synthesis and everything of the gate that follows from it."""
     gates.with_keys(tmp_path, monkeypatch)
     candidates = GateGraph(component.gate).candidates
 
     @dg.asset(key=MADE, partitions_def=candidates)
     def synthesis() -> Any:
-        return synthesis
+        return returned
 
     defs = dg.Definitions.merge(
         gates.load(gates.definition(synthesis_asset="models/synthesis")), dg.Definitions([synthesis])
@@ -75,11 +75,11 @@ def test_a_copy_is_refused(component: Any, tmp_path: Path, monkeypatch: pytest.M
     assert home.nothing_published()
 
 
-@pytest.mark.parametrize("synthesis", [None, "a,b", [1], {"a": [1]}])
+@pytest.mark.parametrize("returned", [None, "a,b", [1], {"a": [1]}])
 def test_anything_but_tables_is_refused(
-    synthesis: Any, component: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    returned: Any, component: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home, ran = run(component, synthesis, tmp_path, monkeypatch)
+    home, ran = run(component, returned, tmp_path, monkeypatch)
     assert not ran.success
     assert "DataFrame" in gates.failures(ran)[f"{GATE}__synthetic"]
     assert home.nothing_published()
