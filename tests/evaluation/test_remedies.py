@@ -53,8 +53,8 @@ def listed(table: pd.DataFrame) -> list[tuple[Any, ...]]:
     return [tuple(None if pd.isna(v) else v for v in row) for row in table.itertuples(index=False, name=None)]
 
 
-def remedied(gt: pd.DataFrame, sd: list[pd.DataFrame], *asked: Any) -> dp.Remedies:
-    return dp.remedy(gt, sd, ["k", "number"], "t", list(asked), special_values=SPECIAL)
+def remedied(gt: pd.DataFrame, sd: list[pd.DataFrame], *applied: Any) -> dp.Remedies:
+    return dp.remedy(gt, sd, ["k", "number"], "t", list(applied), special_values=SPECIAL)
 
 
 @examples(25)
@@ -63,11 +63,11 @@ def test_values_are_recoded_merged_and_blanked_and_nothing_else(
     gt: Rows, sd: Rows, name: str, fewest: int
 ) -> None:
     """Remedies of one call, which measures the tables before them once; each is of the tables as given."""
-    asked = [RECODED[name], remedies.BlankCopiedTargets()]
+    applied = [RECODED[name], remedies.BlankCopiedTargets()]
     there_is_a_level = any(k is not None for k, *_ in [*gt, *sd])
     if there_is_a_level:
-        asked.append(remedies.MergeSmallLevels("k", fewest))
-    actual = remedied(frame(gt), [frame(sd)], *asked)
+        applied.append(remedies.MergeSmallLevels("k", fewest))
+    actual = remedied(frame(gt), [frame(sd)], *applied)
     recoded, blanked, *merged = actual.tables
     assert_numbers_are_recoded(gt, sd, recoded, EXPECTED[name])
     row = actual.figures.loc[repr(RECODED[name])].iloc[0]
