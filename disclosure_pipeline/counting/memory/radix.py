@@ -150,7 +150,7 @@ def _number(columns: Radix, records: Sequence[int]) -> Numbered:
     for table, end in enumerate(ends):
         own = codes[end - records[table] : end]
         add(columns.readers(table, 1, np.uint64), slice(0, len(own)), own)
-    codes, order = sort_together(codes, np.arange(len(codes)))
+    codes, order = sort_together(codes, np.arange(len(codes), dtype=codes.dtype))
     new = first_of_run(codes)
     numbers = np.empty(len(codes), dtype=np.min_scalar_type(len(codes)))
     numbers[order] = np.cumsum(new, dtype=numbers.dtype) - numbers.dtype.type(1)
