@@ -45,10 +45,10 @@ def check_result(
     broken = [judgement for judgement in own_judgements if judgement.outcome != "kept"]
     metadata: dict[str, Any] = {**show_numbers({"value": worst.value, "bound": worst.limit})}
     metadata |= {"outcome": worst.outcome, "clause": worst.clause.name}
+    kept = str(worst)
     if len(own_judgements) > 1:
         metadata["clauses"] = judgements_table(own_judgements)
-    number = len(own_judgements)
-    kept = str(worst) if number == 1 else f"All {number} clauses are kept. The nearest is {worst}"
+        kept = f"All {len(own_judgements)} clauses are kept. The nearest is {worst}"
     for_anybody = [str(of_clause) for of_clause in public if of_clause.judgement.outcome != "kept"]
     metadata[FOR_ANYBODY] = "; ".join(for_anybody) or "Every clause is kept"
     warns = passes_with_warnings(own_judgements)

@@ -273,7 +273,7 @@ def kept_while_it_runs(seconds: Sequence[float], folder: Path, undisturbed: Undi
 def first_of_the_same(homes_kept: Sequence[Path]) -> list[int]:
     """Of homes in which every file is the same, the first."""
     digests = [digest(home) for home in homes_kept]
-    return sorted({digests.index(found) for found in digests})
+    return sorted({digests.index(of_home) for of_home in digests})
 
 
 def test_killed_while_it_looks_at_what_was_refused(undisturbed: Undisturbed) -> None:
