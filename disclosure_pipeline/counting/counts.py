@@ -19,7 +19,7 @@ from disclosure_pipeline.measures.certainty import CertaintyCounts, certainty_co
 from disclosure_pipeline.measures.checks import large_cells
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.exclusions import STEPS, exclude
-from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.frequency import FrequencyTable, summands
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.hits import HitCounts, hit_counts
 from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys
@@ -181,7 +181,7 @@ def count_target(counted: CountedCells, target: Target, synthesis: int) -> Targe
 def _sums(f: FrequencyTable) -> KeySums:
     def per_key(counts: IntArray) -> IntArray:
         up_to = np.cumsum(counts)[f.first + f.cells_of_q - 1]  # faster than adding up q by q
-        return np.diff(up_to, prepend=0)
+        return summands(up_to)
 
     return KeySums(
         d_q=f.d_q[f.first],

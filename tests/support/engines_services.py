@@ -44,6 +44,8 @@ QUICK_OVER_FEW_RECORDS = {
 def spark_url(master: str, folder: Path, plans: Mapping[str, str] = QUICK_OVER_FEW_RECORDS) -> str:
     """The URL of a session that keeps its files in a folder and shows nothing; how it plans and compiles."""
     options = {
+        # Room from the beginning: else what is new is collected a hundred times.
+        "spark.driver.extraJavaOptions": "-Xms1g+-Xmn600m+-XX:MetaspaceSize=256m",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import add
+from operator import add, or_
 from typing import Any
 
 from disclosure_pipeline.counting.relational.coding import Digits, as_int64, count_rows, int64, word_columns
@@ -61,23 +61,15 @@ def merge_keys(keys: Any, digits: Sequence[Digits], tables: int) -> Any:
 
 def count_keys_by_size(keys: Any, synthesis: int) -> Any:
     """How many key combinations have so many records: rows (d_q, s_q, keys)."""
-    sizes = keys.select(d_q=keys["k0"], s_q=keys[f"k{synthesis}"])
-    occurring = sizes.filter((sizes["d_q"] > 0) | (sizes["s_q"] > 0))
-    return occurring.group_by("d_q", "s_q").aggregate(keys=count_rows)
+    occurring = keys.filter((keys["k0"] > 0) | (keys[f"k{synthesis}"] > 0))
+    sizes = occurring.group_by(d_q=occurring["k0"], s_q=occurring[f"k{synthesis}"])
+    return sizes.aggregate(keys=count_rows)
 
 
 def count_lone_keys(keys: Any, tables: int) -> Any:
-    """How many key combinations have one record in all: rows (i, n), i the table that has it."""
-    import ibis
-
-    return ibis.union(
-        *(
-            keys.filter(_all_records(keys, tables) == 1, keys[f"k{i}"] == 1)
-            .aggregate(n=count_rows)
-            .select("n", i=ibis.literal(i, "int16"))
-            for i in range(tables)
-        )
-    )
+    """How many key combinations have one record in all, by the table that has it: one row (n0, n1, …)."""
+    lone = keys.filter(_all_records(keys, tables) == 1)
+    return lone.aggregate(**{f"n{i}": count_rows(lone, lone[f"k{i}"] == 1) for i in range(tables)})
 
 
 def records_with_shared_keys(records: Any, keys: Any, tables: int) -> Any:
@@ -103,22 +95,15 @@ def pack(packing: Packing, d: Any, s: Any, t: Any) -> Any:
     return s * int64(1 << packing.bits) + (packing.targets - t) * int64(1 << packing.d_bits) + d
 
 
-def cells_in_both(cells: Any, keys: Any, synthesis: int) -> Any:
-    """The cells that GT has whose key combination is in SD too: rows (q0, …, t, d, s, s_q)."""
-    keys_in_SD = keys.select(*word_columns(keys), s_q=as_int64(keys[f"k{synthesis}"]))
-    d, s = as_int64(cells["n0"]), as_int64(cells[f"n{synthesis}"])
-    rows = cells.select(*word_columns(cells), t=as_int64(cells["t"]), d=d, s=s)
-    rows = rows.filter(rows["d"] > 0).inner_join(
-        keys_in_SD.filter(keys_in_SD["s_q"] > 0), word_columns(cells)
-    )
-    return rows.select(*word_columns(cells), "t", "d", "s", "s_q")
+def list_large_cells(cells: Any, keys: Any, tables: int, above: int) -> Any:
+    """The cells of more GT records that a synthesis discloses: rows (q0, …, t, d, x1, …).
 
-
-def list_large_cells(cells: Any, above: int) -> Any:
-    """Of the `cells_in_both` the disclosed ones of more GT records: rows (q0, …, t, d)."""
-    return cells.filter(_is_disclosed(cells) & (cells["d"] > int64(above))).select(
-        *word_columns(cells), "t", "d"
-    )
+    x1, … are whether the first one does, and so on.
+    """
+    large = cells.filter(cells["n0"] > int64(above)).inner_join(keys, word_columns(cells))
+    disclosed = {f"x{i}": (large[f"n{i}"] > 0) & (large[f"n{i}"] == large[f"k{i}"]) for i in range(1, tables)}
+    rows = large.select(*word_columns(cells), "t", d=large["n0"], **disclosed)
+    return rows.filter(reduce(or_, [rows[name] for name in disclosed]))
 
 
 def count_pairs(cells: Any, digits: Sequence[Digits]) -> Any:
@@ -128,11 +113,8 @@ def count_pairs(cells: Any, digits: Sequence[Digits]) -> Any:
     in_GT = cells.filter(cells["n0"] > 0)
     return ibis.union(
         *(
-            in_GT.select(
-                "t", code=in_GT[f"q{key_digits.word}"] & int64(key_digits.mask), d=as_int64(in_GT["n0"])
-            )
-            .group_by("code", "t")
-            .aggregate(n=lambda rows: _sum(rows["d"]))
+            in_GT.group_by("t", code=in_GT[f"q{key_digits.word}"] & int64(key_digits.mask))
+            .aggregate(n=as_int64(in_GT["n0"].sum()))
             .select("code", "t", "n", key=ibis.literal(k, "int16"))
             for k, key_digits in enumerate(digits)
         )
@@ -141,12 +123,3 @@ def count_pairs(cells: Any, digits: Sequence[Digits]) -> Any:
 
 def _all_records(keys: Any, tables: int) -> Any:
     return reduce(add, [as_int64(keys[f"k{i}"]) for i in range(tables)])
-
-
-def _is_disclosed(cells: Any) -> Any:
-    return (cells["s"] > 0) & (cells["s"] == cells["s_q"])
-
-
-def _sum(values: Any) -> Any:
-    """A sum in 64 bits: databases make other types of it."""
-    return as_int64(values.sum())

@@ -36,7 +36,7 @@ class Digits:
 
 @dataclass(frozen=True)
 class ColumnCodes:
-    """The codes of a column of a table: `codes` is a table (value, code), None where there is no value.
+    """The codes of column k of a table: `codes` is a table (v{k}, m{k}) of values and their codes, or None.
 
     `missing` is the code of a missing value, `unknown` that of a value that `codes` does not have.
     """
@@ -98,8 +98,7 @@ def code_records(
     rows = table.select(**{f"c{k}": as_comparable(table[column.column]) for k, column in enumerate(columns)})
     for k, column in enumerate(columns):
         if column.codes is not None:
-            codes = column.codes.select(**{f"v{k}": column.codes["value"], f"m{k}": column.codes["code"]})
-            rows = rows.left_join(codes, [(f"c{k}", f"v{k}")])
+            rows = rows.left_join(column.codes, [(f"c{k}", f"v{k}")])
 
     def code(k: int) -> Any:
         # Before any GROUP BY or join of codes: a database leaves NULL out of joins, minima and maxima.
@@ -129,8 +128,7 @@ def count_by_code(records: Any, digits: Sequence[Digits], targets: int) -> Any:
     codes += [as_int64(records[f"t{k}"]) for k in range(targets)]
     return ibis.union(
         *(
-            records.select("i", code=code)
-            .group_by("i", "code")
+            records.group_by("i", code=code)
             .aggregate(n=count_rows)
             .select("i", "code", "n", column=ibis.literal(column, "int16"))
             for column, code in enumerate(codes)
@@ -145,7 +143,10 @@ def word_columns(table: Any) -> list[str]:
 
 def count_rows(rows: Any, where: Any = None) -> Any:
     """The number of rows, or of those where it holds, in 64 bits."""
-    return as_int64(rows.count(where=where))
+    if where is None:
+        return as_int64(rows.count())
+    # Spark sums where others count, and the sum of no rows is NULL.
+    return as_int64(rows.count(where=where)).coalesce(int64(0))
 
 
 def int64(number: int) -> Any:

@@ -97,8 +97,8 @@ def fetch_distinct(table: Any, column: str, most: int, table_name: str) -> Disti
         )
 
     def fetch_values() -> Any:
-        grouped = table.select(value=as_comparable(table[column])).group_by("value")
-        return fetch_rows(grouped.aggregate(n=lambda rows: rows.count()).limit(most + 2))
+        grouped = table.group_by(value=as_comparable(table[column]))
+        return fetch_rows(grouped.aggregate(n=table.count()).limit(most + 2))
 
     rows = run_query(f"The values of column {column!r} of {table_name} cannot be fetched", fetch_values)
     present = rows.filter(pc.is_valid(rows["value"]))
@@ -136,27 +136,28 @@ def count_in_database(
 
 def _count(read: ReadTables, request: CountRequest, on_progress: OnProgress) -> DisclosureCounts:
     keys, targets = request.keys, request.targets
+    columns = {id(target.column): target.column for target in targets}  # of several targets once
+    place = {column: k for k, column in enumerate(columns)}
     target_counts: list[tuple[TargetCounts, ...]] = []
     pairs: list[tuple[Grouped, ...]] = []
     together: list[tuple[int, int]] = []
     steps = 2 + len(targets)
     with ExitStack() as stack:
-        records, digits = stack.enter_context(
-            stage_records(read, keys, [target.column for target in targets])
-        )
+        records, digits = stack.enter_context(stage_records(read, keys, list(columns.values())))
         on_progress(_STEP, 1, steps)
         N = [total(counts) for counts in keys[0].counts]
         rows, key_counts = count_key_combinations(records, digits, N, stack)
-        unique_in_any = fetch_unique_in_any(rows.keys, len(N)) if request.together else 0
+        in_both = [of_synthesis.uniques.in_both for of_synthesis in key_counts]
+        unique_in_any = fetch_unique_in_any(rows.keys, in_both) if request.together else 0
         on_progress(_STEP, 2, steps)
-        for k, target in enumerate(targets):
+        for step, target in enumerate(targets, start=3):
             counts_of_target, pairs_of_target, by_all = count_target_levels(
-                rows, k, target, together=request.together
+                rows, place[id(target.column)], target, together=request.together
             )
             target_counts.append(counts_of_target)
             pairs.append(pairs_of_target)
             together.append(by_all)
-            on_progress(_STEP, 3 + k, steps)
+            on_progress(_STEP, step, steps)
     return DisclosureCounts(
         key_counts,
         tuple(target_counts),

@@ -64,11 +64,10 @@ def classify_keys(
 
     The cells are text; x0, x3, … are the levels of those keys that exclusions name.
     """
-    d, s, t = (as_int64(cells[name]) for name in ("n0", f"n{synthesis}", "t"))
+    occurring = cells.filter((cells["n0"] > 0) | (cells[f"n{synthesis}"] > 0))
+    d, s, t = (as_int64(occurring[name]) for name in ("n0", f"n{synthesis}", "t"))
     cell = pack(packing, d, s, t).cast("string")
-    rows = cells.select(*word_columns(cells), d=d, s=s, cell=cell)
-    rows = rows.filter((rows["d"] > 0) | (rows["s"] > 0))
-    lists = rows.group_by(word_columns(cells)).aggregate(cells=rows["cell"].collect())
+    lists = occurring.group_by(word_columns(cells)).aggregate(cells=cell.collect())
     named = {
         f"x{k}": _level_if_named(lists, digits[k], levels) for k, levels in _named_levels(exclusions).items()
     }

@@ -6,7 +6,7 @@ one of the persons in a block of columns, one record of each: the distances are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -73,9 +73,18 @@ class _NumberedRecords:
         of_tables = zip(comparison.tables, comparison.left_out, strict=True)
         if comparison.is_of_all_pairs:
             return [self._nearest_of_all(distances, persons, table, own) for table, own in of_tables]
-        blocks = form_blocks(self.columns, comparison.tables, partial(self._expect_candidates, numbers))
+        expected: dict[tuple[int, ...], float] = {}
+
+        def expect_candidates(block: Sequence[CodedColumn]) -> float:
+            """Of each block the database is asked once."""
+            places = tuple(map(self._place, block))
+            if places not in expected:
+                expected[places] = self._expect_candidates(numbers, block)
+            return expected[places]
+
+        blocks = form_blocks(self.columns, comparison.tables, expect_candidates)
         return [
-            self._nearest_in_blocks(distances, blocks, persons, table, own, numbers)
+            self._nearest_in_blocks(distances, blocks, persons, table, own, expect_candidates)
             for table, own in of_tables
         ]
 
@@ -94,12 +103,12 @@ class _NumberedRecords:
         persons: Words,
         table: Table,
         left_out: IntArray,
-        numbers: Sequence[int],
+        expect_candidates: Callable[[Sequence[CodedColumn]], float],
     ) -> IntArray:
         nearest = np.full(len(left_out), NOBODY)
         with self._counted(table) as rows:
             for block in blocks:
-                step = max(1, int(_FETCHED / max(1.0, self._expect_candidates(numbers, block))))
+                step = max(1, int(_FETCHED / max(1.0, expect_candidates(block))))
                 for start in range(0, len(nearest), step):
                     chunk = slice(start, start + step)
                     chunk_words = [words[chunk] for words in persons]

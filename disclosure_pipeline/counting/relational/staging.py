@@ -176,22 +176,22 @@ def _code_table(
     """
     shifts = [key_digits.shift for key_digits in digits] + [0] * (len(columns) - len(digits))
     uploaded = [
-        _upload_codes(table, *of_column, stack)
-        for of_column in zip(columns, codes, values, shifts, strict=True)
+        _upload_codes(table, k, *of_column, stack)
+        for k, of_column in enumerate(zip(columns, codes, values, shifts, strict=True))
     ]
     words = [key_digits.word for key_digits in digits]
     return code_records(table, number, uploaded[: len(words)], words, uploaded[len(words) :])
 
 
 def _upload_codes(
-    table: Any, column: CodedColumn, codes: IntArray, distinct: Distinct, shift: int, stack: ExitStack
+    table: Any, k: int, column: CodedColumn, codes: IntArray, distinct: Distinct, shift: int, stack: ExitStack
 ) -> ColumnCodes:
-    """The codes of a column of a table, shifted by so many bits to their place within a word."""
+    """The codes of column k of a table, shifted by so many bits to their place within a word."""
     uploaded = None
     if len(distinct.values):
         kind = as_comparable(table[column.name]).type().to_pyarrow()
         values = pa.array(distinct.values, from_pandas=True).cast(kind)
-        rows = pa.table({"value": values, "code": codes[: len(values)].astype(np.int64) << shift})
+        rows = pa.table({f"v{k}": values, f"m{k}": codes[: len(values)].astype(np.int64) << shift})
         uploaded = stack.enter_context(upload_temporarily(table.get_backend(), rows))
     return ColumnCodes(column.name, uploaded, column.missing << shift, column.size << shift)
 

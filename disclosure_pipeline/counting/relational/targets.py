@@ -58,13 +58,15 @@ def count_key_combinations(
     """
     keys = stack.enter_context(store_temporarily(cells.count_key_combinations(records, len(N))))
     key_counts, largest = fetch_key_counts(keys, N)
-    lone_keys = fetch_integers(cells.count_lone_keys(keys, len(N)))
-    lone = [int(lone_keys["n"][lone_keys["i"] == i].sum()) for i in range(len(N))]
-    shared = records
-    if 2 * sum(lone) > sum(N):  # most records are counted without a look at their targets
-        shared = stack.enter_context(store_temporarily(cells.records_with_shared_keys(records, keys, len(N))))
-    else:
-        lone = [0] * len(N)
+    shared, lone = records, [0] * len(N)
+    # Most records may be counted without a look at their targets: those of a key combination of their own.
+    unique = key_counts[0].uniques.in_GT + sum(of_synthesis.uniques.in_SD for of_synthesis in key_counts)
+    if 2 * unique > sum(N):
+        lone_keys = fetch_integers(cells.count_lone_keys(keys, len(N)))
+        found = [int(lone_keys[f"n{i}"][0]) for i in range(len(N))]
+        if 2 * sum(found) > sum(N):
+            some = cells.records_with_shared_keys(records, keys, len(N))
+            shared, lone = stack.enter_context(store_temporarily(some)), found
     return CodedRecords(records, shared, keys, tuple(digits), tuple(N), largest, tuple(lone)), key_counts
 
 
@@ -91,9 +93,10 @@ def fetch_key_counts(keys: Any, N: Sequence[int]) -> tuple[tuple[KeyCounts, ...]
 def count_target_levels(
     rows: CodedRecords, k: int, target: Target, *, together: bool
 ) -> tuple[tuple[TargetCounts, ...], tuple[Grouped, ...], tuple[int, int]]:
-    """The counts of target k in each synthesis, and its `pairs_of_key` if there are large cells.
+    """The counts of a target in each synthesis, and its `pairs_of_key` if there are large cells.
 
-    With `together` also its GT records that count as `any` and as `agreed`, else 0.
+    Its codes are those of column k. With `together` also its GT records that count as `any` and as `agreed`,
+    else 0.
     """
     packing = Packing(target.column.size, rows.largest[0])
     if packing.bits + max(rows.largest).bit_length() > BITS:
@@ -108,10 +111,15 @@ def count_target_levels(
             _count_synthesis(rows, target_cells, i, packing, target, lone) for i in rows.syntheses
         )
         # Of a key combination of one record, which may be in no cell, nothing is disclosed.
-        by_all = fetch_together(target_cells, target, rows.digits, len(rows.N)) if together else (0, 0)
-        if not any(len(of_synthesis.large.t) for of_synthesis in target_counts):
+        DiSCO = [of_synthesis.totals.records.DiSCO for of_synthesis in target_counts]
+        by_all = fetch_together(target_cells, target, rows.digits, DiSCO) if together else (0, 0)
+        if all(of_synthesis.totals.largest <= target.list_cells_above for of_synthesis in target_counts):
             return target_counts, (), by_all
-        all_cells = target_cells if counted is not rows.shared else cells.records_as_cells(rows.records, k)
+        large = _fetch_large_cells(rows, target_cells, target)
+        target_counts = tuple(
+            replace(counts, large=listed) for counts, listed in zip(target_counts, large, strict=True)
+        )
+        all_cells = target_cells if counted is rows.records else cells.records_as_cells(rows.records, k)
         return target_counts, _fetch_pairs(all_cells, rows.digits, target.column.size), by_all
 
 
@@ -128,20 +136,19 @@ def _count_synthesis(
     if lone[0] or lone[synthesis]:
         parts.append(count_lone_records(lone[0], lone[synthesis], len(rows.digits), target, synthesis))
     counts = count_by_classes(target_cells, synthesis, packing, target, rows.digits)
-    if counts and counts.totals.largest > target.list_cells_above:
-        left = target_cells
-        if target.exclusions:
-            left = exclusions.cells_left(target_cells, target.exclusions, rows.digits)
-        both = cells.cells_in_both(left, rows.keys, synthesis)
-        counts = replace(counts, large=_fetch_large_cells(both, rows, target))
     return add_up([*parts, counts] if counts else parts)
 
 
-def _fetch_large_cells(both: Any, rows: CodedRecords, target: Target) -> LargeCells:
-    """The DiSCO cells that are listed one by one, of those in both tables."""
-    large = fetch_integers(cells.list_large_cells(both, math.floor(target.list_cells_above)))
-    words = [large[name] for name in large if name.startswith("q")]
-    return LargeCells(levels_of(words, rows.digits), large["t"], large["d"])
+def _fetch_large_cells(rows: CodedRecords, target_cells: Any, target: Target) -> list[LargeCells]:
+    """The DiSCO cells that are listed one by one, of each synthesis."""
+    left = target_cells
+    if target.exclusions:
+        left = exclusions.cells_left(target_cells, target.exclusions, rows.digits)
+    above = math.floor(target.list_cells_above)
+    large = fetch_integers(cells.list_large_cells(left, rows.keys, len(rows.N), above))
+    levels = levels_of([large[name] for name in large if name.startswith("q")], rows.digits)
+    of_syntheses = [large[f"x{i}"] == 1 for i in rows.syntheses]
+    return [LargeCells(levels[:, where], large["t"][where], large["d"][where]) for where in of_syntheses]
 
 
 def _fetch_pairs(target_cells: Any, digits: Sequence[Digits], targets: int) -> tuple[Grouped, ...]:

@@ -183,8 +183,10 @@ def fetch_rows(table: Any) -> Any:
 
 
 def fetch_integers(table: Any) -> Mapping[str, IntArray]:
-    """The rows of an expression as 64-bit integers, column by column."""
+    """The rows of an expression as 64-bit integers, column by column. ValueError where one is NULL."""
     rows = fetch_rows(table)
+    if any(column.null_count for column in rows.columns):  # NumPy would make floats of them all
+        raise ValueError("An integer that was asked for is NULL.")
     return {name: np.asarray(rows.column(name).cast(pa.int64())) for name in rows.column_names}
 
 
