@@ -21,6 +21,7 @@ from disclosure_pipeline.candidates.reading import (
 )
 from disclosure_pipeline.candidates.recorded_tables import name_measured
 from disclosure_pipeline.candidates.recording import (
+    read_groups,
     read_measured,
     record_measured,
     without_rare_levels,
@@ -52,14 +53,15 @@ def load_group_levels(folders: GateFolders, candidate: str) -> pd.DataFrame:
 
     Groups of too few GT records to be named are left out.
     """
-    measured, _ = _load_or_measure(folders, read_snapshot(candidate, folders.store))
-    return measured.groups
+    snapshot = read_snapshot(candidate, folders.store)
+    groups = read_groups(folders, snapshot, read_recorded_ground_truth(folders))
+    return _load_or_measure(folders, snapshot)[0].groups if groups is None else groups
 
 
 def measure(folders: GateFolders, candidate: str, now: datetime) -> Evaluation:
     """Judge the figures of a candidate, measured unless they are recorded, and write them for its dossier."""
     snapshot = read_snapshot(candidate, folders.store)
-    measured, ground_truth = _load_or_measure(folders, snapshot)
+    measured, ground_truth = _load_or_measure(folders, snapshot, with_confidential=True)
     evaluation = _judge(folders, snapshot, measured, ground_truth, now)
     write_json(folders.store.candidate_folder(candidate) / "figures.json", evaluation.dossier)
     return evaluation
@@ -85,20 +87,28 @@ def evaluate(
     return _judge(folders, snapshot, measured, opened.ground_truth, now)
 
 
-def _load_or_measure(folders: GateFolders, snapshot: Snapshot) -> tuple[Measured, str]:
-    """What an earlier step recorded of this candidate and the recorded GT, or what is measured now."""
+def _load_or_measure(
+    folders: GateFolders, snapshot: Snapshot, *, with_confidential: bool = False
+) -> tuple[Measured, str]:
+    """What an earlier step recorded of this candidate and the recorded GT, or what is measured now.
+
+    The comparison with further confidential tables is added only where it is wanted: a record that holds one
+    with a table in a database is not believed by later steps, which would measure everything again.
+    """
     digest = read_recorded_ground_truth(folders)
     engine = choose_candidate_engine(folders, snapshot)
     measured = read_measured(folders, snapshot, digest)
     if measured is not None:  # who counts stands in no file: no figure depends on it
         measured = replace(measured, result=replace(measured.result, engine=engine.description))
-        if CONFIDENTIAL in measured.result.further or not folders.confidential:
+        is_complete = CONFIDENTIAL in measured.result.further or not folders.confidential
+        if is_complete or not with_confidential:
             return measured, digest
     snapshot = load_snapshot(snapshot.candidate, folders.store)
     if measured is None:
         with open_candidate(folders, snapshot, engine) as opened:
             measured, digest = measure_candidate(folders.gate, opened, engine.name), opened.ground_truth
-    measured = add_confidential(folders, snapshot, engine, measured)
+    if with_confidential:
+        measured = add_confidential(folders, snapshot, engine, measured)
     record_measured(folders, snapshot, digest, measured)
     return without_rare_levels(measured, folders.gate.policy.smallest_count), digest
 

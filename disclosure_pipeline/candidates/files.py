@@ -79,7 +79,31 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def to_json(content: Mapping[str, Any]) -> bytes:
     """The bytes of a JSON file, the same for the same content."""
-    return (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (_indent(content, "\n") + "\n").encode()
+
+
+def _indent(content: Any, newline: str) -> str:
+    """The text that `json.dumps` gives with an indent of 2, where it does without its encoder in C.
+
+    What nests no further is encoded at once. `newline`: with the white space of its own level.
+    """
+    inner = newline + "  "
+    if not content or not isinstance(content, (dict, list, tuple)):
+        return _encode(content, ", ")
+    values = content.values() if isinstance(content, dict) else content
+    if not any(value and isinstance(value, (dict, list, tuple)) for value in values):
+        text = _encode(content, f",{inner}")
+        return f"{text[0]}{inner}{text[1:-1]}{newline}{text[-1]}"
+    parts = [_indent(value, inner) for value in values]
+    if isinstance(content, dict):
+        names = [_encode({name: None}, ", ")[1 : -len("null}")] for name in content]
+        parts = [name + part for name, part in zip(names, parts, strict=True)]
+    brackets = "{}" if isinstance(content, dict) else "[]"
+    return f"{brackets[0]}{inner}{f',{inner}'.join(parts)}{newline}{brackets[1]}"
+
+
+def _encode(content: Any, separator: str) -> str:
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(separator, ": "))
 
 
 def read_json(path: Path, made_by: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +10,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.measures.anonymity_loss import anonymity_loss as anonymity_loss_of
 from disclosure_pipeline.measures.certainty import (
@@ -79,7 +79,7 @@ def anonymity_loss(
                 {c: claims(f, c, no_guess) for c in CERTAINTIES}
                 for claims in (_claims_from_synthetic, _claims_from_others)
             )
-            rows[target.name, synthesis] = asdict(anonymity_loss_of(attack, others, f.N_d * ONE))
+            rows[target.name, synthesis] = row_of(anonymity_loss_of(attack, others, f.N_d * ONE))
     index = pd.MultiIndex.from_tuples(list(rows), names=["target", "synthesis"])
     return pd.DataFrame(list(rows.values()), index=index)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -11,6 +10,7 @@ import pandas as pd
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.copies import CopyCounts
 from disclosure_pipeline.measures.copies import copies as copies_of
 from disclosure_pipeline.measures.samples import Sizes
@@ -149,6 +149,6 @@ def _copy_figures(columns: Sequence[CodedColumn], counts: Sequence[CopyCounts]) 
     """The figures of each synthesis, from its counts."""
     N_d, *N_s = (len(table.stored) for table in columns[0].tables)
     return [
-        asdict(copies_of(synthesis_counts, Sizes(N_d, n)))
+        row_of(copies_of(synthesis_counts, Sizes(N_d, n)))
         for synthesis_counts, n in zip(counts, N_s, strict=True)
     ]

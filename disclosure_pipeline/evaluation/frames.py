@@ -24,9 +24,14 @@ def frame_of(
         return _empty_frame(tuple(index), tuple(columns)).copy()
     row_labels = _index_of(rows, index) if like is None else like.index.copy()
     figures = {column: [row[column] for row in rows.values()] for column in columns}
-    if all(type(figure) is float for column_figures in figures.values() for figure in column_figures):
+    types = {column: set(map(type, column_figures)) for column, column_figures in figures.items()}
+    if set().union(*types.values()) in ({float}, {int}):
         return pd.DataFrame(np.array(list(figures.values())).T, index=row_labels, columns=list(columns))
-    return pd.DataFrame(figures, index=row_labels)
+    arrays = {
+        column: np.array(column_figures) if types[column] == {float} else column_figures
+        for column, column_figures in figures.items()
+    }
+    return pd.DataFrame(arrays, index=row_labels)
 
 
 def list_of(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
@@ -66,16 +71,40 @@ def _index_of(rows: Rows, names: Sequence[str]) -> pd.Index[Any]:
 
 def _level(values: Sequence[Any], name: str) -> pd.Index[Any]:
     """One level of an index; a value may be a tuple, which is the name of a column."""
+    if values and set(map(type, values)) == {int}:
+        return pd.Index(np.array(values), name=name)
     objects = np.empty(len(values), dtype=object)
     objects[:] = values
     return pd.Index(objects, name=name, tupleize_cols=False).infer_objects()
 
 
+def name_values(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
+    """The names of the index, then of the columns; and the values of each row in this order, as objects.
+
+    As `reset_index` and `to_dict` have them, several times faster. An index without a name is left out.
+    """
+    rows: list[list[Any]] = frame.to_numpy(dtype=object).tolist()
+    names, labels = list(frame.index.names), frame.index.tolist()
+    if names == [None]:
+        names = []
+    elif len(names) == 1:
+        rows = [[label, *row] for label, row in zip(labels, rows, strict=True)]
+    else:
+        rows = [[*label, *row] for label, row in zip(labels, rows, strict=True)]
+    return [str(name) for name in (*names, *frame.columns)], rows
+
+
 def names_of(measures: type) -> list[str]:
     """The names of a family's measures, in their order."""
-    return [field.name for field in fields(measures)]
+    return list(_field_names(measures))
+
+
+@cache
+def _field_names(measures: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(measures))
 
 
 def row_of(measures: Any) -> dict[str, Any]:
     """The figures of one family by their names: as `asdict`, which copies what cannot change."""
-    return {name: getattr(measures, name) for name in names_of(type(measures))}
+    family: Any = type(measures)
+    return {name: getattr(measures, name) for name in _field_names(family)}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import pandas as pd
 
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import guess_is_impossible
+from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.nearest import draw_comparisons, nearness_frame
 from disclosure_pipeline.evaluation.record_sets import RecordSets
 from disclosure_pipeline.evaluation.resemblance import GROUPS, resemblance_of_columns
@@ -203,7 +204,7 @@ def _measure_columns(columns: Sequence[CodedColumn], sizes: Sequence[Sizes]) -> 
             by_chance = distance_by_chance(sizes[synthesis - 1], max(with_names, 1))
             missing = missing_beyond(column.counts[0], column.counts[synthesis])
             missing_by_chance = 100 * distance_by_chance(sizes[synthesis - 1], len(columns))
-            rows[column.name, synthesis] = asdict(figures) | {
+            rows[column.name, synthesis] = row_of(figures) | {
                 "looks_renamed": renamed,
                 "looks_renamed_by_chance": by_chance,
                 "looks_renamed_beyond_chance": beyond_chance(renamed, by_chance),

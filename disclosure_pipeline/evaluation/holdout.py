@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -15,7 +15,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, compare_column, missing_value_doubts
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.exclusions import code_exclusions
-from disclosure_pipeline.evaluation.frames import frame_of, names_of
+from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.certainty import certainty
 from disclosure_pipeline.measures.exact import ONE, percent, sum_of_quotients
@@ -118,7 +118,7 @@ def measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnPr
             ]
             for measure, figure in figures[0].items():
                 row = beside_holdout(figure, N_d, figures[1][measure], records)
-                rows[(target.name, j + 1, measure)] = asdict(row)
+                rows[(target.name, j + 1, measure)] = row_of(row)
     return frame_of(rows, ["target", "synthesis", "measure"], names_of(BesideHoldout))
 
 
@@ -179,8 +179,8 @@ def _rows_of_keys(
     repU_GT, hits_GT = unique_at(of_GT.matched, N_d, n, N_s)
     repU, hits = unique_at(of_holdout.matched, records, n, N_s)
     return {
-        (WHOLE_KEY, synthesis, "repU"): asdict(beside_holdout(repU_GT, N_d, repU, records)),
-        (WHOLE_KEY, synthesis, "unique_hits"): asdict(beside_holdout(hits_GT, N_s, hits, N_s)),
+        (WHOLE_KEY, synthesis, "repU"): row_of(beside_holdout(repU_GT, N_d, repU, records)),
+        (WHOLE_KEY, synthesis, "unique_hits"): row_of(beside_holdout(hits_GT, N_s, hits, N_s)),
     }
 
 

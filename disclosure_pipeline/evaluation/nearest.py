@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from numbers import Integral
 from typing import Any
 
@@ -13,6 +12,7 @@ import pandas as pd
 from disclosure_pipeline.counting.memory.nearest_records import Comparison, Table, nearest_distances
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.copies import shared_columns
+from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.exact import IntArray, Mask, total
 from disclosure_pipeline.measures.nearness import nearness
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -92,7 +92,7 @@ def draw_comparisons(
 
 def nearness_frame(distances: Iterable[Sequence[IntArray]]) -> pd.DataFrame:
     """What `nearest` returns, from the distances of persons to SD and to others, of each synthesis."""
-    rows = [asdict(nearness(to_SD, to_others)) for to_SD, to_others in distances]
+    rows = [row_of(nearness(to_SD, to_others)) for to_SD, to_others in distances]
     return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.learning.classification import classify
 from disclosure_pipeline.evaluation.learning.features import KeyColumn, describe_key
 from disclosure_pipeline.evaluation.learning.learners import Task, choose_learner
@@ -209,7 +210,7 @@ def _risk_of_target(
         N_scored=scored,
         N_fitted=tuple(fitted),
         measures=pd.DataFrame(
-            [asdict(figures) for figures in rows],
+            [row_of(figures) for figures in rows],
             index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"),
             columns=[field.name for field in fields(rows[0])],
         ),

@@ -10,13 +10,14 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.errors import ComparabilityWarning, InputError
-from disclosure_pipeline.evaluation.copies import copies
+from disclosure_pipeline.evaluation.copies import copies_of_columns, shared_columns
 from disclosure_pipeline.evaluation.disclosure import disclosure
 from disclosure_pipeline.evaluation.doubts import warn_of_doubts
 from disclosure_pipeline.evaluation.remedies import apply_remedy
-from disclosure_pipeline.evaluation.resemblance import resemblance
+from disclosure_pipeline.evaluation.resemblance import resemblance_of_columns
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
+from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument
 
 BEFORE = "as it is"
@@ -142,7 +143,7 @@ def _labels(remedies: Any) -> list[str]:
 
 def _figures(
     label: str, before: Tables, after: Tables, changed: Sequence[int], options: dict[str, Any]
-) -> dict[tuple[str, Any, int], dict[str, float]]:
+) -> dict[tuple[str, Any, int], dict[str, Any]]:
     """The rows of a remedy."""
     GT, *SD = after.frames
     with warnings.catch_warnings():
@@ -150,24 +151,41 @@ def _figures(
         risk = disclosure(GT, SD, list(after.keys), list(after.targets), **options)
     if label == BEFORE:  # what is doubtful is so before and after
         warn_of_doubts(risk.comparability_doubts)
-    copied = copies(GT, SD)
-    alike = resemblance(before.frames[0], SD)
+    coded = _code_shared(GT, SD)
+    copied = copies_of_columns(coded)
+    alike = resemblance_of_columns(coded if GT is before.frames[0] else _code_shared(before.frames[0], SD))
     distances = alike.columns if alike.pairs.empty else alike.pairs
-    rows: dict[tuple[str, Any, int], dict[str, float]] = {}
+    identity = risk.identity[["repU", "unique_hits_beyond"]].to_dict("records")
+    attribute = iter(risk.attribute[["DiSCO", "DiSCO_others", "DiSCO_beyond"]].to_dict("records"))
+    guessed = iter(risk.cap[["guessed_beyond"]].to_dict("records"))
+    whole_copies = copied[["unique_copies", "unique_copies_beyond"]].to_dict("records")
+    apart = [_summarise(distances.xs(i, level="synthesis")) for i in range(1, len(SD) + 1)]
+    rows: dict[tuple[str, Any, int], dict[str, Any]] = {}
     for target in after.targets:
-        for synthesis, frame in enumerate(SD, start=1):
-            original = before.frames[synthesis]
-            distance = distances.xs(synthesis, level="synthesis")
-            rows[label, target, synthesis] = {
+        for i, (original, frame) in enumerate(zip(before.frames[1:], SD, strict=True)):
+            rows[label, target, i + 1] = {
                 "records": len(frame),
                 "records_lost": len(original) - len(frame),
-                "cells_changed": changed[synthesis - 1],
-                **risk.identity.loc[synthesis, ["repU", "unique_hits_beyond"]],
-                **risk.attribute.loc[(target, synthesis), ["DiSCO", "DiSCO_others", "DiSCO_beyond"]],
-                "guessed_beyond": risk.cap.loc[(target, synthesis), "guessed_beyond"],
-                **copied.loc[synthesis, ["unique_copies", "unique_copies_beyond"]],
-                "TVD_mean": distance["TVD"].mean(),
-                "TVD_largest": distance["TVD"].max(),
-                "S_pMSE_mean": distance["S_pMSE"].mean(),
+                "cells_changed": changed[i],
+                **identity[i],
+                **next(attribute),
+                **next(guessed),
+                **whole_copies[i],
+                **apart[i],
             }
     return rows
+
+
+def _code_shared(ground_truth: pd.DataFrame, synthetic: Sequence[pd.DataFrame]) -> list[CodedColumn]:
+    """Every column that all of the tables have."""
+    tables = shared_columns(ground_truth, synthetic)
+    return tables.code(tables.keys)
+
+
+def _summarise(distances: Any) -> dict[str, float]:
+    """Over the columns, or the pairs of them, of one synthesis."""
+    return {
+        "TVD_mean": distances["TVD"].mean(),
+        "TVD_largest": distances["TVD"].max(),
+        "S_pMSE_mean": distances["S_pMSE"].mean(),
+    }

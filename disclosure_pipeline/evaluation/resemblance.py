@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.memory.joint_counts import count_pair
 from disclosure_pipeline.evaluation.copies import shared_columns
+from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.resemblance import distance_relabelled
 from disclosure_pipeline.measures.resemblance import resemblance as resemblance_of
 from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
@@ -98,7 +99,7 @@ def resemblance_of_columns(coded: Sequence[CodedColumn]) -> TablesResemblance:
     grouping = grouping_of(groups=dict.fromkeys(numbers, GROUPS))
     columns = [grouping.apply(column) for column in coded]
     column_rows = {
-        (column.name, synthesis): asdict(resemblance_of(column.counts[0], s))
+        (column.name, synthesis): row_of(resemblance_of(column.counts[0], s))
         | {"TVD_relabelled": distance_relabelled(column.counts[0], s)}
         for column in columns
         for synthesis, s in enumerate(column.counts[1:], start=1)
@@ -120,7 +121,7 @@ def resemblance_of_columns(coded: Sequence[CodedColumn]) -> TablesResemblance:
 def _compare_pair(first: CodedColumn, second: CodedColumn) -> list[dict[str, float]]:
     """The figures of two columns, of each synthesis."""
     counts_GT, *counts_SD = count_pair(first, second)
-    return [asdict(resemblance_of(counts_GT, counts)) for counts in counts_SD]
+    return [row_of(resemblance_of(counts_GT, counts)) for counts in counts_SD]
 
 
 def _build_frame(rows: dict[Any, dict[str, float]], names: list[Any]) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from numbers import Integral
 from typing import Any
 
@@ -13,6 +12,7 @@ import pandas as pd
 from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.evaluation.record_cells import RecordCells
 from disclosure_pipeline.measures.exact import IntArray
@@ -95,7 +95,7 @@ def subgroups(
         cells = RecordCells.from_keys(q, t.codes, t.size, synthesis)
         for group in range(len(labels)):
             members = group_of_record == group
-            rows[group, synthesis] = asdict(subgroup(cells.f, cells.count(members), no_guess))
+            rows[group, synthesis] = row_of(subgroup(cells.f, cells.count(members), no_guess))
     order = sorted(rows, key=lambda label: (-rows[label]["records"], label))
     index = pd.MultiIndex.from_tuples(
         [(labels[group], synthesis) for group, synthesis in order], names=["group", "synthesis"]

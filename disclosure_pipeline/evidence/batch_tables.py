@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.evaluation.disclosure import disclosure
@@ -23,11 +24,12 @@ def select_rows(table: pd.DataFrame, where: Mapping[str, str | None], syntheses:
     """
     if table.empty:
         raise NoFigureError("the table is empty")
-    rows = table
+    selected = np.ones(len(table), dtype=bool)
     for name, value in where.items():
-        column = _read_column(rows, name)
+        column = _read_column(table, name)
         matches = column.isna() if value is None else column == value
-        rows = rows[matches.to_numpy(dtype=bool, na_value=False)]
+        selected &= matches.to_numpy(dtype=bool, na_value=False)
+    rows = table[selected]
     numbers = _read_column(rows, "synthesis")
     if not pd.api.types.is_integer_dtype(numbers):
         raise NoFigureError(f"column 'synthesis' is of type {numbers.dtype}: expected whole numbers")
@@ -44,7 +46,8 @@ def _describe_condition(where: Mapping[str, str | None]) -> str:
 
 
 def _read_column(table: pd.DataFrame, name: str) -> pd.Series[Any]:
-    positions = [i for i, column in enumerate(table.columns) if isinstance(column, str) and column == name]
+    columns = table.columns.tolist()
+    positions = [i for i, column in enumerate(columns) if column == name and isinstance(column, str)]
     if len(positions) != 1:
         raise NoFigureError(f"the table has {len(positions)} columns {name!r}: expected 1")
     return table.iloc[:, positions[0]]

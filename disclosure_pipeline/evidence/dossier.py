@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -65,7 +66,7 @@ def build_dossier(
             *(_to_waiver_row(refused.waiver, refused.problem) for refused in refused_waivers),
         ],
         "figures": _mark_public_groups(collect_figures(result, gate.policy.smallest_count), gate),
-        "exact_copies": [] if copies is None else to_rows(copies.reset_index()),
+        "exact_copies": [] if copies is None else to_rows(copies),
         "ledger": [asdict(change) for change in ledger],
         "warnings": list(result.warnings),
         "smallest_count": gate.policy.smallest_count,
@@ -84,8 +85,8 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
         "clauses": [],
         "waivers": [],
         "figures": collect_figures(result, smallest_count)
-        | ({"together": to_rows(result.together.reset_index())} if len(result.together) else {}),
-        "exact_copies": to_rows(result.frame("exact_copies").reset_index()),
+        | ({"together": to_rows(result.together)} if len(result.together) else {}),
+        "exact_copies": to_rows(result.frame("exact_copies")),
         "ledger": [asdict(change) for change in result.ledger],
         "warnings": list(result.warnings),
         "smallest_count": smallest_count,
@@ -108,7 +109,13 @@ def _to_waiver_row(waiver: Waiver, problem: str | None = None) -> dict[str, Any]
 
 def read_versions() -> dict[str, str]:
     """The versions of this package and of what it computes with."""
-    return {"python": platform.python_version()} | {package: version(package) for package in _PACKAGES}
+    return {"python": platform.python_version()} | {package: _read_version(package) for package in _PACKAGES}
+
+
+@cache
+def _read_version(package: str) -> str:
+    """Of what runs: what is installed meanwhile is not imported again."""
+    return version(package)
 
 
 _CLAUSE_COLUMNS = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from disclosure_pipeline.evaluation.frames import name_values
 from disclosure_pipeline.evaluation.result import Disclosure
 
 FRAMES = (
@@ -60,10 +61,10 @@ def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
 
 
 def withhold_rare_levels(result: Disclosure, name: str, smallest_count: int) -> pd.DataFrame:
-    """One frame of the result with its index as columns, levels of too few records withheld."""
+    """One frame of the result, levels of too few records withheld."""
     frame = result.frame(name)
     if name not in _LEVELS:
-        return frame.reset_index() if len(frame) else pd.DataFrame()
+        return frame
     publishable = frame.copy()
     for column, count in _LEVELS[name].items():
         publishable[column] = publishable[column].where(frame[count] >= smallest_count, _WITHHELD)
@@ -71,8 +72,12 @@ def withhold_rare_levels(result: Disclosure, name: str, smallest_count: int) -> 
 
 
 def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame as plain Python values; what is not finite becomes None."""
-    return [{str(name): _to_plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
+    """The rows of a frame, first the names in its index, as plain Python values.
+
+    What is not finite becomes None; an index without a name is left out.
+    """
+    names, rows = name_values(frame)
+    return [dict(zip(names, map(_to_plain, row), strict=True)) for row in rows]
 
 
 def _to_plain(value: Any) -> Any:

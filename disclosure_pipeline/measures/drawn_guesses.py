@@ -30,6 +30,7 @@ from disclosure_pipeline.measures.frequency import (
     combine_keys,
     count_up,
     first_of_run,
+    run_lengths,
 )
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
@@ -138,7 +139,7 @@ def chances_to_be_named(q: IntArray, r: IntArray, wanted: Mask, draw: Draw) -> F
     own = r - draw.without_self
     present = np.flatnonzero(r > 0)
     first = np.flatnonzero(first_of_run(q[present])) if len(present) else present
-    cells_of_q = np.diff(first, append=len(present))
+    cells_of_q = run_lengths(first, len(present))
     if not len(first):
         return chances
     largest = np.repeat(np.maximum.reduceat(r[present], first), cells_of_q)
@@ -150,7 +151,7 @@ def chances_to_be_named(q: IntArray, r: IntArray, wanted: Mask, draw: Draw) -> F
     if not len(cells):
         return chances
     first = np.flatnonzero(first_of_run(q[cells]))
-    rivals = np.diff(first, append=len(cells))
+    rivals = run_lengths(first, len(cells))
     alone = cells[first[rivals == 1]]
     chances[alone] = 1 - _none_drawn(own[alone], draw)
     several = cells[np.repeat(rivals > 1, rivals)]
@@ -169,7 +170,7 @@ def _none_drawn(records: IntArray, draw: Draw) -> Floats:
 def _chances_among_rivals(q: IntArray, r: IntArray, draw: Draw) -> Floats:
     """The same where each q has several levels: once for all q that have the same counts."""
     first = np.flatnonzero(first_of_run(q))
-    lengths = np.diff(first, append=len(q))
+    lengths = run_lengths(first, len(q))
     number = _number_by_counts(r, first)
     _, example, class_of_q = np.unique(number, return_index=True, return_inverse=True)
     class_of_q = class_of_q.reshape(-1)
@@ -182,7 +183,7 @@ def _chances_among_rivals(q: IntArray, r: IntArray, draw: Draw) -> Floats:
     c, count = c[order], count[order]
     new = first_of_run(c) | first_of_run(count)
     entry = np.flatnonzero(new)
-    rivals = _Rivals(c[entry], count[entry], np.diff(entry, append=len(c)))
+    rivals = _Rivals(c[entry], count[entry], run_lengths(entry, len(c)))
     most = int(r.max()) + 1
     position = np.searchsorted(rivals.c * most - rivals.r, np.repeat(class_of_q, lengths) * most - r)
     return rivals.chances(draw)[position]
@@ -190,7 +191,7 @@ def _chances_among_rivals(q: IntArray, r: IntArray, draw: Draw) -> Floats:
 
 def _number_by_counts(r: IntArray, first: IntArray) -> IntArray:
     """A number for each q, the same for those that have the same counts in whatever order, and no others."""
-    lengths = np.diff(first, append=len(r))
+    lengths = run_lengths(first, len(r))
     descending = r[np.lexsort((-r, np.repeat(np.arange(len(first)), lengths)))]
     numbers = np.empty(len(first), dtype=np.int64)
     most, smallest = int(r.max()) + 1, 0
@@ -214,7 +215,7 @@ class _Rivals:
     def chances(self, draw: Draw) -> Floats:
         """The chance of a level of each entry to be named."""
         first = np.flatnonzero(first_of_run(self.c))
-        entries = np.diff(first, append=len(self.c))
+        entries = run_lengths(first, len(self.c))
         start = np.maximum(lowest(self.r[first] - draw.without_self, draw.chance), 1)
         steps = highest(self.r[first], draw.chance) - start + 1
         levels = np.add.reduceat(self.number, first)

@@ -134,7 +134,7 @@ class FrequencyTable:
     @cached_property
     def cells_of_q(self) -> IntArray:
         """The number of cells of each q that has cells."""
-        return np.diff(self.first, append=len(self.q))
+        return run_lengths(self.first, len(self.q))
 
     def only(self, cells: IntArray) -> FrequencyTable:
         """Some of the cells, those of a q all or none of them; every sum and number stays."""
@@ -177,12 +177,32 @@ def _count_cells(q: IntArray, t: IntArray, keys: int, levels: int) -> tuple[IntA
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     cells.sort()
     first = np.flatnonzero(first_of_run(cells))
-    return cells[first].astype(np.int64), np.diff(first, append=len(cells))
+    return cells[first].astype(np.int64), run_lengths(first, len(cells))
 
 
 def first_of_run(ascending: IntArray) -> Mask:
     """Marks each entry that differs from the one before it."""
     return np.concatenate(([True], ascending[1:] != ascending[:-1]))[: len(ascending)]
+
+
+def run_lengths(first: IntArray, end: int) -> IntArray:
+    """The length of each run, from their first entries and the end of the last.
+
+    As `np.diff` with something to append, which takes many times as long for few runs.
+
+    >>> run_lengths(np.array([0, 2]), 7).tolist()
+    [2, 5]
+    """
+    return np.concatenate((first[1:], (end,))) - first
+
+
+def summands(up_to: IntArray) -> IntArray:
+    """What was added up to these sums, from 0 on.
+
+    >>> summands(np.array([3, 5])).tolist()
+    [3, 2]
+    """
+    return up_to - np.concatenate(((0,), up_to[:-1]))
 
 
 def sort_together(codes: IntArray, numbers: IntArray) -> tuple[IntArray, IntArray]:

@@ -126,7 +126,7 @@ def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadata
 
     `name`: that of the frame in the result, by which the columns are described.
     """
-    flat = frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index()
+    flat = frame if frame.index.names == [None] else frame.reset_index()
     records = [
         dg.TableRecord({name: _format_value(value) for name, value in row.items()}) for row in to_rows(flat)
     ]
@@ -139,8 +139,8 @@ def _format_value(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
 
-def _name_type(column: pd.Series[Any]) -> str:
-    return {"f": "float", "i": "int", "b": "bool"}.get(column.dtype.kind, "string")
+def _name_type(dtype: Any) -> str:
+    return {"f": "float", "i": "int", "b": "bool"}.get(dtype.kind, "string")
 
 
 def frame_schema(frame: pd.DataFrame, name: str | None = None) -> dg.TableSchema:
@@ -149,10 +149,10 @@ def frame_schema(frame: pd.DataFrame, name: str | None = None) -> dg.TableSchema
         [
             dg.TableColumn(
                 str(column),
-                _name_type(frame[column]),
+                _name_type(kind),
                 (describe_column(str(column), name) or None) if name else None,
             )
-            for column in frame.columns
+            for column, kind in frame.dtypes.items()
         ]
     )
 

@@ -222,8 +222,9 @@ def _smallest(
     if level not in frame.index.names:
         return []
     rows = frame[frame.index.get_level_values(level) == column]
-    shares = rows.reindex(columns=list(names))
-    return _figure_per_synthesis(shares.min(axis=1, skipna=False).where(np.isfinite(shares).all(axis=1)))
+    shares = rows.reindex(columns=list(names)).to_numpy(dtype=float)
+    smallest = np.where(np.isfinite(shares).all(axis=1), shares.min(axis=1), np.nan)
+    return _figure_per_synthesis(pd.Series(smallest, index=rows.index))
 
 
 def _figure_per_synthesis(figures: pd.Series[Any]) -> Sequence[float]:

@@ -75,7 +75,8 @@ def release(
             raise StoreError(
                 f"The snapshot of {candidate!r} changed while it was measured: run synthetic again."
             )
-        if (folders.store.candidate_folder(candidate) / "dossier.json").read_bytes() != to_json(content):
+        dossier = to_json(content)
+        if (folders.store.candidate_folder(candidate) / "dossier.json").read_bytes() != dossier:
             raise StoreError(
                 f"The dossier of {candidate!r} is not what its tables and policy give: run dossier again."
             )
@@ -93,7 +94,7 @@ def release(
         predicate = build_predicate(
             content,
             folders.gate.policy.model_dump(mode="json"),
-            dossier=hashlib.sha256(to_json(content)).hexdigest(),
+            dossier=hashlib.sha256(dossier).hexdigest(),
             ground_truth=hash_with_salt(content["measured"]["ground_truth"]),
             confidential={
                 name: hash_with_salt(content["measured"][name_measured(name)])

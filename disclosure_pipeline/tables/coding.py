@@ -16,6 +16,9 @@ from disclosure_pipeline.tables.rounding import Mask, first_of_runs
 
 _BEYOND_INT64 = 2**63
 
+# The types whose levels pandas leaves as they are: objects, truth values, whole numbers and most floats.
+_PLAIN = frozenset("O?bBhHiIlLqQfd")
+
 
 def code_column(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence[str]) -> CodedColumn:
     """Code one column of GT (first) and of the syntheses over the union of their levels.
@@ -84,11 +87,18 @@ def _store(series: pd.Series[Any]) -> tuple[StoredColumn, Any]:
             dtype = np.uint64 if highest >= _BEYOND_INT64 else np.int64
             levels = np.arange(highest - lowest + 1, dtype=dtype) + dtype(lowest)
             return _without_unused(values, lowest, counts, levels)
-    codes, levels = pd.factorize(nan_as_missing(series))
+    codes, levels = _factorize(series)
     if pd.isna(levels).all():  # Arrow's type of nothing but nulls takes null for a level
         codes, levels = np.full(len(series), -1), levels[:0]
     codes = codes.astype(np.min_scalar_type(-len(levels) - 1), copy=False)
     return _without_unused(codes, 0, count_codes(codes, 0, len(levels) + 1), levels)
+
+
+def _factorize(series: pd.Series[Any]) -> tuple[IntArray, Any]:
+    """As pandas does, which makes an index of the levels of a series."""
+    if isinstance(series.dtype, np.dtype) and series.dtype.char in _PLAIN:
+        return pd.factorize(series.to_numpy())
+    return pd.factorize(nan_as_missing(series))
 
 
 def _without_unused(stored: IntArray, lowest: int, counts: IntArray, levels: Any) -> tuple[StoredColumn, Any]:

@@ -122,6 +122,9 @@ def stack_columns(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
     if not all(isinstance(dtype, pd.CategoricalDtype) for dtype in types):
         if any(dtype != types[0] for dtype in types):  # one that fits both loses digits, or what is missing
             columns = [column.astype(object) for column in columns]
+        dtype = columns[0].dtype
+        if isinstance(dtype, np.dtype):  # as pandas does it, without its search for a common type
+            return pd.Series(np.concatenate([column.to_numpy() for column in columns]), dtype=dtype)
         return pd.concat(columns, ignore_index=True)
     levels = [column.cat.categories for column in columns]
     if any(part.dtype != levels[0].dtype for part in levels):  # as above

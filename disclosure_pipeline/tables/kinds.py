@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from enum import Enum
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,19 @@ def kind_of(series: pd.Series[Any], table: str) -> Kind:
         return kind_of(pd.Series(series.array.categories, name=series.name), table)
     if _is_all_missing(series):
         return Kind.EMPTY
+    if not isinstance(dtype, pd.ArrowDtype) and pd.api.types.is_object_dtype(dtype):
+        return _kind_of_objects(series, table)
+    kind = _kind_of_type(dtype)
+    if kind is None:
+        raise _unusable(series.name, table, f"is of type {dtype}")
+    return kind
+
+
+@cache
+def _kind_of_type(dtype: Any) -> Kind | None:
+    """What a type other than categories and objects holds; None for what cannot be used."""
     if isinstance(dtype, pd.ArrowDtype):
-        return _kind_of_arrow(series, dtype, table)
+        return _kind_of_arrow(dtype)
     if pd.api.types.is_bool_dtype(dtype):
         return Kind.BOOLEAN
     if isinstance(dtype, pd.DatetimeTZDtype):
@@ -62,11 +74,7 @@ def kind_of(series: pd.Series[Any], table: str) -> Kind:
         return Kind.DURATION
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
         return Kind.NUMBER
-    if isinstance(dtype, pd.StringDtype):
-        return Kind.TEXT
-    if pd.api.types.is_object_dtype(dtype):
-        return _kind_of_objects(series, table)
-    raise _unusable(series.name, table, f"is of type {dtype}")
+    return Kind.TEXT if isinstance(dtype, pd.StringDtype) else None
 
 
 def _is_all_missing(series: pd.Series[Any]) -> bool:
@@ -79,7 +87,7 @@ def _is_all_missing(series: pd.Series[Any]) -> bool:
     return all(bool(pd.isna(nan_as_missing(part)).all()) for part in parts)
 
 
-def _kind_of_arrow(series: pd.Series[Any], dtype: pd.ArrowDtype, table: str) -> Kind:
+def _kind_of_arrow(dtype: pd.ArrowDtype) -> Kind | None:
     import pyarrow as pa  # slow, and only frames with Arrow columns need it
 
     arrow = dtype.pyarrow_dtype
@@ -97,17 +105,15 @@ def _kind_of_arrow(series: pd.Series[Any], dtype: pd.ArrowDtype, table: str) -> 
         return Kind.DATE
     if pa.types.is_duration(arrow):
         return Kind.DURATION
-    if pa.types.is_null(arrow):
-        return Kind.EMPTY
-    raise _unusable(series.name, table, f"is of type {dtype}")
+    return Kind.EMPTY if pa.types.is_null(arrow) else None
 
 
 def _kind_of_objects(series: pd.Series[Any], table: str) -> Kind:
-    inferred = pd.api.types.infer_dtype(series.dropna())  # which drops every form of missing
+    values = series.to_numpy()
+    values = values[~pd.isna(values)]  # every form of missing
+    inferred = pd.api.types.infer_dtype(values)
     if inferred in {"datetime", "datetime64"}:
-        with_zone = {
-            value.tzinfo is not None for value in series.dropna() if isinstance(value, datetime.datetime)
-        }
+        with_zone = {value.tzinfo is not None for value in values if isinstance(value, datetime.datetime)}
         if len(with_zone) > 1:
             raise _unusable(series.name, table, "holds dates with and without a time zone")
         return Kind.ZONED_DATE if with_zone == {True} else Kind.DATE
@@ -143,6 +149,6 @@ def common_kind(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence
 
 def nan_as_missing(series: pd.Series[Any]) -> Any:
     """Nullable and Arrow floats can hold NaN beside their missing value, and take it for a number."""
-    if pd.api.types.is_float_dtype(series.dtype) and not isinstance(series.dtype, np.dtype):
+    if not isinstance(series.dtype, np.dtype) and pd.api.types.is_float_dtype(series.dtype):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     return series

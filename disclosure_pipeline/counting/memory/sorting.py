@@ -36,7 +36,7 @@ from disclosure_pipeline.counting.memory.runs import Runs
 from disclosure_pipeline.counting.memory.together import count_in_sorted_records
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
+from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run, run_lengths, summands
 from disclosure_pipeline.measures.together import TogetherCounts
 
 _LARGEST_PART = 2  # times the records of a part are measured at once
@@ -219,7 +219,7 @@ class _RecordsByKey:
         new = first_of_run(codes)
         first = np.flatnonzero(new)
         of_SD = (records >> packed.table_bit) & 1
-        number = np.diff(first, append=len(records))
+        number = run_lengths(first, len(records))
         s_q = _sums_of_runs(of_SD, first, number)
         return cls(records, np.cumsum(new) - 1, of_SD, codes[first], number - s_q, s_q)
 
@@ -243,7 +243,7 @@ def _tabulate_cells(
         cells.sort()
         cell: Codes = cells >> 1
         first = np.flatnonzero(first_of_run(cell))
-        number = np.diff(first, append=len(cell))
+        number = run_lengths(first, len(cell))
         s = _sums_of_runs(cells & 1, first, number)
         d, occupied = number - s, cell[first].astype(np.int64)
     q = occupied >> bits
@@ -263,4 +263,4 @@ def _tabulate_cells(
 
 def _sums_of_runs(values: Codes, first: IntArray, number: IntArray) -> IntArray:
     """The sums of runs of values, each of so many from its first one on."""
-    return np.diff(np.cumsum(values, dtype=np.int64)[first + number - 1], prepend=0)
+    return summands(np.cumsum(values, dtype=np.int64)[first + number - 1])

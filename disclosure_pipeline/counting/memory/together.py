@@ -12,7 +12,7 @@ from disclosure_pipeline.counting.memory.radix import Codes
 from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.exclusions import are_left
-from disclosure_pipeline.measures.frequency import first_of_run
+from disclosure_pipeline.measures.frequency import first_of_run, run_lengths
 from disclosure_pipeline.measures.together import (
     Disclosed,
     TogetherCounts,
@@ -75,7 +75,7 @@ class _RecordsOfTable:
     def from_packed(cls, packed: PackedRecords, records: Codes) -> _RecordsOfTable:
         codes = packed.q(records)
         first = np.flatnonzero(first_of_run(codes))
-        return cls(codes[first], first, np.diff(first, append=len(records)))
+        return cls(codes[first], first, run_lengths(first, len(records)))
 
 
 def _targets_of_several_levels(
