@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import disclosure_pipeline as dp
+if TYPE_CHECKING:
+    import disclosure_pipeline as dp
 
 IDENTITY = ("UiO", "UiS", "UiOiS", "repU")
 ATTRIBUTE = ("Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO")

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.processes import PATIENCE, run_program
+from support.sampling import only_in_ci
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
@@ -92,6 +93,7 @@ def test_differences_are_found() -> None:
     assert differences(one, Figures({}, {"DCAP[work]": 12.5})) == ["TCAP[work]", "UiO"]
 
 
+@only_in_ci("measures every work of every case")
 def test_the_small_run_writes_a_whole_document(tmp_path: Path) -> None:
     readme, docs = (ROOT / "README.md").read_text(), (ROOT / "docs" / "benchmarks.md").read_text()
     command = [sys.executable, str(ROOT / "benchmarks" / "run.py")]
