@@ -1,7 +1,8 @@
 """Small faults put into a copy of the project, one at a time, and which of them the tests of their room miss.
 
 Cosmic Ray makes the mutants. A seeded sample of them is tried within the time that is given, as many of each
-room; each has the time of the room's tests a few times over, after which it counts as noticed.
+room, by the tests that reach their line: those that end soonest first. What takes several times as long as
+without a mutant counts as noticed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, zip_longest
@@ -28,26 +29,38 @@ from typing import Any
 import pytest
 from support.paths import ROOT
 from support.processes import fork
+from support.reach import Chosen, Reach, measure_reach
 from support.sampling import SEED
 
 PACKAGE = "disclosure_pipeline"
-COPIED = (PACKAGE, "tests", "docs", "benchmarks", "pyproject.toml", "README.md", "CHANGELOG.md", "Makefile")
+COPIED = (
+    PACKAGE,
+    "tests",
+    "docs",
+    "benchmarks",
+    "pyproject.toml",
+    "README.md",
+    "CHANGELOG.md",
+    "Makefile",
+    "dagster_home/dagster.yaml",
+)
 
-# The rooms whose faults would change a figure or a decision, and the tests that ought to notice. Before them
-# come those that have the name of the module.
+# The rooms whose faults would change a figure or a decision, and the tests that ought to notice.
 ROOMS: dict[str, tuple[str, ...]] = {
     "measures": (
         *("tests/measures", "tests/evaluation/test_against_reference.py", "tests/evaluation/test_cap.py"),
         *("tests/evaluation/test_checks.py", "tests/evaluation/test_protection.py"),
     ),
-    "policy": ("tests/policy",),
+    "policy": ("tests/policy", "tests/cli/test_policy_draft.py", "tests/release/test_keys.py"),
     "release": (
         *("tests/release/test_statement.py", "tests/release/test_verify.py", "tests/release/test_keys.py"),
-        *("tests/release/test_pruning.py", "tests/release/test_release.py"),
+        *("tests/release/test_pruning.py", "tests/release/test_release.py", "tests/release/test_bytes.py"),
+        *("tests/release/test_revoking.py", "tests/release/test_standing.py", "tests/cli/test_verdicts.py"),
     ),
     "candidates": ("tests/evaluation/test_mismatches.py", "tests/candidates"),
     "counting/memory": ("tests/counting/test_kernel.py", "tests/evaluation/test_against_reference.py"),
 }
+EXAMPLES = "tests/test_examples.py"  # of every room
 SHARED_EXAMPLES = Path("shared", "sd2011")
 
 # Of the replacements of an operator, the nearest: what is far from it any test would notice.
@@ -70,7 +83,7 @@ IMPORTED_ONCE = (
     "pyarrow.parquet",
     "sklearn",
 )
-PYTEST = "-q -x --assert=plain -p no:xdist -p no:cacheprovider"
+PYTEST = "-q --assert=plain -p no:xdist -p no:cacheprovider"
 
 
 @dataclass(frozen=True)
@@ -94,7 +107,8 @@ def copy_of_the_project() -> Iterator[Path]:
             if source.is_dir():
                 shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
             else:
-                shutil.copy(source, copy)
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, copy / name)
         if (ROOT.parent / SHARED_EXAMPLES).is_dir():
             (copy.parent / "shared").symlink_to(ROOT.parent / "shared")
         yield copy
@@ -134,13 +148,13 @@ Place = tuple[int, int]
 
 
 def without_effect(source: str) -> list[tuple[Place, Place]]:
-    """From where to where annotations stand, and the options of data classes, which only keep others out."""
+    """From where to where annotations stand, and what only keeps others from changing an object."""
     actual = []
     for node in ast.walk(ast.parse(source)):
         parts = [getattr(node, name, None) for name in ("annotation", "returns")]
-        for decorator in getattr(node, "decorator_list", []):
-            if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "dataclass":
-                parts += [option.value for option in decorator.keywords]
+        if isinstance(node, ast.Call):
+            is_dataclass = ast.unparse(node.func) == "dataclass"
+            parts += [option.value for option in node.keywords if is_dataclass or option.arg == "frozen"]
         for part in parts:
             if part is not None:
                 end = (part.end_lineno, part.end_col_offset)
@@ -158,44 +172,46 @@ def sample(seed: int) -> list[Mutant]:
     return [mutant for mutant in chain.from_iterable(zip_longest(*rooms)) if mutant is not None]
 
 
-def tests_of(mutant: Mutant) -> list[str]:
-    """The tests of its module by their name, then those of its room."""
-    files = sorted(map(str, Path("tests").rglob(f"test_{mutant.module.stem.removesuffix('s')}*.py")))
-    for place in ROOMS[mutant.room]:
-        files += [place] if place.endswith(".py") else sorted(map(str, Path(place).glob("test_*.py")))
-    return list(dict.fromkeys(files))
+def tests_of(rooms: Iterable[str]) -> list[str]:
+    """The files with the tests of rooms."""
+    files = {EXAMPLES}
+    for place in chain.from_iterable(ROOMS[room] for room in rooms):
+        files |= {place} if place.endswith(".py") else set(map(str, Path(place).glob("test_*.py")))
+    return sorted(files)
 
 
-def run_tests(files: Sequence[str]) -> int:
-    """The exit code of pytest; what it prints goes into a file beside the copy."""
+def prepare_tests() -> None:
+    """In a process of its own: what tests print goes into a file beside the copy, whose code they take."""
     with Path("..", OUTPUT).open("w") as output:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
-        sys.path[:0] = [str(Path.cwd()), str(Path("tests").resolve())]
-        for name in [name for name in sys.modules if name.partition(".")[0] == "support"]:
-            del sys.modules[name]  # the copy has its own
-        return int(pytest.main([*PYTEST.split(), *files]))
+    sys.path[:0] = [str(Path.cwd()), str(Path("tests").resolve())]
+    for name in [name for name in sys.modules if name.partition(".")[0] == "support"]:
+        del sys.modules[name]  # the copy has its own
 
 
-def are_the_tests_passed(files: Sequence[str], limit: float) -> bool:
-    """Whether they pass, in a forked process that is killed with all that it starts after so many seconds."""
-    child = fork(run_tests, files)
+def reach_of_tests(files: Sequence[str]) -> dict[str, Any]:
+    """Which lines of the copy each test reaches: the parts of a Reach, whose class is another here."""
+    prepare_tests()
+    return measure_reach(Path(PACKAGE).resolve(), [*PYTEST.split(), *files])
+
+
+def run_tests(tests: Sequence[str]) -> bool:
+    """Whether the tests pass, each in turn until one fails."""
+    prepare_tests()
+    files = dict.fromkeys(test.partition("::")[0] for test in tests)
+    return pytest.main([*PYTEST.split(), "-x", *files], plugins=[Chosen(tests)]) == pytest.ExitCode.OK
+
+
+def are_the_tests_passed(tests: Sequence[str], limit: float) -> bool:
+    """As `run_tests`, in a forked process that is killed with all that it starts after so many seconds."""
+    child = fork(run_tests, tests)
     try:
-        return child.outcome.poll(limit) and child.result() == 0
+        return child.outcome.poll(limit) and bool(child.result())
     except AssertionError:  # it died
         return False
     finally:
         child.kill()
-
-
-def seconds_of_the_tests(room: str) -> float:
-    """How long the tests of a room take; they have to pass as long as nothing is broken."""
-    before = time.monotonic()
-    if not are_the_tests_passed(tests_of(Mutant(room, Path(room), "", 0, 0)), 1800):
-        raise SystemExit(
-            f"The tests of {room} fail without a mutant:\n{Path('..', OUTPUT).read_text()[-3000:]}"
-        )
-    return time.monotonic() - before
 
 
 def main() -> None:
@@ -225,25 +241,44 @@ def main() -> None:
     print("\n\n".join(survivors))
 
 
+def measure_in_a_child(every: Sequence[Mutant], limit: float) -> Reach:
+    """Which lines each test of the mutants' rooms reaches."""
+    child = fork(reach_of_tests, tests_of({mutant.room for mutant in every}))
+    if not child.outcome.poll(limit):
+        child.kill()
+        raise SystemExit("The time was over before the tests had been run once without a mutant")
+    try:
+        return Reach(**child.result())
+    except AssertionError as error:
+        raise SystemExit(f"{error}\n{Path('..', OUTPUT).read_text()[-3000:]}") from None
+
+
 def try_mutants(every: Sequence[Mutant], deadline: float) -> tuple[list[str], int]:
     """The mutants that no test noticed, as they would be shown in a review, and how many were tried."""
     from cosmic_ray.mutating import use_mutation
     from cosmic_ray.plugins import get_operator
 
+    reach = measure_in_a_child(every, deadline - time.monotonic())
+    print(
+        f"{len(reach.seconds)} tests pass without a mutant; left out, as they fail: {reach.failed}",
+        flush=True,
+    )
     survivors: list[str] = []
-    limits: dict[str, float] = {}
     tried = 0
     for mutant in every:
-        if mutant.room not in limits:
-            limits[mutant.room] = 30 + 3 * seconds_of_the_tests(mutant.room)
         if time.monotonic() > deadline:
             break
+        tests = reach.find_tests(mutant.module, mutant.line)
+        limit = 30 + 3 * sum(reach.seconds[test] for test in tests)
         operator = get_operator(mutant.operator)()
         with use_mutation(mutant.module, operator, mutant.occurrence) as (original, mutated):
-            noticed = not are_the_tests_passed(tests_of(mutant), limits[mutant.room])
+            noticed = not are_the_tests_passed(tests, limit)
         tried += 1
         place = f"{mutant.module}:{mutant.line}"
-        print(f"{'noticed' if noticed else 'SURVIVED':8} {place} {mutant.operator}", flush=True)
+        print(
+            f"{'noticed' if noticed else 'SURVIVED':8} {place} {mutant.operator}",
+            flush=True,
+        )
         if not noticed:
             survivors.append(f"{place} {mutant.operator}\n{changed_lines(original, mutated)}")
     return survivors, tried
