@@ -51,7 +51,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
 # Markers are written last, so that an interrupted set-up is taken up again. The locks name every package: nothing
-# is resolved. Modules are compiled when they are first used, which is a third of the time and of the space.
+# is resolved. Modules are compiled when they are first used: two thirds of them never are.
 INSTALL = $(BIN)/pip install --disable-pip-version-check --no-compile --no-deps
 define set_up
 	@test -x $(BIN)/python || { echo "Making $(VENV)"; $(PYTHON) -m venv $(VENV); }
@@ -68,10 +68,8 @@ $(VENV)/ready-demo: requirements-demo.lock pyproject.toml
 $(VENV)/ready-ui: requirements-ui.lock pyproject.toml
 	$(set_up)
 
-# What the tests use is used by many processes: it is compiled at once. Some packages bring files of other Pythons.
 $(READY): requirements.lock pyproject.toml
 	$(set_up)
-	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null || true
 
 # Same versions for every supported Python; only names, versions and hashes are written. The locks of the demo and
 # of the user interface are parts of the large one.

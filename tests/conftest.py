@@ -57,9 +57,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment
 
 
-# Spark takes seconds for what the others do at once: every day it runs a few tests, in CI all of them.
-DATABASES_EVERY_DAY = ("duckdb", "postgres")
-DATABASES = (*DATABASES_EVERY_DAY, "spark")
+# Spark takes ten seconds to start, and seconds for what the others do at once: in CI only.
+DATABASES = ("duckdb", "postgres", "spark") if CI else ("duckdb", "postgres")
 
 
 @pytest.fixture(scope="session")
@@ -72,11 +71,6 @@ def databases() -> Iterator[Callable[[str], Any]]:
 
 
 @pytest.fixture(params=DATABASES)
-def every_database(request: pytest.FixtureRequest, databases: Callable[[str], Any]) -> Any:
-    return databases(request.param)
-
-
-@pytest.fixture(params=DATABASES if CI else DATABASES_EVERY_DAY)
 def database(request: pytest.FixtureRequest, databases: Callable[[str], Any]) -> Any:
     return databases(request.param)
 
@@ -178,9 +172,8 @@ def finished_home(
 def demo() -> Iterator[tuple[Path, str]]:
     """The home in which `disclosure-pipeline demo` ran, in a process of its own, and what it printed."""
     from support import gates
+    from support.processes import fork
 
     with gates.quick_folder() as path:
         shutil.copy(ROOT / "dagster_home" / "dagster.yaml", path)
-        ran = gates.run_cli("demo", "--home", str(path))
-        assert ran.returncode == 0, ran.stderr
-        yield path, ran.stdout
+        yield path, fork(gates.run_demo, path).result()

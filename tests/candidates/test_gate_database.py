@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from pydantic import ValidationError
 from support import altered_copies, gates, services
 from support.gate_steps import NOW, deliver, folders, steps, write
-from support.sampling import some_of
+from support.sampling import only_in_ci, some_of
 from support.services import require_engine
 
 import disclosure_pipeline as dp
@@ -65,6 +64,7 @@ def in_files(root: Path, definition: dict[str, Any]) -> GateFolders:
     return replace(gate, gate=Gate.model_validate(definition))
 
 
+@only_in_ci("two measurements of two tables")
 def test_the_order_in_which_a_database_returns_values_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +147,7 @@ def duckdb_file(root: Path, ground_truth: pd.DataFrame) -> Iterator[tuple[GateFo
     yield replace(gate, gate=Gate.model_validate(definition), ground_truth=source), path
 
 
+@only_in_ci("all steps of a gate, twice")
 def test_a_table_of_duckdb(tmp_path: Path) -> None:
     """Measured in place; its hash tells that a column changed; nothing is left there."""
     require_engine(DATABASE)
@@ -165,6 +166,7 @@ def test_a_table_of_duckdb(tmp_path: Path) -> None:
             evaluation.evaluate(gate, "c", NOW)
 
 
+@only_in_ci("all steps of a gate, twice")
 def test_a_table_of_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a URL whose password is a variable of the environment; it is told nowhere.
 
@@ -229,31 +231,3 @@ def test_the_tables_of_the_controls_are_invented(tmp_path: Path) -> None:
     both = pd.merge(first.astype(str), real.astype(str), on=[*first.columns], how="inner")
     assert len(both) < len(real)
     assert values_sha256(table.distinct) == values_sha256(dict(reversed(list(table.distinct.items()))))
-
-
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "a password": ({"engine": "postgres://me:secret-77@db/x"}, "a password does not belong here"),
-    "no engine": ({"engine": "spark"}, "pattern"),
-    "another database": (
-        {"engine": "duckdb:///other.duckdb", "ground_truth": {"duckdb": "own.duckdb", "table": "t"}},
-        "must be the database that ground_truth is in",
-    ),
-    "a query": (
-        {"engine": "duckdb:///own.duckdb", "ground_truth": {"duckdb": "own.duckdb", "query": "SELECT 1"}},
-        "make a view",
-    ),
-    "a file that would be copied": ({"engine": "postgres://db/x"}, "cannot read ground_truth in place"),
-    "CSV": ({"engine": "duckdb://"}, "cannot read ground_truth in place"),
-    "prediction": (
-        {"engine": "duckdb://", "ground_truth": "gt.parquet", "measures": {"prediction": True}},
-        "measures.prediction: use memory or auto",
-    ),
-}
-
-
-@pytest.mark.parametrize("refused", REFUSED)
-def test_what_cannot_be_done_is_refused_when_the_gate_is_defined(refused: str) -> None:
-    changes, message = REFUSED[refused]
-    with pytest.raises(ValidationError, match=message) as caught:
-        Gate.model_validate(gates.definition(**changes))
-    assert "secret-77" not in str(caught.value).split("[type=")[0]

@@ -26,7 +26,7 @@ from support import altered_copies, gates
 from support.gate_steps import NOW, deliver, folders, steps, write
 from support.gates import COPY, GATE, HONEST, Home
 from support.outcomes import ran, state
-from support.sampling import examples, some_of
+from support.sampling import examples, only_in_ci, some_of
 from support.small_batches import tiny_batches
 
 import disclosure_pipeline as dp
@@ -55,29 +55,30 @@ def same_with_both(
     definition: Mapping[str, Any],
     candidate: str = "c",
     ground_truth: str = "gt.csv",
-    spill_part: int = 100,
+    *,
+    measured_anew: bool = True,
+    **sizes: int,
 ) -> dict[str, Any]:
     """What both engines find, which has to be one and the same."""
-    with tiny_batches(spill_part=spill_part):
+    with tiny_batches(**sizes):
         in_memory, in_parts = (
-            steps(folders(root, definition, engine, ground_truth), candidate) for engine in HERE
+            steps(folders(root, definition, engine, ground_truth), candidate, measured_anew=measured_anew)
+            for engine in HERE
         )
     assert in_parts == in_memory
     return in_memory
 
 
-@pytest.mark.parametrize(
-    ("suffix", "m"), some_of(product([".csv", ".parquet", ".arrow", ".tsv.gz"], [1, 3]), 3)
-)
+@pytest.mark.parametrize(("suffix", "m"), some_of(product([".csv", ".parquet", ".arrow", ".tsv.gz"], [1, 3])))
 def test_the_small_gate(suffix: str, m: int, tmp_path: Path) -> None:
     gt = f"gt{suffix}"
     write(tmp_path / gt, gates.ground_truth())
     deliver(tmp_path, HONEST, *(gates.honest(seed) for seed in range(m)), suffix=suffix)
     deliver(tmp_path, COPY, *[gates.ground_truth()] * m, suffix=suffix)
-    honest = same_with_both(tmp_path, gates.definition(), HONEST, gt)
+    honest = same_with_both(tmp_path, gates.definition(), HONEST, gt, spill_part=100 * m)
     assert json.loads(honest["dossier"])["decision"] == "approved"
     assert honest["bins"] and len(json.loads(honest["overlap"])["GT_in_SD"]) == 3 * m
-    copy = same_with_both(tmp_path, gates.definition(), COPY, gt)
+    copy = same_with_both(tmp_path, gates.definition(), COPY, gt, spill_part=100 * m)
     assert json.loads(copy["dossier"])["decision"] == "refused"
 
 
@@ -89,8 +90,11 @@ def test_a_copy_that_is_written_otherwise(alteration: str, tmp_path: Path) -> No
     folder.mkdir(parents=True)
     altered_copies.ALTERED[alteration][0](folder)
     (folder / gates.MARKER).touch()
-    # How a table is written matters in batches, of which there are many; once it is read, few parts do.
-    same_with_both(tmp_path, altered_copies.RICH, spill_part=300)
+    # How a table is written matters in batches, of which there are many; once it is read, few parts
+    # will do, measured once.
+    same_with_both(
+        tmp_path, altered_copies.RICH, measured_anew=False, rows=200, spill_part=300, block=1 << 12
+    )
 
 
 def numbered(table: pd.DataFrame, start: int = 0) -> pd.DataFrame:
@@ -123,7 +127,7 @@ def test_columns_that_number_the_records(tmp_path: Path) -> None:
         numbered(gates.honest(2), start=20_000),
         numbered(gates.honest(3), start=10_000),
     )
-    document = json.loads(same_with_both(tmp_path, WITH_NUMBER)["dossier"])
+    document = json.loads(same_with_both(tmp_path, WITH_NUMBER, spill_part=300)["dossier"])
     message = [text for text in document["warnings"] if "identifier" in text]
     assert len(message) == 1 and "'number'" in message[0] and "synthetic table 1" in message[0]
     assert document["decision"] == "refused"
@@ -164,7 +168,8 @@ def test_ordered_categories_aliases_and_unknown_levels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "edges", ["ground_truth", "equal_width", {"income": [0.0, 250.0, 600.0]}, {"age": [20.0, 40.0, 60.0]}]
+    "edges",
+    some_of(["ground_truth", "equal_width", {"income": [0.0, 250.0, 600.0]}, {"age": [20.0, 40.0, 60.0]}]),
 )
 def test_groups(edges: Any, tmp_path: Path) -> None:
     columns = gates.definition()["columns"]
@@ -172,20 +177,21 @@ def test_groups(edges: Any, tmp_path: Path) -> None:
         columns["income"].pop("groups")
     write(tmp_path / "gt.csv", gates.ground_truth())
     deliver(tmp_path, "c", gates.honest(1), gates.honest(2))
-    actual = same_with_both(tmp_path, gates.definition(columns=columns, edges=edges))
+    actual = same_with_both(tmp_path, gates.definition(columns=columns, edges=edges), spill_part=300)
     assert actual["dossier"] and json.loads(actual["bins"])["level"]
 
 
+@only_in_ci("two gates, each with both engines")
 def test_controls_of_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of large tables some records are controlled: the same ones, although they are never all there."""
     monkeypatch.setattr(measuring, "SAMPLE", 100)
     write(tmp_path / "gt.parquet", gates.ground_truth())
     deliver(tmp_path, "c", gates.honest(1), gates.honest(2), suffix=".parquet")
-    actual = same_with_both(tmp_path, gates.definition(), ground_truth="gt.parquet")
+    actual = same_with_both(tmp_path, gates.definition(), ground_truth="gt.parquet", spill_part=300)
     monkeypatch.undo()
     assert (
         actual["frames"]["control_attribute"]
-        != same_with_both(tmp_path, gates.definition(), ground_truth="gt.parquet")["frames"][
+        != same_with_both(tmp_path, gates.definition(), ground_truth="gt.parquet", spill_part=300)["frames"][
             "control_attribute"
         ]
     )
@@ -219,8 +225,7 @@ BROKEN: dict[str, Callable[[pd.DataFrame], pd.DataFrame | bytes]] = {
 }
 
 
-@pytest.mark.parametrize("of", ["ground truth", "synthesis"])
-@pytest.mark.parametrize("rule", BROKEN)
+@pytest.mark.parametrize(("rule", "of"), some_of(product(BROKEN, ["ground truth", "synthesis"]), 5))
 def test_what_breaks_the_contract(rule: str, of: str, tmp_path: Path) -> None:
     """The same violations, with as many records, in the same order; or the same refusal."""
     good, bad = gates.ground_truth(), BROKEN[rule](gates.ground_truth())
@@ -236,7 +241,7 @@ def test_what_breaks_the_contract(rule: str, of: str, tmp_path: Path) -> None:
     assert violations or "refused" in actual or actual["arrival"][0]
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+@pytest.mark.parametrize("suffix", some_of([".parquet", ".arrow"]))
 def test_typed_files_that_break_the_contract(suffix: str, tmp_path: Path) -> None:
     """Nested values beside what is described, columns of nothing, numbers as fractions."""
     write(tmp_path / "gt.csv", gates.ground_truth())
@@ -338,7 +343,7 @@ def metadata(result: dg.ExecuteInProcessResult, asset: str) -> Mapping[str, Any]
     return actual
 
 
-def told(result: dg.ExecuteInProcessResult) -> set[str]:
+def engine_descriptions(result: dg.ExecuteInProcessResult) -> set[str]:
     """What the assets say of the engine."""
     engines = {
         asset: metadata(result, asset)["engine"] for asset in ("identity_disclosure", "attribute_disclosure")
@@ -370,7 +375,7 @@ def test_runs_end_in_the_same_files_and_checks(
             home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
             ground_truth, honest, copy = home.run_ground_truth(), home.run_gate(HONEST), home.run_gate(COPY)
             assert (honest.success, copy.success) == (True, False)
-            assert told(honest) == told(copy) == {engine}
+            assert engine_descriptions(honest) == engine_descriptions(copy) == {engine}
             assert engine.encode() not in home.record(HONEST, "dossier.json").read_bytes()
             assert gates.stated(home.published(HONEST)).candidate == HONEST
             written = state(home.path)
@@ -383,7 +388,7 @@ def test_runs_end_in_the_same_files_and_checks(
     assert actual["partitioned"] == actual["memory"]
 
 
-@pytest.mark.parametrize("first", HERE)
+@pytest.mark.parametrize("first", some_of(HERE))
 def test_a_release_with_the_other_engine(
     first: Literal["memory", "partitioned"],
     definitions: Mapping[str, dg.Definitions],
@@ -484,7 +489,7 @@ def test_auto_says_what_it_took_and_why(
         assert home.run_ground_truth().success
         run = home.run_gate(HONEST)
         assert run.success
-        assert told(run) == {message}
+        assert engine_descriptions(run) == {message}
 
 
 # Contract and canonical form, of any table and any dictionary.

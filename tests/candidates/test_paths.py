@@ -313,7 +313,7 @@ def delivered(home: Home) -> Home:
     return home
 
 
-@pytest.mark.parametrize("what", some_of(FOLDERS, 4))
+@pytest.mark.parametrize("what", some_of(FOLDERS, 8))
 def test_what_is_no_table_is_refused(delivered: Home, what: str) -> None:
     """And the sensor goes on to the candidate beside it."""
     folder = delivered.path / "incoming" / CANDIDATE
@@ -345,7 +345,7 @@ SWAPS: dict[str, Make] = {
 }
 
 
-@pytest.mark.parametrize("what", SWAPS)
+@pytest.mark.parametrize("what", some_of(SWAPS))
 def test_a_table_that_is_swapped_before_it_is_read_is_refused(
     delivered: Home, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

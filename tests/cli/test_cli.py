@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from support import gates
 from support.processes import fork
+from support.sampling import only_in_ci
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
@@ -340,12 +341,13 @@ def test_the_demo_shows_both_verdicts(demo: tuple[Path, str]) -> None:
     assert ["Approved" in pages[0], "Refused" in pages[1]] == [True, True]
 
 
+@only_in_ci("runs the whole demo")
 def test_the_demo_can_be_run_twice(demo: tuple[Path, str]) -> None:
     """The second time it finds the same, and what it published stays as it is."""
     home, shown = demo
     folder = home / "demo/releases/survey" / HONEST
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
-    again = fork(lambda: run("demo", "--home", home).stdout).result()
+    again = fork(gates.run_demo, home).result()
     assert again == shown
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
     assert [path.name for path in folder.parent.iterdir()] == [HONEST]

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from support import gates
 from support.paths import ROOT
 from support.processes import Finished, run_program
+from support.sampling import examples, only_in_ci
 
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.errors import InputError
@@ -67,12 +68,12 @@ def dg(*arguments: str, folder: Path, environment: dict[str, str] | None = None)
 
 
 def test_a_new_gate_is_ready_at_once(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For `check` and for Dagster; it approves an honest table and refuses GT itself."""
+    """For `check`; it approves an honest table and refuses GT itself."""
     project = tables / "project"
     made = run("init", project, *options(tables))
     assert made.exit_code == 0, made.output
     gate = project / "gates" / "defs" / "people"
-    variables = enter(project, monkeypatch)
+    enter(project, monkeypatch)
     checked = run("check", gate)
     assert checked.exit_code == 0, checked.output
     loaded = load_gate(gate)
@@ -88,7 +89,13 @@ def test_a_new_gate_is_ready_at_once(tables: Path, monkeypatch: pytest.MonkeyPat
         (folder / "table.csv").write_bytes((tables / table).read_bytes())
         judged = run("evaluate", gate, folder)
         assert judged.exit_code == code, judged.output
-    by_dagster = dg("check", "defs", folder=project, environment=variables)
+
+
+@only_in_ci("starts Dagster's command")
+def test_dagster_finds_a_new_gate_ready(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tables / "project"
+    assert run("init", project, *options(tables)).exit_code == 0
+    by_dagster = dg("check", "defs", folder=project, environment=enter(project, monkeypatch))
     assert by_dagster.returncode == 0, by_dagster.stdout + by_dagster.stderr
     assert "All definitions loaded successfully" in by_dagster.stdout + by_dagster.stderr
 
@@ -200,6 +207,7 @@ def test_the_settings_of_dagster_are_those_of_this_project() -> None:
 # dg scaffold
 
 
+@only_in_ci("starts Dagster's command twice")
 def test_dagster_scaffolds_the_same_gate(tables: Path) -> None:
     """In a project of Dagster's own form, with a `src` folder; also without a table, from an invented one."""
     project = tables / "project"
@@ -235,6 +243,7 @@ def load_example(file: Path) -> tuple[str, ...]:
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
 
 
+@examples(10)
 @given(st.lists(names.filter(str.strip), min_size=2, max_size=5, unique=True))
 def test_every_name_is_read_as_it_is(columns: list[str]) -> None:
     """Also `no`, `1:30` and what begins a comment."""

@@ -12,9 +12,12 @@ from pathlib import Path
 import yaml
 from support import distributions
 from support.processes import Finished, run_program
+from support.sampling import only_in_ci
 
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
+
+pytestmark = only_in_ci("builds, installs and runs a whole project")
 
 RECORDS = 2000
 # Seconds for the whole way. The machine alone takes a quarter of it, where nobody else uses it.

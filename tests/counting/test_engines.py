@@ -59,7 +59,7 @@ def written(folder: Path, frames: Sequence[pd.DataFrame]) -> list[Path]:
     return paths
 
 
-@examples(20)
+@examples(6)
 @given(case=cases(), way=st.sampled_from(list(WAYS)))
 def test_partitioned_frames_and_files(case: Case, way: str) -> None:
     """The figures of files are those of the frames, unless files are read by what their text means."""
@@ -79,7 +79,7 @@ def test_partitioned_frames_and_files(case: Case, way: str) -> None:
             assert_same(found, expected)
 
 
-@examples(10, 60)
+@examples(3, 60)
 @given(case=cases())
 def test_files_in_a_database(case: Case) -> None:
     """The engines of databases are held to the counts themselves in test_relational.py.

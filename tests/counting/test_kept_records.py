@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from support.sampling import some_of
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.relational import numbering, staging
@@ -20,6 +21,9 @@ from disclosure_pipeline.evaluation.record_sets import count_record_sets
 from disclosure_pipeline.tables.grouping import grouping_of
 
 pytest.importorskip("ibis")
+
+
+STEPS = ("stage_records", "_check_unchanged", "number_records", "afterwards")
 
 
 def list_what_is_there(backend: Any) -> set[str]:
@@ -71,7 +75,7 @@ def test_they_are_coded_and_numbered_once(database: Any, monkeypatch: pytest.Mon
     assert list_what_is_there(database) == before
 
 
-@pytest.mark.parametrize("step", ["stage_records", "_check_unchanged", "number_records", "afterwards"])
+@pytest.mark.parametrize("step", some_of(STEPS, part=2))
 def test_nothing_stays_after_an_error(database: Any, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever it happens; and what is asked next is answered all the same."""
 
@@ -95,7 +99,7 @@ def test_nothing_stays_after_an_error(database: Any, step: str, monkeypatch: pyt
     assert list_what_is_there(database) == before
 
 
-@pytest.mark.parametrize("bits", [0, 1, 5, 12, 63])
+@pytest.mark.parametrize("bits", some_of([0, 1, 5, 12, 63], part=2))
 def test_they_are_numbered_in_the_order_of_their_codes(
     database: Any, bits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,17 +6,16 @@ import os
 import sys
 from pathlib import Path
 
-import pytest
 from support.engines_services import SPARK_ENVIRONMENT, require_spark
 from support.paths import ROOT
 from support.processes import run_program
-from support.sampling import CI
+from support.sampling import only_in_ci
 from support.spark_cluster import EXECUTORS, MASTER
 
 LIMIT = 900  # seconds; each executor is a Java that has to start first
 
 
-@pytest.mark.skipif(not CI, reason="starts three Javas: in CI only")
+@only_in_ci("starts three Javas")
 def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
     require_spark()
     import pyspark

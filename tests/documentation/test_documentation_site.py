@@ -13,9 +13,9 @@ import pytest
 from support.browser import Browser, browser_tabs
 from support.paths import ROOT
 from support.processes import run_program
-from support.sampling import CI
+from support.sampling import only_in_ci
 
-pytestmark = pytest.mark.skipif(not CI, reason="builds the whole site: in CI only")
+pytestmark = only_in_ci("builds the whole site")
 
 DOCS = ROOT / "docs"
 

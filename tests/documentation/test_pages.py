@@ -12,7 +12,7 @@ import pytest
 import yaml
 from support.page_blocks import BLOCK, blocks, run_code
 from support.paths import DOCS, ROOT, SD2011
-from support.sampling import CI, some_of
+from support.sampling import only_in_ci, some_of
 
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.policy.gate import Gate
@@ -33,7 +33,7 @@ def test_code_of_the_tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     run_code("tutorial.md")
 
 
-@pytest.mark.skipif(not CI, reason="draws every picture, as the site does: in CI only")
+@only_in_ci("draws every picture, as the site does")
 def test_code_of_the_gallery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It saves every picture that the page shows."""
     pytest.importorskip("vl_convert")

@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-import pytest
 from support import distributions
 from support.paths import ROOT
 from support.processes import PATIENCE, run_program, running_program
-from support.sampling import CI
+from support.sampling import only_in_ci
 from support.services import free_port
 
-pytestmark = pytest.mark.skipif(not CI, reason="builds, installs and runs a whole project: in CI only")
+pytestmark = only_in_ci("builds, installs and runs a whole project")
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 

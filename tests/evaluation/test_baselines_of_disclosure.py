@@ -26,7 +26,7 @@ def records_of(table: Sequence[Leveled], keys: Sequence[str], target: str) -> li
     return [(key_of(record, keys), record[target]) for record in table]
 
 
-@examples(20)
+@examples(8)
 @given(cases())
 def test_the_frames_hold_the_baselines_of_the_reference(case: Case) -> None:
     if case.exclusions != Exclusions():
@@ -84,7 +84,7 @@ def test_a_decoy_hides_nobody_from_an_intruder_who_acts_on_less_than_certainty()
     assert dp.disclosure(gt, sd, ["place"], "illness").certainty.empty
 
 
-@examples(15)
+@examples(6)
 @given(cases())
 def test_certainty_is_that_of_the_reference(case: Case) -> None:
     shares = (0.5, Fraction(2, 3), 0.9, 1)

@@ -72,6 +72,7 @@ def test_minimal_averages_of_a_table_without_empty_cell() -> None:
 # Against the reference
 
 
+@examples(20)
 @given(tables(), tables())
 def test_every_figure_equals_the_reference(gt: list[Record], sd: list[Record]) -> None:
     result = measured(gt, sd)
@@ -80,6 +81,7 @@ def test_every_figure_equals_the_reference(gt: list[Record], sd: list[Record]) -
     assert not wrong
 
 
+@examples(20)
 @given(
     tables(),
     tables(),
@@ -170,6 +172,7 @@ def test_figures_are_in_order(gt: list[Record], sd: list[Record], missing: bool,
     assert result["iS"] == 0 or result["CAP_matched"] * result["iS"] / 100 == pytest.approx(result["DCAP"])
 
 
+@examples(20)
 @given(tables())
 def test_a_copy(gt: list[Record]) -> None:
     result = measured(gt, gt)

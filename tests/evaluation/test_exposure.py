@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reference import baselines
 from reference import exposure as reference
 from reference.suda import minimal_sample_uniques, suda_score
-from support.sampling import examples
+from support.sampling import examples, some_of
 from support.small_tables import permuted_and_renamed, sd2011
 
 import disclosure_pipeline as dp
@@ -97,7 +97,7 @@ def test_the_figures_are_those_of_the_reference(gt: Rows, sd: Rows, path: str, s
         assert distribution["exposed_others"].tolist() == pytest.approx(by_others_)
 
 
-@examples(15)
+@examples(6)
 @given(TABLE, TABLE, st.sampled_from(list(PATHS)))
 def test_risks_are_those_of_disclosure_and_a_target_can_be_a_key(gt: Rows, sd: Rows, path: str) -> None:
     tables = frame(gt), frame(sd)
@@ -129,7 +129,7 @@ def test_larger_tables_by_every_way() -> None:
     gt, sd = sd2011("ground_truth"), sd2011("synthetic")
     columns = ["sex", "age", "region", "placesize", "marital"]
     actual = {}
-    for path in PATHS:
+    for path in ["as it is", *some_of(path for path in PATHS if path != "as it is")]:
         with by(path):
             actual[path] = dp.exposure(gt, sd, columns, ["depress", "workab"], up_to=3)
     first = actual.pop("as it is")

@@ -92,7 +92,7 @@ def expected_figures(
     }
 
 
-@examples(25, 80)
+@examples(10, 80)
 @given(with_holdout(with_groups=False))
 def test_figures_are_those_of_the_records(
     of: tuple[Case, list[Record], pd.DataFrame],
@@ -112,7 +112,7 @@ def test_figures_are_those_of_the_records(
     assert result.N_holdout == len(records)
 
 
-@examples(10, 40)
+@examples(3, 40)
 @given(of=with_holdout(), table=st.sampled_from([0, 1 << 22]))
 def test_nothing_else_changes_and_every_engine_agrees(
     of: tuple[Case, list[Record], pd.DataFrame], table: int

@@ -40,7 +40,7 @@ def test_every_weap_equals_the_reference(sd: list[Record]) -> None:
     assert result.tolist() == [float(reference.cap(record, sd)) for record in sd]
 
 
-@examples(15)
+@examples(6)
 @given(cases(with_exclusions=False))
 def test_records_add_up_to_the_totals(case: Case) -> None:
     """With any groups, special values, edges, types, and number of syntheses."""
@@ -119,6 +119,7 @@ def test_any_index_stays() -> None:
     assert dp.weap(gt, KEYS, "t").index.equals(gt.index)
 
 
+@examples(15)
 @given(st.lists(tables(), min_size=1, max_size=3), tables())
 def test_weap_of_several_syntheses_is_that_of_each(syntheses: list[list[Record]], gt: list[Record]) -> None:
     frames = [frame(records) for records in syntheses]

@@ -154,7 +154,7 @@ def test_every_plot_is_saved_as_a_file_that_needs_nothing_else(
     charts: dict[str, Any], tmp_path: Path
 ) -> None:
     pytest.importorskip("vl_convert")
-    for name, chart in charts.items():
+    for name, chart in some_of(charts.items()):
         for ending in ("png", "svg"):
             dp.save_plot(chart, tmp_path / f"{name}.{ending}")
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
@@ -169,7 +169,7 @@ def test_every_plot_is_saved_as_a_file_that_needs_nothing_else(
 def test_a_forked_process_saves_the_same(tmp_path: Path) -> None:
     """What draws has a thread, which no forked process has: asked there, it would wait for ever."""
     chart = dp.plot_individual_cap(frame(SMOKING), frame(SMOKING_SD), KEYS, "t")
-    for ending in ("svg", "png", "html"):
+    for ending in some_of(("svg", "png", "html")):
         dp.save_plot(chart, tmp_path / f"here.{ending}")
         fork(dp.save_plot, chart, tmp_path / f"there.{ending}").result()
         here, there = ((tmp_path / f"{name}.{ending}").read_bytes() for name in ("here", "there"))

@@ -57,7 +57,7 @@ def remedied(gt: pd.DataFrame, sd: list[pd.DataFrame], *applied: Any) -> dp.Reme
     return dp.remedy(gt, sd, ["k", "number"], "t", list(applied), special_values=SPECIAL)
 
 
-@examples(25)
+@examples(8)
 @given(TABLE, TABLE, st.sampled_from(list(RECODED)), st.integers(1, 4))
 def test_values_are_recoded_merged_and_blanked_and_nothing_else(
     gt: Rows, sd: Rows, name: str, fewest: int
@@ -108,7 +108,7 @@ def assert_small_levels_are_merged(gt: Rows, sd: Rows, after: dp.RemediedTables,
     assert after.synthetic[0]["k"].dtype == "category"
 
 
-@examples(25)
+@examples(10)
 @given(TABLE, TABLE, st.sampled_from(list(TAKEN_OUT)))
 def test_records_are_taken_out_and_nothing_else(gt: Rows, sd: Rows, name: str) -> None:
     def goes(row: tuple[Any, ...]) -> bool:
@@ -141,7 +141,7 @@ ALL = [
 ]
 
 
-@examples(20)
+@examples(8)
 @given(TABLE, TABLE, st.sampled_from(ALL), st.booleans())
 def test_risk_is_that_of_disclosure_on_the_changed_tables(gt: Rows, sd: Rows, one: Any, twice: bool) -> None:
     sd = [*sd, ("w", 3, "y", True), ("w", 3, "z", False)]  # never all taken out

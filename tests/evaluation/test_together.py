@@ -15,7 +15,7 @@ import disclosure_pipeline as dp
 pytestmark = FEW_SHARED_VALUES
 
 
-@examples(40)
+@examples(10)
 @given(cases())
 def test_figures_are_those_of_the_records_and_within_their_bounds(case: Case) -> None:
     """With exclusions, groups and missing values; test_engines.py holds every engine to the same."""

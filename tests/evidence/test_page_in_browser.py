@@ -7,13 +7,14 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import gates
 from support.browser import NAMES_CUT, Browser, browser
+from support.sampling import some_of
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.evidence.dossier import build_dossier
@@ -62,7 +63,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 PAGES = [*(f"{name}-{edition}" for name in ("refused", "approved") for edition in EDITIONS), "measured"]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", some_of(PAGES))
 def test_it_asks_for_nothing_and_says_nothing(page: str, paths: Mapping[str, Path], tab: Browser) -> None:
     address = paths[page].as_uri()
     visit = tab.open(address)
@@ -103,12 +104,11 @@ def test_the_policy_of_a_page_forbids_what_does_not_belong_there(
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(("page", "width"), some_of(product(PAGES, (1280, 390))))
 def test_axe_finds_nothing(page: str, width: int, paths: Mapping[str, Path], tab: Browser) -> None:
     """WCAG 2.2 AA and what axe-core recommends beside it, on a desk and on a telephone."""
     tab.resize(width, 900)
-    tab.open(paths[page].as_uri())
+    tab.show(paths[page].as_uri())
     tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8") + ";null")
     document = json.loads(
         tab.evaluate(
@@ -130,11 +130,11 @@ def test_axe_would_find_something(tab: Browser, tmp_path: Path) -> None:
     assert {"color-contrast", "image-alt"} <= set(ids)
 
 
-@pytest.mark.parametrize("page", ["refused-internal", "approved-publication"])
+@pytest.mark.parametrize("page", some_of(["refused-internal", "approved-publication"]))
 def test_nothing_is_wider_than_the_window(page: str, paths: Mapping[str, Path], tab: Browser) -> None:
     for width in (1280, 390):
         tab.resize(width, 900)
-        tab.open(paths[page].as_uri())
+        tab.show(paths[page].as_uri())
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -151,14 +151,14 @@ WORDS_CUT = """
 """
 
 
-@pytest.mark.parametrize("page", ["refused-internal", "approved-publication", "measured"])
+@pytest.mark.parametrize("page", some_of(["refused-internal", "approved-publication", "measured"]))
 def test_no_name_is_cut_or_written_over_another(page: str, paths: Mapping[str, Path], tab: Browser) -> None:
     """In tables and charts, on a screen and on paper, whatever font the browser has."""
     for width, media in ((1280, ""), (390, ""), (int((210 - 2 * 14) * MILLIMETRE), "print")):
         tab.resize(width, 1000)
         tab.command("Emulation.setEmulatedMedia", media=media)
         try:
-            tab.open(paths[page].as_uri())
+            tab.show(paths[page].as_uri())
             assert tab.evaluate(WORDS_CUT) == [], (width, media)
             assert tab.evaluate(NAMES_CUT) == [], (width, media)
         finally:
@@ -182,10 +182,10 @@ def test_no_name_of_a_plot_is_cut(tab: Browser, tmp_path: Path) -> None:
 A4_HEIGHT = (297 - 2 * 16) * MILLIMETRE
 
 
-@pytest.mark.parametrize("page", ["refused-internal", "approved-publication"])
+@pytest.mark.parametrize("page", some_of(["refused-internal", "approved-publication"]))
 def test_it_prints_on_a4(page: str, paths: Mapping[str, Path], tab: Browser) -> None:
     """As many pages as its length asks for, each of the size of A4, with text that can be searched."""
-    tab.open(paths[page].as_uri())
+    tab.show(paths[page].as_uri())
     printed = b64decode(tab.command("Page.printToPDF", preferCSSPageSize=True)["data"])
     assert printed.startswith(b"%PDF")
     sizes = {tuple(map(float, size.split())) for size in re.findall(rb"/MediaBox\s*\[([^\]]+)\]", printed)}
@@ -199,7 +199,7 @@ def test_it_prints_on_a4(page: str, paths: Mapping[str, Path], tab: Browser) -> 
 def test_what_must_not_be_cut_is_told_so_and_fits_a_page(paths: Mapping[str, Path], tab: Browser) -> None:
     """Charts and rows are kept whole, and heads of tables repeated, in the styles that hold on paper."""
     tab.resize(int((210 - 2 * 14) * MILLIMETRE), 1000)
-    tab.open(paths["refused-internal"].as_uri())
+    tab.show(paths["refused-internal"].as_uri())
     tab.command("Emulation.setEmulatedMedia", media="print")
     try:
         styles = tab.evaluate(
@@ -223,7 +223,7 @@ COLOURS = {"#12436d", "#28a197", "#801650", "#f46a25"}
 
 def test_charts_have_the_palette_and_tell_apart_by_shape(paths: Mapping[str, Path], tab: Browser) -> None:
     """Marks of one chart that differ in colour differ in form, too."""
-    tab.open(paths["refused-internal"].as_uri())
+    tab.show(paths["refused-internal"].as_uri())
     charts: list[list[list[Any]]] = tab.evaluate(
         "[...document.querySelectorAll('figure svg')].map(chart => [...chart.querySelectorAll('path')]"
         ".map(mark => [mark.getAttribute('stroke'), mark.getAttribute('d')]))"

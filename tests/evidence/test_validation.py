@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from support import gates
 from support.paths import ROOT
 from support.processes import Finished, run_program
-from support.sampling import examples
+from support.sampling import examples, only_in_ci
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.evidence import validation
@@ -143,7 +143,7 @@ def other(clause: Clause, random: Random) -> Clause:
 
 
 # An example takes 0.2 s, whatever is validated, so many clauses share one; to shrink one takes long.
-@settings(examples(12, 120), phases=set(Phase) - {Phase.shrink})
+@settings(examples(4, 120), phases=set(Phase) - {Phase.shrink})
 @given(damages=st.lists(DAMAGE, max_size=8), seed=st.integers(0, 2**32), missing=st.integers(-1, 3))
 def test_they_agree_on_any_figures(
     three: tuple[Gate, dp.Disclosure],
@@ -404,6 +404,7 @@ def test_nothing_is_written_and_nobody_is_asked(
     assert list(folder.iterdir()) == []
 
 
+@only_in_ci("imports Great Expectations once more, in another environment")
 def test_switches_in_the_environment_change_nothing(alone: tuple[Path, Finished], tmp_path: Path) -> None:
     """Nor do settings of Great Expectations in the home folder or working directory."""
     for folder in (tmp_path / ".great_expectations", tmp_path / "gx", tmp_path / "great_expectations"):

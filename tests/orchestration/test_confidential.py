@@ -11,9 +11,9 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
-from pydantic import ValidationError
 from support import gates
 from support.gates import COPY, HONEST, Home
+from support.sampling import some_of
 
 from disclosure_pipeline.orchestration.folders import folders_of
 from disclosure_pipeline.policy.effective_clauses import list_effective_clauses
@@ -22,7 +22,8 @@ from disclosure_pipeline.release.prerequisites import find_missing
 from disclosure_pipeline.release.standing import list_standings
 
 NAME = "last_year"
-CANARY = "81234"
+AMOUNT = 812340917
+CANARY = "12340917"  # in however it is written, as 8.12340917E8 too
 CLAUSES = {f"{measure}[{NAME}]" for measure in ("unique_copies_beyond", "partial_copies_beyond", "nearer")}
 LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
 
@@ -38,7 +39,7 @@ def last_year() -> pd.DataFrame:
             "income": random.integers(0, 1000, 240),
         }
     )
-    others.loc[0, "income"] = int(CANARY)
+    others.loc[0, "income"] = AMOUNT
     return pd.concat([others, truth.head(60)], ignore_index=True)
 
 
@@ -76,7 +77,7 @@ def test_an_honest_candidate_is_released_and_names_the_table(home: Home) -> None
     assert digest not in stated.model_dump_json()
 
 
-@pytest.mark.parametrize("files", [1, 3])
+@pytest.mark.parametrize("files", some_of([1, 3]))
 def test_copies_of_the_table_are_refused(home: Home, files: int) -> None:
     """In one file or in several; nothing tells a value of the table."""
     copy = last_year().drop(index=0).head(239).reset_index(drop=True)
@@ -95,13 +96,13 @@ def test_copies_of_the_table_are_refused(home: Home, files: int) -> None:
     assert not gates.files_with(home.path, [CANARY], ["last_year.csv"])
 
 
-@pytest.mark.parametrize("damage", ["missing", "contract", "empty"])
+@pytest.mark.parametrize("damage", some_of(["missing", "contract", "empty"]))
 def test_without_the_table_nothing_is_released(home: Home, damage: str) -> None:
     path = home.path / "last_year.csv"
     if damage == "missing":
         path.unlink()
     else:
-        broken = {"contract": last_year().assign(age=CANARY), "empty": last_year().head(0)}[damage]
+        broken = {"contract": last_year().assign(age=str(AMOUNT)), "empty": last_year().head(0)}[damage]
         broken.to_csv(path, index=False)
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     ran = home.run_gate(HONEST)
@@ -197,34 +198,6 @@ def test_the_digest_tells_which_tables_there_are_and_not_where() -> None:
 
     assert digest(last_year="a.csv") == digest(last_year="b.csv")
     assert len({digest(), digest(last_year="a.csv"), digest(holdout="a.csv")}) == 3
-
-
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"confidential": {"income": "a.csv"}}, "as a column is"),
-        ({"confidential": {"Last year": "a.csv"}}, "lower-case letters"),
-        ({"confidential": {"": "a.csv"}}, "lower-case letters"),
-        ({"confidential": ["a.csv"]}, "valid dictionary"),
-        (
-            {"confidential": {NAME: "a.csv"}, "engine": "duckdb:///x.db", "ground_truth": "gt.parquet"},
-            f"cannot read confidential.{NAME} in place",
-        ),
-        (
-            {
-                "confidential": {NAME: {"duckdb": "other.duckdb", "table": "last"}},
-                "engine": "duckdb:///own.duckdb",
-                "ground_truth": {"duckdb": "own.duckdb", "table": "people"},
-            },
-            f"the database that confidential.{NAME} is in",
-        ),
-        ({"confidential": {NAME: "a.csv"}, "holdout": "others"}, "none of the confidential tables"),
-        ({"holdout": NAME}, "none of the confidential tables"),
-    ],
-)
-def test_what_is_no_confidential_table(changes: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ValidationError, match=problem):
-        Gate.model_validate(gates.definition(**changes))
 
 
 def test_a_missing_table_is_told_with_its_place(home: Home) -> None:

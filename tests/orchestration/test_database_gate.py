@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import dagster as dg
@@ -12,12 +14,13 @@ import pytest
 from support import gates
 from support.gates import COPY, HONEST, Home
 from support.registers import REGISTERS, Registers
-from support.sampling import CI
+from support.sampling import CI, only_in_ci, some_of
 from support.services import PASSWORD
 
 NAME = "last_year"
 LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
-CANARY = "81234"
+AMOUNT = 812340917
+CANARY = "12340917"  # in however it is written, as 8.12340917E8 too
 
 
 def last_year() -> pd.DataFrame:
@@ -31,40 +34,84 @@ def last_year() -> pd.DataFrame:
             "income": random.integers(0, 1000, 280),
         }
     )
-    others.loc[0, "income"] = int(CANARY)
+    others.loc[0, "income"] = AMOUNT
     return others
 
 
-# Spark takes minutes for a run: in CI only, and never for what other databases tell as well.
-EVERY_DAY = ("duckdb", "postgresql")
+# Spark takes long for a run: never for what other databases tell as well.
+QUICK = ("duckdb", "postgresql")
 
 
-@pytest.fixture(params=REGISTERS if CI else EVERY_DAY)
-def registers(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Registers]:
-    """GT (people) and last year's table in each kind of database, which has nothing else afterwards."""
-    gates.with_keys(tmp_path, monkeypatch)
-    with REGISTERS[request.param](tmp_path) as registers:
+@dataclass(frozen=True)
+class Recorded:
+    """A home in which GT is recorded, to be copied, and the tables that its gate counts in a database."""
+
+    registers: Registers
+    home: Home
+
+    def copy_to(self, path: Path, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> Home:
+        """A copy of the home."""
+        shutil.copytree(self.home.path, path, dirs_exist_ok=True)
+        gates.with_keys(path, patch)
+        return replace(self.home, path=path, instance=instance)
+
+    def assert_nothing_is_left(self) -> None:
+        """The database has the two tables, and nothing else."""
+        assert self.registers.list_tables() == [NAME, "people"]
+
+    def assert_nothing_leaked(self, home: Home) -> None:
+        """No record that is the other people's own and no password is in a log or a file of a home."""
+        logged = gates.everything_logged(home.instance)
+        assert CANARY not in logged and PASSWORD not in logged
+        kept_in = [] if self.registers.kept_in is None else [self.registers.kept_in]
+        assert not gates.files_with(self.registers.folder, [CANARY, PASSWORD], kept_in)
+        assert not gates.files_with(home.path, [CANARY, PASSWORD], [])
+
+
+@pytest.fixture(scope="module", params=REGISTERS if CI else ["duckdb"])
+def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+    """GT (people) and last year's table in a kind of database, and a gate that has GT recorded."""
+    path = tmp_path_factory.mktemp("home")
+    with (
+        REGISTERS[request.param](tmp_path_factory.mktemp("registers")) as registers,
+        dg.DagsterInstance.ephemeral() as instance,
+    ):
         registers.write({"people": gates.ground_truth(), NAME: last_year()})
-        yield registers
-        assert registers.list_tables() == [NAME, "people"]
+        definition = gates.definition(
+            policy=LOOSE,
+            ground_truth=registers.source("people"),
+            confidential={NAME: registers.source(NAME)},
+            engine=registers.engine,
+        )
+        recorded = Recorded(registers, Home(path, gates.load(definition), instance))
+        with pytest.MonkeyPatch.context() as patch:
+            gates.with_keys(path, patch)
+            ran = recorded.home.run_ground_truth()
+        assert ran.success, gates.failures(ran)
+        recorded.assert_nothing_leaked(recorded.home)
+        yield recorded
+        recorded.assert_nothing_is_left()
 
 
 @pytest.fixture
-def home(tmp_path: Path, registers: Registers) -> Iterator[Home]:
-    """A gate whose tables a database counts, with a further confidential one; GT is recorded."""
-    definition = gates.definition(
-        policy=LOOSE,
-        ground_truth=registers.source("people"),
-        confidential={NAME: registers.source(NAME)},
-        engine=registers.engine,
-    )
+def home(recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """A home of its own, in which GT is recorded; its runs leave nothing in the database."""
     with dg.DagsterInstance.ephemeral() as instance:
-        home = Home(tmp_path, gates.load(definition), instance)
-        ran = home.run_ground_truth()
-        assert ran.success, gates.failures(ran)
-        yield home
+        yield recorded.copy_to(tmp_path, instance, monkeypatch)
+    recorded.assert_nothing_is_left()
+
+
+@pytest.fixture(scope="module")
+def with_honest(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home in which an honest candidate was released, in the instance that knows of the recorded GT."""
+    path = tmp_path_factory.mktemp("honest")
+    with pytest.MonkeyPatch.context() as patch:
+        home = recorded.copy_to(path, recorded.home.instance, patch)
+        home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+        ran = home.run_gate(HONEST)
+    assert ran.success, gates.failures(ran)
+    recorded.assert_nothing_is_left()
+    return home
 
 
 def outcomes(home: Home, candidate: str) -> dict[str, str]:
@@ -73,31 +120,30 @@ def outcomes(home: Home, candidate: str) -> dict[str, str]:
     return {row["name"]: row["outcome"] for row in clauses}
 
 
-def test_an_honest_candidate_is_released(home: Home) -> None:
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    ran = home.run_gate(HONEST)
-    assert ran.success, gates.failures(ran)
-    clauses = outcomes(home, HONEST)
+def test_an_honest_candidate_is_released(with_honest: Home) -> None:
+    clauses = outcomes(with_honest, HONEST)
     guards = ("unique_copies_beyond", "partial_copies_beyond", "nearer")
     for name in [*guards, *(f"{guard}[{NAME}]" for guard in guards)]:
         assert clauses[name] == "kept"
-    measured = gates.read_json(home.record(HONEST, "dossier.json"))["measured"]
+    measured = gates.read_json(with_honest.record(HONEST, "dossier.json"))["measured"]
     assert {"ground_truth", f"confidential[{NAME}]"} <= set(measured)
 
 
-@pytest.mark.parametrize("registers", EVERY_DAY, indirect=True)
-def test_a_second_candidate_is_decided_on_by_itself(home: Home) -> None:
+@only_in_ci("measuring a candidate of two tables")
+@pytest.mark.parametrize("recorded", QUICK, indirect=True)
+def test_a_second_candidate_is_decided_on_by_itself(
+    with_honest: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another synthesis is published, too; one that was hardly changed is not even measured."""
-    first = gates.honest()
+    home, first = with_honest, gates.honest()
+    gates.with_keys(home.path, monkeypatch)
     for candidate, tables in {
-        HONEST: [first],
         "second": [gates.honest(2), gates.honest(3)],
         "hardly_changed": [first.assign(age=first["age"].where(first.index != 0, 70))],
     }.items():
         home.deliver(candidate, {f"synthetic_{i}.csv": table for i, table in enumerate(tables)})
-    for candidate in (HONEST, "second"):
-        ran = home.run_gate(candidate)
-        assert ran.success, gates.failures(ran)
+    ran = home.run_gate("second")
+    assert ran.success, gates.failures(ran)
     assert {path.name for path in home.published("second").glob("*.parquet")} == {
         "synthetic_1.parquet",
         "synthetic_2.parquet",
@@ -132,30 +178,28 @@ DISGUISES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("registers", "disguise"),
-    [(name, disguise) for name in REGISTERS for disguise in DISGUISES if CI or name == "duckdb"],
-    indirect=["registers"],
-)
-def test_a_disguise_is_refused(home: Home, registers: Registers, disguise: str) -> None:
+@pytest.mark.parametrize("disguise", some_of(DISGUISES))
+def test_a_disguise_is_refused(recorded: Recorded, home: Home, disguise: str) -> None:
     make, clause = DISGUISES[disguise]
     home.deliver(COPY, {"synthetic.csv": make()})
     assert not home.run_gate(COPY).success
     assert home.nothing_published()
     assert outcomes(home, COPY)[clause] == "exceeded"
-    assert CANARY not in gates.everything_logged(home.instance)
-    kept_in = [] if registers.kept_in is None else [registers.kept_in]
-    assert not gates.files_with(home.path, [CANARY, PASSWORD], kept_in)
-    assert PASSWORD not in gates.everything_logged(home.instance)
+    recorded.assert_nothing_leaked(home)
 
 
-@pytest.mark.parametrize("registers", EVERY_DAY if CI else ["duckdb"], indirect=True)
-def test_a_changed_table_is_measured_anew(home: Home, registers: Registers) -> None:
+@only_in_ci("several runs of a gate")
+@pytest.mark.parametrize("recorded", QUICK, indirect=True)
+def test_a_changed_table_is_measured_anew(recorded: Recorded, home: Home) -> None:
     """A release compares what was measured with the tables as they are now."""
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    assert home.run_gate(HONEST).success
-    registers.write({NAME: gates.honest()})
-    assert not home.materialize("release", HONEST).success
     assert home.run_ground_truth().success
-    assert not home.run_gate(HONEST).success
+    assert home.run_gate(HONEST).success
+    try:
+        recorded.registers.write({NAME: gates.honest()})
+        assert not home.materialize("release", HONEST).success
+        assert home.run_ground_truth().success
+        assert not home.run_gate(HONEST).success
+    finally:
+        recorded.registers.write({NAME: last_year()})
     assert outcomes(home, HONEST)[f"unique_copies_beyond[{NAME}]"] == "exceeded"

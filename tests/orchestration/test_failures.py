@@ -25,7 +25,7 @@ from support.gates import CANARIES, COPY, GATE, HONEST, Home
 from support.paths import ROOT
 from support.processes import no_child_left
 from support.receivers import Posted
-from support.sampling import some_of
+from support.sampling import only_in_ci, some_of
 
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.counting import opening
@@ -193,12 +193,12 @@ ENDS: dict[Callable[[Home, pytest.MonkeyPatch], None], tuple[str | None, str, Se
         ["Unexpected ValueError at ", "bound_repU of identity_disclosure: repU"],
     ),
     a_crash_of_the_ground_truth: (None, "crashed", ["Unexpected ValueError at "]),
-    an_error_that_nobody_catches: (HONEST, "crashed", ["Step small__bins failed with SystemExit: "]),
+    an_error_that_nobody_catches: (HONEST, "crashed", ["Step small__disclosure failed with SystemExit: "]),
     a_process_that_is_lost: (HONEST, "crashed", ["No step ended the run"]),
 }
 
 
-@pytest.mark.parametrize("fail", some_of(ENDS, 4), ids=lambda fail: fail.__name__)
+@pytest.mark.parametrize("fail", some_of(ENDS), ids=lambda fail: fail.__name__)
 def test_each_failed_run_is_told_of_once(
     fail: Callable[[Home, pytest.MonkeyPatch], None],
     watching: Daemon,
@@ -459,6 +459,7 @@ def test_a_decision_that_does_not_explain_the_failed_check_is_a_crash(
 # The daemon
 
 
+@only_in_ci("a daemon and its code server")
 def test_the_daemon_tells_of_each_failed_run_and_says_where_it_could_not(
     web: Posted, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,8 @@ from disclosure_pipeline.evidence.page.verdict import find_beside, group_clauses
 from disclosure_pipeline.policy.gate import Gate
 
 NAME = "others"
-CANARY = "81234"
+AMOUNT = 812340917
+CANARY = "12340917"  # in however it is written, as 8.12340917E8 too
 LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
 
 
@@ -35,7 +36,7 @@ def other_people() -> pd.DataFrame:
     truth, random = gates.ground_truth(), np.random.default_rng(7)
     drawn = {name: random.choice(truth[name], 200) for name in truth}
     people = pd.DataFrame(drawn).assign(income=random.integers(0, 1000, 200))
-    people.loc[0, "income"] = int(CANARY)
+    people.loc[0, "income"] = AMOUNT
     return people
 
 

@@ -173,7 +173,7 @@ def test_everything_that_can_be_set_is_found() -> None:
 
 
 def test_no_configuration_of_the_gate_releases_what_it_refuses(home: Home) -> None:
-    for config in some_of(configurations(gate_job()), 4):
+    for config in some_of(configurations(gate_job()), 8):
         before = home.record(COPY, "dossier.json").stat().st_mtime_ns
         message = refused(launch(home, gate_job, config))
         assert home.record(COPY, "dossier.json").stat().st_mtime_ns != before, config
@@ -258,7 +258,7 @@ TAGS: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", some_of(TAGS, 4))
+@pytest.mark.parametrize("what", some_of(TAGS, 8))
 def test_no_tags_release_what_was_refused(home: Home, what: str) -> None:
     """Nor do they let one candidate be measured and another be published."""
     mixed = any("/partition/" in tag or tag == START for tag in TAGS[what])

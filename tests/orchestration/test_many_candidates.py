@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 from support import gates, homes
+from support.event_stores import kept_connections
 from support.gates import GATE, Home
 from support.homes import opened
 from support.outcomes import Ran, ran
@@ -60,7 +61,7 @@ def tick(home: Home, cursor: str | None) -> tuple[list[dg.RunRequest], str | Non
 
 def run(path: Path, defs: dg.Definitions, candidates: list[str]) -> dict[str, Ran]:
     """One run after the other, as the queue would start them."""
-    with opened(path, defs) as home:
+    with opened(path, defs) as home, kept_connections():
         return {candidate: ran(home.run_gate(candidate)) for candidate in candidates}
 
 

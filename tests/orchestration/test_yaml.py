@@ -18,6 +18,7 @@ from support.gates import definition
 from support.paths import ROOT
 from support.processes import Finished, run_program
 from support.projects import write_project
+from support.sampling import only_in_ci
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
@@ -67,6 +68,7 @@ def furnished(tmp_path: Path) -> Path:
     return home
 
 
+@only_in_ci("starts Dagster's command")
 def test_the_shipped_gate_is_valid(furnished: Path) -> None:
     """`dg check defs` runs `dg check yaml` first."""
     checked = dg("check", "defs", folder=ROOT, home=furnished)
@@ -76,6 +78,7 @@ def test_the_shipped_gate_is_valid(furnished: Path) -> None:
     assert "All definitions loaded successfully" in output
 
 
+@only_in_ci("starts Dagster's command")
 def test_check_defs_tells_what_is_not_there(project: Path, furnished: Path) -> None:
     """The ground truth, the private key, the salt, the public keys: in one line, with their places."""
     shutil.rmtree(furnished / "demo" / "keys")
@@ -201,6 +204,7 @@ def test_check_refuses_with_the_place(old: str, new: str, message: str, tmp_path
 # Dagster's commands on a file that is wrong
 
 
+@only_in_ci("starts Dagster's command")
 def test_check_yaml_tells_the_place(project: Path) -> None:
     file = project / "custodian" / "defs" / "survey" / "defs.yaml"
     text = file.read_text()
@@ -221,6 +225,7 @@ def test_check_yaml_tells_the_place(project: Path) -> None:
         assert name in output
 
 
+@only_in_ci("starts Dagster's command")
 def test_check_defs_refuses_a_policy_with_an_open_end(project: Path) -> None:
     """It is valid as a file; what it means is not."""
     file = project / "custodian" / "defs" / "survey" / "defs.yaml"

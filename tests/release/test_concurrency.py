@@ -29,7 +29,7 @@ from support.outcomes import Moment, Ran, watch
 from support.paths import ROOT
 from support.processes import fork, together
 from support.remembering import remembered_results
-from support.sampling import CI
+from support.sampling import CI, only_in_ci
 
 from disclosure_pipeline.policy.public_figures import round_records
 
@@ -94,6 +94,7 @@ def test_two_runs_of_one_candidate(template: Path, small_gate: dg.Definitions) -
             whole(path, candidate)
 
 
+@only_in_ci("the steps of a run in processes of their own")
 def test_the_release_of_one_candidate_three_times(template: Path, small_gate: dg.Definitions) -> None:
     candidate = named(0)
     for _ in range(ROUNDS):
@@ -185,9 +186,10 @@ def test_nothing_is_measured_with_two_ground_truths(
     whole(path, candidate)
 
 
+@only_in_ci("many runs")
 def test_a_ground_truth_that_is_refreshed_all_the_time(path: Path, small_gate: dg.Definitions) -> None:
     """Whenever a candidate is published, it is published with the figures of one ground truth."""
-    candidate, times = named(0), 8 if CI else 2
+    candidate, times = named(0), 8
     target = path / "releases" / GATE / candidate
 
     def refreshes() -> None:

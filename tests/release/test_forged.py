@@ -17,10 +17,11 @@ from typing import Any
 import dagster as dg
 import pytest
 from support import gates, homes, processes
+from support.event_stores import kept_connections
 from support.gates import COPY, GATE, HONEST, Home
 from support.homes import copied, opened
 from support.outcomes import ran, refused
-from support.sampling import CI, some_of
+from support.sampling import CI, only_in_ci, some_of
 from support.web_server import Server, web_server
 
 import disclosure_pipeline as dp
@@ -77,7 +78,7 @@ def served(small_gate: dg.Definitions) -> Iterator[Served]:
         home.deliver(HONEST, {"synthetic.csv": gates.honest()})
         for result in (home.run_ground_truth(), home.run_gate(HONEST)):
             assert ran(result).success, ran(result)
-        with web_server(path) as server:
+        with web_server(path) as server, kept_connections():
             yield Served(home, server)
         assert {actual.name for actual in (path / "releases" / GATE).iterdir()} <= {HONEST, HEALED, LAUNCHED}
 
@@ -128,7 +129,7 @@ def over_graphql(served: Served, candidate: str, run_id: str) -> None:
 
 
 Forge = Callable[[Served, str, str], None]
-WAYS = pytest.mark.parametrize("forge", [over_http, over_graphql])
+WAYS = pytest.mark.parametrize("forge", [over_http, over_graphql] if CI else [over_http])
 
 
 def not_released(served: Served, candidate: str) -> str:
@@ -295,6 +296,7 @@ def launched(served: Served, candidate: str, config: Any, job: str = f"{GATE}_ga
     raise AssertionError("A run that was launched did not end")
 
 
+@only_in_ci("runs in processes of their own")
 def test_a_launched_run_releases_what_is_approved_and_nothing_else(served: Served) -> None:
     """With a configuration by which Dagster goes on after a blocking check that failed."""
     goes_on = {"config": {"step_dependency_config": {"require_upstream_step_success": False}}}
@@ -311,16 +313,15 @@ def test_a_launched_run_releases_what_is_approved_and_nothing_else(served: Serve
     failed = served.home.instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
     assert {entry.step_key for entry in failed} == {f"{GATE}__dossier", f"{GATE}__release"}
     assert not (served.home.path / "elsewhere").exists()
-    if CI:
-        alone = launched(served, "launched-copy", config, homes.ALONE)
-        assert alone is not None and alone.is_failure_or_canceled
-        assert not served.home.published("launched-copy").exists()
-        served.home.deliver(LAUNCHED, {"synthetic.csv": gates.honest(8)})
-        served.home.instance.add_dynamic_partitions(f"{GATE}_candidates", [LAUNCHED])
-        assert served.home.run_ground_truth().success  # events of it may have been forged
-        honest = launched(served, LAUNCHED, config)
-        assert honest is not None and honest.is_success
-        assert gates.stated(served.home.published(LAUNCHED)).run_id == honest.run_id
+    alone = launched(served, "launched-copy", config, homes.ALONE)
+    assert alone is not None and alone.is_failure_or_canceled
+    assert not served.home.published("launched-copy").exists()
+    served.home.deliver(LAUNCHED, {"synthetic.csv": gates.honest(8)})
+    served.home.instance.add_dynamic_partitions(f"{GATE}_candidates", [LAUNCHED])
+    assert served.home.run_ground_truth().success  # events of it may have been forged
+    honest = launched(served, LAUNCHED, config)
+    assert honest is not None and honest.is_success
+    assert gates.stated(served.home.published(LAUNCHED)).run_id == honest.run_id
 
 
 # The other way round
@@ -369,7 +370,7 @@ def test_each_check_holds_up_a_release(held_up: Path, small_gate: dg.Definitions
         every = checks(home)
     assert len(every) > 15
     for check in some_of(every):
-        with copied(held_up) as path, opened(path, small_gate) as home:
+        with copied(held_up) as path, opened(path, small_gate) as home, kept_connections():
             partition = None if check.asset_key.path[-1] == "ground_truth" else HONEST
             report(home, check, passed=False, partition=partition)
             message = refused(home.materialize("release", HONEST))
@@ -382,7 +383,7 @@ def test_a_forged_materialisation_holds_up_a_release(
     held_up: Path, small_gate: dg.Definitions, asset: str
 ) -> None:
     """Nothing was checked of it."""
-    with copied(held_up) as path, opened(path, small_gate) as home:
+    with copied(held_up) as path, opened(path, small_gate) as home, kept_connections():
         partition = None if asset == "ground_truth" else HONEST
         home.instance.report_runless_asset_event(
             dg.AssetMaterialization(dg.AssetKey([GATE, asset]), partition=partition)
@@ -393,5 +394,5 @@ def test_a_forged_materialisation_holds_up_a_release(
 
 def test_what_was_held_up_is_released_without_a_forgery(held_up: Path, small_gate: dg.Definitions) -> None:
     """The base of the tests above."""
-    with copied(held_up) as path, opened(path, small_gate) as home:
+    with copied(held_up) as path, opened(path, small_gate) as home, kept_connections():
         assert ran(home.materialize("release", HONEST)).published == "now"

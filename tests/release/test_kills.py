@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import random
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -23,21 +24,20 @@ from typing import Any
 import dagster as dg
 import pytest
 from support import gates, homes, processes
-from support.gate_runs import release_alone, run_gate
+from support.gate_runs import release_alone, run_gate, run_gate_undisturbed
 from support.gates import COPY, GATE, HONEST
 from support.homes import copied, opened
 from support.outcomes import Moment, Ran, state, watch
 from support.processes import fork
 from support.remembering import remembered_results
-from support.sampling import CI
+from support.sampling import CI, only_in_ci
 
 from disclosure_pipeline.candidates.store import Store
 from disclosure_pipeline.release.pruning import prune
 
 # The work is cut into so many tests, so that processors share it.
-PARTS = 2
-# Moments drawn at random: a few every day, all that were asked for in CI.
-RANDOM_MOMENTS = 50 if CI else 2
+PARTS = 2 if CI else 1
+RANDOM_MOMENTS = 50
 SEED = 20240501
 
 
@@ -47,13 +47,13 @@ Run = Callable[[Path, dg.Definitions, str], Ran]
 def watched(
     run: Run, path: Path, defs: dg.Definitions, candidate: str
 ) -> tuple[Ran, list[Moment], list[str]]:
-    """A run, all its moments, and a digest of all files of the home at each of them."""
+    """A run, all its moments, and a digest at each of them of what a kill there would leave to the next."""
     moments: list[Moment] = []
     digests: list[str] = []
 
     def note(moment: Moment) -> None:
         moments.append(moment)
-        digests.append(digest(path))
+        digests.append(digest(path, with_logs_of_runs=False))
 
     watch(path, note)
     return run(path, defs, candidate), moments, digests
@@ -92,7 +92,7 @@ class Undisturbed:
     """A home in which nothing ran but the ground truth, and what a run of it ends in.
 
     `worked_out_anew`: what it ends in where every figure and page is worked out anew, as no run that follows
-    does.
+    does. `seconds`: what an honest candidate takes with what is remembered already, as all that follow do.
     """
 
     template: Path
@@ -102,7 +102,7 @@ class Undisturbed:
     digests: dict[str, list[str]]
     state: dict[str, dict[str, Any]]
     worked_out_anew: dict[str, dict[str, Any]]
-    seconds: dict[str, float]
+    seconds: float
 
     @property
     def published(self) -> set[str]:
@@ -110,7 +110,10 @@ class Undisturbed:
         return {Path(name).name for name in self.state[HONEST] if name.startswith("releases/")}
 
     def that_differ(self, candidate: str, numbers: Iterable[int]) -> list[int]:
-        """Of moments at which every file is the same, the first: a kill leaves the same at the others."""
+        """Of moments at which every file is the same that a later run opens, the first.
+
+        A kill leaves the same to it at the others. What a later run opens: `run_again`.
+        """
         digests = self.digests[candidate]
         return sorted({digests.index(digests[number]) for number in numbers})
 
@@ -125,25 +128,23 @@ def undisturbed(small_gate: dg.Definitions) -> Iterator[Undisturbed]:
             home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
             assert home.run_ground_truth().success
             home.instance.add_dynamic_partitions(f"{GATE}_candidates", [HONEST, COPY])
-        undisturbed_runs = Undisturbed(template, small_gate, {}, {}, {}, {}, {}, {})
+        ran, moments, digests, states, worked_out_anew = {}, {}, {}, {}, {}
         for candidate in (HONEST, COPY):
             with copied(template) as path:  # here, so that children have what a first run loads
                 run_gate(path, small_gate, candidate)
-                undisturbed_runs.worked_out_anew[candidate] = state(path)
+                worked_out_anew[candidate] = state(path)
         stack.enter_context(remembered_results())
         for candidate in (HONEST, COPY):
             with copied(template) as path:
-                (
-                    undisturbed_runs.ran[candidate],
-                    undisturbed_runs.moments[candidate],
-                    undisturbed_runs.digests[candidate],
-                ) = fork(watched, run_gate, path, small_gate, candidate).result()
-                undisturbed_runs.state[candidate] = state(path)
-            with copied(template) as path:  # with what is remembered already, as all that follow
-                began = time.monotonic()
-                fork(run_gate, path, small_gate, candidate).result()
-                undisturbed_runs.seconds[candidate] = time.monotonic() - began
-        yield undisturbed_runs
+                child = fork(watched, run_gate, path, small_gate, candidate)
+                ran[candidate], moments[candidate], digests[candidate] = child.result()
+                states[candidate] = state(path)
+        with copied(template) as path:
+            began = time.monotonic()
+            fork(run_gate, path, small_gate, HONEST).result()
+            seconds = time.monotonic() - began
+            assert state(path) == states[HONEST]
+        yield Undisturbed(template, small_gate, ran, moments, digests, states, worked_out_anew, seconds)
 
 
 # The kills
@@ -162,9 +163,6 @@ def test_an_undisturbed_run_has_moments_of_every_kind(undisturbed: Undisturbed) 
     assert {Path(name).name for name in published} >= {"synthetic_1.parquet", "synthetic_2.parquet"}
     assert not [name for name in undisturbed.state[COPY] if name.startswith("releases")]
     assert not [name for name in undisturbed.state[HONEST] if ".partial-" in name]
-    with copied(undisturbed.template) as path:
-        assert fork(run_gate, path, undisturbed.defs, HONEST).result().success
-        assert state(path) == undisturbed.state[HONEST]
     assert undisturbed.worked_out_anew == undisturbed.state
 
 
@@ -193,13 +191,13 @@ def test_killed_again_and_again(undisturbed: Undisturbed) -> None:
         run_again(undisturbed, HONEST, path, "at every boundary")
 
 
+@only_in_ci("a run after each kill")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_killed_at_a_boundary_of_its_steps(undisturbed: Undisturbed, part: int) -> None:
-    """In CI, before it publishes: all moments that follow are another test's."""
+    """Before it publishes: all moments that follow are another test's."""
     moments = undisturbed.moments[HONEST]
-    numbers = boundaries(moments)
-    before = [number for number in numbers if number not in publishing(moments)]
-    chosen = undisturbed.that_differ(HONEST, before if CI else numbers[2::9])
+    before = [number for number in boundaries(moments) if number not in publishing(moments)]
+    chosen = undisturbed.that_differ(HONEST, before)
     kill_and_run_again(undisturbed, HONEST, chosen[part::PARTS])
 
 
@@ -208,19 +206,21 @@ def test_killed_while_it_publishes(undisturbed: Undisturbed, part: int) -> None:
     """Before every change of a file and after every event; every day, around the one that counts."""
     moments = undisturbed.moments[HONEST]
     last = the_publication(moments)
-    chosen = undisturbed.that_differ(HONEST, publishing(moments) if CI else (last - 6, last, last + 1))
+    chosen = undisturbed.that_differ(HONEST, publishing(moments) if CI else (last, last + 1))
     kill_and_run_again(undisturbed, HONEST, chosen[part::PARTS])
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_killed_before_it_publishes(undisturbed: Undisturbed, part: int) -> None:
-    """Before every file is given its name, and in between; every day, at one of each."""
+    """Before every file is given its name, and in between; every day, before one of them."""
     moments = undisturbed.moments[HONEST]
     first = publishing(moments)[0]
     named = [number for number in range(first) if moments[number].kind == "os.rename"]
-    between = set(range(8, first, 8)) - set(boundaries(moments))  # these are another test's
-    numbers = sorted({*named, *between}) if CI else [named[-4], first // 2]
+    numbers = [*named, *range(8, first, 8)] if CI else [named[-4]]
     chosen = undisturbed.that_differ(HONEST, numbers)
+    if CI:  # these are another test's
+        at_boundaries = undisturbed.that_differ(HONEST, boundaries(moments))
+        chosen = [number for number in chosen if number not in at_boundaries]
     kill_and_run_again(undisturbed, HONEST, chosen[part::PARTS])
 
 
@@ -231,12 +231,13 @@ def test_killed_while_it_refuses(undisturbed: Undisturbed, part: int) -> None:
     kill_and_run_again(undisturbed, COPY, chosen[part::PARTS])
 
 
+@only_in_ci("a run after each of many kills")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_killed_at_moments_drawn_at_random(undisturbed: Undisturbed, part: int) -> None:
     """From outside, at times and not at events: in the middle of whatever it does."""
     drawn = random.Random(SEED)
     shares = sorted([drawn.random() for _ in range(RANDOM_MOMENTS)][part::PARTS])
-    lasts = undisturbed.seconds[HONEST]
+    lasts = undisturbed.seconds
     while shares:
         with gates.quick_folder() as folder:
             kept = kept_while_it_runs([share * lasts for share in shares], folder, undisturbed)
@@ -271,8 +272,8 @@ def kept_while_it_runs(seconds: Sequence[float], folder: Path, undisturbed: Undi
 
 
 def first_of_the_same(homes_kept: Sequence[Path]) -> list[int]:
-    """Of homes in which every file is the same, the first."""
-    digests = [digest(home) for home in homes_kept]
+    """Of homes in which every file is the same that a later run opens, the first."""
+    digests = [digest(home, with_logs_of_runs=False) for home in homes_kept]
     return sorted({digests.index(of_home) for of_home in digests})
 
 
@@ -314,7 +315,7 @@ def kill_and_run_again(undisturbed: Undisturbed, candidate: str, numbers: Sequen
             run_again(undisturbed, candidate, path, f"{number}: {undisturbed.moments[candidate][number]}")
 
 
-@pytest.mark.parametrize("candidate", [HONEST, COPY])
+@pytest.mark.parametrize("candidate", [HONEST, COPY] if CI else [HONEST])
 def test_a_kill_leaves_what_is_kept_at_its_moment(undisturbed: Undisturbed, candidate: str) -> None:
     """Every byte of it, in the instance's databases as well."""
     moments = undisturbed.moments[candidate]
@@ -342,7 +343,8 @@ def run_again(undisturbed: Undisturbed, candidate: str, path: Path, when: str) -
     assert set(before) in (set(), undisturbed.published), f"half published, killed {when}"
     assert not before or gates.stated(target).candidate == candidate
 
-    again: Ran = fork(run_gate, path, undisturbed.defs, candidate).result()
+    again, opened_logs = fork(run_and_note_logs, path, undisturbed.defs, candidate).result()
+    assert opened_logs == {again.run_id}, f"it opened what another run logged, killed {when}"
     assert again.success == undisturbed.ran[candidate].success, f"{again.failure_text}, killed {when}"
     assert "Unexpected" not in again.failure_text, f"killed {when}"
     actual = state(path)
@@ -356,6 +358,24 @@ def run_again(undisturbed: Undisturbed, candidate: str, path: Path, when: str) -
         assert state(path) == expected, f"not clean, killed {when}"
 
 
+def run_and_note_logs(path: Path, defs: dg.Definitions, candidate: str) -> tuple[Ran, set[str]]:
+    """A run, and the runs of which it opened what they logged for themselves alone."""
+    databases: set[Path] = set()
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in {"open", "sqlite3.connect"} and isinstance(arguments[0], str | Path):
+            databases.add(Path(arguments[0]))
+
+    sys.addaudithook(audit)
+    actual = run_gate_undisturbed(path, defs, candidate)
+    return actual, {database.stem for database in databases if is_log_of_a_run(database)}
+
+
+def is_log_of_a_run(path: Path) -> bool:
+    """The database of one run's events; what later runs ask for is in the index beside it."""
+    return path.match("history/runs/*.db*") and path.stem != "index"
+
+
 def clean(home: Path) -> None:
     """What a custodian does now and then with the store; here, two days later."""
     later = datetime.now(timezone.utc) + timedelta(days=2)
@@ -367,10 +387,12 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def digest(home: Path) -> str:
+def digest(home: Path, *, with_logs_of_runs: bool = True) -> str:
     """Of every file and folder of a home, the databases of its instance included: name, mode and content."""
     hashed = hashlib.sha256()
     for path in sorted(home.rglob("*")):
+        if not with_logs_of_runs and is_log_of_a_run(path):
+            continue
         content = path.read_bytes() if path.is_file() else b""
         described = (str(path.relative_to(home)), path.stat().st_mode, hashlib.sha256(content).hexdigest())
         hashed.update(repr(described).encode())

@@ -1,7 +1,7 @@
 """The steps of a run one by one, and something swapped between any two of them: nothing is published."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -11,6 +11,7 @@ import dagster as dg
 import pytest
 from support import gates
 from support.gates import COPY, GATE, HONEST, Home, failures, read_json
+from support.remembering import remembered_results
 from support.sampling import some_of
 
 from disclosure_pipeline.candidates import evaluation
@@ -24,6 +25,13 @@ LAX = {"repU": 100, "DiSCO": 100}
 STRICT = {"repU": 0.01, "DiSCO": 0.01}
 
 Swap = Callable[[Home, pytest.MonkeyPatch], Home]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remembered() -> Iterator[None]:
+    """What is worked out from the same tables is worked out once: what is swapped here are files."""
+    with remembered_results():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -52,10 +52,11 @@ class Browser:
     visit: Visit = field(default_factory=Visit)
     _sent: int = 0
     _loaded: bool = False
+    _address: str = ""
 
     def open(self, address: str) -> Visit:
         """Open a page and wait until it has loaded and is quiet."""
-        self.visit, self._loaded = Visit(), False
+        self.visit, self._loaded, self._address = Visit(), False, address
         self.command("Page.navigate", url=address)
         limit = time.monotonic() + PATIENCE
         while not self._loaded and time.monotonic() < limit:
@@ -64,6 +65,11 @@ class Browser:
         while self._receive(_QUIET) is not None and time.monotonic() < limit:
             pass
         return self.visit
+
+    def show(self, address: str) -> None:
+        """Open a page that nothing changes, unless it is open already."""
+        if address != self._address:
+            self.open(address)
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression of JavaScript in the page; of a promise what it comes to."""

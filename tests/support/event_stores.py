@@ -1,15 +1,16 @@
 """Dagster's instances, whose databases are opened once instead of once for each event.
 
-On disk each database has one engine. SQLAlchemy's engines hold no connection there; what is kept is what they
-learned of the database and the statements that they compiled. In memory the connections are kept, and told
-once what Dagster tells each of them. The modules are not public: they are imported here only, and where they
-move no test starts.
+On disk each database has one engine. SQLAlchemy's engines hold no connection there, but within
+`kept_connections`; what is kept is what they learned of the database and the statements that they compiled.
+In memory the connections are kept, and told once what Dagster tells each of them. The modules are not public:
+they are imported here only, and where they move no test starts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import sqlalchemy
@@ -24,6 +25,26 @@ from sqlalchemy.pool import QueuePool
 
 # So many databases at a time: each run has one of its own.
 _KEPT = 64
+# The statements that were compiled for databases in memory.
+_COMPILED: dict[Any, Any] = {}
+# Within each `kept_connections`: the engines that keep theirs, by the databases.
+_connected: list[dict[str, sqlalchemy.Engine]] = []
+
+
+@contextmanager
+def kept_connections() -> Iterator[None]:
+    """Meanwhile connections to databases on disk are kept, which Dagster opens for each statement.
+
+    Of a process that forks none meanwhile, and of which nothing counts that a kill would leave.
+    """
+    engines: dict[str, sqlalchemy.Engine] = {}
+    _connected.append(engines)
+    try:
+        yield
+    finally:
+        _connected.remove(engines)
+        for engine in engines.values():
+            sqlalchemy.Engine.dispose(engine)
 
 
 def keep_engines() -> None:
@@ -43,6 +64,10 @@ def _keep(create: Callable[..., Any]) -> Callable[..., Any]:
     kept: dict[str, Any] = {}
 
     def create_once(url: str, **settings: Any) -> Any:
+        if _connected:
+            if url not in _connected[-1]:
+                _connected[-1][url] = _create_connected(url, **settings)
+            return _connected[-1][url]
         key = f"{url} {settings}"
         if key not in kept:
             if len(kept) >= _KEPT:
@@ -52,6 +77,18 @@ def _keep(create: Callable[..., Any]) -> Callable[..., Any]:
 
     setattr(create_once, "keeps", kept)  # noqa: B010
     return create_once
+
+
+def _create_connected(
+    url: str, *, poolclass: object, connect_args: Mapping[str, Any] | None = None
+) -> sqlalchemy.Engine:
+    """An engine that keeps its connections, also when Dagster is done with one statement."""
+    del poolclass
+    engine = sqlalchemy.create_engine(
+        url, poolclass=QueuePool, connect_args={**(connect_args or {}), "check_same_thread": False}
+    )
+    setattr(engine, "dispose", lambda: None)  # noqa: B010 (mypy knows it as a method)
+    return engine
 
 
 def _keep_revisions(read: Callable[[Config], ScriptDirectory]) -> Callable[[Config], ScriptDirectory]:
@@ -68,11 +105,20 @@ def _keep_revisions(read: Callable[[Config], ScriptDirectory]) -> Callable[[Conf
 
 
 def _create_engine_in_memory(url: str, poolclass: object) -> sqlalchemy.Engine:
-    """An engine that keeps its connections, for whichever thread comes next."""
+    """An engine that keeps its connections, for whichever thread is next, and what others compiled."""
     del poolclass
     engine = sqlalchemy.create_engine(url, poolclass=QueuePool, connect_args={"check_same_thread": False})
+    engine.dialect = _sqlite_dialect()  # what is compiled is found again by its dialect
+    engine.update_execution_options(compiled_cache=_COMPILED)
     sqlalchemy.event.listen(engine, "connect", _enforce_foreign_keys)
     return engine
+
+
+@cache
+def _sqlite_dialect() -> sqlalchemy.Dialect:
+    engine = sqlalchemy.create_engine("sqlite://")
+    engine.connect().close()  # it learns of the database what it may write
+    return engine.dialect
 
 
 def _enforce_foreign_keys(connection: Any, _: object) -> None:

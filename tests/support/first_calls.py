@@ -76,11 +76,13 @@ def broken_at_first_calls(
     folder: Path,
     run: Callable[[], Any],
     ended: Callable[[int, Any], None],
+    before_fork: Callable[[], object],
 ) -> Any:
     """A run that is undisturbed, and what it returns; `ended` is called with what each broken one returns.
 
-    `run` writes nowhere but in the folder. Functions of which `ended` hears nothing were not called, or first
-    while other threads were at work, which a fork would not take along.
+    `before_fork` does what is the same for all that is forked from there on. `run` writes nowhere but in the
+    folder. Functions of which `ended` hears nothing were not called, or first while other threads were at
+    work, which a fork would not take along.
     """
     child: list[Branch] = []
     threads = set(threading.enumerate())
@@ -89,6 +91,7 @@ def broken_at_first_calls(
     def called(number: int) -> None:
         if set(threading.enumerate()) != threads:
             return
+        before_fork()
         files = _Files.put_aside(folder)
         other = branch()
         if not other.child:

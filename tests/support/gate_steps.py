@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival, evaluation, ground_truth
-from disclosure_pipeline.candidates.evaluation import Evaluation
 from disclosure_pipeline.candidates.files import to_json
 from disclosure_pipeline.candidates.folders import GateFolders
-from disclosure_pipeline.candidates.store import Store
+from disclosure_pipeline.candidates.measuring import Measured
+from disclosure_pipeline.candidates.recording import record_measured
+from disclosure_pipeline.candidates.store import Snapshot, Store
+from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.sources import FileSource
 from support import gates
@@ -35,28 +39,47 @@ def folders(root: Path, definition: Mapping[str, Any], engine: str, ground_truth
     )
 
 
-def steps(gate: GateFolders, candidate: str) -> dict[str, Any]:
-    """All that the steps of a gate find of a candidate; or what they say against it."""
+def steps(gate: GateFolders, candidate: str, *, measured_anew: bool = True) -> dict[str, Any]:
+    """All that the steps of a gate find of a candidate; or what they say against it.
+
+    The figures are those of a release, which measures anew, or those that `receive` measured: half the work.
+    """
     by_step: dict[str, Any] = {}
+    measured: list[Measured] = []
     try:
         recorded = ground_truth.record_ground_truth(gate)
         by_step["ground truth"] = recorded
-        received = arrival.receive(gate, candidate)
+        with nullcontext() if measured_anew else _noting(measured):
+            received = arrival.receive(gate, candidate)
         by_step["arrival"] = (received.violations, received.records, list(map(str, received.overlaps)))
         by_step["overlap"] = received.key_overlap.to_json()
         if not received.violations:
             by_step["bins"] = evaluation.load_group_levels(gate, candidate).to_json()
-            evaluated = evaluation.evaluate(gate, candidate, NOW)
+            evaluate = evaluation.evaluate if measured_anew else evaluation.measure
+            evaluated = evaluate(gate, candidate, NOW)
             by_step["dossier"] = to_json(evaluated.dossier)
             by_step["checks"] = list(map(str, evaluated.judgements))
-            by_step["frames"] = every_figure(evaluated)
+            # What is recorded, and read again, names no level of few records.
+            by_step["frames"] = every_figure(evaluated.result if measured_anew else measured[0].result)
     except dp.DisclosurePipelineError as error:
         by_step["refused"] = (type(error).__name__, str(error))
     return by_step
 
 
-def every_figure(evaluation: Evaluation) -> dict[str, str]:
-    result = evaluation.result
+@contextmanager
+def _noting(measured: list[Measured]) -> Iterator[None]:
+    """Note what `receive` measures before it is recorded."""
+
+    def record(folders: GateFolders, snapshot: Snapshot, ground_truth: str, of_candidate: Measured) -> None:
+        measured.append(of_candidate)
+        record_measured(folders, snapshot, ground_truth, of_candidate)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrival, "record_measured", record)
+        yield
+
+
+def every_figure(result: Disclosure) -> dict[str, str]:
     own = ("identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way")
     names = (*own, "excluded", "key_overlap", "target_overlap", *result.further)
     return {name: result.frame(name).to_csv() for name in names} | {"warnings": str(result.warnings)}

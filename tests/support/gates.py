@@ -7,7 +7,6 @@ outside the ground truth and the candidates, it leaked.
 import copy
 import json
 import os
-import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,11 +20,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from click.testing import CliRunner
 from dagster.components.testing import create_defs_folder_sandbox
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates.measuring import measure_tables
 from disclosure_pipeline.candidates.store import Snapshot, Store, take_snapshot
+from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
@@ -36,7 +37,6 @@ from disclosure_pipeline.release.verifying import verify
 from disclosure_pipeline.tables.frames import as_frames
 from disclosure_pipeline.tables.sources import FORMATS
 from support import event_stores
-from support.processes import Finished, run_program
 
 event_stores.keep_engines()
 
@@ -312,11 +312,12 @@ def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def run_cli(*arguments: str, home: Path | None = None) -> Finished:
-    """The command line in a process of its own; `home` becomes its DAGSTER_HOME."""
-    environment = os.environ | ({"DAGSTER_HOME": str(home)} if home else {})
-    program = "from disclosure_pipeline.cli.main import main; main()"
-    return run_program([sys.executable, "-c", program, *arguments], env=environment)
+def run_demo(home: Path) -> str:
+    """What `disclosure-pipeline demo` prints for a home, in this process."""
+    with quiet():
+        ran = CliRunner().invoke(main, ["demo", "--home", str(home)])
+    assert ran.exit_code == 0, ran.output
+    return ran.stdout
 
 
 def measured(gate: Gate, ground_truth: pd.DataFrame, syntheses: Sequence[pd.DataFrame]) -> Disclosure:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from disclosure_pipeline.counting.relational.connections import spark_session
-from support.engines_services import connect_to_spark, spark_folder, spark_url
+from support.engines_services import QUICK_OVER_FEW_RECORDS, connect_to_spark, spark_folder, spark_url
 from support.services import PASSWORD, postgres, require_engine
 
 PASSWORD_VARIABLE = "REGISTER_PASSWORD"
@@ -23,22 +23,23 @@ class Registers:
     """`engine` of a gate, and `source`: how the gate names a table.
 
     `write` replaces tables, by their names; `list_tables` tells all that are there, temporary ones too.
-    `kept_in` is the file or folder of the home that holds the tables; None where they are elsewhere.
+    `kept_in` is the file or folder in `folder` that holds the tables; None where they are elsewhere.
     """
 
     engine: str
     source: Callable[[str], str | dict[str, str]]
     write: Callable[[Mapping[str, pd.DataFrame]], None]
     list_tables: Callable[[], list[str]]
+    folder: Path
     kept_in: str | None
 
 
 @contextmanager
-def registers_of_duckdb(home: Path) -> Iterator[Registers]:
+def registers_of_duckdb(folder: Path) -> Iterator[Registers]:
     require_engine("duckdb://")
     import duckdb
 
-    path = home / "registers.duckdb"
+    path = folder / "registers.duckdb"
 
     def write(tables: Mapping[str, pd.DataFrame]) -> None:
         with duckdb.connect(str(path)) as database:
@@ -55,12 +56,13 @@ def registers_of_duckdb(home: Path) -> Iterator[Registers]:
         lambda name: {"duckdb": str(path), "table": name},
         write,
         list_tables,
+        folder,
         path.name,
     )
 
 
 @contextmanager
-def registers_of_postgresql(home: Path) -> Iterator[Registers]:
+def registers_of_postgresql(folder: Path) -> Iterator[Registers]:
     """With a password that only a variable of the environment holds."""
     require_engine("duckdb://")  # Ibis
     server = postgres()
@@ -87,6 +89,7 @@ def registers_of_postgresql(home: Path) -> Iterator[Registers]:
                 lambda name: {"url": url, "table": name},
                 write,
                 list_tables,
+                folder,
                 None,
             )
         finally:
@@ -94,11 +97,13 @@ def registers_of_postgresql(home: Path) -> Iterator[Registers]:
 
 
 @contextmanager
-def registers_of_spark(home: Path) -> Iterator[Registers]:
+def registers_of_spark(folder: Path) -> Iterator[Registers]:
     """Parquet files that the session of this process reads where they lie; it goes on."""
-    folder = home / "registers"
-    folder.mkdir()
-    engine = spark_url("local[2]", spark_folder())
+    files = folder / "registers"
+    files.mkdir()
+    # Several parts are the subject of the tests of the engine, where the session has two of them again.
+    in_one_part = {"spark.sql.shuffle.partitions": "1", "spark.sql.leafNodeDefaultParallelism": "1"}
+    engine = spark_url("local[2]", spark_folder(), QUICK_OVER_FEW_RECORDS | in_one_part)
     session: Any = spark_session(connect_to_spark(engine))
 
     def list_kept() -> list[str]:
@@ -109,13 +114,17 @@ def registers_of_spark(home: Path) -> Iterator[Registers]:
 
     def write(tables: Mapping[str, pd.DataFrame]) -> None:
         for name, table in tables.items():
-            table.to_parquet(folder / f"{name}.parquet", index=False)
+            table.to_parquet(files / f"{name}.parquet", index=False)
 
     def list_tables() -> list[str]:
         kept = [name for name in list_kept() if name not in before]
-        return sorted([*(path.stem for path in folder.glob("*.parquet")), *kept])
+        return sorted([*(path.stem for path in files.glob("*.parquet")), *kept])
 
-    yield Registers(engine, lambda name: str(folder / f"{name}.parquet"), write, list_tables, folder.name)
+    yield Registers(
+        engine, lambda name: str(files / f"{name}.parquet"), write, list_tables, folder, files.name
+    )
+    session.conf.unset("spark.sql.leafNodeDefaultParallelism")
+    connect_to_spark(spark_url("local[2]", spark_folder()))
 
 
 REGISTERS: Mapping[str, Callable[[Path], AbstractContextManager[Registers]]] = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,12 +55,25 @@ def _remember(
 
 
 def _describe_tables(arguments: tuple[Gate, FramesInMemory, str, None]) -> str:
-    """All that the figures of a candidate are measured from: every record of its tables included."""
+    """All that the figures of a candidate are measured from: every record of its tables included.
+
+    Not how much memory is free, which is different each time.
+    """
     gate, opened, engine, with_holdout = arguments
     assert isinstance(opened, FramesInMemory) and with_holdout is None
     tables = [hashlib.sha256(_to_bytes(pa.Table.from_pandas(frame))).hexdigest() for frame in opened.frames]
-    others = (opened.engine_description, opened.in_parts, opened.ledger, opened.names, engine)
+    others = (
+        _without_memory(opened.engine_description),
+        opened.in_parts,
+        opened.ledger,
+        opened.names,
+        engine,
+    )
     return repr((gate.model_dump(mode="json"), others, tables))
+
+
+def _without_memory(engine_description: str) -> str:
+    return re.sub(r"[\d.]+ GB are free", "", engine_description)
 
 
 def _to_bytes(table: pa.Table) -> bytes:

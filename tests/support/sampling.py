@@ -1,4 +1,7 @@
-"""What CI tries exhaustively, the everyday suite tries in part: a seeded tenth, the same one every day."""
+"""What CI tries exhaustively, the everyday suite tries in part: a seeded tenth, the same one every day.
+
+What takes long as a whole, and has smaller tests beside it, only CI runs.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import random
 from collections.abc import Iterable
 from typing import TypeVar
 
+import pytest
 from hypothesis import settings
 
 CI = bool(os.environ.get("CI"))
@@ -32,3 +36,8 @@ def some_of(cases: Iterable[Case], part: int = PART) -> list[Case]:
 def examples(every_day: int, in_ci: int = EXAMPLES_IN_CI) -> settings:
     """So many random examples of a test that takes long with each."""
     return settings(max_examples=in_ci if CI else every_day)
+
+
+def only_in_ci(what_takes_long: str) -> pytest.MarkDecorator:
+    """A test that is skipped every day, and says what of it takes long: other tests are of its parts."""
+    return pytest.mark.skipif(not CI, reason=f"{what_takes_long}: in CI only")

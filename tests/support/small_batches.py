@@ -20,11 +20,11 @@ def small_batches(limits: Limits, rows: int = 700) -> Iterator[None]:
 
 
 @contextmanager
-def tiny_batches(rows: int = 64, spill_part: int = 100) -> Iterator[None]:
-    """Many batches, also of text, and many parts."""
+def tiny_batches(rows: int = 64, spill_part: int = 100, block: int = 1 << 10) -> Iterator[None]:
+    """Many batches, also of text (of so many bytes), and many parts."""
     with (
         small_batches(Limits(table=0, spill_part=spill_part, threads=2), rows),
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(files, "_BLOCK", 1 << 10)
+        patch.setattr(files, "_BLOCK", block)
         yield

@@ -43,6 +43,7 @@ POOLS_TO_GROUP: dict[str, tuple[Value, ...]] = {"integer": TO_GROUP, "float": TO
 
 MODES: tuple[Edges, ...] = ("pooled", "ground_truth", "equal_width")
 MOST_ROWS = 25
+NUMBER_OF_ROWS = st.integers(1, MOST_ROWS)
 LARGEST_INT8 = 2**7 - 1
 
 Item = TypeVar("Item")
@@ -81,6 +82,7 @@ class Case:
 # Drawing from what is known only on the way: numbers are drawn many times faster than items one by one
 
 AT_ONCE = 4  # items that one number picks
+EVENLY = 1 << 24  # from larger ranges Hypothesis draws small numbers more often
 
 
 @cache
@@ -91,7 +93,21 @@ def below(number: int) -> SearchStrategy[int]:
 
 def pick(draw: DrawFn, items: Sequence[Item]) -> Item:
     """One of the items."""
-    return items[draw(below(len(items)))]
+    return items[draw(below(len(items)))] if len(items) > 1 else items[0]
+
+
+def below_each(draw: DrawFn, sizes: Sequence[int]) -> list[int]:
+    """A number from 0 on below each of the sizes, as many as possible from one that is drawn."""
+    numbers: list[int] = []
+    while len(numbers) < len(sizes):
+        product, last = sizes[len(numbers)], len(numbers) + 1
+        while last < len(sizes) and product * sizes[last] <= EVENLY:
+            product, last = product * sizes[last], last + 1
+        drawn = draw(below(product)) if product > 1 else 0
+        for size in sizes[len(numbers) : last]:
+            drawn, number = divmod(drawn, size)
+            numbers.append(number)
+    return numbers
 
 
 def pick_each_once(
@@ -100,7 +116,7 @@ def pick_each_once(
     """So many of the items in any order, by default any number of them."""
     left, picked = list(items), list[Item]()
     most = len(left) if most is None else min(most, len(left))
-    wanted = fewest + draw(below(most - fewest + 1))
+    wanted = fewest + (draw(below(most - fewest + 1)) if most > fewest else 0)
     while len(picked) < wanted:
         at_once = min(AT_ONCE, wanted - len(picked))
         number = draw(below(math.perm(len(left), at_once)))
@@ -227,9 +243,15 @@ INDEX = st.sampled_from(["default", "reversed", "all the same", "text"])
 def frames(draw: DrawFn, records: Sequence[Record], columns: Sequence[Column]) -> pd.DataFrame:
     """A data frame of the records: columns in any order, in any fitting type, with any index."""
     drawn = {}
-    for column in in_any_order(draw, columns):
-        values = [record[column.name] for record in records]
-        dtype = pick(draw, dtypes(values, column.kind, grouped=column.grouped))
+    in_order = in_any_order(draw, columns)
+    values_of = [[record[column.name] for record in records] for column in in_order]
+    fitting = [
+        dtypes(values, column.kind, grouped=column.grouped)
+        for column, values in zip(in_order, values_of, strict=True)
+    ]
+    places = below_each(draw, [len(of_column) for of_column in fitting])
+    for column, values, of_column, place in zip(in_order, values_of, fitting, places, strict=True):
+        dtype = of_column[place]
         # What makes no difference to a type is not drawn.
         missing = pick(draw, MISSING) if dtype == "object" and None in values else (None,)
         with_unused = dtype == "category" and draw(st.booleans())
@@ -291,13 +313,13 @@ def records_of(
 ) -> list[Record]:
     """A table of up to 25 rows, some of which may be copied from another table.
 
-    Each row is drawn as one number, which is many times faster than value by value.
+    Each row is drawn as one number or several as one, which is many times faster than value by value.
     """
     combinations = math.prod(map(len, levels))
-    number = st.integers(0, max(combinations, len(others)) * (2 if others else 1) - 1)
+    numbers = max(combinations, len(others)) * (2 if others else 1)
     rows: list[Record] = []
-    for _ in range(draw(st.integers(1, MOST_ROWS))):
-        drawn = draw(number)
+    for number in below_each(draw, [numbers] * draw(NUMBER_OF_ROWS)):
+        drawn = number
         if others:
             drawn, copied = divmod(drawn, 2)
             if copied:

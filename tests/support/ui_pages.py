@@ -29,7 +29,18 @@ class Pages:
 
     def open(self, path: str, words: Sequence[str]) -> str:
         """Open a page and wait until it shows all of these words and nothing moves; all that it shows."""
-        self.tab.open(f"http://127.0.0.1:{self.server.port}{path}")
+        self.tab.open(self._address(path))
+        return self._wait_for(path, words)
+
+    def show(self, path: str, words: Sequence[str]) -> str:
+        """The same of a page that no test changed, which is not loaded again where it is open."""
+        self.tab.show(self._address(path))
+        return self._wait_for(path, words)
+
+    def _address(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.server.port}{path}"
+
+    def _wait_for(self, path: str, words: Sequence[str]) -> str:
         limit = time.monotonic() + PATIENCE / 3
         widths = None
         while True:

@@ -396,7 +396,7 @@ def credentials(bucket: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return bucket
 
 
-@pytest.mark.parametrize("name", some_of(FILES, part=3))
+@pytest.mark.parametrize("name", some_of(FILES))
 def test_s3(name: str, credentials: str, tmp_path: Path) -> None:
     import fsspec
 
