@@ -51,13 +51,14 @@ bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
 # Markers are written last, so that an interrupted set-up is taken up again. The locks name every package: nothing
-# is resolved. Modules are compiled when they are first used: two thirds of them never are.
+# is resolved. uv fetches and unpacks many of them at once; where it cannot (it does not know what pip is told of a
+# mirror), pip does. Modules are compiled when they are first used: two thirds of them never are.
 INSTALL = $(BIN)/pip install --disable-pip-version-check --no-compile --no-deps
 define set_up
 	@test -x $(BIN)/python || { echo "Making $(VENV)"; $(PYTHON) -m venv $(VENV); }
-	@$(INSTALL) --require-hashes -r $< | { n=0; while read -r what name rest; do case "$$what" in \
-		Collecting) n=$$((n + 1)); printf '\r\033[KPackage %d: %s' $$n "$${name%%=*}";; \
-		Installing) printf '\r\033[K%d packages are fetched; unpacking them\n' $$n;; esac; done; }
+	@{ sed -n '/^uv==/,/[^\\]$$/p' $< | $(INSTALL) --quiet --require-hashes -r /dev/stdin && \
+		$(BIN)/uv pip install --python $(BIN)/python --no-deps --require-hashes -r $<; } || \
+		$(INSTALL) --require-hashes -r $<
 	@$(INSTALL) --quiet --no-build-isolation --editable .
 	@touch $@
 endef
