@@ -108,7 +108,8 @@ def registers_of_spark(folder: Path) -> Iterator[Registers]:
 
     def list_kept() -> list[str]:
         cached = session.sparkContext._jsc.getPersistentRDDs()
-        return [*(table.name for table in session.catalog.listTables()), *map(str, cached)]
+        # By SQL: the catalog's own list cannot be decoded without compiling, once it holds something.
+        return [*(row.tableName for row in session.sql("SHOW TABLES").collect()), *map(str, cached)]
 
     before = list_kept()
 
