@@ -87,9 +87,14 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of a shared fixture come first; with --shuffle all of them in an order drawn by its seed."""
+    """Tests of Spark and of a shared fixture come first; with --shuffle all in an order drawn by its seed.
+
+    The first ones go to the same worker: Java, which takes long to get going, is started by it alone.
+    """
 
     def shared(item: pytest.Item) -> int:
+        if "spark" in item.nodeid.partition("::")[2]:
+            return -1
         names = getattr(item, "fixturenames", ())
         return next((i for i, name in enumerate(SHARED_FIXTURES) if name in names), len(SHARED_FIXTURES))
 
