@@ -23,12 +23,12 @@ ui: export DISCLOSURE_PIPELINE_SALT ?= $(KEYS)/salt
 ui: $(UI_READY)
 	DAGSTER_HOME=$(CURDIR)/dagster_home VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg dev
 
-# Types are checked beside the tests, while these wait for something.
+# Types are checked beside the tests: mypy uses one processor only.
 test: $(READY)
 	$(MAKE) --jobs 2 --no-print-directory lint suite
 
 lint: $(READY)
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && nice -n 19 $(BIN)/mypy
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 suite: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
