@@ -75,18 +75,18 @@ def test_chance_is_that_of_the_halves(home: Home) -> None:
     """Three standard errors of what is 0 for other people, brought to the size of the whole table."""
     home.write_ground_truth(gates.ground_truth())
     folders = folders_of(load_gate(write_gate(home)))
-    found = measure_baselines(folders)
-    assert len(found.halves) == DRAWS
-    assert {half.N_d for half in found.halves} == {150}
-    assert found.own.identity["UiO"].item() == found.own.identity["repU"].item()  # a copy of itself
-    squares = [values(half, "DiSCO_beyond", "work")[0] ** 2 for half in found.halves]
+    actual = measure_baselines(folders)
+    assert len(actual.halves) == DRAWS
+    assert {half.N_d for half in actual.halves} == {150}
+    assert actual.own.identity["UiO"].item() == actual.own.identity["repU"].item()  # a copy of itself
+    squares = [values(half, "DiSCO_beyond", "work")[0] ** 2 for half in actual.halves]
     expected = 3 * math.sqrt(sum(squares) / DRAWS / 2)
-    assert measure_chance(found.own, found.halves, "DiSCO_beyond", "work") == pytest.approx(expected)
-    draft = draft_policy(folders.gate, found.own, found.halves)
-    assert measure_baselines(folders).own.attribute.equals(found.own.attribute)  # the same each time
+    assert measure_chance(actual.own, actual.halves, "DiSCO_beyond", "work") == pytest.approx(expected)
+    draft = draft_policy(folders.gate, actual.own, actual.halves)
+    assert measure_baselines(folders).own.attribute.equals(actual.own.attribute)  # the same each time
     for bound in draft.bounds:
         if bound.measure.endswith(("beyond", "both")):
-            chance = measure_chance(found.own, found.halves, bound.measure, bound.column)
+            chance = measure_chance(actual.own, actual.halves, bound.measure, bound.column)
             assert bound.bound >= max(LEAST, chance)
             assert bound.bound < max(LEAST, chance) + 0.5
             assert f"{bound.bound:g} are" in bound.reason
@@ -94,9 +94,9 @@ def test_chance_is_that_of_the_halves(home: Home) -> None:
 
 def test_what_is_not_measured_reads_as_the_widest_bound(home: Home) -> None:
     home.write_ground_truth(gates.ground_truth())
-    found = measure_baselines(folders_of(load_gate(write_gate(home))))
-    assert measure_chance(found.own, (), "DiSCO_beyond", "work") == math.inf
-    assert measure_chance(found.own, found.halves, "DiSCO_beyond", "nothing") == math.inf
+    actual = measure_baselines(folders_of(load_gate(write_gate(home))))
+    assert measure_chance(actual.own, (), "DiSCO_beyond", "work") == math.inf
+    assert measure_chance(actual.own, actual.halves, "DiSCO_beyond", "nothing") == math.inf
 
 
 def test_other_people_keep_the_drafted_bounds(home: Home) -> None:
@@ -210,8 +210,8 @@ def test_a_draft_is_written_as_it_is_drafted(home: Home) -> None:
     """The text holds each bound once, and a comment cannot be ended by a name."""
     home.write_ground_truth(gates.ground_truth())
     folders = folders_of(load_gate(write_gate(home)))
-    found = measure_baselines(folders)
-    draft = draft_policy(folders.gate, found.own, found.halves)
+    actual = measure_baselines(folders)
+    draft = draft_policy(folders.gate, actual.own, actual.halves)
     dossier = {"candidate": "a\nrepU: 99", "decision": "refused", "clauses": []}
     text = write_policy(folders.gate, draft, [dossier])
     assert yaml.safe_load(text) == yaml.safe_load(write_policy(folders.gate, draft))

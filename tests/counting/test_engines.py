@@ -67,16 +67,16 @@ def test_partitioned_frames_and_files(case: Case, way: str) -> None:
     with tempfile.TemporaryDirectory() as folder, small_batches(WAYS[way], rows=3):
         assert_same(measured(case, engine="partitioned"), expected)
         paths = written(Path(folder), [case.ground_truth_frame, *case.synthetic_frames])
-        found = outcome(lambda: measured(case, paths, "partitioned"))
+        actual = outcome(lambda: measured(case, paths, "partitioned"))
         in_memory = outcome(lambda: measured(case, paths, "memory"))
-        if isinstance(found, str) or isinstance(in_memory, str):  # an excluded level is written otherwise
-            assert found == in_memory
+        if isinstance(actual, str) or isinstance(in_memory, str):  # an excluded level is written otherwise
+            assert actual == in_memory
             return
-        assert found.engine == "partitioned"
-        assert_same(found, in_memory)
-        assert sorted(found.ledger, key=str) == sorted(in_memory.ledger, key=str)
-        if not found.ledger:
-            assert_same(found, expected)
+        assert actual.engine == "partitioned"
+        assert_same(actual, in_memory)
+        assert sorted(actual.ledger, key=str) == sorted(in_memory.ledger, key=str)
+        if not actual.ledger:
+            assert_same(actual, expected)
 
 
 @examples(3, 60)
@@ -132,11 +132,11 @@ def test_mismatches_are_caught_in_files_as_in_frames(mismatch: str, engine: str,
     if engine == "partitioned" and mismatch in {"text for numbers", "outer blanks"}:
         sd = same_values
     expected = outcome(lambda: dp.disclosure(gt, sd, keys, targets, engine="memory"))
-    found = outcome(lambda: dp.disclosure(paths[0], paths[1], keys, targets, engine=engine))
-    if isinstance(expected, str) or isinstance(found, str):
-        assert found == expected
+    actual = outcome(lambda: dp.disclosure(paths[0], paths[1], keys, targets, engine=engine))
+    if isinstance(expected, str) or isinstance(actual, str):
+        assert actual == expected
     else:
-        assert_same(found, expected)
+        assert_same(actual, expected)
 
 
 @pytest.fixture(scope="module")
@@ -171,8 +171,8 @@ def test_files_of_every_format(suffix: str, surveys: list[pd.DataFrame], tmp_pat
         paths.append(path)
     ask = partial(dp.disclosure, paths[0], paths[1], ["age", "sex", "postcode"], TARGETS)
     with small_batches(Limits(table=0, spill_part=1000)):
-        found = ask(engine="partitioned")
-    assert_same(found, ask(engine="memory"))
+        actual = ask(engine="partitioned")
+    assert_same(actual, ask(engine="memory"))
 
 
 def test_columns_of_many_kinds(tmp_path: Path) -> None:

@@ -139,9 +139,9 @@ def assert_counts_the_same(
         ):
             assert in_database.levels.tolist() == in_memory.levels.tolist()
             assert_same_counts(in_database.counts, in_memory.counts)
-        found = database_count.count()
-    assert_same_counts(found, count_in_memory(keys, targets, together=True))
-    return found
+        actual = database_count.count()
+    assert_same_counts(actual, count_in_memory(keys, targets, together=True))
+    return actual
 
 
 # Random cases
@@ -171,21 +171,21 @@ def tables_of(case: Case) -> Tables:
 
 
 def exclusions_of(case: Case) -> dp.Exclusions:
-    found = library_exclusions(case.exclusions)
+    actual = library_exclusions(case.exclusions)
     name = {"": "no name"}
 
     def renamed(names: Any) -> Any:
         return names if isinstance(names, bool) else [name.get(each, each) for each in names]
 
     return dp.Exclusions(
-        target_levels={name.get(key, key): levels for key, levels in found.target_levels.items()},
-        missing_targets=renamed(found.missing_targets),
-        missing_keys=renamed(found.missing_keys),
+        target_levels={name.get(key, key): levels for key, levels in actual.target_levels.items()},
+        missing_targets=renamed(actual.missing_targets),
+        missing_keys=renamed(actual.missing_keys),
         pairs=[
             replace(pair, key=name.get(pair.key, pair.key), target=name.get(pair.target, pair.target))
-            for pair in found.pairs
+            for pair in actual.pairs
         ],
-        count_over=found.count_over,
+        count_over=actual.count_over,
     )
 
 
@@ -238,30 +238,30 @@ EXCLUSIONS = dp.Exclusions(
 
 def test_large_cells_and_their_pairs(database: Any) -> None:
     of = surveyed(["age", "sex"])
-    found = assert_counts_the_same(database, of, [dp.Exclusions(), EXCLUSIONS], 3)
+    actual = assert_counts_the_same(database, of, [dp.Exclusions(), EXCLUSIONS], 3)
     plain, reduced = 0, len(of.targets)  # the first target with neither and with all of them
     for target in (plain, reduced):
-        assert len(found.targets[target][0].large.t) > 10
-        assert all(len(of_key.groups) for of_key in found.pairs_of_key[target])
-    assert found.targets[plain][0].excluded is None
-    excluded = found.targets[reduced][0].excluded
+        assert len(actual.targets[target][0].large.t) > 10
+        assert all(len(of_key.groups) for of_key in actual.pairs_of_key[target])
+    assert actual.targets[plain][0].excluded is None
+    excluded = actual.targets[reduced][0].excluded
     assert excluded is not None
     assert (excluded.taken_out[0] > 0).tolist() == [True, False, True, True, True]
 
 
 def test_most_records_have_a_key_combination_of_their_own(database: Any) -> None:
     of = surveyed(["postcode", "age"], postcodes=400)
-    found = assert_counts_the_same(database, of, [dp.Exclusions()], 0)
-    assert found.keys[0].uniques.in_GT > 800
-    assert len(found.targets[0][0].large.t) > 0
+    actual = assert_counts_the_same(database, of, [dp.Exclusions()], 0)
+    assert actual.keys[0].uniques.in_GT > 800
+    assert len(actual.targets[0][0].large.t) > 0
 
 
 def test_no_key_combination_occurs_twice(duckdb: Any) -> None:
     gt = pd.DataFrame({"k": range(5), "t": list("aabba")})
     sd = pd.DataFrame({"k": range(5, 9), "t": list("abab")})
     of = check_tables(gt, sd, ["k"], ["t"], NONE)
-    found = assert_counts_the_same(duckdb, of, [dp.Exclusions()], 0)
-    assert found.keys[0].uniques.in_both == 0
+    actual = assert_counts_the_same(duckdb, of, [dp.Exclusions()], 0)
+    assert actual.keys[0].uniques.in_both == 0
 
 
 def test_keys_of_more_combinations_than_a_number_holds(database: Any) -> None:
@@ -272,25 +272,25 @@ def test_keys_of_more_combinations_than_a_number_holds(database: Any) -> None:
     sd = gt.iloc[:200].assign(t=rng.integers(0, 3, 200))
     of = check_tables(gt, [sd, gt], names, ["t"], NONE)
     assert coding.lay_out_words([column.size for column in of.code(names)])[-1].word > 0
-    found = assert_counts_the_same(database, of, [dp.Exclusions(), dp.Exclusions(count_over=5)], 0)
-    assert found.keys[0].uniques.in_both == 200
+    actual = assert_counts_the_same(database, of, [dp.Exclusions(), dp.Exclusions(count_over=5)], 0)
+    assert actual.keys[0].uniques.in_both == 200
 
 
 def test_unique_records_that_both_tables_have(database: Any) -> None:
     """No key combination is of one record in all, though each table has one of it."""
     gt = pd.DataFrame({"k": list("abc"), "t": list("xyx")})
     of = check_tables(gt, [gt], ["k"], ["t"], NONE)
-    found = assert_counts_the_same(database, of, [dp.Exclusions()], 0)
-    assert found.keys[0].uniques.in_both == 3
+    actual = assert_counts_the_same(database, of, [dp.Exclusions()], 0)
+    assert actual.keys[0].uniques.in_both == 3
 
 
 def test_a_target_of_one_level_that_every_key_has(duckdb: Any) -> None:
     """The smallest d and d / d_q are not 0 in_memory."""
     gt = pd.DataFrame({"k": list("aaabbcccc"), "t": list("xyxxyxyyy")})
     of = check_tables(gt, [gt, gt.iloc[:5]], ["k"], ["t"], NONE)
-    found = assert_counts_the_same(duckdb, of, [dp.Exclusions()])
-    assert found.targets[0][0].cells.smallest_d == 1
-    assert found.targets[0][0].cells.smallest_share == Fraction(1, 4)
+    actual = assert_counts_the_same(duckdb, of, [dp.Exclusions()])
+    assert actual.targets[0][0].cells.smallest_d == 1
+    assert actual.targets[0][0].cells.smallest_share == Fraction(1, 4)
 
 
 def test_missing_values_in_every_form(database: Any) -> None:
@@ -306,10 +306,12 @@ def test_missing_values_in_every_form(database: Any) -> None:
     tables = [open_table(database, table, "it") for table in (gt, sd)]
     database_count = database_count_of(tables, of, [Target(of.coded("t"), CodedExclusions(), 0)])
     assert database_count.distincts["k"][0].counts.tolist()[-1] == 4
-    found = database_count.count()
+    actual = database_count.count()
     expected = count_in_memory([of.coded("k")], [Target(of.coded("t"), CodedExclusions(), 0)], together=True)
-    assert_same_counts(found, expected)
-    assert found.targets[0][0].totals.records.DiSCO == 1 + 2  # the GT records (missing, a) and (2.5, missing)
+    assert_same_counts(actual, expected)
+    assert (
+        actual.targets[0][0].totals.records.DiSCO == 1 + 2
+    )  # the GT records (missing, a) and (2.5, missing)
 
 
 def test_several_values_of_one_code(database: Any) -> None:
@@ -326,11 +328,13 @@ def test_several_values_of_one_code(database: Any) -> None:
         distincts = {name: [fetch_distinct(table, name, MANY, "it") for table in tables] for name in "kt"}
         aliased = [Distinct(each.values.astype(object).map(meant), each.counts) for each in distincts["k"]]
         target = Target(code_distinct("t", distincts["t"], of.names), CodedExclusions(), 0)
-        [found] = count_in_database(
+        [actual] = count_in_database(
             ReadTables(tables, distincts, of.names),
             [CountRequest([code_distinct("k", aliased, of.names)], [target])],
         )
-    assert_same_counts(found, count_in_memory([of.coded("k")], [Target(of.coded("t"), CodedExclusions(), 0)]))
+    assert_same_counts(
+        actual, count_in_memory([of.coded("k")], [Target(of.coded("t"), CodedExclusions(), 0)])
+    )
 
 
 TYPES = {
@@ -369,8 +373,8 @@ def test_types(database: Any) -> None:
     database_count = database_count_of(tables, of, [Target(of.coded(last), CodedExclusions(), 0)])
     columns = [*database_count.keys, database_count.targets[0].column]
     read = ReadTables(tables, database_count.distincts, of.names)
-    found = count_in_database(read, [CountRequest([column], []) for column in columns])
-    for name, counts in zip(TYPES, found, strict=True):
+    actual = count_in_database(read, [CountRequest([column], []) for column in columns])
+    for name, counts in zip(TYPES, actual, strict=True):
         assert_same_counts(counts, count_in_memory([of.coded(name)], []), name)
 
 
@@ -444,10 +448,10 @@ def test_too_many_records_for_64_bits(duckdb: Any, monkeypatch: pytest.MonkeyPat
 def test_values_of_a_column(database: Any) -> None:
     frame = pd.DataFrame({"a": ["x", "y", None, "x"], "b": [1, 2, 3, 4]})
     with brought(database, [frame]) as [table]:
-        found = fetch_distinct(table, "a", 2, "the table")
-        assert dict(zip(found.values, found.counts, strict=False)) == {"x": 2, "y": 1}
-        assert found.counts[-1] == 1
-        assert count_table_records(table) == found.records == 4
+        actual = fetch_distinct(table, "a", 2, "the table")
+        assert dict(zip(actual.values, actual.counts, strict=False)) == {"x": 2, "y": 1}
+        assert actual.counts[-1] == 1
+        assert count_table_records(table) == actual.records == 4
         with pytest.raises(InputError, match="Column 'b' of the table has more than 3 different values"):
             fetch_distinct(table, "b", 3, "the table")
         assert len(fetch_distinct(table, "b", 4, "the table").values) == 4
@@ -478,8 +482,8 @@ def test_types_of_postgresql() -> None:
         assert sorted(distincts["m"][0].values) == ["ok", "sad"]
         for name, uniques in (("m", 2), ("c", 2), ("u", 4)):
             read = ReadTables([table, table], distincts, table_names(2))
-            [found] = count_in_database(read, [CountRequest([columns[name]], [target])])
-            assert found.keys[0].uniques.in_both == uniques
+            [actual] = count_in_database(read, [CountRequest([columns[name]], [target])])
+            assert actual.keys[0].uniques.in_both == uniques
         assert there(database) == {"people"}
 
 
