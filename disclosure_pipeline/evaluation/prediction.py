@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
-from disclosure_pipeline.evaluation.frames import row_of
+from disclosure_pipeline.evaluation.frames import names_of, row_of
 from disclosure_pipeline.evaluation.learning.classification import classify
 from disclosure_pipeline.evaluation.learning.features import KeyColumn, describe_key
 from disclosure_pipeline.evaluation.learning.learners import Task, choose_learner
@@ -212,7 +212,7 @@ def _risk_of_target(
         measures=pd.DataFrame(
             [row_of(figures) for figures in rows],
             index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"),
-            columns=[field.name for field in fields(rows[0])],
+            columns=names_of(type(rows[0])),
         ),
         records=tuple(records.set_axis(tables.frames[0].index, axis=0) for records in outcomes),
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.frequency import run_lengths
 
 # By Bernstein's inequality a binomial is farther from its mean than so much in less than one of 10^9 draws.
 _DEVIATIONS = 7
@@ -64,7 +65,7 @@ class Binomials:
     def chances(self, records: IntArray, j: IntArray) -> tuple[Floats, Floats]:
         """That exactly j, and that fewer of so many records are drawn (shape: records, j)."""
         position = np.searchsorted(self.records, records)
-        length = np.diff(self.first, append=len(self.exactly))[position]
+        length = run_lengths(self.first, len(self.exactly))[position]
         within = np.clip(j - self.low[position][:, None] + 1, 0, length[:, None] - 1)
         at = self.first[position][:, None] + within
         return self.exactly[at], self.fewer[at]

@@ -22,8 +22,6 @@ from disclosure_pipeline.release.prerequisites import find_missing
 from disclosure_pipeline.release.standing import list_standings
 
 NAME = "last_year"
-AMOUNT = 812340917
-CANARY = "12340917"  # in however it is written, as 8.12340917E8 too
 CLAUSES = {f"{measure}[{NAME}]" for measure in ("unique_copies_beyond", "partial_copies_beyond", "nearer")}
 LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
 
@@ -39,7 +37,7 @@ def last_year() -> pd.DataFrame:
             "income": random.integers(0, 1000, 240),
         }
     )
-    others.loc[0, "income"] = AMOUNT
+    others.loc[0, "income"] = gates.AMOUNT
     return pd.concat([others, truth.head(60)], ignore_index=True)
 
 
@@ -92,8 +90,8 @@ def test_copies_of_the_table_are_refused(home: Home, files: int) -> None:
     assert all(f"[{NAME}]" in str(checks[name].description) for name in guards)
     assert outcomes(home, COPY)[f"unique_copies_beyond[{NAME}]"] == "exceeded"
     assert "guessed_beyond" not in " ".join(failed)
-    assert CANARY not in gates.everything_logged(home.instance)
-    assert not gates.files_with(home.path, [CANARY], ["last_year.csv"])
+    assert gates.CANARY_AMOUNT not in gates.everything_logged(home.instance)
+    assert not gates.files_with(home.path, [gates.CANARY_AMOUNT], ["last_year.csv"])
 
 
 @pytest.mark.parametrize("damage", some_of(["missing", "contract", "empty"]))
@@ -102,12 +100,12 @@ def test_without_the_table_nothing_is_released(home: Home, damage: str) -> None:
     if damage == "missing":
         path.unlink()
     else:
-        broken = {"contract": last_year().assign(age=str(AMOUNT)), "empty": last_year().head(0)}[damage]
+        broken = {"contract": last_year().assign(age=str(gates.AMOUNT)), "empty": last_year().head(0)}[damage]
         broken.to_csv(path, index=False)
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     ran = home.run_gate(HONEST)
     assert not ran.success and home.nothing_published()
-    assert CANARY not in gates.everything_logged(home.instance)
+    assert gates.CANARY_AMOUNT not in gates.everything_logged(home.instance)
 
 
 def test_another_table_is_measured_anew(home: Home) -> None:

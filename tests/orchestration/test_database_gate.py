@@ -19,8 +19,6 @@ from support.services import PASSWORD
 
 NAME = "last_year"
 LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
-AMOUNT = 812340917
-CANARY = "12340917"  # in however it is written, as 8.12340917E8 too
 
 
 def last_year() -> pd.DataFrame:
@@ -34,7 +32,7 @@ def last_year() -> pd.DataFrame:
             "income": random.integers(0, 1000, 280),
         }
     )
-    others.loc[0, "income"] = AMOUNT
+    others.loc[0, "income"] = gates.AMOUNT
     return others
 
 
@@ -62,10 +60,10 @@ class Recorded:
     def assert_nothing_leaked(self, home: Home) -> None:
         """No record that is the other people's own and no password is in a log or a file of a home."""
         logged = gates.everything_logged(home.instance)
-        assert CANARY not in logged and PASSWORD not in logged
+        assert gates.CANARY_AMOUNT not in logged and PASSWORD not in logged
         kept_in = [] if self.registers.kept_in is None else [self.registers.kept_in]
-        assert not gates.files_with(self.registers.folder, [CANARY, PASSWORD], kept_in)
-        assert not gates.files_with(home.path, [CANARY, PASSWORD], [])
+        assert not gates.files_with(self.registers.folder, [gates.CANARY_AMOUNT, PASSWORD], kept_in)
+        assert not gates.files_with(home.path, [gates.CANARY_AMOUNT, PASSWORD], [])
 
 
 @pytest.fixture(scope="module", params=REGISTERS if CI else ["duckdb"])

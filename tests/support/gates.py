@@ -47,6 +47,8 @@ MARKER = "_SUCCESS"
 # A rare level of a target, and values of a grouped column: one record each, and no quantile. They are so
 # long that no clock or digest shows one by chance.
 CANARIES = ("Xylophonist-4711", "902104357", "911779846")
+# An amount of other people's, and what of it stands in however it is written, as 8.12340917E8 too.
+AMOUNT, CANARY_AMOUNT = 812340917, "12340917"
 
 _DEFINITION: dict[str, Any] = {
     "name": GATE,

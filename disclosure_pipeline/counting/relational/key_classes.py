@@ -23,7 +23,7 @@ from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.exclusions import CodedExclusions
-from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.frequency import FrequencyTable, run_lengths
 
 _NO_LIMIT = float("inf")  # of cells that are listed one by one: the database lists them
 
@@ -45,7 +45,7 @@ class KeyClasses:
 
     def only(self, positions: IntArray) -> KeyClasses:
         """Some of the classes, by their positions, which ascend."""
-        lengths = np.diff(self.first, append=len(self.cells))
+        lengths = run_lengths(self.first, len(self.cells))
         selected = np.zeros(len(lengths), dtype=bool)
         selected[positions] = True
         of_selected = np.repeat(selected, lengths)
@@ -129,7 +129,7 @@ def _read_classes(rows: Any, exclusions: CodedExclusions, digits: Sequence[Digit
 
 def _count_once(classes: KeyClasses, packing: Packing, target: Target, synthesis: int) -> TargetCounts:
     """The counts of one key combination of each class."""
-    number = np.diff(classes.first, append=len(classes.cells))
+    number = run_lengths(classes.first, len(classes.cells))
     q = np.repeat(np.arange(len(number)), number)
     d, s, t = packing.unpack(classes.cells)
     order = np.lexsort((t, q))

@@ -63,10 +63,10 @@ def count_key_combinations(
     unique = key_counts[0].uniques.in_GT + sum(of_synthesis.uniques.in_SD for of_synthesis in key_counts)
     if 2 * unique > sum(N):
         lone_keys = fetch_integers(cells.count_lone_keys(keys, len(N)))
-        found = [int(lone_keys[f"n{i}"][0]) for i in range(len(N))]
-        if 2 * sum(found) > sum(N):
+        lone_records = [int(lone_keys[f"n{i}"][0]) for i in range(len(N))]
+        if 2 * sum(lone_records) > sum(N):
             some = cells.records_with_shared_keys(records, keys, len(N))
-            shared, lone = stack.enter_context(store_temporarily(some)), found
+            shared, lone = stack.enter_context(store_temporarily(some)), lone_records
     return CodedRecords(records, shared, keys, tuple(digits), tuple(N), largest, tuple(lone)), key_counts
 
 

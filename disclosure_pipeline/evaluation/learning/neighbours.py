@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.evaluation.learning.features import Floats
+from disclosure_pipeline.measures.frequency import run_lengths
 from disclosure_pipeline.tables.levels import IntArray
 
 NEIGHBOURS = 3
@@ -54,7 +55,7 @@ def average_neighbours(features: Any, q: IntArray, y: Floats, combinations_predi
     """For each combination predicted the mean number of the nearest records."""
     order = np.lexsort((y, q))  # a sum of floats depends on the order, so it is always the same
     combinations, first = np.unique(q[order], return_index=True)
-    counts = np.diff(first, append=len(q))
+    counts = run_lengths(first, len(q))
     sums = np.add.reduceat(y[order], first)
     voters = _Voters(features, combinations, counts)
     sums_and_counts = voters.sum_votes(combinations_predicted, np.column_stack([sums, counts]))
