@@ -27,7 +27,7 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.hashing import hash_stream
 from disclosure_pipeline.tables.additions import starts_formula
 from disclosure_pipeline.tables.dictionary import CATEGORIES
-from disclosure_pipeline.tables.encoding import encode
+from disclosure_pipeline.tables.encoding import Encoded, encode
 from disclosure_pipeline.tables.levels import look_up
 from disclosure_pipeline.tables.record_hashes import (
     MISSING,
@@ -43,6 +43,7 @@ NAME = "synthetic"
 # So many records are written at once: a row group of Parquet, whichever way the table was read.
 _RECORDS = RECORDS_AT_ONCE
 _HASHED_AT_ONCE = 1 << 15  # records, so that they fit the cache
+_FIRST = 1 << 14  # records, in which most levels are
 
 # Texts are written as codes up to so many: far from where Parquet would give up its dictionary (1 MiB).
 _FEW_LEVELS, _FEW_BYTES = 1 << 12, 1 << 17
@@ -117,12 +118,10 @@ class _ColumnWriter:
         if not self.in_levels:
             return levels.take(pa.array(encoded.codes, mask=encoded.codes < 0))
         # In the order in which they come, as Parquet would number them, and no other level.
-        first = np.full(len(levels) + 1, len(values))
-        first[encoded.codes[::-1]] = np.arange(len(values) - 1, -1, -1)
-        used = np.argsort(first[:-1])[: np.count_nonzero(first[:-1] < len(values))]
+        used = _list_used_levels(encoded)
         number = np.full(len(levels) + 1, -1, dtype=np.int32)
         number[used] = np.arange(len(used))
-        codes = number[encoded.codes]
+        codes = look_up(number, encoded.codes)
         return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), levels.take(pa.array(used)))
 
 
@@ -173,10 +172,43 @@ def _order_records(
     for start in range(0, records, _RECORDS):
         positions = np.arange(start, min(start + _RECORDS, records))
         _hash_records(some_records(positions), columns, hashes[start : start + len(positions)])
+    order = _sort_positions(hashes)
     content = hashlib.sha256(repr(list(columns)).encode())
-    content.update(np.sort(hashes).astype("<u8").tobytes())
-    seed = np.uint64(int.from_bytes(content.digest()[:8], "little"))
-    return _OrderedTable(columns, some_records, np.argsort(mix(hashes ^ seed)), content.digest())
+    content.update(hashes[order].astype("<u8", copy=False))
+    return _OrderedTable(columns, some_records, order, content.digest())
+
+
+def _sort_positions(hashes: Hashes) -> npt.NDArray[np.int64]:
+    """The positions of the hashes in ascending order of these.
+
+    Sorting numbers is several times faster than sorting their places: the place stands in the lowest digits
+    of the number. Where these decide the order of two hashes, which is rare, they are sorted in whole.
+
+    >>> _sort_positions(np.array([7 << 40, 3, 2], dtype=np.uint64)).tolist()
+    [2, 1, 0]
+    """
+    digits = np.uint64(len(hashes).bit_length())
+    numbers = hashes >> digits << digits
+    numbers |= np.arange(len(hashes), dtype=np.uint64)
+    numbers.sort()
+    order = (numbers & ((np.uint64(1) << digits) - np.uint64(1))).astype(np.int64)
+    numbers >>= digits
+    ascending = hashes[order]
+    for start in np.unique(np.searchsorted(numbers, numbers[1:][ascending[1:] < ascending[:-1]])).tolist():
+        equal = slice(start, int(np.searchsorted(numbers, numbers[start], side="right")))
+        order[equal] = order[equal][np.argsort(ascending[equal], kind="stable")]
+    return order
+
+
+def _list_used_levels(column: Encoded) -> npt.NDArray[np.integer]:
+    """The levels that records have, in the order in which they come; most columns show theirs soon."""
+    number = np.count_nonzero(column.counts[:-1])
+    for codes in (column.codes[:_FIRST], column.codes):
+        used = pd.unique(codes)
+        used = used[used >= 0]
+        if len(used) == number:
+            break
+    return used
 
 
 def _hash_records(records: pd.DataFrame, columns: Mapping[str, _ColumnWriter], out: Hashes) -> None:

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from securesystemslib.signer import CryptoSigner
 from support import gate_steps, gates, releases
 
@@ -24,6 +27,7 @@ from disclosure_pipeline.release.statement import STATEMENT, build_statement, si
 from disclosure_pipeline.release.tables import write_tables
 from disclosure_pipeline.release.verifying import VerificationError, verify
 from disclosure_pipeline.runtime.hashing import hash_stream
+from disclosure_pipeline.tables.encoding import Encoded
 from disclosure_pipeline.tables.sources import FileSource
 
 CHUNK = 1 << 20
@@ -168,6 +172,23 @@ def test_texts_that_are_written_as_codes_give_the_same_bytes(
         assert write_tables(gate.gate, snapshot, staged, stage.release) == as_codes
         text = pd.read_csv(stage.release / "synthetic.csv", dtype=str, keep_default_na=False)
     assert sorted(text["b"]) == sorted(frame["b"].astype(str))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), max_size=60))
+def test_records_are_ordered_by_all_digits_of_their_hashes(parts: list[tuple[int, int]]) -> None:
+    """Also where hashes differ in their lowest digits alone, which are those that the position takes."""
+    hashes = np.array([(above << 62) + below for above, below in parts], dtype=np.uint64)
+    order = tables._sort_positions(hashes)
+    assert sorted(order.tolist()) == list(range(len(hashes)))
+    assert hashes[order].tolist() == sorted(hashes.tolist())
+
+
+@pytest.mark.parametrize("codes", [[], [-1, -1], [2, -1, 0, 2], [0] * (1 << 15) + [2, 1]])
+def test_levels_are_listed_as_they_come(codes: list[int]) -> None:
+    """Wherever the first record of a level is, and no level that no record has."""
+    column = Encoded(np.array(codes, dtype=np.int8), pa.array(["a", "b", "c", "d"]))
+    expected = list(dict.fromkeys(code for code in codes if code >= 0))
+    assert tables._list_used_levels(column).tolist() == expected
 
 
 @pytest.mark.parametrize("place", [None, *PLACES.values()], ids=["none", *PLACES])
