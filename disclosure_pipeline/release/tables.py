@@ -231,7 +231,10 @@ def _write(table: _OrderedTable, path: Path, *, with_csv: bool) -> list[Publishe
 
     parquet, text = path.with_suffix(".parquet"), path.with_suffix(".csv")
     with ExitStack() as stack:
-        writer = stack.enter_context(pq.ParquetWriter(parquet, table.written_schema, store_schema=False))
+        # The order of the records means nothing: no statistic of a row group would spare a reader anything.
+        writer = stack.enter_context(
+            pq.ParquetWriter(parquet, table.written_schema, store_schema=False, write_statistics=False)
+        )
         text_writer = None
         if with_csv:
             options = pyarrow.csv.WriteOptions(quoting_style="needed")
