@@ -12,14 +12,13 @@ from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import Any, TypeVar
 
-import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.measuring import Measured
 from disclosure_pipeline.candidates.store import Snapshot
-from disclosure_pipeline.evaluation.frames import name_values
+from disclosure_pipeline.evaluation.frames import frame_of_columns, name_values
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.figures import withhold_rare_levels
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
@@ -168,11 +167,7 @@ def _from_record(record: Mapping[str, Any]) -> pd.DataFrame:
             if len(names) > 1
             else pd.Index(labels[0], name=names[0])
         )
-    figures = list(columns.values())
-    # In one piece where all are floats: column by column takes several times as long.
-    if any(figures) and all(type(figure) is float for of_column in figures for figure in of_column):
-        return pd.DataFrame(np.array(figures).T, index=index, columns=list(columns))
-    return pd.DataFrame(columns, index=index, columns=list(columns))
+    return frame_of_columns(columns, index)
 
 
 def _encode(value: Any) -> Any:

@@ -23,15 +23,25 @@ def frame_of(
     if not rows:
         return _empty_frame(tuple(index), tuple(columns)).copy()
     row_labels = _index_of(rows, index) if like is None else like.index.copy()
-    figures = {column: [row[column] for row in rows.values()] for column in columns}
-    types = {column: set(map(type, column_figures)) for column, column_figures in figures.items()}
+    return frame_of_columns(
+        {column: [row[column] for row in rows.values()] for column in columns}, row_labels
+    )
+
+
+def frame_of_columns(figures: Mapping[str, Sequence[Any]], index: pd.Index[Any] | None) -> pd.DataFrame:
+    """A frame of figures by column: in one piece where all have one type, as that takes far less time.
+
+    >>> frame_of_columns({"repU": [1.5, 2.0], "keys": ["a", "b"]}, None).dtypes.tolist()
+    [dtype('float64'), dtype('O')]
+    """
+    types = {column: set(map(type, of_column)) for column, of_column in figures.items()}
     if set().union(*types.values()) in ({float}, {int}):
-        return pd.DataFrame(np.array(list(figures.values())).T, index=row_labels, columns=list(columns))
+        return pd.DataFrame(np.array(list(figures.values())).T, index=index, columns=list(figures))
     arrays = {
-        column: np.array(column_figures) if types[column] == {float} else column_figures
-        for column, column_figures in figures.items()
+        column: np.array(of_column) if types[column] == {float} else of_column
+        for column, of_column in figures.items()
     }
-    return pd.DataFrame(arrays, index=row_labels)
+    return pd.DataFrame(arrays, index=index, columns=list(figures))
 
 
 def list_of(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:

@@ -172,7 +172,10 @@ def baselines(
     def share(records: float) -> float:
         return 100 * records / sizes.N_d
 
-    iS_others, iS = share(_found_in_others(counts.by_d_q, sizes)), share(_found_at_n(counts.by_s_q, sizes))
+    iS_others, iS = (
+        share(_in_synthetic_of_others(counts.by_d_q, sizes)),
+        share(_in_synthetic_at_n(counts.by_s_q, sizes)),
+    )
     DiSCO_others, DiSCO = share(_disclosed_by_others(counts, sizes)), share(_disclosed_at_n(counts, sizes))
     left_by_d_q = counts.by_d_q if counts.left_by_d_q is None else counts.left_by_d_q
     DCAP_others = share(_attributed_by_others(totals.CAPd, left_by_d_q, sizes))
@@ -200,11 +203,11 @@ def _weighted(grouped: Grouped, chances: Floats) -> float:
     return math.fsum((grouped.sums * chances).tolist())
 
 
-def _found_at_n(by_s_q: Grouped, sizes: Sizes) -> float:
+def _in_synthetic_at_n(by_s_q: Grouped, sizes: Sizes) -> float:
     return _weighted(by_s_q, 1 - sizes.q0(by_s_q.groups))
 
 
-def _found_in_others(by_d_q: Grouped, sizes: Sizes) -> float:
+def _in_synthetic_of_others(by_d_q: Grouped, sizes: Sizes) -> float:
     return _weighted(by_d_q, 1 - sizes.p0(by_d_q.groups - 1))
 
 

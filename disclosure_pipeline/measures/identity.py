@@ -62,7 +62,7 @@ class Uniques:
 
     in_GT: int
     in_SD: int
-    in_GT_found: int
+    in_GT_of_keys_in_SD: int
     in_both: int
 
 
@@ -87,6 +87,6 @@ def identity(counts: Uniques, N_d: int, N_s: int) -> Identity:
     return Identity(
         UiO=percent(counts.in_GT, N_d),
         UiS=percent(counts.in_SD, N_s),
-        UiOiS=percent(counts.in_GT_found, N_d),
+        UiOiS=percent(counts.in_GT_of_keys_in_SD, N_d),
         repU=percent(counts.in_both, N_d),
     )

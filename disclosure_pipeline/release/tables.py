@@ -174,7 +174,7 @@ def _order_records(
         _hash_records(some_records(positions), columns, hashes[start : start + len(positions)])
     order = _sort_positions(hashes)
     content = hashlib.sha256(repr(list(columns)).encode())
-    content.update(hashes[order].astype("<u8", copy=False))
+    content.update(hashes[order].astype("<u8", copy=False).data)
     return _OrderedTable(columns, some_records, order, content.digest())
 
 

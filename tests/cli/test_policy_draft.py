@@ -182,12 +182,12 @@ def test_names_of_columns_stay_names(home: Home) -> None:
 def test_figures_instead_of_yaml(home: Home) -> None:
     home.write_ground_truth(gates.ground_truth())
     gate = write_gate(home)
-    told = json.loads(run(gate, "--format", "json").stdout)
-    rows = {(row["measure"], row["target"]): row for row in told["baselines"]}
+    draft = json.loads(run(gate, "--format", "json").stdout)
+    rows = {(row["measure"], row["target"]): row for row in draft["baselines"]}
     assert set(rows) == {("unique_hits", ""), ("DiSCO", "work"), ("DiSCO", "income")}
     for row in rows.values():
         assert 0 <= row["others"] <= 100 and 0 <= row["own"] <= 100
-    assert all(bound["reason"] for bound in told["bounds"])
+    assert all(bound["reason"] for bound in draft["bounds"])
     assert max(map(len, run(gate, "--format", "table").stdout.splitlines())) <= 80
 
 

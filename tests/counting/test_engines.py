@@ -38,7 +38,7 @@ from disclosure_pipeline.tables.files import FORMATS
 
 pytestmark = FEW_SHARED_VALUES
 
-WAYS = {
+PATHS = {
     "counted as they come": Limits(),
     "one part": Limits(table=0),
     "a part for every key": Limits(table=0, spill_part=1, threads=2),
@@ -60,11 +60,11 @@ def written(folder: Path, frames: Sequence[pd.DataFrame]) -> list[Path]:
 
 
 @examples(6)
-@given(case=cases(), way=st.sampled_from(list(WAYS)))
-def test_partitioned_frames_and_files(case: Case, way: str) -> None:
+@given(case=cases(), path=st.sampled_from(list(PATHS)))
+def test_partitioned_frames_and_files(case: Case, path: str) -> None:
     """The figures of files are those of the frames, unless files are read by what their text means."""
     expected = measured(case)
-    with tempfile.TemporaryDirectory() as folder, small_batches(WAYS[way], rows=3):
+    with tempfile.TemporaryDirectory() as folder, small_batches(PATHS[path], rows=3):
         assert_same(measured(case, engine="partitioned"), expected)
         paths = written(Path(folder), [case.ground_truth_frame, *case.synthetic_frames])
         actual = outcome(lambda: measured(case, paths, "partitioned"))

@@ -76,7 +76,7 @@ def test_every_path_finds_the_same(case: Case, path: str) -> None:
         assert_same(measured(case), expected)
 
 
-WAYS = {
+KEYS_AND_LIMITS = {
     "32 bits": (["age", "sex"], Limits(rare=0, table=0, block=1000)),
     "32 bits, parts": (["age", "sex", "postcode"], Limits(rare=0, table=0, block=700, part=500)),
     "counted": (["age", "sex"], Limits()),
@@ -96,12 +96,12 @@ def surveys() -> list[pd.DataFrame]:
 
 
 @pytest.mark.parametrize(
-    ("way", "exclusions"),
-    some_of(product(WAYS, [None, dp.Exclusions(missing_keys=["sex"], count_over=20)]), part=4),
+    ("name", "exclusions"),
+    some_of(product(KEYS_AND_LIMITS, [None, dp.Exclusions(missing_keys=["sex"], count_over=20)]), part=4),
 )
-def test_larger_tables(surveys: list[pd.DataFrame], way: str, exclusions: dp.Exclusions | None) -> None:
+def test_larger_tables(surveys: list[pd.DataFrame], name: str, exclusions: dp.Exclusions | None) -> None:
     """Against one thread that sorts everything as one part of numbers of 64 bits, rare keys included."""
-    keys, limits = WAYS[way]
+    keys, limits = KEYS_AND_LIMITS[name]
     if exclusions is not None and "sex" not in keys:
         exclusions = dp.Exclusions(count_over=20)
     ask = partial(

@@ -163,9 +163,7 @@ def test_what_a_format_carries_is_not_published(home: Home, carrier: str) -> Non
         for group in range(metadata.num_row_groups)
         for number in range(metadata.num_columns)
     ]
-    levels = {*map(str, gates.honest().to_numpy().ravel())}
-    for column in columns:  # statistics are of what is published
-        assert str(column.statistics.min) in levels and str(column.statistics.max) in levels
+    assert columns and all(column.statistics is None for column in columns)
 
 
 def with_comment(folder: Path) -> None:

@@ -129,7 +129,7 @@ def over_graphql(served: Served, candidate: str, run_id: str) -> None:
 
 
 Forge = Callable[[Served, str, str], None]
-WAYS = pytest.mark.parametrize("forge", [over_http, over_graphql] if CI else [over_http])
+EACH_SENDER = pytest.mark.parametrize("forge", [over_http, over_graphql] if CI else [over_http])
 
 
 def not_released(served: Served, candidate: str) -> str:
@@ -162,7 +162,7 @@ def run_of(home: Home, candidate: str) -> str:
     return home.instance.get_runs(dg.RunsFilter(tags={"dagster/partition": candidate}), limit=1)[0].run_id
 
 
-@WAYS
+@EACH_SENDER
 def test_forged_passes_do_not_release_what_was_refused(served: Served, forge: Forge) -> None:
     candidate = f"{COPY}-{forge.__name__}"
     served.home.deliver(candidate, {"synthetic.csv": gates.ground_truth()})
@@ -173,7 +173,7 @@ def test_forged_passes_do_not_release_what_was_refused(served: Served, forge: Fo
     assert "refused" in message and "repU" in message
 
 
-@WAYS
+@EACH_SENDER
 def test_forged_passes_do_not_release_what_never_ran(served: Served, forge: Forge) -> None:
     arrived, unheard_of = f"arrived-{forge.__name__}", f"unheard-of-{forge.__name__}"
     served.home.deliver(arrived, {"synthetic.csv": gates.honest(7)})
@@ -207,7 +207,7 @@ def up_to_the_dossier(home: Home, candidate: str) -> dg.ExecuteInProcessResult:
         )
 
 
-@WAYS
+@EACH_SENDER
 def test_forged_passes_are_no_passes_even_where_all_else_is_right(served: Served, forge: Forge) -> None:
     """The figures are good and the dossier is theirs. That no run of this Dagster found so is enough."""
     candidate = f"elsewhere-{forge.__name__}"
@@ -240,7 +240,7 @@ def test_forged_passes_after_a_failed_check_do_not_release(
     assert "repU" in not_released(served, candidate)
 
 
-@WAYS
+@EACH_SENDER
 def test_what_is_reported_belongs_to_no_run(served: Served, forge: Forge) -> None:
     """Whatever it claims."""
     run_id = run_of(served.home, HONEST)

@@ -92,7 +92,7 @@ def broken_at_first_calls(
         if set(threading.enumerate()) != threads:
             return
         before_fork()
-        files = _Files.put_aside(folder)
+        files = _Files.move_away(folder)
         other = branch()
         if not other.child:
             child.append(other)
@@ -101,7 +101,7 @@ def broken_at_first_calls(
             functions[number].__code__ = broken
             return
         value = other.result()
-        files.put_back()
+        files.move_back()
         ended(number, value)
 
     try:
@@ -119,23 +119,23 @@ def broken_at_first_calls(
 
 @dataclass(frozen=True)
 class _Files:
-    """A folder that is put aside, with what its process has open in it; in its place lies a copy."""
+    """A folder that was moved away, with what its process has open in it; a copy lies in its place."""
 
     root: Path
-    aside: Path
+    original: Path
     contents: Mapping[Path, bytes]
     offsets: Mapping[int, int]
 
     @classmethod
-    def put_aside(cls, root: Path) -> _Files:
+    def move_away(cls, root: Path) -> _Files:
         contents = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
-        aside = root.rename(root.with_name(f"{root.name}-aside"))
-        shutil.copytree(aside, root)
-        return cls(root, aside, contents, dict(_offsets()))
+        original = root.rename(root.with_name(f"{root.name}-original"))
+        shutil.copytree(original, root)
+        return cls(root, original, contents, dict(_offsets()))
 
-    def put_back(self) -> None:
+    def move_back(self) -> None:
         shutil.rmtree(self.root)
-        self.aside.rename(self.root)
+        self.original.rename(self.root)
         for path, content in self.contents.items():
             if path.read_bytes() != content:  # written to by a child that had it open
                 path.write_bytes(content)

@@ -262,16 +262,16 @@ class Branch:
 
     def result(self) -> Any:
         """What the new process ended with. It fails where that died or hangs."""
-        told = self.outcome.poll(PATIENCE)
-        if not told:
+        is_ready = self.outcome.poll(PATIENCE)
+        if not is_ready:
             kill(_tree(self.child))
         try:
-            value = self.outcome.recv() if told else None
+            value = self.outcome.recv() if is_ready else None
         except EOFError:
             value = None
         self.outcome.close()
         _, status = os.waitpid(self.child, 0)
-        assert told and status == 0 and value is not None, f"A process was not done: {status}"
+        assert is_ready and status == 0 and value is not None, f"A process was not done: {status}"
         return value
 
 

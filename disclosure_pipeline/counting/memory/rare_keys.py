@@ -61,7 +61,7 @@ class RareKeys:
         return self.of_SD ^ np.uint8(1)
 
     @cached_property
-    def is_found(self) -> Bytes:
+    def is_in_synthetic(self) -> Bytes:
         """1 for the records of GT whose q is in SD, else 0 (shape: n, q)."""
         return self.is_original & (self.s_q > 0)
 
@@ -109,7 +109,7 @@ def count_rare_keys(
     size = target.column.size
     d, s = _records_of_cells(rare, t)
     totals = totals_of_keys(_key_sums(rare, d, s))
-    disclosed = (s == rare.s_q).view(np.uint8) & rare.is_found
+    disclosed = (s == rare.s_q).view(np.uint8) & rare.is_in_synthetic
     kind = disclosed << np.uint8(2 * _BITS)
     kind |= d << np.uint8(_BITS)
     kind |= rare.kinds
