@@ -192,18 +192,18 @@ def test_figures_instead_of_yaml(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "cannot be read: it is empty"),
         (gates.ground_truth().head(12).to_csv(index=False).encode(), "12 records: too few"),
         (gates.ground_truth().assign(age=500).to_csv(index=False).encode(), "is outside the range"),
     ],
 )
-def test_without_a_ground_truth_there_is_no_draft(content: bytes, said: str, home: Home) -> None:
+def test_without_a_ground_truth_there_is_no_draft(content: bytes, message: str, home: Home) -> None:
     home.write_ground_truth(content)
     refused = run(write_gate(home))
     assert refused.exit_code == 3
-    assert said in refused.stderr and refused.stdout == ""
+    assert message in refused.stderr and refused.stdout == ""
 
 
 def test_a_draft_is_written_as_it_is_drafted(home: Home) -> None:

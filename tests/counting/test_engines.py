@@ -1,4 +1,4 @@
-"""Every engine finds the very same figures, of frames and of files; and what it puts aside tells nothing."""
+"""Every engine gives the very same figures, of frames and of files; what it spills to disk tells nothing."""
 
 from __future__ import annotations
 
@@ -273,22 +273,22 @@ def test_names_of_tables_in_a_database(surveys: list[pd.DataFrame], tmp_path: Pa
     duckdb.connect(str(path)).close()  # nobody holds it any more
 
 
-# What is put aside.
+# What is spilled to disk.
 
 CANARY = np.frombuffer(b"CANARY-4711-0815", dtype=np.uint8)
 RECORD = np.dtype([("0", np.uint8)])
 
 
-def test_what_is_put_aside_comes_back_and_is_sealed() -> None:
+def test_spilled_records_come_back_and_are_sealed() -> None:
     records = np.tile(CANARY, 1000).view(RECORD)
-    with open_spill_file(RECORD, len(records)) as aside:
-        aside.add("a", records[:5])
-        aside.add("b", records)
-        aside.add("a", records[5:])
-        np.testing.assert_array_equal(aside.read("a"), records)
-        np.testing.assert_array_equal(aside.read("b"), records)
-        assert len(aside.read("c")) == 0
-        file = aside.file.fileno()
+    with open_spill_file(RECORD, len(records)) as spill_file:
+        spill_file.add("a", records[:5])
+        spill_file.add("b", records)
+        spill_file.add("a", records[5:])
+        np.testing.assert_array_equal(spill_file.read("a"), records)
+        np.testing.assert_array_equal(spill_file.read("b"), records)
+        assert len(spill_file.read("c")) == 0
+        file = spill_file.file.fileno()
         content = os.pread(file, os.fstat(file).st_size, 0)
         assert len(content) > 2 * len(records)
         assert CANARY.tobytes() not in content
@@ -296,14 +296,14 @@ def test_what_is_put_aside_comes_back_and_is_sealed() -> None:
 
 
 @pytest.mark.parametrize("place", [0, 7, -1])
-def test_damage_of_what_is_put_aside_is_found(place: int) -> None:
-    with open_spill_file(RECORD, 100) as aside:
-        aside.add(0, np.zeros(100, dtype=RECORD))
-        file = aside.file.fileno()
+def test_damage_of_spilled_records_is_found(place: int) -> None:
+    with open_spill_file(RECORD, 100) as spill_file:
+        spill_file.add(0, np.zeros(100, dtype=RECORD))
+        file = spill_file.file.fileno()
         at = place % os.fstat(file).st_size
         os.pwrite(file, bytes([os.pread(file, 1, at)[0] ^ 1]), at)
         with pytest.raises(DisclosurePipelineError, match="damaged") as caught:
-            aside.read(0)
+            spill_file.read(0)
         assert caught.value.__context__ is None
 
 
@@ -332,7 +332,7 @@ def test_a_disk_that_fills_up(written: int, paths: list[Path], monkeypatch: pyte
 
 def test_nothing_is_left_behind(paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a file nor a thread, also where the work is interrupted in its middle."""
-    folder = tmp_path / "aside"
+    folder = tmp_path / "spilled"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     threads = set(threading.enumerate())

@@ -595,9 +595,9 @@ def test_tables_of_ibis_stay_as_they_are(duckdb: Any) -> None:
         with pytest.raises(InputError, match="leave the engine to 'auto'"):
             open_database_tables([some], "duckdb://", ["one"]).__enter__()
         with BACKENDS["duckdb"]() as other:
-            elsewhere = other.create_table("x", pa.table({"a": [1]}))
+            in_another_database = other.create_table("x", pa.table({"a": [1]}))
             with pytest.raises(InputError, match="several databases"):
-                open_database_tables([some, elsewhere], "auto", ["one", "two"]).__enter__()
+                open_database_tables([some, in_another_database], "auto", ["one", "two"]).__enter__()
     with pytest.raises(InputError, match="it must be the name of a table"):
         open_table(duckdb, 1, "it")
     with pytest.raises(InputError, match="it: column 'a' holds values of several kinds") as refused:

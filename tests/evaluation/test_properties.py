@@ -194,9 +194,14 @@ def assert_each_synthesis_is_measured_by_itself(case: Case) -> None:
             )
         for name in FLAGS:
             flags = getattr(together, name)
-            here = flags[flags["synthesis"] == synthesis].drop(columns="synthesis").reset_index(drop=True)
+            of_synthesis = (
+                flags[flags["synthesis"] == synthesis].drop(columns="synthesis").reset_index(drop=True)
+            )
             pd.testing.assert_frame_equal(
-                getattr(alone, name).drop(columns="synthesis"), here, check_exact=True, check_dtype=False
+                getattr(alone, name).drop(columns="synthesis"),
+                of_synthesis,
+                check_exact=True,
+                check_dtype=False,
             )
 
 

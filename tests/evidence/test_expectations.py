@@ -291,7 +291,7 @@ class Unhashable(list[str]):
         raise ValueError(self[0])
 
 
-STRANGE: dict[str, tuple[pd.DataFrame, Mapping[str, Any]]] = {
+TABLES_BY_FAULT: dict[str, tuple[pd.DataFrame, Mapping[str, Any]]] = {
     "nothing is wrong": (stacked(), {}),
     "a canary for a source": (stacked().replace({"source": {"SD": gates.CANARIES[0]}}), {}),
     "missing sources": (stacked().assign(source=lambda table: table["source"].where(table.index > 3)), {}),
@@ -316,24 +316,24 @@ STRANGE: dict[str, tuple[pd.DataFrame, Mapping[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("strange", STRANGE)
+@pytest.mark.parametrize("fault", TABLES_BY_FAULT)
 @pytest.mark.parametrize("form", FORMATS)
 def test_no_value_is_told(
     ours: ModuleType,
-    strange: str,
+    fault: str,
     form: Format,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """Not in a result, nor in an exception, log or warning."""
     caplog.set_level(logging.DEBUG)
-    table, changes = STRANGE[strange]
+    table, changes = TABLES_BY_FAULT[fault]
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         results = [validated(table, expectation, form) for expectation in both(ours, **changes)]
-    usual = strange == "nothing is wrong"
+    is_right = fault == "nothing is wrong"
     # Where the keys are other columns, repU has a figure.
-    assert [result["success"] for result in results] == [usual or strange == "canaries as a key", usual]
+    assert [result["success"] for result in results] == [is_right or fault == "canaries as a key", is_right]
     message = json.dumps(results) + caplog.text + "".join(capfd.readouterr()) + "".join(map(str, warned))
     assert not [canary for canary in gates.CANARIES if canary in message]
 

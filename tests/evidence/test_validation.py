@@ -182,9 +182,9 @@ def test_a_doubled_row_is_never_kept(three: tuple[Gate, dp.Disclosure]) -> None:
         lambda rows: [],
     ):
         forged = tables | {name: change(tables[name]) for name in FRAMES if tables[name]}
-        found_kept = validate(gate.clauses(), forged).kept
-        assert not found_kept["repU"]
-        assert not (found_kept["DiSCO[work]"] and found_kept["DiSCO[income]"])
+        kept_by_expectations = validate(gate.clauses(), forged).kept
+        assert not kept_by_expectations["repU"]
+        assert not (kept_by_expectations["DiSCO[work]"] and kept_by_expectations["DiSCO[income]"])
 
 
 @pytest.mark.parametrize("frame", FRAMES)
@@ -411,7 +411,7 @@ def test_switches_in_the_environment_change_nothing(alone: tuple[Path, Finished]
         folder.mkdir()
         (folder / "great_expectations.yml").write_text("analytics_enabled: true\nnonsense: [")
         (folder / "great_expectations.conf").write_text("[anonymous_usage_statistics]\nenabled=True\n")
-    strange = run_alone(
+    with_other_settings = run_alone(
         ALONE,
         tmp_path,
         PANDERA_VALIDATION_ENABLED="False",
@@ -423,7 +423,7 @@ def test_switches_in_the_environment_change_nothing(alone: tuple[Path, Finished]
         GX_CLOUD_ORGANIZATION_ID="00000000-0000-0000-0000-000000000000",
         TQDM_DISABLE="0",
     )
-    assert (strange.stdout, strange.stderr) == (alone[1].stdout, "")
+    assert (with_other_settings.stdout, with_other_settings.stderr) == (alone[1].stdout, "")
 
 
 def test_nothing_of_a_candidate_is_left_for_the_next(three: tuple[Gate, dp.Disclosure]) -> None:

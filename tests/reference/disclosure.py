@@ -129,7 +129,7 @@ def equal_width_breaks(values: Sequence[float], n: int) -> list[float]:
     return sorted({low + (high - low) * k / n for k in range(n + 1)})
 
 
-def found_breaks(
+def breaks_of_column(
     column: str,
     n: int,
     ground_truth: Sequence[Record],
@@ -195,7 +195,7 @@ def all_leveled(
     breaks: dict[str, Sequence[float]] = {}
     for column, n in groups.items():
         special = special_values.get(column, [])
-        breaks[column] = found_breaks(column, n, ground_truth, synthetics, special, edges)
+        breaks[column] = breaks_of_column(column, n, ground_truth, synthetics, special, edges)
     if not isinstance(edges, str):
         breaks.update(edges)
     return (

@@ -154,13 +154,13 @@ def test_what_a_running_release_has_staged_stays(tmp_path: Path) -> None:
     for name, stage in stages.items():
         stage.mkdir(parents=True)
         store.candidate_folder(name).mkdir(parents=True)
-    strange = staging / "kept"
-    strange.mkdir()
+    unknown = staging / "kept"
+    unknown.mkdir()
     handle = os.open(store.candidate_folder("running") / "release.lock", os.O_CREAT | os.O_RDWR)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         remove_abandoned(store, staging)
-        assert stages["running"].is_dir() and strange.is_dir()
+        assert stages["running"].is_dir() and unknown.is_dir()
         assert not stages["killed"].exists()
     finally:
         os.close(handle)

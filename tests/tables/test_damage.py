@@ -112,12 +112,12 @@ def test_the_message_says_which_it_is(what: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", PROBLEMS)
 def test_the_choice_of_an_engine_says_the_same(what: str, tmp_path: Path) -> None:
     """Sizes are looked at before a file is read."""
-    name, content, said = PROBLEMS[what]
+    name, content, message = PROBLEMS[what]
     (tmp_path / name).write_bytes(content())
     (tmp_path / "people.csv").write_bytes(csv())
     with pytest.raises(InputError) as refused:
         dp.disclosure(tmp_path / "people.csv", tmp_path / name, ["sex"])
-    assert said in str(refused.value) and SECRET not in str(refused.value)
+    assert message in str(refused.value) and SECRET not in str(refused.value)
     assert refused.value.__context__ is None
 
 
