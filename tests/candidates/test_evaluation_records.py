@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support import gate_steps, gates
 
+from disclosure_pipeline.candidates import filing
 from disclosure_pipeline.candidates.evaluation import evaluate
 from disclosure_pipeline.candidates.evaluation_records import (
+    EVALUATIONS,
     count_evaluations,
     count_recorded,
     record_evaluation,
 )
 from disclosure_pipeline.candidates.figure_inputs import list_figure_inputs
+from disclosure_pipeline.candidates.files import write_json
 from disclosure_pipeline.candidates.folders import GateFolders, RefusedError
-from disclosure_pipeline.candidates.near_tables import SketchedTable
-from disclosure_pipeline.candidates.store import Snapshot, StoredFile
+from disclosure_pipeline.candidates.near_tables import SKETCHES, SketchedTable
+from disclosure_pipeline.candidates.recording import read_groups, read_measured
+from disclosure_pipeline.candidates.store import Snapshot, Store, StoredFile
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.record_sketch import RecordSketch
 
@@ -81,3 +87,54 @@ def test_a_candidate_beyond_the_limit_is_not_measured(tmp_path: Path) -> None:
 
 def test_the_limit_has_a_default() -> None:
     assert Gate.model_validate(gates.definition()).policy.evaluations_per_ground_truth == 500
+
+
+def test_without_a_recorded_ground_truth_the_most_evaluations_count(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    assert count_recorded(store) == 0
+    (store.root / EVALUATIONS).mkdir(parents=True)
+    assert count_recorded(store) == 0
+    for ground_truth, contents in (("one", "a"), ("other", "bcd")):
+        (store.root / EVALUATIONS / ground_truth).mkdir()
+        for content in contents:
+            (store.root / EVALUATIONS / ground_truth / content).touch()
+    assert count_recorded(store) == 3
+    write_json(store.ground_truth, {"sha256": "one"})
+    assert count_recorded(store) == 1
+
+
+def test_a_table_whose_sketch_is_lost_is_sketched_again_before_it_is_measured_again(tmp_path: Path) -> None:
+    """Else no later one would be held against it."""
+    gate = folders(tmp_path, 2)
+    measure_once(gate, snapshot("one", "1"), GT)
+    sketches = gate.store.root / SKETCHES
+    before = {path for path in sketches.rglob("*") if path.is_file()}
+    shutil.rmtree(sketches)
+    measure_once(gate, snapshot("one", "1"), GT)
+    assert before == {path for path in sketches.rglob("*") if path.is_file()}
+    assert any(path.suffix == ".json" for path in before)
+    assert count_evaluations(gate.store, GT) == 1
+
+
+def test_figures_that_were_never_recorded_are_none(tmp_path: Path) -> None:
+    """They are measured then."""
+    gate = folders(tmp_path, 2)
+    assert read_measured(gate, snapshot("one", "1"), GT) is None
+    assert read_groups(gate, snapshot("one", "1"), GT) is None
+
+
+def test_other_candidates_stand_on_a_page_where_their_dossiers_can(tmp_path: Path) -> None:
+    """The one of the page itself does not, nor what an earlier version wrote, nor what is damaged."""
+    gate = folders(tmp_path, 2)
+    whole = {"decision": "refused", "clauses": [], "figures": {"guards": {}, "attribute": {}}}
+    contents = {
+        "own": json.dumps({"candidate": "own"} | whole),
+        "other": json.dumps({"candidate": "other"} | whole),
+        "earlier": json.dumps({"candidate": "earlier", "decision": "refused"}),
+        "damaged": "{",
+    }
+    for name, content in contents.items():
+        folder = gate.store.candidate_folder(name)
+        folder.mkdir(parents=True)
+        (folder / "dossier.json").write_text(content)
+    assert [dossier["candidate"] for dossier in filing._read_others(gate, "own")] == ["other"]

@@ -1,0 +1,71 @@
+"""What is said of a gate before a candidate comes: its folders, its environment, its packages."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from support import gate_steps, gates
+
+from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.release import readiness
+from disclosure_pipeline.release.readiness import Finding, check_readiness
+
+NOW = datetime(2024, 6, 1, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> GateFolders:
+    gates.ground_truth().to_csv(tmp_path / "ground_truth.csv", index=False)
+    return gate_steps.folders(tmp_path, gates.definition(), "auto", "ground_truth.csv")
+
+
+def of_subject(folders: GateFolders, subject: str) -> list[Finding]:
+    return [finding for finding in check_readiness(folders, NOW) if finding.subject == subject]
+
+
+def test_the_home_is_said_to_be_set_up_where_it_is(
+    folders: GateFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    [finding] = of_subject(folders, "DAGSTER_HOME")
+    assert finding.is_problem and "is not set" in finding.sentence
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "nowhere"))
+    [finding] = of_subject(folders, "DAGSTER_HOME")
+    assert finding.is_problem and "no folder" in finding.sentence
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    [finding] = of_subject(folders, "DAGSTER_HOME")
+    assert not finding.is_problem and "no dagster.yaml" in finding.sentence
+    (tmp_path / "dagster.yaml").touch()
+    [finding] = of_subject(folders, "DAGSTER_HOME")
+    assert not finding.is_problem and finding.sentence.endswith("set up by dagster.yaml")
+
+
+def test_packages_are_asked_for_only_where_they_are_needed(
+    folders: GateFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "find_spec", lambda package: None)
+    extras = ("measures", "notify", "engine")
+    assert not [finding for subject in extras for finding in of_subject(folders, subject)]
+    definition = gates.definition(measures={"prediction": True})
+    with_learner = gate_steps.folders(tmp_path, definition, "auto", "ground_truth.csv")
+    [finding] = of_subject(with_learner, "measures")
+    assert finding.is_problem and "disclosure-pipeline[prediction]" in finding.sentence
+    monkeypatch.setattr(readiness, "find_spec", lambda package: package)
+    assert of_subject(with_learner, "measures") == []
+
+
+@pytest.mark.parametrize("modes", [(True, False), (False, True)])
+def test_a_folder_must_be_one_that_can_be_entered_and_written(
+    modes: tuple[bool, bool], folders: GateFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a user who may do one of both; root may do everything."""
+    may_write, may_enter = modes
+
+    def access(path: object, mode: int) -> bool:
+        return (may_write or not mode & os.W_OK) and (may_enter or not mode & os.X_OK)
+
+    monkeypatch.setattr(os, "access", access)
+    assert [finding.is_problem for finding in of_subject(folders, "store")] == [True]
