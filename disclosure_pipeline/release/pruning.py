@@ -168,8 +168,9 @@ def _remove(root: Path, path: PurePath, cutoff_ns: int, *, dry_run: bool) -> int
 
     It is reached folder by folder, so that none of them can be a link by now. StoreError where it cannot be.
     """
-    handles = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)]
+    handles: list[int] = []
     try:
+        handles.append(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))
         for part in path.parts[:-1]:
             handles.append(os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handles[-1]))
         status = os.stat(path.name, dir_fd=handles[-1], follow_symlinks=False)
