@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,12 +22,13 @@ import pyarrow.compute as pc
 from disclosure_pipeline.candidates.files import StoreError, hash_file
 from disclosure_pipeline.candidates.reading import StagedTables
 from disclosure_pipeline.candidates.store import Snapshot
+from disclosure_pipeline.measures.frequency import sort_together
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.hashing import hash_stream
 from disclosure_pipeline.tables.additions import starts_formula
 from disclosure_pipeline.tables.dictionary import CATEGORIES
 from disclosure_pipeline.tables.encoding import Encoded, encode
-from disclosure_pipeline.tables.levels import look_up
+from disclosure_pipeline.tables.levels import IntArray, look_up
 from disclosure_pipeline.tables.record_hashes import (
     MISSING,
     RECORDS_AT_ONCE,
@@ -131,7 +131,7 @@ class _OrderedTable:
 
     columns: Mapping[str, _ColumnWriter]
     some_records: Callable[[Any], pd.DataFrame]
-    positions: npt.NDArray[np.int64]
+    positions: IntArray
     digest: bytes
 
     @property
@@ -178,21 +178,17 @@ def _order_records(
     return _OrderedTable(columns, some_records, order, content.digest())
 
 
-def _sort_positions(hashes: Hashes) -> npt.NDArray[np.int64]:
+def _sort_positions(hashes: Hashes) -> IntArray:
     """The positions of the hashes in ascending order of these.
 
-    Sorting numbers is several times faster than sorting their places: the place stands in the lowest digits
-    of the number. Where these decide the order of two hashes, which is rare, they are sorted in whole.
+    They are sorted without their lowest digits, in whose place the positions stand. Where those decide the
+    order of two hashes, which is rare, they are sorted in whole.
 
     >>> _sort_positions(np.array([7 << 40, 3, 2], dtype=np.uint64)).tolist()
     [2, 1, 0]
     """
     digits = np.uint64(len(hashes).bit_length())
-    numbers = hashes >> digits << digits
-    numbers |= np.arange(len(hashes), dtype=np.uint64)
-    numbers.sort()
-    order = (numbers & ((np.uint64(1) << digits) - np.uint64(1))).astype(np.int64)
-    numbers >>= digits
+    numbers, order = sort_together(hashes >> digits, np.arange(len(hashes)))
     ascending = hashes[order]
     for start in np.unique(np.searchsorted(numbers, numbers[1:][ascending[1:] < ascending[:-1]])).tolist():
         equal = slice(start, int(np.searchsorted(numbers, numbers[start], side="right")))
@@ -200,7 +196,7 @@ def _sort_positions(hashes: Hashes) -> npt.NDArray[np.int64]:
     return order
 
 
-def _list_used_levels(column: Encoded) -> npt.NDArray[np.integer]:
+def _list_used_levels(column: Encoded) -> IntArray:
     """The levels that records have, in the order in which they come; most columns show theirs soon."""
     number = np.count_nonzero(column.counts[:-1])
     for codes in (column.codes[:_FIRST], column.codes):
