@@ -100,13 +100,13 @@ def find_distinct(pooled: Codes) -> DistinctRecords:
     ([1, 4], [2, 0], [1, 1])
     """
     codes = pooled >> pooled.dtype.type(1)
-    first = np.flatnonzero(first_of_run(codes))
+    bounds = np.append(np.flatnonzero(first_of_run(codes)), len(pooled))
     SD_before = np.zeros(len(pooled) + 1, dtype=np.int64)
-    np.cumsum(pooled & pooled.dtype.type(1), out=SD_before[1:])
-    s = np.diff(SD_before[first], append=SD_before[-1])
-    d = np.diff(first, append=len(pooled)) - s
+    np.cumsum((pooled & pooled.dtype.type(1)).astype(np.int64), out=SD_before[1:])
+    s = np.diff(SD_before[bounds])
+    d = np.diff(bounds) - s
     return DistinctRecords(
-        codes[first], *(number.astype(np.min_scalar_type(int(number.max()))) for number in (d, s))
+        codes[bounds[:-1]], *(number.astype(np.min_scalar_type(int(number.max()))) for number in (d, s))
     )
 
 

@@ -2,14 +2,13 @@
 
 The columns are dealt into two parts, or more. Distinct records are sorted as often, each part being the lower
 digits of their code once: who agrees in all but one of the lower columns stands near, as what is above it
-agrees.
+agrees. All of it is on one thread: its steps are so short that several would mostly wait for each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 
 import numpy as np
@@ -29,7 +28,6 @@ from disclosure_pipeline.counting.memory.whole_records import LARGEST, sort_code
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.frequency import first_of_run
-from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 from disclosure_pipeline.tables.levels import CodedColumn
 
 _AT_A_TIME = 1 << 16  # records, about, so that they and a table of their cells fit the cache
@@ -82,10 +80,7 @@ def count_records(columns: Sequence[CodedColumn]) -> RecordCounts:
     """Counts of each synthesis by all of two or more columns, and by all but one; missing is a level."""
     records = [len(table.stored) for table in columns[0].tables]
     orders = _list_orders(columns, records)
-    syntheses = range(1, len(records))
-    threads = threads_for(sum(records))
-    outer, inner = (0, threads) if len(syntheses) == 1 else (threads, 0)
-    counts = run_in_threads([partial(_count_synthesis, orders, i, inner) for i in syntheses], outer)
+    counts = [_count_synthesis(orders, synthesis) for synthesis in range(1, len(records))]
     return RecordCounts(
         tuple(of_synthesis.whole for of_synthesis in counts),
         tuple(tuple(of_synthesis.without[id(column)] for of_synthesis in counts) for column in columns),
@@ -123,45 +118,31 @@ def _part(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
         number += 1
 
 
-def _count_synthesis(orders: _Orders, synthesis: int, threads: int) -> _SynthesisCounts:
+def _count_synthesis(orders: _Orders, synthesis: int) -> _SynthesisCounts:
     first, *others = orders.orders
-    records, without = _count_in_order(first, sort_codes(first.code, synthesis), threads)
+    records, without = _count_in_order(first, sort_codes(first.code, synthesis))
     whole = count_distinct(records)
     packed = _exchange_digits(records, first) if orders.can_be_exchanged else None
     del records  # as large as the tables
     for order in others:
         if packed is None:
-            without |= _count_in_order(order, sort_codes(order.code, synthesis), threads)[1]
+            without |= _count_in_order(order, sort_codes(order.code, synthesis))[1]
         else:
-            without |= _count_packed(order, packed, threads)
+            without |= _count_packed(order, packed)
     return _SynthesisCounts(whole, without)
 
 
-def _count_in_order(
-    order: _Order, pooled: Codes, threads: int
-) -> tuple[list[DistinctRecords], dict[int, CopyCounts]]:
+def _count_in_order(order: _Order, pooled: Codes) -> tuple[list[DistinctRecords], dict[int, CopyCounts]]:
     """The distinct records among those that are sorted in this order, and the counts without its columns."""
-    tasks = [
-        partial(_count_pooled, order, pooled[some])
-        for some in split_between(pooled, 2 * order.lower_size, _AT_A_TIME)
-    ]
-    pieces = run_in_threads(tasks, threads)
-    return [records for records, _ in pieces], _add_up_pieces(order, [counts for _, counts in pieces])
+    pieces = split_between(pooled, 2 * order.lower_size, _AT_A_TIME)
+    records = [find_distinct(pooled[some]) for some in pieces]
+    return records, _add_up_pieces(order, [_count_without_lower(order, piece) for piece in records])
 
 
-def _count_pooled(order: _Order, pooled: Codes) -> tuple[DistinctRecords, list[CopyCounts]]:
-    records = find_distinct(pooled)
-    return records, _count_without_lower(order, records)
-
-
-def _count_packed(order: _Order, packed: PackedDistinctRecords, threads: int) -> dict[int, CopyCounts]:
+def _count_packed(order: _Order, packed: PackedDistinctRecords) -> dict[int, CopyCounts]:
     """The counts without the columns of this order."""
-
-    def count_piece(some: slice) -> list[CopyCounts]:
-        return _count_without_lower(order, packed.read(some))
-
     pieces = split_between(packed.packed, packed.unit * order.lower_size, _AT_A_TIME)
-    return _add_up_pieces(order, run_in_threads([partial(count_piece, some) for some in pieces], threads))
+    return _add_up_pieces(order, [_count_without_lower(order, packed.read(some)) for some in pieces])
 
 
 def _add_up_pieces(order: _Order, pieces: Sequence[Sequence[CopyCounts]]) -> dict[int, CopyCounts]:
