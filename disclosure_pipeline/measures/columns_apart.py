@@ -39,8 +39,7 @@ def hits_of_columns_apart(
 
 def _hits(codes: Sequence[IntArray], sizes: Sequence[int], shares: Sequence[np.ndarray]) -> float:
     """`shares`: of each column the share of the records that have the level of this record."""
-    alone = find_lone_records(codes, sizes)
-    chance = np.ones(len(alone))
-    for share in shares:
-        chance *= share[alone]
-    return 100 * sum_exactly(chance)
+    chance = shares[0].copy()
+    for share in shares[1:]:
+        chance *= share
+    return 100 * sum_exactly(chance[find_lone_records(codes, sizes)])

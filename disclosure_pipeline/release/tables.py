@@ -172,28 +172,31 @@ def _order_records(
     for start in range(0, records, _RECORDS):
         positions = np.arange(start, min(start + _RECORDS, records))
         _hash_records(some_records(positions), columns, hashes[start : start + len(positions)])
-    order = _sort_positions(hashes)
+    ascending, order = _sort_hashes(hashes)
     content = hashlib.sha256(repr(list(columns)).encode())
-    content.update(hashes[order].astype("<u8", copy=False).data)
+    content.update(ascending.astype("<u8", copy=False).data)
     return _OrderedTable(columns, some_records, order, content.digest())
 
 
-def _sort_positions(hashes: Hashes) -> IntArray:
-    """The positions of the hashes in ascending order of these.
+def _sort_hashes(hashes: Hashes) -> tuple[Hashes, IntArray]:
+    """The hashes in ascending order, and the position of each.
 
     They are sorted without their lowest digits, in whose place the positions stand. Where those decide the
     order of two hashes, which is rare, they are sorted in whole.
 
-    >>> _sort_positions(np.array([7 << 40, 3, 2], dtype=np.uint64)).tolist()
-    [2, 1, 0]
+    >>> ascending, positions = _sort_hashes(np.array([7 << 40, 3, 2], dtype=np.uint64))
+    >>> ascending.tolist(), positions.tolist()
+    ([2, 3, 7696581394432], [2, 1, 0])
     """
     digits = np.uint64(len(hashes).bit_length())
-    numbers, order = sort_together(hashes >> digits, np.arange(len(hashes)))
+    numbers, positions = sort_together(hashes >> digits, np.arange(len(hashes), dtype=np.uint64))
+    order = positions.view(np.int64)
     ascending = hashes[order]
     for start in np.unique(np.searchsorted(numbers, numbers[1:][ascending[1:] < ascending[:-1]])).tolist():
         equal = slice(start, int(np.searchsorted(numbers, numbers[start], side="right")))
         order[equal] = order[equal][np.argsort(ascending[equal], kind="stable")]
-    return order
+        ascending[equal] = hashes[order[equal]]
+    return ascending, order
 
 
 def _list_used_levels(column: Encoded) -> IntArray:

@@ -178,9 +178,9 @@ def test_texts_that_are_written_as_codes_give_the_same_bytes(
 def test_records_are_ordered_by_all_digits_of_their_hashes(parts: list[tuple[int, int]]) -> None:
     """Also where hashes differ in their lowest digits alone, which are those that the position takes."""
     hashes = np.array([(above << 62) + below for above, below in parts], dtype=np.uint64)
-    order = tables._sort_positions(hashes)
+    ascending, order = tables._sort_hashes(hashes)
     assert sorted(order.tolist()) == list(range(len(hashes)))
-    assert hashes[order].tolist() == sorted(hashes.tolist())
+    assert hashes[order].tolist() == ascending.tolist() == sorted(hashes.tolist())
 
 
 @pytest.mark.parametrize("codes", [[], [-1, -1], [2, -1, 0, 2], [0] * (1 << 15) + [2, 1]])
