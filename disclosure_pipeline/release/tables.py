@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +33,7 @@ from disclosure_pipeline.tables.record_hashes import (
     MISSING,
     RECORDS_AT_ONCE,
     Hashes,
+    Records,
     hash_levels,
     mix,
     plain_type,
@@ -70,7 +71,7 @@ def write_tables(
         if hash_file(staged.folder / file.name) != file.sha256:
             raise StoreError(f"The staged copy of {file.name!r} was changed: run release again.")
     columns = _describe_columns(gate)
-    tables = [_order_records(columns, table.records, table.some_records) for table in staged.tables]
+    tables = [_order_records(columns, table) for table in staged.tables]
     tables.sort(key=lambda table: table.digest)
     names = [NAME] if len(tables) == 1 else [f"{NAME}_{number}" for number in range(1, len(tables) + 1)]
     return tuple(
@@ -130,7 +131,7 @@ class _OrderedTable:
     """A table whose records are published in the order of these positions; `digest` is of its content."""
 
     columns: Mapping[str, _ColumnWriter]
-    some_records: Callable[[Any], pd.DataFrame]
+    records: Records
     positions: IntArray
     digest: bytes
 
@@ -147,7 +148,7 @@ class _OrderedTable:
     def batches(self) -> Iterator[Any]:
         """The records in their order, as Arrow tables."""
         for start in range(0, len(self.positions), _RECORDS):
-            records = self.some_records(self.positions[start : start + _RECORDS])
+            records = self.records.some_records(self.positions[start : start + _RECORDS])
             arrays = [column.write(records[name]) for name, column in self.columns.items()]
             yield pa.Table.from_arrays(arrays, schema=self.written_schema)
 
@@ -162,20 +163,18 @@ def _describe_columns(gate: Gate) -> dict[str, _ColumnWriter]:
     }
 
 
-def _order_records(
-    columns: Mapping[str, _ColumnWriter], records: int, some_records: Callable[[Any], pd.DataFrame]
-) -> _OrderedTable:
+def _order_records(columns: Mapping[str, _ColumnWriter], records: Records) -> _OrderedTable:
     """The records in an order that follows from the content alone, wherever each of them stood."""
-    some = some_records(np.arange(min(records, 1)))
-    columns = {name: column.choose_form(some[name]) for name, column in columns.items()}
-    hashes = np.zeros(records, dtype=np.uint64)
-    for start in range(0, records, _RECORDS):
-        positions = np.arange(start, min(start + _RECORDS, records))
-        _hash_records(some_records(positions), columns, hashes[start : start + len(positions)])
+    first = records.records_from(0, 1)
+    columns = {name: column.choose_form(first[name]) for name, column in columns.items()}
+    hashes = np.zeros(records.records, dtype=np.uint64)
+    for start in range(0, len(hashes), _RECORDS):
+        stop = start + _RECORDS
+        _hash_records(records.records_from(start, stop), columns, hashes[start:stop])
     ascending, order = _sort_hashes(hashes)
     content = hashlib.sha256(repr(list(columns)).encode())
     content.update(ascending.astype("<u8", copy=False).data)
-    return _OrderedTable(columns, some_records, order, content.digest())
+    return _OrderedTable(columns, records, order, content.digest())
 
 
 def _sort_hashes(hashes: Hashes) -> tuple[Hashes, IntArray]:

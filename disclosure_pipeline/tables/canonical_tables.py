@@ -62,6 +62,10 @@ class CanonicalTable:
         """Some records, by their positions and in the order of these."""
         return self.frame.iloc[positions]
 
+    def records_from(self, start: int, stop: int) -> pd.DataFrame:
+        """The records from a position to before another one, or to the last."""
+        return self.frame.iloc[start:stop]
+
 
 def canonical_table(
     raw: pd.DataFrame, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool

@@ -41,6 +41,9 @@ class Records(Protocol):
     def some_records(self, positions: IntArray) -> pd.DataFrame:
         """Some records, by their positions and in the order of these."""
 
+    def records_from(self, start: int, stop: int) -> pd.DataFrame:
+        """The records from a position to before another one, or to the last."""
+
 
 def plain_type(column: Column) -> Any:
     """The Arrow type of a column's canonical values.
@@ -147,7 +150,7 @@ def hash_values(
     (True, False)
     """
     for start in range(0, table.records, RECORDS_AT_ONCE):
-        batch = table.some_records(np.arange(start, min(start + RECORDS_AT_ONCE, table.records)))
+        batch = table.records_from(start, start + RECORDS_AT_ONCE)
         plain, grouped, codes = {}, {}, {}
         for name in columns:
             encoded = encode(batch[name])

@@ -79,6 +79,10 @@ class StreamedTable:
             {name: self.distinct[name].take(numbers[name][place]) for name in self.distinct}, copy=False
         )
 
+    def records_from(self, start: int, stop: int) -> pd.DataFrame:
+        """The records from a position to before another one, or to the last."""
+        return self.some_records(np.arange(start, min(stop, self.records)))
+
 
 def stream_canonical(
     location: Location,
@@ -213,6 +217,6 @@ class StreamedTables:
         records = [table.records for table in self.tables]
         drawn = sample_positions(records, most, seed)
         return [
-            table.some_records(np.arange(table.records) if positions is None else positions)
+            table.records_from(0, table.records) if positions is None else table.some_records(positions)
             for table, positions in zip(self.tables, drawn, strict=True)
         ]
