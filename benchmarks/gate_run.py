@@ -210,8 +210,9 @@ def cost(case: str, records: int, folder: Path, repeats: int = REPEATS) -> GateC
 
 def _write_again(path: Path, number: int) -> Path:
     """Another file of the same table."""
-    another = path.with_stem(f"{path.stem}_{number}")
-    pq.write_table(pq.read_table(path).replace_schema_metadata({"file": str(number)}), another)
+    another, table = path.with_stem(f"{path.stem}_{number}"), pq.read_table(path)
+    metadata = {**(table.schema.metadata or {}), b"file": str(number).encode()}
+    pq.write_table(table.replace_schema_metadata(metadata), another)
     return another
 
 

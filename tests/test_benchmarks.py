@@ -174,14 +174,27 @@ def test_a_run_of_the_gate_measures_what_a_measurement_does(
     expected = gate_run.disclosure_of_files(paths, KEYS, paths)()
     assert 0 < expected < 100
     assert gate_run.gate_over_files(paths, KEYS, paths, tmp_path)() == expected
+    gate_run.guards_over_tables(paths, KEYS, paths)()
+
+
+def test_each_run_of_the_gate_has_a_file_of_its_own(paths: list[Path], tmp_path: Path) -> None:
+    """Of the same records: what a gate has seen it does not look at as closely again."""
+    copied = tmp_path / "sd.parquet"
+    copied.write_bytes(paths[1].read_bytes())
+    again = gate_run._write_again(copied, 2)
+    assert again.read_bytes() != copied.read_bytes()
+    pd.testing.assert_frame_equal(pd.read_parquet(again), pd.read_parquet(copied))
 
 
 def test_a_run_of_the_gate_is_shown_beside_the_measurement() -> None:
-    costs = [gate_run.GateCost(case, 10, _measured(5), _measured(30)) for case in KEY_SETS]
+    costs = [gate_run.GateCost(case, 10, _measured(5), _measured(30), _measured(10)) for case in KEY_SETS]
     results = replace(_results(), gate_runs=costs, small_gate_run=_measured(1))
     document, summary = report.document(results), report.summary(results)
     assert document.count("a run of the gate | 30 | 30 | 1.00 | 6.00 |") == len(costs)
     assert "| 6.00 times | 5 times | **not kept** |" in document
+    assert document.count("the guards by themselves, once | 10 | 10 | 1.00 | 2.00 |") == len(costs)
+    # Both measurements have them: what is left of 30 is 10.
+    assert "without the guards | 2.00 times | 3 times | kept |" in document
     assert "| 1.00 s | 1.5 s | kept |" in document
     # In the README only of the largest tables, and nothing that is only read as a gate reads.
     assert "\n| a run of the gate, to the published release | 30 | 1.00 | 30 | 1.00 |\n" in summary

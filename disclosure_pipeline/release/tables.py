@@ -117,13 +117,13 @@ class _ColumnWriter:
         encoded = encode(values)
         levels = self.write_levels(encoded.levels)
         if not self.in_levels:
-            return levels.take(pa.array(encoded.codes, mask=encoded.codes < 0))
+            return levels.take(_to_arrow(encoded.codes))
         # In the order in which they come, as Parquet would number them, and no other level.
         used = _list_used_levels(encoded)
         number = np.full(len(levels) + 1, -1, dtype=np.int32)
         number[used] = np.arange(len(used))
         codes = look_up(number, encoded.codes)
-        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), levels.take(pa.array(used)))
+        return pa.DictionaryArray.from_arrays(_to_arrow(codes), levels.take(pa.array(used)))
 
 
 @dataclass(frozen=True)
@@ -200,13 +200,20 @@ def _sort_hashes(hashes: Hashes) -> tuple[Hashes, IntArray]:
 
 def _list_used_levels(column: Encoded) -> IntArray:
     """The levels that records have, in the order in which they come; most columns show theirs soon."""
-    number = np.count_nonzero(column.counts[:-1])
-    for codes in (column.codes[:_FIRST], column.codes):
-        used = pd.unique(codes)
-        used = used[used >= 0]
-        if len(used) == number:
-            break
-    return used
+    used = _list_codes(column.codes[:_FIRST])
+    if len(used) == len(column.levels) or len(used) == np.count_nonzero(column.counts[:-1]):
+        return used
+    return _list_codes(column.codes)
+
+
+def _list_codes(codes: IntArray) -> IntArray:
+    distinct = pd.unique(codes)
+    return distinct[distinct >= 0]
+
+
+def _to_arrow(codes: IntArray) -> Any:
+    """The codes as an Arrow array, where -1 is missing."""
+    return pa.array(codes, mask=codes < 0 if codes.min(initial=0) < 0 else None)
 
 
 def _hash_records(records: pd.DataFrame, columns: Mapping[str, _ColumnWriter], out: Hashes) -> None:

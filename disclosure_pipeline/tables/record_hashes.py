@@ -26,7 +26,7 @@ MISSING = np.uint64(0x9E3779B97F4A7C15)
 RECORDS_AT_ONCE = 1 << 20
 """So many records are read at once."""
 
-_RECORDS_IN_CACHE = 1 << 15  # whose hashes are combined in many ways: four times as fast as more of them
+_RECORDS_IN_CACHE = 1 << 14  # whose hashes are combined in many ways: four times as fast as more of them
 _PANDAS_KEY = "0123456789123456"  # of pd.util.hash_array, where there is no secret
 _BITS = 31  # of a float's mantissa: floats that fall together are closer than ROUNDING_NOISE
 
@@ -121,6 +121,8 @@ class ValueHashes:
 
 
 def _add(by_column: Mapping[str, Hashes], columns: Sequence[str]) -> Hashes:
+    if len(columns) == 1:
+        return by_column[columns[0]]
     records = len(next(iter(by_column.values())))
     total = np.zeros(records, dtype=np.uint64)
     for name in columns:
