@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -41,6 +41,7 @@ settings.load_profile("ci" if CI else "every day")
 # What takes long to set up for a whole session, and the fixtures that need it. Tests that share it stand side
 # by side, so that one worker of several sets it up.
 SHARED_FIXTURES = ("demo", "finished", "installed", "databases")
+OF_A_DATABASE = ("database", "recorded")  # the fixtures whose parameter is the name of a database
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +94,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
 
     def shared(item: pytest.Item) -> int:
-        if "spark" in item.nodeid.partition("::")[2]:
+        parameters: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+        if "spark" in (parameters.get(fixture) for fixture in OF_A_DATABASE):
             return -1
         names = getattr(item, "fixturenames", ())
         return next((i for i, name in enumerate(SHARED_FIXTURES) if name in names), len(SHARED_FIXTURES))

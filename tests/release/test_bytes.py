@@ -6,7 +6,6 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +18,10 @@ from securesystemslib.signer import CryptoSigner
 from support import gate_steps, gates, releases
 
 from disclosure_pipeline.candidates.files import StoreError, copy_hashed, hash_file
-from disclosure_pipeline.candidates.reading import read_staged
 from disclosure_pipeline.candidates.store import MARKER, Snapshot, Store, load_snapshot
 from disclosure_pipeline.release import tables
 from disclosure_pipeline.release.publishing import stage_snapshot
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
-from disclosure_pipeline.release.tables import write_tables
 from disclosure_pipeline.release.verifying import VerificationError, verify
 from disclosure_pipeline.runtime.hashing import hash_stream
 from disclosure_pipeline.tables.encoding import Encoded
@@ -113,23 +110,17 @@ def test_staging_notices_a_changed_bit(
 
 def test_writing_the_release_notices_another_value_in_what_is_staged(tmp_path: Path) -> None:
     """By itself: the copy was the snapshot when it was staged."""
-    folder, written = tmp_path / "incoming" / "small", tmp_path / "written"
-    folder.mkdir(parents=True)
-    gates.honest().to_csv(folder / "table.csv", index=False)
-    (folder / MARKER).touch()
-    snapshot = gates.take(folder, tmp_path / "auto")
-    gate = gate_steps.folders(tmp_path, gates.definition(), "auto", "ground_truth.csv")
+    written = tmp_path / "written"
     written.mkdir()
-    with stage_snapshot(snapshot, gate.store, tmp_path / "staging") as stage, ExitStack() as stack:
-        staged = read_staged(gate, snapshot, stage.arrived, stack)
-        assert write_tables(gate.gate, snapshot, staged, stage.release)
-        copy = stage.arrived / "table.csv"
+    with gate_steps.staged(tmp_path, gates.definition(), gates.honest()) as staged:
+        assert staged.write_tables()
+        (copy,) = staged.stage.arrived.iterdir()
         before = copy.stat()
         copy.write_bytes(copy.read_bytes().replace(b"f,", b"m,", 1))
         os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert copy.stat().st_size == before.st_size
-        with pytest.raises(StoreError, match=r"staged copy of 'table\.csv' was changed"):
-            write_tables(gate.gate, snapshot, staged, written)
+        with pytest.raises(StoreError, match=rf"staged copy of '{copy.name}' was changed"):
+            staged.write_tables(written)
     assert list(written.iterdir()) == []
 
 
@@ -146,31 +137,13 @@ def test_texts_that_are_written_as_codes_give_the_same_bytes(
     frame = pd.DataFrame(
         {"a": pd.Categorical.from_codes(codes.tolist(), pd.Index(names)), "b": random.integers(0, 9, 3000)}
     )
-    gate = gate_steps.folders(
-        tmp_path,
-        gates.definition(
-            columns={"a": {"type": "category"}, "b": {"type": "integer"}},
-            keys=["a"],
-            targets=["b"],
-            formulas="quote",
-            csv=True,
-            policy={"repU": 100, "DiSCO": 100},
-        ),
-        "auto",
-        "ground_truth.csv",
-    )
-    folder = tmp_path / "incoming" / "small"
-    folder.mkdir(parents=True)
-    frame.to_parquet(folder / "table.parquet")
-    (folder / MARKER).touch()
-    snapshot = gates.take(folder, tmp_path / "auto")
     monkeypatch.setattr(tables, "_RECORDS", records_at_once)
-    with stage_snapshot(snapshot, gate.store, tmp_path / "staging") as stage, ExitStack() as stack:
-        staged = read_staged(gate, snapshot, stage.arrived, stack)
-        as_codes = write_tables(gate.gate, snapshot, staged, stage.release)
+    definition = gate_steps.definition_of_two_columns(csv=True)
+    with gate_steps.staged(tmp_path, definition, frame, suffix=".parquet") as staged:
+        as_codes = staged.write_tables()
         monkeypatch.setattr(tables, "_FEW_LEVELS", -1)
-        assert write_tables(gate.gate, snapshot, staged, stage.release) == as_codes
-        text = pd.read_csv(stage.release / "synthetic.csv", dtype=str, keep_default_na=False)
+        assert staged.write_tables() == as_codes
+        text = pd.read_csv(staged.stage.release / "synthetic.csv", dtype=str, keep_default_na=False)
     assert sorted(text["b"]) == sorted(frame["b"].astype(str))
 
 

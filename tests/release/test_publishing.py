@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import stat
-from contextlib import ExitStack
 from pathlib import Path
 
 import pandas as pd
-from support import gate_steps, gates
+from support import gate_steps
 
-from disclosure_pipeline.candidates.folders import GateFolders
-from disclosure_pipeline.candidates.reading import read_staged
-from disclosure_pipeline.candidates.store import MARKER
-from disclosure_pipeline.release.publishing import publish, stage_snapshot
-from disclosure_pipeline.release.tables import write_tables
+from disclosure_pipeline.release.publishing import publish
 
 
 def test_everybody_may_read_and_nobody_else_may_write(tmp_path: Path) -> None:
@@ -26,31 +21,11 @@ def test_everybody_may_read_and_nobody_else_may_write(tmp_path: Path) -> None:
     assert not stage.exists()
 
 
-def folders_with_text(path: Path) -> GateFolders:
-    columns = {"a": {"type": "category"}, "b": {"type": "integer"}}
-    definition = gates.definition(
-        columns=columns,
-        keys=["a"],
-        targets=["b"],
-        formulas="quote",
-        policy={"repU": 100, "DiSCO": 100},
-    )
-    return gate_steps.folders(path, definition, "auto", "ground_truth.csv")
-
-
 def test_every_table_is_written_under_a_name_of_its_own_and_formulas_are_quoted(tmp_path: Path) -> None:
-    folders = folders_with_text(tmp_path)
-    delivered = tmp_path / "incoming" / "several"
-    delivered.mkdir(parents=True)
-    for number in range(3):
-        records = pd.DataFrame({"a": ["=1+1", "x", "y"], "b": [number, 5, 6]})
-        records.to_csv(delivered / f"{number}.csv", index=False)
-    (delivered / MARKER).touch()
-    snapshot = gates.take(delivered, tmp_path / "auto")
-    with stage_snapshot(snapshot, folders.store, tmp_path / "staging") as stage, ExitStack() as stack:
-        staged = read_staged(folders, snapshot, stage.arrived, stack)
-        files = write_tables(folders.gate, snapshot, staged, stage.release)
-        tables = [pd.read_parquet(stage.release / file.name) for file in files]
+    delivered = [pd.DataFrame({"a": ["=1+1", "x", "y"], "b": [number, 5, 6]}) for number in range(3)]
+    with gate_steps.staged(tmp_path, gate_steps.definition_of_two_columns(), *delivered) as staged:
+        files = staged.write_tables()
+        tables = [pd.read_parquet(staged.stage.release / file.name) for file in files]
     assert [file.name for file in files] == [f"synthetic_{number}.parquet" for number in (1, 2, 3)]
     assert [file.records for file in files] == [3, 3, 3]
     assert all(set(table["a"]) == {"'=1+1", "x", "y"} for table in tables)

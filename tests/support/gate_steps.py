@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,13 @@ from disclosure_pipeline.candidates import arrival, evaluation, ground_truth
 from disclosure_pipeline.candidates.files import to_json
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.measuring import Measured
+from disclosure_pipeline.candidates.reading import StagedTables, read_staged
 from disclosure_pipeline.candidates.recording import record_measured
 from disclosure_pipeline.candidates.store import Snapshot, Store
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.release.publishing import Stage, stage_snapshot
+from disclosure_pipeline.release.tables import PublishedFile, write_tables
 from disclosure_pipeline.tables.sources import FileSource
 from support import gates
 
@@ -93,6 +97,43 @@ def deliver(root: Path, candidate: str, *tables: pd.DataFrame | bytes, suffix: s
         write(folder / f"synthetic{number}{suffix}", table)
     (folder / gates.MARKER).touch()
     return folder
+
+
+def definition_of_two_columns(**changes: Any) -> dict[str, Any]:
+    """A gate that quotes formulas and lets everything pass: key `a` is text, target `b` a whole number."""
+    own = {
+        "columns": {"a": {"type": "category"}, "b": {"type": "integer"}},
+        "keys": ["a"],
+        "targets": ["b"],
+        "formulas": "quote",
+        "policy": {"repU": 100, "DiSCO": 100},
+    }
+    return gates.definition(**own | changes)
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A candidate that a release has copied and read, and has not written yet."""
+
+    gate: Gate
+    snapshot: Snapshot
+    stage: Stage
+    tables: StagedTables
+
+    def write_tables(self, folder: Path | None = None) -> tuple[PublishedFile, ...]:
+        """What is published of it, written where a release does, or into another folder."""
+        return write_tables(self.gate, self.snapshot, self.tables, folder or self.stage.release)
+
+
+@contextmanager
+def staged(
+    root: Path, definition: Mapping[str, Any], *tables: pd.DataFrame | bytes, suffix: str = ".csv"
+) -> Iterator[Staged]:
+    """Tables that arrived at a gate at `root`, staged."""
+    of_gate = folders(root, definition, "auto", "ground_truth.csv")
+    snapshot = gates.take(deliver(root, "staged", *tables, suffix=suffix), of_gate.store.root)
+    with stage_snapshot(snapshot, of_gate.store, root / "staging") as stage, ExitStack() as stack:
+        yield Staged(of_gate.gate, snapshot, stage, read_staged(of_gate, snapshot, stage.arrived, stack))
 
 
 def write(path: Path, table: pd.DataFrame | bytes) -> None:
