@@ -26,12 +26,12 @@ class Limits:
     """
 
     block: int = 1 << 17
-    part: int = 1 << 20
+    part: int = 1 << 22
     table: int = 1 << 22
     bits: int = 64
     threads: int | None = None
     spill_part: int = 1 << 21
-    rare: int = 1 << 12
+    rare: int = 1 << 14
 
 
 @dataclass(frozen=True)

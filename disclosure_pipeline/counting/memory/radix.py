@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 Codes = npt.NDArray[Any]
 Reader = Callable[[slice | IntArray], Codes]
 
-_CHUNK = 1 << 14  # records at a time: they fit the cache, and no new memory is allocated
+_CHUNK = 1 << 16  # records at a time: they fit the cache, and threads seldom wait for each other
 _BITS = 64  # of a code
 
 
