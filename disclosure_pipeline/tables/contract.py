@@ -218,4 +218,7 @@ def _run_schema(schema: Any, positions: pd.DataFrame) -> list[tuple[str, str]]:
         reasons = [(error.reason_code.name, str(error.failure_cases)) for error in errors.schema_errors]
     else:
         return []
+    finally:
+        # The frame and pandera's accessor hold each other: the records would stay until garbage is collected.
+        vars(positions).pop("pandera", None)
     return [(name, rule_of_reason.get(reason, reason)) for reason, name in reasons if reason not in by_rule]

@@ -1,5 +1,6 @@
 """Files under their contract: read as the dictionary says, refused with counts, and never a value told."""
 
+import gc
 import os
 import pickle
 import sys
@@ -46,6 +47,25 @@ def no_value_told(error: BaseException) -> None:
     message = [f"{cause} {cause!r} {cause.args!r} {vars(cause)!r}" for cause in behind(error)]
     message.append(repr(pickle.dumps(error)))
     assert not [canary for canary in CANARIES for text in message if canary in text]
+
+
+def test_no_record_stays_in_memory_once_a_table_is_done_with(tmp_path: Path) -> None:
+    """Not even until garbage is collected: what pandera checked would hold itself."""
+    records = 12_347  # no other table of this process has as many
+    path = tmp_path / "table.parquet"
+    pd.DataFrame({"a": ["x", "y", "z"] * 4115 + ["x", "y"]}).to_parquet(path)
+
+    def frames() -> int:
+        return sum(isinstance(o, pd.DataFrame) and len(o) == records for o in gc.get_objects())
+
+    gc.disable()
+    try:
+        table = read_canonical(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=True)
+        assert len(table.frame) == records and frames() == 1
+        del table
+        assert frames() == 0
+    finally:
+        gc.enable()
 
 
 @pytest.fixture
