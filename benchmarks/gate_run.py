@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow.parquet as pq
 import yaml
 from data import DICTIONARY, KEY_SETS, TARGETS, write
@@ -27,7 +28,7 @@ from measuring import Measured, Prepare, StoppedError, run, worker
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates.store import MARKER
-from disclosure_pipeline.counting.opening import open_tables
+from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.demo.run import GATE as SURVEY
 from disclosure_pipeline.demo.run import HONEST, make_data, run_job, sign_with
 from disclosure_pipeline.evaluation.guards import measure_guards
@@ -101,9 +102,8 @@ def guards_over_tables(paths: Sequence[Path], keys: Sequence[str], few: Sequence
 
 def _guards_over(paths: Sequence[Path], keys: Sequence[str]) -> Callable[[], None]:
     names = [*keys, *TARGETS]
-    frames = [pq.read_table(path, columns=names).to_pandas() for path in paths[:2]]
-    with open_tables(frames[0], frames[1], "memory") as opened:
-        columns = list(code_shared_columns(opened, grouping_of(), ignore_progress).values())
+    opened = FramesInMemory(tuple(pd.read_parquet(path, columns=names) for path in paths[:2]), "memory")
+    columns = list(code_shared_columns(opened, grouping_of(), ignore_progress).values())
 
     def work() -> None:
         _, records = count_record_sets(opened, [], columns, TARGETS)

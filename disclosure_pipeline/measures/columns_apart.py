@@ -9,6 +9,7 @@ that their values do not. So unique copies count only beyond that, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -39,7 +40,5 @@ def hits_of_columns_apart(
 
 def _hits(codes: Sequence[IntArray], sizes: Sequence[int], shares: Sequence[np.ndarray]) -> float:
     """`shares`: of each column the share of the records that have the level of this record."""
-    chance = shares[0].copy()
-    for share in shares[1:]:
-        chance *= share
+    chance = reduce(np.multiply, shares)
     return 100 * sum_exactly(chance[find_lone_records(codes, sizes)])

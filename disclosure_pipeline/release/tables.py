@@ -27,7 +27,7 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.hashing import hash_stream
 from disclosure_pipeline.tables.additions import starts_formula
 from disclosure_pipeline.tables.dictionary import CATEGORIES
-from disclosure_pipeline.tables.encoding import Encoded, encode
+from disclosure_pipeline.tables.encoding import Encoded, arrow_codes, encode
 from disclosure_pipeline.tables.levels import IntArray, look_up
 from disclosure_pipeline.tables.record_hashes import (
     MISSING,
@@ -117,13 +117,13 @@ class _ColumnWriter:
         encoded = encode(values)
         levels = self.write_levels(encoded.levels)
         if not self.in_levels:
-            return levels.take(_to_arrow(encoded.codes))
+            return levels.take(arrow_codes(encoded.codes))
         # In the order in which they come, as Parquet would number them, and no other level.
         used = _list_used_levels(encoded)
         number = np.full(len(levels) + 1, -1, dtype=np.int32)
         number[used] = np.arange(len(used))
         codes = look_up(number, encoded.codes)
-        return pa.DictionaryArray.from_arrays(_to_arrow(codes), levels.take(pa.array(used)))
+        return pa.DictionaryArray.from_arrays(arrow_codes(codes), levels.take(pa.array(used)))
 
 
 @dataclass(frozen=True)
@@ -209,11 +209,6 @@ def _list_used_levels(column: Encoded) -> IntArray:
 def _list_codes(codes: IntArray) -> IntArray:
     distinct = pd.unique(codes)
     return distinct[distinct >= 0]
-
-
-def _to_arrow(codes: IntArray) -> Any:
-    """The codes as an Arrow array, where -1 is missing."""
-    return pa.array(codes, mask=codes < 0 if codes.min(initial=0) < 0 else None)
 
 
 def _hash_records(records: pd.DataFrame, columns: Mapping[str, _ColumnWriter], out: Hashes) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.threads import map_in_threads, run_in_threads, threads_for
-from disclosure_pipeline.tables.encoding import encode_arrow, encode_by_range
+from disclosure_pipeline.tables.encoding import arrow_codes, encode_arrow, encode_by_range
 
 
 def collect(names: Sequence[str], batches: Iterable[Any], table: str) -> pd.DataFrame:
@@ -54,8 +54,7 @@ def _dictionary_encode(part: Any) -> Any:
     if encoded is None:
         return part.dictionary_encode()
     codes, levels = encoded
-    indices = pa.array(codes, mask=codes < 0) if part.null_count else pa.array(codes)
-    return pa.DictionaryArray.from_arrays(indices, levels)
+    return pa.DictionaryArray.from_arrays(arrow_codes(codes), levels)
 
 
 def _join_chunks(chunks: list[Any], name: str, table: str) -> Any:

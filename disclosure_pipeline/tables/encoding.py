@@ -95,6 +95,15 @@ def smallest_code_type(levels: int) -> np.dtype[Any]:
     return np.dtype(np.min_scalar_type(-levels - 1))
 
 
+def arrow_codes(codes: IntArray) -> Any:
+    """Codes as an Arrow array, in which -1 is missing.
+
+    >>> arrow_codes(np.array([1, -1])).to_pylist()
+    [1, None]
+    """
+    return pa.array(codes, mask=codes < 0 if codes.min(initial=0) < 0 else None)
+
+
 def arrow_array(values: Any) -> Any:
     """Values as an Arrow array of one type; times with an offset become UTC, to the instant.
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 from disclosure_pipeline.tables.canonical import Levels, read_levels
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
-from disclosure_pipeline.tables.encoding import Encoded, encode, smallest_code_type
+from disclosure_pipeline.tables.encoding import Encoded, arrow_codes, encode, smallest_code_type
 from disclosure_pipeline.tables.levels import CodedColumn, IntArray
 from disclosure_pipeline.tables.rounding import ROUNDING
 
@@ -84,9 +84,8 @@ def canonical_records(column: RawColumn, declared: Column) -> Any:
         np.append(renumber[position], -1).astype(smallest_code_type(len(used))), column.encoded.codes
     )
     if declared.type == "text identifier":  # nearly as many levels as records: they stay in Arrow
-        indices = pa.array(codes, mask=codes < 0)
         return pd.arrays.ArrowExtensionArray(
-            pa.DictionaryArray.from_arrays(indices, levels.take(pa.array(used)))
+            pa.DictionaryArray.from_arrays(arrow_codes(codes), levels.take(pa.array(used)))
         )
     categories = pd.Index(levels.take(pa.array(used)).to_pandas())
     return pd.Categorical.from_codes(codes, categories, ordered=declared.type == "ordered category")
