@@ -100,10 +100,8 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
                     for name in ("cap", "protection", "prediction", "control_attribute")
                     if len(result.frame(name))
                 },
-                **{
-                    name: presentation.show_table(withhold_rare_levels(result, name, smallest), name)
-                    for name in ("one_way", "two_way")
-                },
+                **presentation.show_flags(withhold_rare_levels(result, "one_way", smallest), "one_way"),
+                **presentation.show_flags(withhold_rare_levels(result, "two_way", smallest), "two_way"),
                 "dagster/row_count": len(result.attribute),
                 "dagster/column_schema": presentation.frame_schema(
                     result.attribute.reset_index(), "attribute"

@@ -30,6 +30,9 @@ Metadata = Mapping[str, Any]
 FOR_ANYBODY = "for_anybody"
 """The metadata of a check, or of a failure, that say what a notice may say of it: no exact figure of GT."""
 
+FLAGS_SHOWN = 20
+"""So many flags of a check are shown of each target and synthesis."""
+
 
 def check_result(
     check: ClauseCheck, judgements: Mapping[Clause, PublicJudgement], asset: dg.AssetKey
@@ -131,6 +134,16 @@ def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadata
         dg.TableRecord({name: _format_value(value) for name, value in row.items()}) for row in to_rows(flat)
     ]
     return dg.MetadataValue.table(records, schema=frame_schema(flat, name))
+
+
+def show_flags(frame: pd.DataFrame, name: str) -> dict[str, Any]:
+    """The flags of a check, in the order of the people they speak of: how many they are, and the first of them.
+
+    An event is stored with all that it shows; a key of many levels has thousands of flags. All of them are in
+    the dossier.
+    """
+    first = frame.groupby(["target", "synthesis"], sort=False).head(FLAGS_SHOWN)
+    return {name: show_table(first, name), f"{name}_flags": len(frame)}
 
 
 def _format_value(value: Any) -> Any:

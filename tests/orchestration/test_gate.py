@@ -576,3 +576,27 @@ def test_small_counts_are_not_named(home: Home) -> None:
     shown_rows = rows(event.materialization.metadata["bins"])
     assert shown_rows
     assert all(row["GT"] >= 10 for row in shown_rows)
+
+
+def test_of_many_flags_those_of_the_most_people_are_shown_and_none_is_lost(home: Home) -> None:
+    """An age that tells the target, of 60 people each: the copy discloses every age; the youngest are more."""
+    ages = pd.Series([*range(20, 80)] * 60 + [20, 21] * 20, name="age")
+    people = pd.DataFrame({"sex": "f", "age": ages, "work": (ages % 2).map({0: "office", 1: "field"})})
+    people["income"] = -8
+    home.write_ground_truth(people)
+    home.deliver(COPY, {"synthetic.csv": people})
+    home.run_ground_truth()
+    ran = home.run_gate(COPY)
+    (metadata,) = [
+        event.materialization.metadata
+        for event in ran.get_asset_materialization_events()
+        if event.asset_key and event.asset_key.path[-1] == "attribute_disclosure"
+    ]
+    recorded = read_json(home.record(COPY, "dossier.json"))["figures"]["two_way"]
+    of_work = [flag for flag in recorded if flag["target"] == "work" and flag["key"] == "age"]
+    shown = [row for row in rows(metadata["two_way"]) if row["target"] == "work"]
+    assert len(of_work) == 60
+    assert metadata["two_way_flags"].value == len(recorded)
+    assert len(shown) == presentation.FLAGS_SHOWN < len(of_work)
+    assert {row["key_level"] for row in shown[:2]} == {"20", "21"}
+    assert {row["target"] for row in rows(metadata["two_way"])} == {flag["target"] for flag in recorded}
