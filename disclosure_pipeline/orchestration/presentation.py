@@ -137,10 +137,9 @@ def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadata
 
 
 def show_flags(frame: pd.DataFrame, name: str) -> dict[str, Any]:
-    """The flags of a check, in the order of the people they speak of: how many they are, and the first of them.
+    """How many flags a check has, and those that speak of the most people; all of them are in the dossier.
 
-    An event is stored with all that it shows; a key of many levels has thousands of flags. All of them are in
-    the dossier.
+    An event is stored with all that it shows, and a key of many levels has thousands of flags.
     """
     first = frame.groupby(["target", "synthesis"], sort=False).head(FLAGS_SHOWN)
     return {name: show_table(first, name), f"{name}_flags": len(frame)}

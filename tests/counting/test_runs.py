@@ -14,24 +14,15 @@ from disclosure_pipeline.counting.memory import radix
 from disclosure_pipeline.counting.memory.runs import Runs
 from disclosure_pipeline.tables.coding import code_column
 
-VALUES = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=40).map(sorted)
 
-
-@given(VALUES)
-def test_runs_of_every_length(records: list[tuple[int, bool]]) -> None:
-    values = np.array([value for value, _ in records])
-    of_SD = np.array([is_SD for _, is_SD in records])
-    runs = Runs.from_ascending(values)
-    lengths = {value: len(list(run)) for value, run in groupby(values.tolist())}
-    alone = [length == 1 for value, length in lengths.items()]
-    alone_of_SD = sum(lengths[value] == 1 and is_SD for value, is_SD in records)
-    assert runs.count_lone(of_SD) == (sum(alone), alone_of_SD)
-    most = 5
-    by_length = {n: places.tolist() for n, places in runs.by_length(most)}
-    assert list(by_length) == list(range(1, min(most, len(values)) + 1))
-    for n, places in by_length.items():
-        assert places == [values.tolist().index(value) for value in lengths if lengths[value] == n]
-        assert runs.longer_than(n).tolist() == [lengths[value] > n for value in values.tolist()]
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=40).map(sorted), st.sampled_from([1, 5, 7]))
+def test_runs_of_every_length(values: list[int], most: int) -> None:
+    runs = Runs.from_ascending(np.array(values), most)
+    lengths = {value: len(list(run)) for value, run in groupby(values)}
+    for n in range(1, most + 1):
+        assert runs.of_length(n).tolist() == [values.index(value) for value in lengths if lengths[value] == n]
+    longer = [place for place, value in enumerate(values) if lengths[value] > most]
+    assert runs.places_of_longer().tolist() == longer
 
 
 @given(

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from disclosure_pipeline.counting.memory.job import Job
 from disclosure_pipeline.counting.memory.packing import PackedRecords, unsigned_type
-from disclosure_pipeline.counting.memory.radix import Radix
+from disclosure_pipeline.counting.memory.radix import Codes, Radix
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.grouped import Grouped
 
 _CHUNK = 1 << 16  # records at a time: they fit the cache
-_MOST_COMBINATIONS = 1 << 12  # of keys that are counted together
+_MOST_COMBINATIONS = 1 << 10  # of keys that are counted together
+_MOST_CELLS = 1 << 15  # of these with the levels of targets that are counted together
+
+
+@dataclass(frozen=True)
+class _TargetGroup:
+    """Targets whose levels stand beside each other in packed records, counted together by these digits."""
+
+    targets: tuple[int, ...]
+    shift: int
+    bits: int
+
+    def levels(self, digits: Codes) -> IntArray:
+        """The digits of these targets, of records whose lowest digits are given."""
+        return ((digits >> self.shift) & ((1 << self.bits) - 1)).astype(np.intp, copy=False)
 
 
 def pairs_of_key(job: Job, packed: PackedRecords, targets: Sequence[int]) -> list[tuple[Grouped, ...]]:
@@ -27,7 +43,7 @@ def pairs_of_key(job: Job, packed: PackedRecords, targets: Sequence[int]) -> lis
         tuple(
             packed.keys.in_given_order([pairs for group_pairs in pairs_by_group for pairs in group_pairs[i]])
         )
-        for i in range(len(targets))
+        for i in targets
     ]
 
 
@@ -42,49 +58,68 @@ def _groups_of_keys(keys: Radix) -> Iterator[tuple[int, Radix]]:
     yield keys.weights[group[-1]], Radix(tuple(keys.columns[j] for j in group))
 
 
+def _groups_of_targets(
+    packed: PackedRecords, targets: Sequence[int], combinations: int
+) -> Iterator[_TargetGroup]:
+    """The targets, those beside each other together where their levels with so many keys are few cells."""
+    group: list[int] = []
+    bits = 0
+    for target in targets:
+        with_target = bits + packed.targets[target].bits
+        is_beside = bool(group) and target == group[-1] + 1
+        if group and not (is_beside and combinations << with_target <= _MOST_CELLS):
+            yield _TargetGroup(tuple(group), packed.shifts[group[0]], bits)
+            group, with_target = [], packed.targets[target].bits
+        group.append(target)
+        bits = with_target
+    yield _TargetGroup(tuple(group), packed.shifts[group[0]], bits)
+
+
 def _pairs_of_group(
     job: Job, packed: PackedRecords, targets: Sequence[int], weight: int, keys: Radix
-) -> list[list[Grouped]]:
-    """The pairs of each of the targets with each key of a group, whose code counts in units of `weight`.
+) -> dict[int, list[Grouped]]:
+    """Of each target the pairs with each key of a group, whose code counts in units of `weight`.
 
     The levels of the highest key that the records of a part have are few and in a row.
     """
-    sizes = [packed.targets[target].column.size for target in targets]
-    tables = [
-        np.zeros(keys.size * size if keys.size * size <= job.limits.table else 0, dtype=np.int64)
-        for size in sizes
-    ]
-    scattered: list[list[Grouped]] = [[] for _ in targets]
+    is_highest = packed.keys.size == weight * keys.size
+    combinations = keys.size // len(packed.parts) if is_highest else keys.size
+    groups = list(_groups_of_targets(packed, targets, combinations))
+    cells = [keys.size << group.bits for group in groups]
+    tables = [np.zeros(number if number <= job.limits.table else 0, dtype=np.int64) for number in cells]
+    scattered: list[list[Grouped]] = [[] for _ in groups]
     dtype = unsigned_type((packed.keys.size - 1).bit_length())
     divisors = [dtype(number) for number in (weight, keys.size)]
     for ranges in packed.parts:
         part = packed.in_ranges(ranges, 0)
         for start in range(0, len(part), _CHUNK):
             chunk = part[start : start + _CHUNK]
-            above = packed.q(chunk).astype(dtype)
+            level = packed.q(chunk).astype(dtype)
             if weight > 1:
-                above = above // divisors[0]
-            level = (above - above // divisors[1] * divisors[1]).astype(np.intp)
+                level = level // divisors[0]
+            if not is_highest:
+                level = level - level // divisors[1] * divisors[1]
             lowest = int(level.min())
-            level -= lowest
+            level = (level - dtype(lowest)).astype(np.intp)
             digits = packed.target_digits(chunk)
-            for j, (target, size) in enumerate(zip(targets, sizes, strict=True)):
-                pairs = level * size
-                pairs += packed.t(digits, target).astype(np.intp, copy=False)  # unsigned where wide
-                if len(tables[j]):
+            for group, table, own in zip(groups, tables, scattered, strict=True):
+                pairs = level << group.bits
+                pairs |= group.levels(digits)
+                if len(table):
                     counts = np.bincount(pairs)
-                    tables[j][lowest * size : lowest * size + len(counts)] += counts
+                    first = lowest << group.bits
+                    table[first : first + len(counts)] += counts
                 else:
-                    pairs += lowest * size
-                    scattered[j].append(Grouped.sum_by_group(pairs, np.ones(len(pairs), dtype=np.int64)))
-    results = []
-    for grouped, size, counts in zip(scattered, sizes, tables, strict=True):
-        if len(counts):
-            grouped.append(Grouped(np.flatnonzero(counts), counts[counts > 0]))
-        records = Grouped.joined(grouped)
-        codes = records.groups // size
-        t = records.groups - codes * size
-        results.append(
-            [Grouped.sum_by_group(level * size + t, records.sums) for level in keys.levels_of(codes)]
-        )
-    return results
+                    pairs += lowest << group.bits
+                    own.append(Grouped.sum_by_group(pairs, np.ones(len(pairs), dtype=np.int64)))
+    pairs_by_target: dict[int, list[Grouped]] = {}
+    for group, table, own in zip(groups, tables, scattered, strict=True):
+        records = Grouped.from_positions(table) if len(table) else Grouped.joined(own)
+        codes = keys.levels_of(records.groups >> group.bits)
+        for target in group.targets:
+            t = packed.t(records.groups << group.shift, target)
+            size = packed.targets[target].column.size
+            pairs_by_target[target] = [
+                Grouped.sum_by_group(levels * size + t, records.sums) for levels in codes
+            ]
+    return pairs_by_target

@@ -11,7 +11,7 @@ import numpy as np
 
 from disclosure_pipeline.counting.memory.job import Job
 from disclosure_pipeline.counting.memory.key_ranges import MOST_RANGES, Block, KeyRanges
-from disclosure_pipeline.counting.memory.radix import Codes, Radix, add
+from disclosure_pipeline.counting.memory.radix import Bytes, Codes, Radix, add
 from disclosure_pipeline.counting.targets import Target
 
 _RANGES_OF_PART = 16  # of a part that is measured at a time
@@ -49,6 +49,15 @@ class PackedRecords:
     def q(self, records: Codes) -> Codes:
         """The key combination of some records."""
         return records >> (self.table_bit + 1)
+
+    def first_of_key(self, records: Codes) -> Codes:
+        """What no record with the same key combination is below: some records without their lower digits."""
+        shift = self.table_bit + 1
+        return (records >> shift) << shift
+
+    def mark_synthetic(self, records: Codes) -> Bytes:
+        """1 for the records of SD, else 0."""
+        return (records >> self.table_bit).astype(np.uint8) & np.uint8(1)
 
     def t(self, records: Codes, target: int) -> Codes:
         """The level of a target in some records, or in their lowest digits as `target_digits` gives them."""

@@ -18,6 +18,7 @@ from disclosure_pipeline.tables.levels import CodedColumn
 Item = TypeVar("Item")
 
 Codes = npt.NDArray[Any]
+Bytes = npt.NDArray[np.uint8]
 Reader = Callable[[slice | IntArray], Codes]
 
 _CHUNK = 1 << 16  # records at a time: they fit the cache, and threads seldom wait for each other

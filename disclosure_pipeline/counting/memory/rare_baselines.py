@@ -6,19 +6,16 @@ Only where nothing is drawn: SD then has as many records as GT, or one less, so 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from disclosure_pipeline.counting.memory.radix import Bytes, Codes
 from disclosure_pipeline.measures.baseline_counts import BaselineCounts, Squares, in_units_of_squares
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.guesses import GuessCounts
 from disclosure_pipeline.measures.samples import Sizes, in_integers
-
-Codes = npt.NDArray[Any]
-Bytes = npt.NDArray[np.uint8]
 
 _RANGE = 8  # the numbers of records of a q, and 0
 _FEWEST_OTHERS = 2  # records of a q of which one has another
@@ -42,6 +39,11 @@ class RareCells:
     s: Bytes
     by_s_q_t: IntArray
 
+    def count_original(self, q: IntArray) -> IntArray:
+        """The GT records of some of the q, by level."""
+        t = self.t.take(q, axis=1)[self.is_original.take(q, axis=1) > 0]
+        return np.bincount(t, minlength=self.by_s_q_t.shape[1])
+
 
 def count_rare_baselines(
     cells: RareCells, disclosed: Bytes, sizes: Sizes, no_guess: Mask | None
@@ -50,13 +52,10 @@ def count_rare_baselines(
 
     `disclosed` marks the DiSCO records. `no_guess` marks levels; None where no record has such a level.
     """
-    may_be = None if no_guess is None else (~no_guess).view(np.uint8)[cells.t]
+    may_be = None if no_guess is None else (~no_guess).view(np.uint8).take(cells.t, mode="clip")
+    guesses = count_rare_guesses(cells, may_be)
     return _count_baselines(
-        cells,
-        disclosed,
-        sizes,
-        count_rare_guesses(cells, may_be),
-        _count_guesses_without_self(cells, may_be),
+        cells, disclosed, sizes, guesses, _count_guesses_without_self(cells, may_be, no_guess)
     )
 
 
@@ -111,14 +110,15 @@ def count_rare_guesses(cells: RareCells, may_be: Bytes | None = None) -> GuessCo
     GT_top, SD_top, most = np.unravel_index(occurring, (_RANGE, _RANGE, _RANGE))
     named = most > 0
     levels = SD_top[named] // most[named]
-    if may_be is None:
-        matched = Grouped.from_positions(cells.by_s_q_t[1:].sum(axis=0))
-    else:
-        matched = _by_level(cells.t[((largest > 0).view(np.uint8) & cells.is_original) > 0])
-    return GuessCounts(Grouped.sum_by_group(levels, (GT_top * counts[occurring])[named]), matched)
+    matched = cells.by_s_q_t[1:].sum(axis=0)
+    if may_be is not None:
+        matched -= cells.count_original(np.flatnonzero((largest == 0) & (cells.s_q > 0)))
+    return GuessCounts(
+        Grouped.sum_by_group(levels, (GT_top * counts[occurring])[named]), Grouped.from_positions(matched)
+    )
 
 
-def _count_guesses_without_self(cells: RareCells, may_be: Bytes | None) -> GuessCounts:
+def _count_guesses_without_self(cells: RareCells, may_be: Bytes | None, no_guess: Mask | None) -> GuessCounts:
     """The counts of `guesses.guess_counts_without_self`."""
     n = len(cells.t)
     d = cells.d if may_be is None else cells.d * may_be
@@ -133,17 +133,17 @@ def _count_guesses_without_self(cells: RareCells, may_be: Bytes | None) -> Guess
     top, second, most, records = np.unravel_index(occurring, (_RANGE,) * 4)
     alone = (most > 0) & (top == most) & (records >= _FEWEST_OTHERS)
     levels = 1 + second[alone] // np.maximum(most[alone] - 1, 1)
-    if may_be is None:
-        matched = Grouped.from_positions(cells.by_s_q_t[: max(0, n - _FEWEST_OTHERS + 1)].sum(axis=0))
-    else:
-        matched = _by_level(cells.t[(d > 0) & (total >= _FEWEST_OTHERS)])
-    return GuessCounts(Grouped.sum_by_group(levels, (most * counts[occurring])[alone]), matched)
+    matched = cells.by_s_q_t[: max(0, n - _FEWEST_OTHERS + 1)].sum(axis=0)
+    if no_guess is not None:
+        matched -= cells.count_original(
+            np.flatnonzero((total < _FEWEST_OTHERS) & (cells.d_q >= _FEWEST_OTHERS))
+        )
+        matched[no_guess] = 0
+    return GuessCounts(
+        Grouped.sum_by_group(levels, (most * counts[occurring])[alone]), Grouped.from_positions(matched)
+    )
 
 
 def _sum(marks: Bytes) -> npt.NDArray[np.uint16]:
     """The number of marks of each q, wide enough for the codes that are made of it."""
     return marks.sum(axis=0, dtype=np.uint8).astype(np.uint16)
-
-
-def _by_level(t: Codes) -> Grouped:
-    return Grouped.from_positions(np.bincount(t)) if len(t) else Grouped.nothing()

@@ -11,12 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import KeyCounts, TargetCounts, count_keys
+from disclosure_pipeline.counting.memory.radix import Bytes, Codes
 from disclosure_pipeline.counting.memory.rare_baselines import (
     RareCells,
     count_rare_baselines,
@@ -27,9 +26,6 @@ from disclosure_pipeline.measures.cells import CellTotals, LargeCells
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.totals import KeySums, totals_of_keys
-
-Codes = npt.NDArray[Any]
-Bytes = npt.NDArray[np.uint8]
 
 MOST_RECORDS = 7  # of a q; their number squared is the largest sum, which fits a byte
 _BITS = 3  # of a number of records

@@ -1,42 +1,50 @@
-"""Runs of equal values among sorted ones, by their length: a byte per value is worked on, not its place."""
+"""Runs of equal values among sorted ones, by their length."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import first_of_run
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of equal values: `begins` marks the first value of each, and holds one more mark at the end."""
+    """The places of the runs of equal values, in their order: where each begins, and after it the end of all.
 
-    begins: Mask
+    `by_length`: the numbers of the runs, the shorter ones first; the first `ends[n]` of them have n values at
+    most, for n up to the longest length that is told from longer ones.
+    """
+
+    begins: IntArray
+    by_length: IntArray
+    ends: IntArray
 
     @classmethod
-    def from_ascending(cls, ascending: IntArray) -> Runs:
-        """The runs of values that ascend, of which there is at least one."""
-        return cls(np.append(first_of_run(ascending), True))
+    def from_ascending(cls, ascending: npt.NDArray[Any], most: int) -> Runs:
+        """The runs of ascending values, of which there is at least one; lengths up to `most` are told apart.
 
-    def count_lone(self, of_SD: Mask) -> tuple[int, int]:
-        """The number of values that are alone in their run, and of those of them that are of SD."""
-        lone = self.begins[:-1] & self.begins[1:]
-        return int(np.count_nonzero(lone)), int(np.count_nonzero(lone & of_SD))
+        >>> runs = Runs.from_ascending(np.array([3, 5, 5, 7, 8, 8, 8]), most=2)
+        >>> runs.of_length(1).tolist(), runs.of_length(2).tolist(), runs.places_of_longer().tolist()
+        ([0, 3], [1], [4, 5, 6])
+        """
+        begins = np.append(np.flatnonzero(first_of_run(ascending)), len(ascending))
+        lengths = np.minimum(begins[1:] - begins[:-1], most + 1).astype(np.min_scalar_type(most + 1))
+        ends = np.cumsum(np.bincount(lengths, minlength=most + 2))
+        return cls(begins, np.argsort(lengths, kind="stable"), ends)
 
-    def by_length(self, most: int) -> Iterator[tuple[int, IntArray]]:
-        """Every number of values from 1 to `most`, and the places at which runs of so many begin."""
-        longer = self.begins[:-1]  # the beginnings of runs of n values and more
-        for n in range(1, min(most, len(self.begins) - 1) + 1):
-            longer = longer[: len(self.begins) - n]
-            ends = self.begins[n:]
-            yield n, np.flatnonzero(longer & ends)
-            longer = longer & ~ends
+    def of_length(self, n: int) -> IntArray:
+        """The places at which runs of so many values begin, in ascending order."""
+        return self.begins.take(self.by_length[self.ends[n - 1] : self.ends[n]])
 
-    def longer_than(self, n: int) -> Mask:
-        """Marks the values in runs of more than n values."""
-        number = np.diff(np.flatnonzero(self.begins))
-        return np.repeat(number > n, number)
+    def places_of_longer(self) -> IntArray:
+        """The places of all values in longer runs than those that are told apart, in ascending order."""
+        longer = self.by_length[self.ends[-2] :]
+        begins = self.begins.take(longer)
+        lengths = self.begins.take(longer + 1) - begins
+        up_to = np.cumsum(lengths)
+        return np.repeat(begins - (up_to - lengths), lengths) + np.arange(up_to[-1] if len(up_to) else 0)

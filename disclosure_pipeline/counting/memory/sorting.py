@@ -25,7 +25,7 @@ from disclosure_pipeline.counting.counts import (
 from disclosure_pipeline.counting.memory.job import Job
 from disclosure_pipeline.counting.memory.key_ranges import sort_by_key
 from disclosure_pipeline.counting.memory.packing import PackedRecords, unsigned_type
-from disclosure_pipeline.counting.memory.radix import Codes
+from disclosure_pipeline.counting.memory.radix import Bytes, Codes
 from disclosure_pipeline.counting.memory.rare_keys import (
     MOST_RECORDS,
     RareKeys,
@@ -105,8 +105,7 @@ def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range
 
 def _split_between_keys(packed: PackedRecords, records: Codes, most: int) -> list[Codes]:
     """Sorted records in pieces of about so many at most: a range with a frequent level can hold far more."""
-    q = packed.q(records)
-    ends = np.unique(np.searchsorted(q, q[most::most]))
+    ends = np.unique(np.searchsorted(records, packed.first_of_key(records[most::most])))
     return [piece for piece in np.split(records, ends) if len(piece)]
 
 
@@ -148,32 +147,29 @@ def _measure_rare_keys(
 
     Left are also those q that have `fewest` records in all, or fewer, among those of as many records each.
     """
-    runs = Runs.from_ascending(packed.q(records))
-    of_SD = (records & records.dtype.type(1 << packed.table_bit)) > 0
-    lone, lone_of_SD = runs.count_lone(of_SD)
-    if lone:
-        GT, SD = lone - lone_of_SD, lone_of_SD
+    runs = Runs.from_ascending(packed.q(records), MOST_RECORDS)
+    lone = records.take(runs.of_length(1))
+    if len(lone):
+        SD = int(np.count_nonzero(packed.mark_synthetic(lone)))
+        GT = len(lone) - SD
         counts.keys.append(count_keys(np.array([1, 0]), np.array([0, 1]), np.array([GT, SD])))
         for target, target_counts in zip(packed.targets, counts.targets, strict=True):
             target_counts.append(count_lone_records(GT, SD, packed.keys.width, target, synthesis))
-    uncounted, counted = [], 0
+    uncounted = []
     of_few_records: list[Codes] = []
-    for n, first in runs.by_length(MOST_RECORDS):
-        counted += n * len(first)
-        if len(first) and n > 1:
-            places = first + np.arange(n)[:, None]
-            if places.size <= fewest:
-                of_few_records.append(records[places].ravel())
-                continue
-            rare = RareKeys.from_marks(of_SD.view(np.uint8)[places])
-            counts.keys.append(rare.count_keys())
-            if packed.targets:
-                some = records[places]
-                others = _measure_targets_of_rare_keys(packed, synthesis, rare, some, counts)
-                if others:
-                    uncounted.append(_UncountedRecords(np.sort(some, axis=None), others, with_keys=False))
-    remaining = records[runs.longer_than(MOST_RECORDS)] if counted < len(records) else records[:0]
-    if of_few_records:
+    for n in range(2, MOST_RECORDS + 1):
+        some = records.take(runs.of_length(n) + np.arange(n)[:, None])
+        if some.size <= fewest:
+            of_few_records.append(some.ravel())
+            continue
+        rare = RareKeys.from_marks(packed.mark_synthetic(some))
+        counts.keys.append(rare.count_keys())
+        if packed.targets:
+            others = _measure_targets_of_rare_keys(packed, synthesis, rare, some, counts)
+            if others:
+                uncounted.append(_UncountedRecords(np.sort(some, axis=None), others, with_keys=False))
+    remaining = records.take(runs.places_of_longer())
+    if any(map(len, of_few_records)):
         remaining = np.sort(np.concatenate([remaining, *of_few_records]))
     if len(remaining):
         uncounted.append(_UncountedRecords(remaining, range(len(packed.targets)), with_keys=True))
@@ -208,7 +204,7 @@ class _RecordsByKey:
 
     records: Codes
     q: IntArray
-    of_SD: Codes
+    of_SD: Bytes
     codes: Codes
     d_q: IntArray
     s_q: IntArray
@@ -218,7 +214,7 @@ class _RecordsByKey:
         codes = packed.q(records)
         new = first_of_run(codes)
         first = np.flatnonzero(new)
-        of_SD = (records >> packed.table_bit) & 1
+        of_SD = packed.mark_synthetic(records)
         number = run_lengths(first, len(records))
         s_q = _sums_of_runs(of_SD, first, number)
         return cls(records, np.cumsum(new) - 1, of_SD, codes[first], number - s_q, s_q)
