@@ -19,8 +19,9 @@ from disclosure_pipeline.measures.certainty import CertaintyCounts, certainty_co
 from disclosure_pipeline.measures.checks import large_cells
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.exclusions import STEPS, exclude
-from disclosure_pipeline.measures.frequency import FrequencyTable, summands
+from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.guesses import guess_counts
 from disclosure_pipeline.measures.hits import HitCounts, hit_counts
 from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys
 from disclosure_pipeline.measures.identity import Uniques, uniques
@@ -168,27 +169,27 @@ def count_target(counted: CountedCells, target: Target, synthesis: int) -> Targe
             uniques=_uniques_left(f, tables),
             original_t=Grouped.sum_by_group(f.t, d),
         )
+    baselines = baseline_counts(f, sizes, no_guess, left)
+    guesses = baselines.guessed
+    if target.occurring_no_guess(synthesis) is not None:
+        guesses = guess_counts(f, d, f.s, np.zeros(f.targets, dtype=bool))
     return TargetCounts(
         totals,
-        cell_totals(f, d, DiSCO.where, target.occurring_levels(synthesis)),
+        cell_totals(f, d, DiSCO.where, target.occurring_levels(synthesis), guesses.named),
         large_cells(f, DiSCO, counted.key_levels_of, target.list_cells_above),
         excluded,
-        baseline_counts(f, sizes, no_guess, left),
+        baselines,
         tuple(certainty_counts(f, d, certainty, no_guess) for certainty in target.certainties),
     )
 
 
 def _sums(f: FrequencyTable) -> KeySums:
-    def per_key(counts: IntArray) -> IntArray:
-        up_to = np.cumsum(counts)[f.first + f.cells_of_q - 1]  # faster than adding up q by q
-        return summands(up_to)
-
     return KeySums(
         d_q=f.d_q[f.first],
         s_q=f.s_q[f.first],
-        dd=per_key(f.d * f.d),
-        ss=per_key(f.s * f.s),
-        ds=per_key(f.d * f.s),
+        dd=f.sum_by_q(f.d * f.d),
+        ss=f.sum_by_q(f.s * f.s),
+        ds=f.sum_by_q(f.d * f.s),
     )
 
 

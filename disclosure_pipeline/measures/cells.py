@@ -11,7 +11,6 @@ import numpy as np
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.grouped import Grouped
-from disclosure_pipeline.measures.guesses import guess_counts
 
 
 @dataclass(frozen=True)
@@ -58,22 +57,19 @@ class CellTotals:
     smallest_share: Fraction = field(metadata={"add": min})
 
 
-def cell_totals(f: FrequencyTable, d: IntArray, DiSCO: Mask, levels: int) -> CellTotals:
+def cell_totals(f: FrequencyTable, d: IntArray, DiSCO: Mask, levels: int, guessed: Grouped) -> CellTotals:
     """From the cells of some or all q.
 
     `d` are the GT records that the exclusions leave in each cell, `DiSCO` marks the cells that then count
     towards it; what an intruder would guess, and the smallest d, are of the untouched tables. `levels` is
-    the number of target levels that occur in GT or in this SD.
+    the number of target levels that occur in GT or in this SD, `guessed` the first of these totals.
     """
     smallest_d, smallest_share = _smallest_cell(f, levels)
     largest_d = int(d.max())
-    in_both = np.flatnonzero((f.d_q > 0) & (f.s_q > 0))  # all that follows concerns q in both tables
-    if len(in_both) < len(d):
-        f, d, DiSCO = f.only(in_both), d[in_both], DiSCO[in_both]
-    occupied, disclosed = np.flatnonzero(d), np.flatnonzero(DiSCO)
+    occupied, disclosed = np.flatnonzero((d > 0) & (f.s_q > 0)), np.flatnonzero(DiSCO)
     s_q_t = f.s_q[occupied] * f.targets + f.t[occupied]
     return CellTotals(
-        guessed=guess_counts(f, d, f.s, np.zeros(f.targets, dtype=bool)).named,
+        guessed=guessed,
         DiSCO_t=Grouped.sum_by_group(f.t[disclosed], d[disclosed]),
         d_by_s_q_t=Grouped.sum_by_group(s_q_t, d[occupied]),
         dd_by_s_q_t=Grouped.sum_by_group(s_q_t, d[occupied] ** 2),
@@ -90,7 +86,7 @@ def _smallest_cell(f: FrequencyTable, levels: int) -> tuple[int, Fraction]:
     if not in_GT.any():
         return 0, Fraction(1)
     if int(d_q[in_GT].min()) >= levels:  # else a level is missing somewhere, and there is no need to look
-        occupied = np.add.reduceat((f.d > 0).astype(np.int64), f.first)
+        occupied = f.sum_by_q(f.d > 0)
         if (occupied[in_GT] >= levels).all():
             cells = np.flatnonzero(f.d)
             smallest = cells[np.argmin(100 * f.d[cells] / f.d_q[cells])]

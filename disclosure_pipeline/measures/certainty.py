@@ -82,8 +82,8 @@ def certainty_counts(f: FrequencyTable, d: IntArray, c: Fraction, no_guess: Mask
     if not len(f.q):
         return CertaintyCounts(0, 0)
     s = f.s * ~no_guess[f.t]
-    enough = _enough(s, _over_keys(np.add, s, f), c)
-    return CertaintyCounts(total(d, _over_keys(np.logical_or, enough, f)), total(d, enough))
+    enough = _enough(s, f.at_cells(f.sum_by_q(s)), c)
+    return CertaintyCounts(total(d, f.at_cells(f.sum_by_q(enough) > 0)), total(d, enough))
 
 
 def certainty_counts_of_others(
@@ -95,13 +95,13 @@ def certainty_counts_of_others(
     may_be = ~no_guess[f.t]
     r = f.d * may_be
     own = r > 0  # the person's record is among those that are guessed from, and left out
-    others = _over_keys(np.add, r, f) - own
+    others = f.at_cells(f.sum_by_q(r)) - own
     right = _enough(r - own, others, c)
-    largest = _over_keys(np.maximum, r, f)
+    largest = f.at_cells(f.largest_by_q(r))
     first = np.zeros(len(r), dtype=bool)
     best = np.flatnonzero(r == largest)
     first[best[np.concatenate(([True], f.q[best][1:] != f.q[best][:-1]))]] = True
-    second = _over_keys(np.maximum, np.where(first, 0, r), f)
+    second = f.at_cells(f.largest_by_q(np.where(first, 0, r)))
     claimed = right | _enough(np.where(first & own, second, largest), others, c)
     return CertaintyCounts(total(d, claimed), total(d, right))
 
@@ -109,8 +109,3 @@ def certainty_counts_of_others(
 def _enough(part: IntArray, whole: IntArray, c: Fraction) -> Mask:
     """Whether a part is not 0, and at least the share c of the whole."""
     return (part > 0) & (part * c.denominator >= whole * c.numerator)
-
-
-def _over_keys(combine: np.ufunc, values: IntArray | Mask, f: FrequencyTable) -> np.ndarray:
-    """The values of all cells of a q combined, at each of its cells."""
-    return np.repeat(combine.reduceat(values, f.first), f.cells_of_q)

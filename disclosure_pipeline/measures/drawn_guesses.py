@@ -94,7 +94,7 @@ def drawn_guess_counts(
     guessable = np.flatnonzero((d > 0) & ~no_guess[f.t])
     if not len(guessable):
         return DrawnGuessCounts.nothing()
-    of_q = np.repeat(np.add.reduceat(r, f.first), f.cells_of_q)[guessable] - draw.without_self
+    of_q = f.at_cells(f.sum_by_q(r), guessable) - draw.without_self
     named = in_integers(chances_to_be_named(f.q, r, d > 0, draw)[guessable])
     drawn = ONE_CHANCE - in_integers(_none_drawn(of_q, draw))
     people = d[guessable]

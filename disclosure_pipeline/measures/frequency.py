@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.measures.exact import IntArray, Mask
@@ -135,6 +137,24 @@ class FrequencyTable:
     def cells_of_q(self) -> IntArray:
         """The number of cells of each q that has cells."""
         return run_lengths(self.first, len(self.q))
+
+    @cached_property
+    def _q_of_cells(self) -> IntArray:
+        """Of each cell its q, those that have cells numbered from 0 on."""
+        return np.cumsum(first_of_run(self.q)) - 1
+
+    def sum_by_q(self, values: IntArray | Mask) -> IntArray:
+        """The values of all cells of each q that has cells, added up."""
+        # Several times faster than adding up q by q.
+        return summands(np.cumsum(values, dtype=np.int64)[self.first + self.cells_of_q - 1])
+
+    def largest_by_q(self, values: IntArray) -> IntArray:
+        """The largest value of the cells of each q that has cells, of which there is at least one."""
+        return np.maximum.reduceat(values, self.first)
+
+    def at_cells(self, by_q: npt.NDArray[Any], cells: IntArray | None = None) -> npt.NDArray[Any]:
+        """What each q that has cells has, at its cells, or at some `cells`."""
+        return by_q.take(self._q_of_cells if cells is None else self._q_of_cells[cells])
 
     def only(self, cells: IntArray) -> FrequencyTable:
         """Some of the cells, those of a q all or none of them; every sum and number stays."""

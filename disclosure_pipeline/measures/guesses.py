@@ -37,13 +37,12 @@ def guess_counts(f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask) ->
     if not len(f.q):
         return GuessCounts(Grouped.nothing(), Grouped.nothing())
     r = r * ~no_guess[f.t]
-    largest = np.maximum.reduceat(r, f.first)
-    named = (r == np.repeat(largest, f.cells_of_q)) & (r > 0)
-    levels = np.repeat(np.add.reduceat(named.astype(np.int64), f.first), f.cells_of_q)
+    largest = f.largest_by_q(r)
+    named = (r == f.at_cells(largest)) & (r > 0)
     right = np.flatnonzero(named & (d > 0))
-    matched = np.flatnonzero((d > 0) & np.repeat(largest > 0, f.cells_of_q))
+    matched = np.flatnonzero((d > 0) & f.at_cells(largest > 0))
     return GuessCounts(
-        Grouped.sum_by_group(levels[right], d[right]),
+        Grouped.sum_by_group(f.at_cells(f.sum_by_q(named), right), d[right]),
         Grouped.sum_by_group(f.t[matched], d[matched]),
     )
 
@@ -62,15 +61,14 @@ def guess_counts_without_self(
     if not len(f.q):
         return GuessCounts(Grouped.nothing(), Grouped.nothing())
     r = r * ~no_guess[f.t]
-    largest = np.repeat(np.maximum.reduceat(r, f.first), f.cells_of_q)
-    behind = np.repeat(np.add.reduceat((r == largest - 1).astype(np.int64), f.first), f.cells_of_q)
-    alone = np.repeat(np.add.reduceat((r == largest).astype(np.int64), f.first), f.cells_of_q) == 1
-    others = np.repeat(np.add.reduceat(r, f.first), f.cells_of_q) - 1
-    guessable = (inside > 0) & (r > 0)
-    right = np.flatnonzero(guessable & (r == largest) & alone & (others > 0))
-    matched = np.flatnonzero(guessable & (others > 0))
+    largest = f.at_cells(f.largest_by_q(r))
+    alone = f.at_cells(f.sum_by_q(r == largest) == 1)
+    guessable = (inside > 0) & (r > 0) & f.at_cells(f.sum_by_q(r) > 1)
+    right = np.flatnonzero(guessable & (r == largest) & alone)
+    behind = f.at_cells(f.sum_by_q(r == largest - 1), right)
+    matched = np.flatnonzero(guessable)
     return GuessCounts(
-        Grouped.sum_by_group(1 + behind[right], inside[right]),
+        Grouped.sum_by_group(1 + behind, inside[right]),
         Grouped.sum_by_group(f.t[matched], inside[matched]),
     )
 

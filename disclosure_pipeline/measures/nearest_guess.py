@@ -128,15 +128,15 @@ def _votes(
 def _votes_of_same_key(f: FrequencyTable, cells: IntArray, r: IntArray, *, leave_out_self: bool) -> Votes:
     """The records with the person's very keys vote."""
     own = 1 if leave_out_self else 0
-    most = np.repeat(np.maximum.reduceat(r, f.first), f.cells_of_q)
-    pool = (np.repeat(np.add.reduceat(r, f.first), f.cells_of_q) - own)[cells]
-    with_most = np.repeat(np.add.reduceat((r == most).astype(np.int64), f.first), f.cells_of_q)
-    right, levels = r[cells] - own, with_most[cells]
+    most = f.at_cells(f.largest_by_q(r))
+    pool = f.at_cells(f.sum_by_q(r), cells) - own
+    with_most = f.at_cells(f.sum_by_q(r == most), cells)
+    right, levels = r[cells] - own, with_most
     is_named = right == most[cells]
     if leave_out_self:  # the own level is named if no other one has more, those of one vote less among them
-        behind = np.repeat(np.add.reduceat((r == most - 1).astype(np.int64), f.first), f.cells_of_q)
-        is_named = (r[cells] == most[cells]) & (with_most[cells] == 1)
-        levels = np.where(is_named, 1 + behind[cells], levels)
+        behind = f.at_cells(f.sum_by_q(r == most - 1), cells)
+        is_named = (r[cells] == most[cells]) & (with_most == 1)
+        levels = np.where(is_named, 1 + behind, levels)
     has_votes = pool > 0
     return Votes(
         d=f.d[cells],
