@@ -172,16 +172,17 @@ def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCo
     counts = []
     above = codes // number(order.lower_size)
     for weight in order.code.weights[-len(order.lower) :]:
-        new = np.append(first_of_run(above), True)
+        new = first_of_run(above)
         # Who is alone above is alone in all, and above the columns that are still lower.
-        alone = new[:-1] & new[1:] & both.is_single(numbers)
-        first = np.flatnonzero(new)
+        alone = new & np.append(new[1:], True) & both.is_single(numbers)
         if np.count_nonzero(alone) > _MANY * len(alone):
             together = np.flatnonzero(~alone)
-            codes, numbers = codes[together], numbers[together]
-            first = np.flatnonzero(np.append(new[together], True))
+            codes, numbers, new = codes[together], numbers[together], new[together]
         above = codes // number(weight)
-        cells = np.repeat(np.arange(len(first) - 1) * weight, np.diff(first))
+        cells = np.cumsum(new, dtype=np.int64)
+        entries = int(cells[-1]) * weight if len(cells) else 0
+        cells -= 1
+        cells *= weight
         cells += (codes - above * number(weight)).astype(np.int64)
-        counts.append(copy_counts(*both.add_up(cells, numbers, (len(first) - 1) * weight)))
+        counts.append(copy_counts(*both.add_up(cells, numbers, entries)))
     return counts
