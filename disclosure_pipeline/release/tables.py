@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 from disclosure_pipeline.candidates.files import StoreError, hash_file
 from disclosure_pipeline.candidates.reading import StagedTables
 from disclosure_pipeline.candidates.store import Snapshot
-from disclosure_pipeline.measures.frequency import sort_together
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.hashing import hash_stream
 from disclosure_pipeline.tables.additions import starts_formula
@@ -187,12 +186,15 @@ def _sort_hashes(hashes: Hashes) -> tuple[Hashes, IntArray]:
     >>> ascending.tolist(), positions.tolist()
     ([2, 3, 7696581394432], [2, 1, 0])
     """
-    digits = np.uint64(len(hashes).bit_length())
-    numbers, positions = sort_together(hashes >> digits, np.arange(len(hashes), dtype=np.uint64))
-    order = positions.view(np.int64)
+    lowest = np.uint64((1 << len(hashes).bit_length()) - 1)
+    numbers = hashes & ~lowest
+    numbers |= np.arange(len(hashes), dtype=np.uint64)
+    numbers.sort()
+    order = (numbers & lowest).view(np.int64)
     ascending = hashes[order]
-    for start in np.unique(np.searchsorted(numbers, numbers[1:][ascending[1:] < ascending[:-1]])).tolist():
-        equal = slice(start, int(np.searchsorted(numbers, numbers[start], side="right")))
+    misplaced = numbers[1:][ascending[1:] < ascending[:-1]] & ~lowest
+    for start in np.unique(np.searchsorted(numbers, misplaced)).tolist():
+        equal = slice(start, int(np.searchsorted(numbers, numbers[start] | lowest, side="right")))
         order[equal] = order[equal][np.argsort(ascending[equal], kind="stable")]
         ascending[equal] = hashes[order[equal]]
     return ascending, order
