@@ -12,7 +12,7 @@ data" (arXiv:2406.16826), cited as [R]:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -134,9 +134,9 @@ class FrequencyTable:
         return np.flatnonzero(first_of_run(self.q))
 
     @cached_property
-    def cells_of_q(self) -> IntArray:
-        """The number of cells of each q that has cells."""
-        return run_lengths(self.first, len(self.q))
+    def _last(self) -> IntArray:
+        """The position of the last cell of each q that has cells."""
+        return np.append(self.first, len(self.q))[1:] - 1
 
     @cached_property
     def _q_of_cells(self) -> IntArray:
@@ -146,7 +146,7 @@ class FrequencyTable:
     def sum_by_q(self, values: IntArray | Mask) -> IntArray:
         """The values of all cells of each q that has cells, added up."""
         # Several times faster than adding up q by q.
-        return summands(np.cumsum(values, dtype=np.int64)[self.first + self.cells_of_q - 1])
+        return summands(np.cumsum(values, dtype=np.int64)[self._last])
 
     def largest_by_q(self, values: IntArray) -> IntArray:
         """The largest value of the cells of each q that has cells, of which there is at least one."""
@@ -155,11 +155,6 @@ class FrequencyTable:
     def at_cells(self, by_q: npt.NDArray[Any], cells: IntArray | None = None) -> npt.NDArray[Any]:
         """What each q that has cells has, at its cells, or at some `cells`."""
         return by_q.take(self._q_of_cells if cells is None else self._q_of_cells[cells])
-
-    def only(self, cells: IntArray) -> FrequencyTable:
-        """Some of the cells, those of a q all or none of them; every sum and number stays."""
-        columns = {name: getattr(self, name)[cells] for name in ("q", "t", "d", "s", "d_q", "s_q")}
-        return replace(self, **columns)
 
     def per_key(self, counts: IntArray) -> IntArray:
         """Sum of `counts` over t for each q (shape: keys)."""

@@ -117,7 +117,7 @@ def _pairs_of_group(
         records = Grouped.from_positions(table) if len(table) else Grouped.joined(own)
         codes = keys.levels_of(records.groups >> group.bits)
         for target in group.targets:
-            t = packed.t(records.groups << group.shift, target)
+            t = packed.t((records.groups & ((1 << group.bits) - 1)) << group.shift, target)
             size = packed.targets[target].column.size
             pairs_by_target[target] = [
                 Grouped.sum_by_group(levels * size + t, records.sums) for levels in codes

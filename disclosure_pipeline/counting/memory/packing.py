@@ -51,7 +51,7 @@ class PackedRecords:
         return records >> (self.table_bit + 1)
 
     def first_of_key(self, records: Codes) -> Codes:
-        """What no record with the same key combination is below: some records without their lower digits."""
+        """The lowest number that a record with the key combination of some record can have, for each."""
         shift = self.table_bit + 1
         return (records >> shift) << shift
 
