@@ -312,7 +312,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the su
 import numpy as np, pandas as pd
 import disclosure_pipeline as dp
 rng = np.random.default_rng(1)
-frame = pd.DataFrame({name: rng.integers(0, 3000, 3_000_000) for name in "abct"})
+frame = pd.DataFrame({name: rng.integers(0, 3000, 6_000_000) for name in "abct"})
 before = time.process_time()
 dp.disclosure(frame, frame, ["a", "b", "c"], ["t"])
 print(time.process_time() - before, flush=True)

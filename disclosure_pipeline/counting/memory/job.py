@@ -26,7 +26,7 @@ class Limits:
     """
 
     block: int = 1 << 17
-    part: int = 1 << 22
+    part: int = 5 << 19  # fewer, and threads wait for each other; more, and an interrupt waits for them
     table: int = 1 << 22
     bits: int = 64
     threads: int | None = None
