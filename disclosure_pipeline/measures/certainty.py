@@ -14,7 +14,7 @@ from typing import Annotated
 import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent, total
-from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.words import Words
 
 
@@ -100,7 +100,7 @@ def certainty_counts_of_others(
     largest = f.at_cells(f.largest_by_q(r))
     first = np.zeros(len(r), dtype=bool)
     best = np.flatnonzero(r == largest)
-    first[best[np.concatenate(([True], f.q[best][1:] != f.q[best][:-1]))]] = True
+    first[best[first_of_run(f.q[best])]] = True
     second = f.at_cells(f.largest_by_q(np.where(first, 0, r)))
     claimed = right | _enough(np.where(first & own, second, largest), others, c)
     return CertaintyCounts(total(d, claimed), total(d, right))

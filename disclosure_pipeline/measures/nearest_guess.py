@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, sum_of_quotients, total
-from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys
+from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, count_up
 from disclosure_pipeline.measures.words import Words
 
 Floats = npt.NDArray[np.float64]
@@ -174,7 +174,7 @@ class _Voters:
         """Add the votes of q[i] to row[i] of a table (shape: rows, targets)."""
         first, last = np.searchsorted(self.q, q), np.searchsorted(self.q, q, side="right")
         number = last - first
-        cell = np.arange(int(number.sum())) + np.repeat(first - (np.cumsum(number) - number), number)
+        cell = np.repeat(first, number) + count_up(number)
         np.add.at(table, (np.repeat(row, number), self.t[cell]), self.votes[cell])
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -38,6 +38,16 @@ def rows(table: dg.MetadataValue) -> list[dict[str, Any]]:
     """The rows of a table among metadata."""
     assert isinstance(table, dg.TableMetadataValue)
     return [dict(record.data) for record in table.records]
+
+
+def metadata_of(ran: dg.ExecuteInProcessResult, asset: str) -> Mapping[str, dg.MetadataValue]:
+    """What the one materialisation of an asset in a run shows."""
+    (metadata,) = [
+        event.materialization.metadata
+        for event in ran.get_asset_materialization_events()
+        if event.asset_key and event.asset_key.path[-1] == asset
+    ]
+    return metadata
 
 
 # The demo
@@ -568,12 +578,7 @@ def test_small_counts_are_not_named(home: Home) -> None:
     )
     home.run_ground_truth()
     ran = home.run_gate(HONEST)
-    (event,) = [
-        event
-        for event in ran.get_asset_materialization_events()
-        if event.asset_key and event.asset_key.path[-1] == "bins"
-    ]
-    shown_rows = rows(event.materialization.metadata["bins"])
+    shown_rows = rows(metadata_of(ran, "bins")["bins"])
     assert shown_rows
     assert all(row["GT"] >= 10 for row in shown_rows)
 
@@ -587,11 +592,7 @@ def test_of_many_flags_those_of_the_most_people_are_shown_and_none_is_lost(home:
     home.deliver(COPY, {"synthetic.csv": people})
     home.run_ground_truth()
     ran = home.run_gate(COPY)
-    (metadata,) = [
-        event.materialization.metadata
-        for event in ran.get_asset_materialization_events()
-        if event.asset_key and event.asset_key.path[-1] == "attribute_disclosure"
-    ]
+    metadata = metadata_of(ran, "attribute_disclosure")
     recorded = read_json(home.record(COPY, "dossier.json"))["figures"]["two_way"]
     of_work = [flag for flag in recorded if flag["target"] == "work" and flag["key"] == "age"]
     shown = [row for row in rows(metadata["two_way"]) if row["target"] == "work"]

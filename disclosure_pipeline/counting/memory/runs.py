@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.frequency import first_of_run
+from disclosure_pipeline.measures.frequency import count_up, first_of_run
 
 
 @dataclass(frozen=True)
@@ -46,5 +46,4 @@ class Runs:
         longer = self.by_length[self.ends[-2] :]
         begins = self.begins.take(longer)
         lengths = self.begins.take(longer + 1) - begins
-        up_to = np.cumsum(lengths)
-        return np.repeat(begins - (up_to - lengths), lengths) + np.arange(up_to[-1] if len(up_to) else 0)
+        return np.repeat(begins, lengths) + count_up(lengths)
