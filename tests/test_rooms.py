@@ -54,7 +54,7 @@ IMPORTERS = {
     "sklearn": ("evaluation/learning/",),
     "securesystemslib": ("release/",),
     "cryptography": ("release/", "counting/partitioned/spill_file.py"),
-    "psutil": ("runtime/memory.py",),
+    "psutil": ("runtime/machine.py",),
     "ibis": (RELATIONAL,),
     "pyspark": (RELATIONAL,),
     "psycopg": (RELATIONAL,),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.tables.record_sketch import Part
+from disclosure_pipeline.tables.record_hashes import Part
 
 # Of a part it is asked whether tables differ in a few records; sketches of so many buckets tell that.
 _BITS = 9

@@ -24,8 +24,9 @@ from disclosure_pipeline.candidates.folders import RefusedError
 from disclosure_pipeline.candidates.store import Store
 from disclosure_pipeline.measures.near_by_chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.tables.record_hashes import Groups, Records
-from disclosure_pipeline.tables.record_sketch import (
+from disclosure_pipeline.tables.record_hashes import (
+    Groups,
+    Records,
     RecordSketch,
     from_record,
     least_difference,

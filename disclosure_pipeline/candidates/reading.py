@@ -24,15 +24,19 @@ from disclosure_pipeline.counting.opening import (
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import ignore_progress
-from disclosure_pipeline.tables.additions import A_SYNTHETIC_TABLE, find_additions, list_new_texts
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable
-from disclosure_pipeline.tables.contract import ContractError, Violation
+from disclosure_pipeline.tables.contract import (
+    A_SYNTHETIC_TABLE,
+    ContractError,
+    Violation,
+    find_additions,
+    list_new_texts,
+)
 from disclosure_pipeline.tables.dictionary import CATEGORIES
-from disclosure_pipeline.tables.fingerprint import content_sha256, values_sha256
 from disclosure_pipeline.tables.identifiers import GT_IDENTIFIER, IDENTIFIER, holds_identifiers
 from disclosure_pipeline.tables.locations import fill_in_variables, redact_location
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized
-from disclosure_pipeline.tables.record_hashes import Groups
+from disclosure_pipeline.tables.record_hashes import Groups, content_sha256, values_sha256
 from disclosure_pipeline.tables.sources import Location, Source
 
 CHANGED = "The ground truth changed while it was read: run again."

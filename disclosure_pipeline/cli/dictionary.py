@@ -33,7 +33,7 @@ def draft_dictionary(table: Path, synthetic: bool | None, smallest_count: int) -
     No smallest or largest value and no rare level is written. All the same it tells of the table: it is
     made from a confidential one only if you say so.
     """
-    from disclosure_pipeline.tables.draft import SMALLEST_COUNT, draft
+    from disclosure_pipeline.tables.inference import SMALLEST_COUNT, draft
     from disclosure_pipeline.tables.sources import read_raw
 
     if synthetic is None:

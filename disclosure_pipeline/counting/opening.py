@@ -22,7 +22,7 @@ from disclosure_pipeline.counting.partitioned.files import (
 from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.runtime.memory import available_memory
+from disclosure_pipeline.runtime.machine import available_memory
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.canonical_tables import read_canonical
 from disclosure_pipeline.tables.dictionary import Dictionary
@@ -32,12 +32,13 @@ from disclosure_pipeline.tables.inference import canonical_distinct, canonical_f
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import HOLDOUT, describe_argument, table_names
 from disclosure_pipeline.tables.raw_columns import Change
-from disclosure_pipeline.tables.sizes import COUNTING, bytes_needed
 from disclosure_pipeline.tables.sources import (
+    COUNTING,
     DuckDBSource,
     FileSource,
     Location,
     SqlSource,
+    bytes_needed,
     columns_of,
     read_raw,
 )

@@ -18,7 +18,7 @@ from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.frames import as_frames
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.shared_names import names_in_all
+from disclosure_pipeline.tables.messages import names_in_all
 
 TARGETS_ALONE = "targets alone"
 

@@ -29,7 +29,7 @@ from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, sh
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.shared_names import names_in_all
+from disclosure_pipeline.tables.messages import names_in_all
 
 
 def disclosure_of_key_sets(

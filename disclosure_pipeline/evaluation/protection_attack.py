@@ -13,7 +13,7 @@ from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.protection import Attack, Baselines, attack, baselines
 from disclosure_pipeline.tables.alignment import Tables
-from disclosure_pipeline.tables.equal_width import bin_by_width
+from disclosure_pipeline.tables.grouping import bin_by_width
 from disclosure_pipeline.tables.levels import CodedColumn
 
 

@@ -18,7 +18,7 @@ from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.shared_names import names_in_all
+from disclosure_pipeline.tables.messages import names_in_all
 
 WITHOUT_NUMBERS = "all but numbers"
 """Numbers are easily moved, rounded or exchanged together, and a record is found again by the others."""

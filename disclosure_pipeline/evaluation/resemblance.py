@@ -15,7 +15,7 @@ from disclosure_pipeline.evaluation.copies import shared_columns
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.resemblance import distance_relabelled
 from disclosure_pipeline.measures.resemblance import resemblance as resemblance_of
-from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
+from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.schema import COMPONENT
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column
-from disclosure_pipeline.tables.draft import draft
+from disclosure_pipeline.tables.inference import draft
 from disclosure_pipeline.tables.messages import suggest_names
 
 # A number with more values than this is put into groups where it is a target.

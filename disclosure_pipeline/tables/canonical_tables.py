@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
+from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
+from disclosure_pipeline.tables.alignment import Distinct
 from disclosure_pipeline.tables.canonical import read_levels
 from disclosure_pipeline.tables.contract import ContractError, find_violations_of_columns
 from disclosure_pipeline.tables.dictionary import Dictionary
-from disclosure_pipeline.tables.distinct import Distinct
 from disclosure_pipeline.tables.encoding import Encoded, arrow_array, encode
 from disclosure_pipeline.tables.levels import IntArray
 from disclosure_pipeline.tables.raw_columns import (

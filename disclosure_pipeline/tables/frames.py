@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.tables.messages import capitalized, listed, table_names
-from disclosure_pipeline.tables.shared_names import names_in_all
+from disclosure_pipeline.tables.messages import capitalized, listed, names_in_all, table_names
 
 _ARROW_INTERFACE = ("__arrow_c_stream__", "__arrow_c_array__")
 

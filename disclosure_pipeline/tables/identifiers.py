@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.tables.distinct import Distinct, code_distinct
+from disclosure_pipeline.tables.alignment import Distinct, code_distinct
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import table_names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -40,3 +40,13 @@ def listed(names: Iterable[Any]) -> str:
 def capitalized(text: str) -> str:
     """The text as a sentence begins; unlike str.capitalize, the rest stays as it is."""
     return text[:1].upper() + text[1:]
+
+
+def names_in_all(tables: Sequence[Collection[Any]]) -> list[Any]:
+    """The names that all tables have, in the order of the first.
+
+    >>> names_in_all([("sex", "age", "job"), ("job", "sex")])
+    ['sex', 'job']
+    """
+    first, *others = tables
+    return [name for name in first if all(name in table for table in others)]

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
+from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.canonical import Levels, read_levels
+from disclosure_pipeline.tables.coding import ROUNDING
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
 from disclosure_pipeline.tables.encoding import Encoded, arrow_codes, encode, smallest_code_type
 from disclosure_pipeline.tables.levels import CodedColumn, IntArray
-from disclosure_pipeline.tables.rounding import ROUNDING
 
 
 @dataclass(frozen=True)

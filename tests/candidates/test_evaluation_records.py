@@ -25,7 +25,7 @@ from disclosure_pipeline.candidates.near_tables import SKETCHES, SketchedTable
 from disclosure_pipeline.candidates.recording import read_groups, read_measured
 from disclosure_pipeline.candidates.store import Snapshot, Store, StoredFile
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.tables.record_sketch import RecordSketch
+from disclosure_pipeline.tables.record_hashes import RecordSketch
 
 GT = "a" * 64
 

@@ -28,7 +28,7 @@ from disclosure_pipeline.counting.relational.tables import (
 )
 from disclosure_pipeline.counting.relational.transfer import fetch_rows
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.tables.fingerprint import values_sha256
+from disclosure_pipeline.tables.record_hashes import values_sha256
 from disclosure_pipeline.tables.sources import DuckDBSource, SqlSource
 
 DATABASE = "duckdb://"

@@ -20,7 +20,7 @@ from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.near_tables import sketch_candidate
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable
 from disclosure_pipeline.tables.dictionary import Column
-from disclosure_pipeline.tables.record_sketch import (
+from disclosure_pipeline.tables.record_hashes import (
     Part,
     RecordSketch,
     from_record,

@@ -37,7 +37,7 @@ from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.exclusions import CodedExclusions
 from disclosure_pipeline.measures.grouped import Grouped
-from disclosure_pipeline.runtime.threads import count_cores, run_in_threads, threads_for
+from disclosure_pipeline.runtime.machine import count_cores, run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Grouping

@@ -47,8 +47,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.exclusions import code_exclusions
 from disclosure_pipeline.measures.exclusions import CodedExclusions
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.alignment import Tables, check_tables
-from disclosure_pipeline.tables.distinct import Distinct, code_distinct
+from disclosure_pipeline.tables.alignment import Distinct, Tables, check_tables, code_distinct
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import table_names

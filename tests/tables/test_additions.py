@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disclosure_pipeline.tables.additions import (
+from disclosure_pipeline.tables.contract import (
     FORMULA,
     LONGER_TEXT,
     MORE_DECIMALS,

@@ -15,8 +15,8 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
 from disclosure_pipeline.tables.canonical_tables import canonical_table
 from disclosure_pipeline.tables.dictionary import Column
-from disclosure_pipeline.tables.fingerprint import content_sha256
 from disclosure_pipeline.tables.identifiers import holds_identifiers
+from disclosure_pipeline.tables.record_hashes import content_sha256
 
 SECRET = "Xylophonist-4711"
 

@@ -28,8 +28,8 @@ from disclosure_pipeline.tables.canonical import Levels, read_levels
 from disclosure_pipeline.tables.canonical_tables import canonical_table
 from disclosure_pipeline.tables.contract import ContractError, find_violations
 from disclosure_pipeline.tables.dictionary import Column
-from disclosure_pipeline.tables.draft import draft
 from disclosure_pipeline.tables.encoding import arrow_array
+from disclosure_pipeline.tables.inference import draft
 
 UNREADABLE = object()
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from disclosure_pipeline.tables.distinct import Distinct
+from disclosure_pipeline.tables.alignment import Distinct
 from disclosure_pipeline.tables.inference import canonical_distinct, canonical_frames, infer_column
 
 TABLES = ("the ground truth", "the synthetic table")

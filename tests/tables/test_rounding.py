@@ -10,9 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from disclosure_pipeline.tables.coding import code_column
-from disclosure_pipeline.tables.distinct import Distinct, code_distinct
-from disclosure_pipeline.tables.rounding import ROUNDING_NOISE, first_of_runs
+from disclosure_pipeline.tables.alignment import Distinct, code_distinct
+from disclosure_pipeline.tables.coding import ROUNDING_NOISE, code_column, first_of_runs
 
 TABLES = ("the ground truth", "the synthetic table")
 

@@ -24,8 +24,8 @@ from disclosure_pipeline.counting.memory.key_set_tree import (
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.exposure import KeyCounts
 from disclosure_pipeline.measures.hits import HitCounts, hit_counts
+from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress
-from disclosure_pipeline.runtime.threads import map_in_threads, threads_for
 
 _PROBES = 24  # sets, at most, that are measured to tell how long all of them take
 _SETS_A_PROBE = 4  # of fewer sets fewer are measured, so that it costs a quarter of the whole at most

@@ -20,8 +20,8 @@ from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.samples import sample_positions
 from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests
 from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_values
 from disclosure_pipeline.tables.coding import code_column_of_kind
 from disclosure_pipeline.tables.frames import stack_frames

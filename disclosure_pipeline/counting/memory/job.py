@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from disclosure_pipeline.counting.memory.radix import Radix
 from disclosure_pipeline.counting.targets import Target
+from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress
-from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 
 Result = TypeVar("Result")
 

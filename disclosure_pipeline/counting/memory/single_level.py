@@ -18,8 +18,8 @@ from disclosure_pipeline.counting.counts import KeyCounts, count_keys
 from disclosure_pipeline.counting.memory.job import Limits
 from disclosure_pipeline.counting.memory.radix import add, radix
 from disclosure_pipeline.measures.exact import IntArray, total
+from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.runtime.threads import run_in_threads, threads_for
 from disclosure_pipeline.tables.levels import CodedColumn
 
 Words = npt.NDArray[np.uint64]

@@ -22,8 +22,8 @@ from disclosure_pipeline.counting.partitioned.record_parts import (
 )
 from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests
 from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.runtime.threads import map_in_threads, threads_for
 from disclosure_pipeline.tables.levels import CodedColumn
 
 

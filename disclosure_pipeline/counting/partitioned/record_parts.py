@@ -19,8 +19,8 @@ from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.together import TogetherCounts
+from disclosure_pipeline.runtime.machine import map_in_threads
 from disclosure_pipeline.runtime.progress import OnProgress
-from disclosure_pipeline.runtime.threads import map_in_threads
 from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring codes over all parts

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile, open_spill_file
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.runtime.machine import count_cores, map_in_threads
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.runtime.threads import count_cores, map_in_threads
-from disclosure_pipeline.tables.distinct import Distinct
+from disclosure_pipeline.tables.alignment import Distinct
 from disclosure_pipeline.tables.encoding import encode_by_range, smallest_code_type
 from disclosure_pipeline.tables.sources import Location, read_batches
 

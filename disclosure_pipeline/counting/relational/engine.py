@@ -42,7 +42,7 @@ from disclosure_pipeline.measures.exact import total
 from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.distinct import Distinct
+from disclosure_pipeline.tables.alignment import Distinct
 
 _STEP = "Counting in the database"
 _ACTION = "The database did not do what counting needs"

@@ -11,7 +11,7 @@ import pandas as pd
 from disclosure_pipeline.counting.relational.counted_tables import CountedTables
 from disclosure_pipeline.counting.relational.staging import KeptRecords, ReadTables
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.distinct import Distinct, code_distinct_columns, stack_distinct
+from disclosure_pipeline.tables.alignment import Distinct, code_distinct_columns, stack_distinct
 from disclosure_pipeline.tables.frames import stack_frames
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.identifiers import identifying_columns

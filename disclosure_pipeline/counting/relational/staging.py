@@ -27,7 +27,7 @@ from disclosure_pipeline.counting.relational.transfer import (
 )
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.tables.distinct import Distinct
+from disclosure_pipeline.tables.alignment import Distinct
 from disclosure_pipeline.tables.levels import CodedColumn
 
 

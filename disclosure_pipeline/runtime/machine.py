@@ -1,4 +1,4 @@
-"""Work on threads: NumPy releases the interpreter for what takes long."""
+"""What the machine gives: cores to share work among, and memory that is free."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -81,3 +82,18 @@ def _collect_results(
         if on_progress is not None:
             on_progress(len(results), len(tasks))
     return results
+
+
+_CGROUP = Path("/sys/fs/cgroup")  # of a container that may use less than its machine has
+
+
+def available_memory() -> int:
+    """Bytes of memory that this process can still take."""
+    import psutil
+
+    available = int(psutil.virtual_memory().available)
+    try:
+        limit, used = ((_CGROUP / f"memory.{name}").read_text().strip() for name in ("max", "current"))
+        return min(available, int(limit) - int(used)) if limit != "max" else available
+    except (OSError, ValueError):
+        return available
