@@ -19,7 +19,7 @@ from unittest.mock import patch
 from data import KEY_SETS, TARGETS, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.memory.rare_baselines import count_rare_guesses
+from disclosure_pipeline.counting.memory.rare_keys import count_rare_guesses
 from disclosure_pipeline.measures.baseline_counts import BaselineCounts, Squares
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.grouped import Grouped

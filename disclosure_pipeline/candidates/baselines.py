@@ -18,7 +18,7 @@ import pandas as pd
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.measuring import measure_tables
 from disclosure_pipeline.candidates.reading import choose_engine_for, read_ground_truth
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.counting.opening import open_canonical
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.result import Disclosure

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.candidates.reading import OpenedCandidate
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables, SeparableTables
 from disclosure_pipeline.evaluation.bins import bins_of
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls

@@ -11,9 +11,9 @@ from typing import Any, Literal, Protocol
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.memory.nearest_records import Draw
-from disclosure_pipeline.counting.partitioned.files import (
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.counting.partitioned.opened_files import (
     StreamedTable,
     StreamedTables,
     stream_canonical,
@@ -120,7 +120,7 @@ def open_tables(
     if holdout is not None:
         tables, names = [*tables, holdout], (*names, HOLDOUT)
     if any(map(_is_ibis, tables)) or "://" in engine:
-        from disclosure_pipeline.counting.relational.tables import open_in_database
+        from disclosure_pipeline.counting.relational.opened_database import open_in_database
 
         with open_in_database(tables, engine, names) as in_database:
             yield in_database
@@ -194,7 +194,7 @@ def read_canonical_table(
         return read_canonical(location, dictionary, table, needed, only_known)
     if engine == "partitioned":
         return stream_canonical(location, dictionary, table, needed, only_known, stack)
-    from disclosure_pipeline.counting.relational.tables import read_database_table
+    from disclosure_pipeline.counting.relational.opened_database import read_database_table
 
     return read_database_table(location, engine, dictionary, table, needed, only_known)
 
@@ -203,7 +203,7 @@ def read_canonical_table(
 def open_canonical(tables: Sequence[Any], engine: str, description: str) -> Iterator[SeparableTables]:
     """GT (first) and its syntheses, all read by `read_canonical_table` for that engine; a holdout last."""
     if "://" in engine:
-        from disclosure_pipeline.counting.relational.tables import open_canonical_in_database
+        from disclosure_pipeline.counting.relational.opened_database import open_canonical_in_database
 
         with open_canonical_in_database(tables, engine) as in_database:
             yield in_database

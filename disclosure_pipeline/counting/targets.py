@@ -1,14 +1,15 @@
-"""What an engine is asked to count: key combinations, and the levels of targets within them."""
+"""What an engine is asked to count: key combinations, the levels of targets within them, and samples."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
-from disclosure_pipeline.measures.exact import Mask, total
+from disclosure_pipeline.measures.exact import IntArray, Mask, total
 from disclosure_pipeline.measures.exclusions import CodedExclusions
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -79,3 +80,18 @@ def columns_of_requests(requests: Sequence[CountRequest]) -> list[CodedColumn]:
 def guess_is_impossible(target: CodedColumn) -> Mask:
     """Marks the levels of a target that nobody guesses (shape: its codes): see `Target.no_guess`."""
     return (np.arange(target.size) == target.missing) | (target.counts[0] == 0)
+
+
+def sample_positions(records: Sequence[int], most: int, seed: int) -> list[IntArray | None]:
+    """Of tables of so many `records` the positions of at most so many, ascending; None for all of them."""
+    return [
+        None if number <= most else _draw_positions(number, most, seed, table)
+        for table, number in enumerate(records)
+    ]
+
+
+@lru_cache(maxsize=8)  # each measure of a table draws the same ones, which takes as long as to count them
+def _draw_positions(records: int, most: int, seed: int, table: int) -> IntArray:
+    drawn: IntArray = np.sort(np.random.default_rng([seed, table]).choice(records, most, replace=False))
+    drawn.flags.writeable = False
+    return drawn

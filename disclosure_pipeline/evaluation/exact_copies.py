@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.evaluation.copies import shared_names
 from disclosure_pipeline.measures.exact import percent

@@ -20,8 +20,8 @@ from disclosure_pipeline.counting.memory.exposure_search import (
     search_key_sets,
 )
 from disclosure_pipeline.counting.memory.exposure_targets import ExposureTarget, Synthesis
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
 from disclosure_pipeline.counting.memory.key_set_tree import Column
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.counting.memory.single_level import count_key_sets
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts

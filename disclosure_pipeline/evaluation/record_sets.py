@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies, count_whole_records
 from disclosure_pipeline.counting.opening import OpenedTables

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.joint_counts import count_pair
+from disclosure_pipeline.counting.memory.cell_tables import count_pair
 from disclosure_pipeline.evaluation.copies import shared_columns
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.resemblance import distance_relabelled

@@ -22,7 +22,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.folders import GateFolders
-from disclosure_pipeline.counting.relational.tables import (
+from disclosure_pipeline.counting.relational.opened_database import (
     open_canonical_in_database,
     read_database_table,
 )

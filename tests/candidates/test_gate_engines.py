@@ -34,7 +34,7 @@ from disclosure_pipeline.candidates import arrival, evaluation, ground_truth, me
 from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.measuring import measure_candidate
 from disclosure_pipeline.counting import opening
-from disclosure_pipeline.counting.partitioned.files import StreamedTable, stream_canonical
+from disclosure_pipeline.counting.partitioned.opened_files import StreamedTable, stream_canonical
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical import read_levels
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable, read_canonical

@@ -18,8 +18,8 @@ from support.sampling import only_in_ci
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.counting import opening
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
-from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.partitioned import engine as partitioned
 from disclosure_pipeline.demo.run import HONEST, LEAKY
 from disclosure_pipeline.evaluation.result import Disclosure

@@ -15,8 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.engines_services import postgresql
 
-from disclosure_pipeline.counting.relational.copying import copy_rows, copy_text
-from disclosure_pipeline.counting.relational.transfer import open_table, upload_temporarily
+from disclosure_pipeline.counting.relational.transfer import (
+    copy_rows,
+    copy_text,
+    open_table,
+    upload_temporarily,
+)
 from disclosure_pipeline.errors import InputError
 
 

@@ -29,8 +29,8 @@ from support.surveys import TARGETS, survey
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting import opening as elsewhere
-from disclosure_pipeline.counting.memory.job import Limits
-from disclosure_pipeline.counting.partitioned import files, record_parts
+from disclosure_pipeline.counting.memory.radix import Limits
+from disclosure_pipeline.counting.partitioned import opened_files, record_parts
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.partitioned.spill_file import open_spill_file
 from disclosure_pipeline.errors import DisclosurePipelineError
@@ -366,7 +366,7 @@ def test_a_file_is_read_once(
         paths[1].unlink()
         return count_in_parts(*arguments)
 
-    monkeypatch.setattr(files, "count_in_parts", change_first)
+    monkeypatch.setattr(opened_files, "count_in_parts", change_first)
     with small_batches(Limits(table=0, spill_part=500)):
         result = dp.disclosure(paths[0], paths[1], ["age", "postcode"], TARGETS, engine="partitioned")
     assert_same(result, expected)

@@ -5,7 +5,7 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.evaluation.copies import copies_of_columns
 from disclosure_pipeline.tables.grouping import grouping_of
 

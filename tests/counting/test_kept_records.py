@@ -12,9 +12,9 @@ import pytest
 from support.sampling import some_of
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.relational import numbering, staging
+from disclosure_pipeline.counting.relational import coding, staging
 from disclosure_pipeline.counting.relational.coding import lay_out_words
-from disclosure_pipeline.counting.relational.tables import DatabaseTables, open_in_database
+from disclosure_pipeline.counting.relational.opened_database import DatabaseTables, open_in_database
 from disclosure_pipeline.counting.relational.transfer import borrow_table, fetch_integers
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
 from disclosure_pipeline.evaluation.record_sets import count_record_sets
@@ -104,7 +104,7 @@ def test_they_are_numbered_in_the_order_of_their_codes(
     database: Any, bits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In however many ranges; most records have the same code in the first column."""
-    monkeypatch.setattr(numbering, "_RANGE_BITS", bits)
+    monkeypatch.setattr(coding, "_RANGE_BITS", bits)
     random = np.random.default_rng(bits)
     digits = lay_out_words([1000, 900, 2**40, 7])
     first = np.where(random.random(700) < 0.9, 3, random.integers(0, 1000, 700))
@@ -115,7 +115,7 @@ def test_they_are_numbered_in_the_order_of_their_codes(
     records = {"i": random.integers(0, 3, 700).astype(np.int16), "q0": words[0], "q1": words[1]}
     with ExitStack() as stack:
         rows = stack.enter_context(borrow_table(database, pa.table(records), "it"))
-        numbered = fetch_integers(numbering.number_records(rows, digits, stack))
+        numbered = fetch_integers(coding.number_records(rows, digits, stack))
     assert len(numbered["r"]) == 700
     for table in range(3):
         of_table = {name: values[numbered["i"] == table] for name, values in numbered.items()}

@@ -31,8 +31,8 @@ from support.surveys import TARGETS, survey
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.counting.memory import engine as memory
-from disclosure_pipeline.counting.memory import job, packing, radix, sorting
-from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.memory import packing, radix, sorting
+from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.exclusions import CodedExclusions
@@ -206,7 +206,7 @@ def test_the_paths_are_taken() -> None:
     assert "Sorting" not in steps(Limits())
     assert {"Sorting", "Counting the targets"} <= steps(Limits(table=1000))
     assert "Counting the keys" not in steps(Limits(table=0))
-    plan = job.Job(
+    plan = radix.Job(
         radix.radix(keys, (4000, 4000), 1 << 60), tuple(arguments), (4000, 4000), Limits(), lambda *_: None
     )
     packed = packing.pack(plan, arguments)

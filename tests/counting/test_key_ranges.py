@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from disclosure_pipeline.counting.memory.key_ranges import KeyRanges, sort_by_key
+from disclosure_pipeline.counting.memory.packing import KeyRanges, sort_by_key
 
 
 @given(st.lists(st.integers(0, 2**60), max_size=40), st.integers(0, 20))

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disclosure_pipeline.counting.memory import key_target_pairs
-from disclosure_pipeline.counting.memory.job import Job, Limits
+from disclosure_pipeline.counting.memory import engine
 from disclosure_pipeline.counting.memory.packing import pack
-from disclosure_pipeline.counting.memory.radix import radix
+from disclosure_pipeline.counting.memory.radix import Job, Limits, radix
 from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.measures.exclusions import CodedExclusions
 from disclosure_pipeline.runtime.progress import ignore_progress
@@ -46,10 +45,10 @@ def test_pairs_of_some_targets(
     keys = radix([columns[name] for name in KEYS], records, 1 << 40)
     job = Job(keys, tuple(targets), records, Limits(table=table, part=part, threads=0), ignore_progress)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(key_target_pairs, "_CHUNK", 70)
-        patch.setattr(key_target_pairs, "_MOST_CELLS", cells)
-        patch.setattr(key_target_pairs, "_MOST_COMBINATIONS", combinations)
-        pairs = key_target_pairs.pairs_of_key(job, pack(job, targets), listed)
+        patch.setattr(engine, "_CHUNK", 70)
+        patch.setattr(engine, "_MOST_CELLS", cells)
+        patch.setattr(engine, "_MOST_COMBINATIONS", combinations)
+        pairs = engine.pairs_of_key(job, pack(job, targets), listed)
     for of_keys, i in zip(pairs, listed, strict=True):
         target = columns[TARGETS[i]]
         for of_key, name in zip(of_keys, KEYS, strict=True):

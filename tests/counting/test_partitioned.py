@@ -21,7 +21,7 @@ from support.surveys import survey
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory.engine import count_in_memory
-from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.partitioned.batches import batches_in_memory
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.partitioned.record_parts import determines, shared_parts

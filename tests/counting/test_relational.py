@@ -29,11 +29,10 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.relational import cells as cell_queries
+from disclosure_pipeline.counting.relational import cells as class_queries
+from disclosure_pipeline.counting.relational import cells as exclusion_queries
 from disclosure_pipeline.counting.relational import coding
-from disclosure_pipeline.counting.relational import exclusions as exclusion_queries
-from disclosure_pipeline.counting.relational import key_classes as class_queries
-from disclosure_pipeline.counting.relational import targets as target_queries
-from disclosure_pipeline.counting.relational.connections import connect
+from disclosure_pipeline.counting.relational import target_counts as target_queries
 from disclosure_pipeline.counting.relational.engine import (
     count_in_database,
     count_table_records,
@@ -41,7 +40,7 @@ from disclosure_pipeline.counting.relational.engine import (
     open_database_tables,
 )
 from disclosure_pipeline.counting.relational.staging import ReadTables
-from disclosure_pipeline.counting.relational.transfer import fetch_integers, open_table
+from disclosure_pipeline.counting.relational.transfer import connect, fetch_integers, open_table
 from disclosure_pipeline.counting.targets import CountRequest, Target
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.exclusions import code_exclusions

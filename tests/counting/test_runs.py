@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disclosure_pipeline.counting.memory import radix
-from disclosure_pipeline.counting.memory.runs import Runs
+from disclosure_pipeline.counting.memory.sorting import Runs
 from disclosure_pipeline.tables.coding import code_column
 
 

@@ -22,9 +22,8 @@ from support.sampling import examples
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.counts import DisclosureCounts
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
-from disclosure_pipeline.counting.samples import sample_positions
-from disclosure_pipeline.counting.targets import CountRequest
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.counting.targets import CountRequest, sample_positions
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.evaluation.controls import controls

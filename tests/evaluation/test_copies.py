@@ -14,7 +14,7 @@ from support.sampling import examples, some_of
 from support.small_tables import sd2011
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.memory import distinct_records, partial_records, whole_records
+from disclosure_pipeline.counting.memory import partial_records, whole_records
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.evaluation.copies import shared_columns
 
@@ -57,7 +57,7 @@ def test_without_a_column_the_counts_are_those_of_the_others(
 ) -> None:
     """However the records are cut, and counted by tables or sorted; levels of very different frequency."""
     monkeypatch.setattr(partial_records, "_AT_A_TIME", at_a_time)
-    monkeypatch.setattr(distinct_records, "_CELLS", cells)
+    monkeypatch.setattr(whole_records, "_CELLS", cells)
     rng = np.random.default_rng(levels)
     gt, *syntheses = (
         pd.DataFrame(
@@ -77,7 +77,7 @@ def test_without_a_column_the_counts_are_those_of_the_others(
     # Numbers of records that fit no code or no float beside it, and records that many others equal.
     for name, limit in (("_BITS", 20), ("_EXACT", 4), ("_FEW", 2)):
         with monkeypatch.context() as patch:
-            patch.setattr(distinct_records, name, limit)
+            patch.setattr(whole_records, name, limit)
             assert_same_counts(partial_records.count_records(columns), counts)
     # More combinations than a code has: those that occur are numbered.
     monkeypatch.setattr(partial_records, "LARGEST", 1 << 12)

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from support.sampling import examples, some_of
 
 from disclosure_pipeline.counting.memory import nearest_records
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.relational import nearest
 from disclosure_pipeline.counting.relational.coding import lay_out_words
-from disclosure_pipeline.counting.relational.tables import DatabaseTables, open_in_database
+from disclosure_pipeline.counting.relational.opened_database import DatabaseTables, open_in_database
 from disclosure_pipeline.counting.relational.transfer import borrow_table
 from disclosure_pipeline.evaluation import guards
 from disclosure_pipeline.evaluation.guards import Guards, measure_guards

@@ -28,7 +28,7 @@ from support.small_batches import small_batches
 from support.strategies import Case, cases, frames, measured, records_of
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.measures.holdout import matched_keys, unique_at
 

@@ -19,7 +19,7 @@ from support.sampling import examples
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import single_level
-from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.memory.radix import Limits
 
 pytestmark = FEW_SHARED_VALUES
 

@@ -11,7 +11,6 @@ from reference import resemblance as reference
 from support.small_tables import sd2011
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.memory import joint_counts
 
 LEVEL = st.sampled_from(["a", "b", "c", None])
 ROWS = st.lists(st.tuples(LEVEL, LEVEL, st.booleans()), min_size=1, max_size=25)
@@ -28,8 +27,8 @@ def frame(rows: list[Row]) -> pd.DataFrame:
 @given(gt=ROWS, sd=ROWS)
 def test_figures_are_those_of_the_reference(largest: int, gt: list[Row], sd: list[Row]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joint_counts, "_LARGEST", largest)
-        patch.setattr(joint_counts, "_AT_A_TIME", 4)
+        patch.setattr(cell_tables, "_LARGEST", largest)
+        patch.setattr(cell_tables, "_AT_A_TIME", 4)
         result = dp.resemblance(frame(gt), [frame(gt), frame(sd)])
     for place, name in enumerate(COLUMNS):
         values = [[row[place] for row in table] for table in (gt, sd)]

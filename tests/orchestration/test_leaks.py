@@ -33,22 +33,22 @@ from support.sampling import only_in_ci, some_of
 from support.small_batches import small_batches
 
 import disclosure_pipeline
-from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.partitioned import (
     batches,
     engine,
-    files,
+    opened_files,
     record_parts,
     streams,
 )
-from disclosure_pipeline.counting.partitioned.cell_counter import CellCounter
+from disclosure_pipeline.counting.partitioned.engine import CellCounter
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile
 from disclosure_pipeline.evaluation import identifiers
 from disclosure_pipeline.evaluation.plots import conversion
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.orchestration import redaction
 from disclosure_pipeline.release.keys import keygen
-from disclosure_pipeline.tables import distinct
+from disclosure_pipeline.tables import alignment
 from disclosure_pipeline.tables import files as table_files
 from disclosure_pipeline.tables.contract import ContractError, Violation
 
@@ -506,10 +506,10 @@ def test_the_search_of_open_files_finds_a_leak(tmp_path: Path) -> None:
 
 IN_BATCHES: tuple[Callable[..., Any], ...] = (
     identifiers.identifier_warnings,
-    distinct.code_distinct,
-    files.stream_canonical,
-    files.StreamedTable.some_records,
-    files.StreamedTables.count,
+    alignment.code_distinct,
+    opened_files.stream_canonical,
+    opened_files.StreamedTable.some_records,
+    opened_files.StreamedTables.count,
     batches.code_batch,
     engine.count_in_parts,
     record_parts.RecordParts.measure,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from disclosure_pipeline.counting.relational.connections import connect, spark_session
+from disclosure_pipeline.counting.relational.transfer import connect, spark_session
 from support.services import PASSWORD, absent, postgres
 
 # Java runs here for seconds: what its second compiler and its parallel collector win is less than they cost.

@@ -27,7 +27,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates.measuring import measure_tables
 from disclosure_pipeline.candidates.store import Snapshot, Store, take_snapshot
 from disclosure_pipeline.cli.main import main
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import read_trusted

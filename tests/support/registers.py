@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from disclosure_pipeline.counting.relational.connections import spark_session
+from disclosure_pipeline.counting.relational.transfer import spark_session
 from support.engines_services import QUICK_OVER_FEW_RECORDS, connect_to_spark, spark_folder, spark_url
 from support.services import PASSWORD, postgres, require_engine
 

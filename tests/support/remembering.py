@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 from disclosure_pipeline.candidates import filing, measuring
-from disclosure_pipeline.counting.memory.frames import FramesInMemory
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.policy.gate import Gate
 from support.gates import quick_folder

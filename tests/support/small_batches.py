@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.partitioned import engine as partitioned
 from disclosure_pipeline.tables import files
 

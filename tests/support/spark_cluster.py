@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.relational.connections import connect, spark_session
+from disclosure_pipeline.counting.relational.transfer import connect, spark_session
 from support.engines_services import spark_url
 from support.figures import assert_same
 from support.surveys import survey

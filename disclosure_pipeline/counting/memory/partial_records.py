@@ -14,17 +14,18 @@ from math import prod
 import numpy as np
 
 from disclosure_pipeline.counting.counts import KeyCounts
-from disclosure_pipeline.counting.memory.distinct_records import (
+from disclosure_pipeline.counting.memory.radix import Codes, Radix, radix
+from disclosure_pipeline.counting.memory.whole_records import (
+    LARGEST,
     BothNumbers,
     DistinctRecords,
     PackedDistinctRecords,
     count_distinct,
     find_distinct,
     pack,
+    sort_codes,
     split_between,
 )
-from disclosure_pipeline.counting.memory.radix import Codes, Radix, radix
-from disclosure_pipeline.counting.memory.whole_records import LARGEST, sort_codes
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.frequency import first_of_run

@@ -1,18 +1,21 @@
-"""Key combinations as one number each: the levels of the keys are its digits."""
+"""Key combinations as one number each, whose digits are the levels of the keys, and their tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import first_of_run, sort_together
+from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
+from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.levels import CodedColumn
 
 Item = TypeVar("Item")
@@ -156,3 +159,59 @@ def _number(columns: Radix, records: Sequence[int]) -> Numbered:
     numbers = np.empty(len(codes), dtype=np.min_scalar_type(len(codes)))
     numbers[order] = np.cumsum(new, dtype=numbers.dtype) - numbers.dtype.type(1)
     return Numbered(tuple(np.split(numbers, ends[:-1])), codes[new], columns)
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Sizes of the pieces that the work is cut into; no result depends on them.
+
+    block: records that are coded at a time. part: records that are measured at a time, about. table: most
+    cells that are counted instead of sorted. bits: most binary digits of a number that stands for a record.
+    threads: None for as many as the tables are worth. spill_part: records of a part of the spill file, about.
+    rare: records of keys with as many records each that are not worth to be measured by themselves.
+    """
+
+    block: int = 1 << 17
+    part: int = 5 << 19  # fewer, and threads wait for each other; more, and an interrupt waits for them
+    table: int = 1 << 22
+    bits: int = 64
+    threads: int | None = None
+    spill_part: int = 1 << 21
+    rare: int = 1 << 14
+
+
+@dataclass(frozen=True)
+class Job:
+    """The tables to count, of so many `records` each, GT first; `on_progress(step, completed, total)`.
+
+    `together`: whether to count what all syntheses disclose together.
+    """
+
+    keys: Radix
+    targets: tuple[Target, ...]
+    records: tuple[int, ...]
+    limits: Limits
+    on_progress: OnProgress
+    together: bool = False
+
+    def run(self, step: str, tasks: Sequence[Callable[[], Result]]) -> list[Result]:
+        """The results of the tasks, which are one step of the work."""
+        threads = self.limits.threads
+        return run_in_threads(
+            tasks,
+            threads_for(sum(self.records)) if threads is None else threads,
+            partial(self.on_progress, step),
+        )
+
+    def blocks(self, table: int) -> Iterator[slice]:
+        """The records of a table, block by block."""
+        for start in range(0, self.records[table], self.limits.block):
+            yield slice(start, min(start + self.limits.block, self.records[table]))
+
+    @property
+    def syntheses(self) -> range:
+        """The numbers of the syntheses, which are those of their tables."""
+        return range(1, len(self.records))

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import KeyCounts, count_keys
-from disclosure_pipeline.counting.memory.job import Limits
-from disclosure_pipeline.counting.memory.radix import add, radix
+from disclosure_pipeline.counting.memory.radix import Limits, add, radix
 from disclosure_pipeline.measures.exact import IntArray, total
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import (
     CountedCells,
@@ -22,22 +23,63 @@ from disclosure_pipeline.counting.counts import (
     count_lone_records,
     count_target,
 )
-from disclosure_pipeline.counting.memory.job import Job
-from disclosure_pipeline.counting.memory.key_ranges import sort_by_key
-from disclosure_pipeline.counting.memory.packing import PackedRecords, unsigned_type
-from disclosure_pipeline.counting.memory.radix import Bytes, Codes
+from disclosure_pipeline.counting.memory.cell_tables import count_in_sorted_records
+from disclosure_pipeline.counting.memory.packing import PackedRecords, sort_by_key, unsigned_type
+from disclosure_pipeline.counting.memory.radix import Bytes, Codes, Job
 from disclosure_pipeline.counting.memory.rare_keys import (
     MOST_RECORDS,
     RareKeys,
     can_be_compared,
     count_rare_keys,
 )
-from disclosure_pipeline.counting.memory.runs import Runs
-from disclosure_pipeline.counting.memory.together import count_in_sorted_records
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run, run_lengths, summands
+from disclosure_pipeline.measures.frequency import (
+    FrequencyTable,
+    count_up,
+    first_of_run,
+    run_lengths,
+    summands,
+)
 from disclosure_pipeline.measures.together import TogetherCounts
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The places of the runs of equal values, in their order: where each begins, and after it the end of all.
+
+    `by_length`: the numbers of the runs, the shorter ones first; the first `ends[n]` of them have n values at
+    most, for n up to the longest length that is told from longer ones.
+    """
+
+    begins: IntArray
+    by_length: IntArray
+    ends: IntArray
+
+    @classmethod
+    def from_ascending(cls, ascending: npt.NDArray[Any], most: int) -> Runs:
+        """The runs of ascending values, of which there is at least one; lengths up to `most` are told apart.
+
+        >>> runs = Runs.from_ascending(np.array([3, 5, 5, 7, 8, 8, 8]), most=2)
+        >>> runs.of_length(1).tolist(), runs.of_length(2).tolist(), runs.places_of_longer().tolist()
+        ([0, 3], [1], [4, 5, 6])
+        """
+        begins = np.append(np.flatnonzero(first_of_run(ascending)), len(ascending))
+        lengths = np.minimum(begins[1:] - begins[:-1], most + 1).astype(np.min_scalar_type(most + 1))
+        ends = np.cumsum(np.bincount(lengths, minlength=most + 2))
+        return cls(begins, np.argsort(lengths, kind="stable"), ends)
+
+    def of_length(self, n: int) -> IntArray:
+        """The places at which runs of so many values begin, in ascending order."""
+        return self.begins.take(self.by_length[self.ends[n - 1] : self.ends[n]])
+
+    def places_of_longer(self) -> IntArray:
+        """The places of all values in longer runs than those that are told apart, in ascending order."""
+        longer = self.by_length[self.ends[-2] :]
+        begins = self.begins.take(longer)
+        lengths = self.begins.take(longer + 1) - begins
+        return np.repeat(begins, lengths) + count_up(lengths)
+
 
 _LARGEST_PART = 2  # times the records of a part are measured at once
 

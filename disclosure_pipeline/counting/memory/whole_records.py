@@ -1,23 +1,177 @@
-"""Records of GT and of one SD that agree in all of some columns: sorted together, equal ones counted."""
+"""Count records of GT and of one SD that agree in all of some columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import KeyCounts
-from disclosure_pipeline.counting.memory.distinct_records import (
-    DistinctRecords,
-    count_distinct,
-    find_distinct,
-    split_between,
-)
+from disclosure_pipeline.counting.counts import KeyCounts, count_keys
 from disclosure_pipeline.counting.memory.radix import Codes, Radix, add, radix
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.frequency import first_of_run, sort_together
 from disclosure_pipeline.tables.levels import CodedColumn
+
+_BITS = 64  # of the largest number
+_EXACT = 53  # binary digits of a whole number that is stored as a float
+_CELLS = 8  # of a table, for each distinct record: more are not counted by a table
+_FEW = 64  # records: most records have fewer that are equal to them
+
+
+@dataclass(frozen=True)
+class DistinctRecords:
+    """Distinct records by their ascending `codes`; `d` GT records and `s` SD records have each code."""
+
+    codes: Codes
+    d: IntArray
+    s: IntArray
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+@dataclass(frozen=True)
+class PackedDistinctRecords:
+    """Distinct records as one ascending number each: its code, and in the lower binary digits d and s."""
+
+    packed: Codes
+    digits_of_d: int
+    digits_of_s: int
+
+    @property
+    def unit(self) -> int:
+        """What the number grows by where the code does by one."""
+        return 1 << (self.digits_of_d + self.digits_of_s)
+
+    def read(self, some: slice) -> DistinctRecords:
+        """Some of the records."""
+        packed = self.packed[some]
+        return DistinctRecords(
+            packed >> np.uint64(self.digits_of_d + self.digits_of_s),
+            (packed >> np.uint64(self.digits_of_s) & np.uint64((1 << self.digits_of_d) - 1)).astype(np.int64),
+            (packed & np.uint64((1 << self.digits_of_s) - 1)).astype(np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class BothNumbers:
+    """The d and the s of some records as one number each, d above `digits_of_s`: sums of all of them fit."""
+
+    numbers: IntArray
+    digits_of_s: int
+    is_exact_as_float: bool
+
+    @classmethod
+    def from_records(cls, records: DistinctRecords) -> BothNumbers:
+        """The numbers of these records.
+
+        >>> records = DistinctRecords(np.array([3, 4, 7]), np.array([1, 1, 0]), np.array([1, 1, 2]))
+        >>> BothNumbers.from_records(records).numbers
+        array([9, 9, 2])
+        """
+        of_GT, of_SD = int(records.d.sum()).bit_length(), int(records.s.sum()).bit_length()
+        return cls((records.d.astype(np.int64) << of_SD) | records.s, of_SD, of_GT + of_SD <= _EXACT)
+
+    def is_single(self, numbers: IntArray) -> Mask:
+        """Marks those that stand for one record of GT, or one of SD."""
+        return (numbers == 1) | (numbers == 1 << self.digits_of_s)
+
+    def add_up(self, cells: IntArray, numbers: IntArray, entries: int) -> tuple[IntArray, IntArray]:
+        """The d and the s of each cell, without cells of a single record; `cells` are below `entries`."""
+        if entries <= _CELLS * len(cells) and self.is_exact_as_float:
+            table = np.bincount(cells, numbers, entries)
+            sums: IntArray = table[np.flatnonzero(table > 1 << self.digits_of_s)].astype(np.int64)
+        else:
+            cells, numbers = sort_together(cells, numbers)
+            new = np.append(first_of_run(cells), True)
+            together = np.flatnonzero(~(new[:-1] & new[1:] & self.is_single(numbers)))
+            first = np.flatnonzero(new[together])
+            sums = np.add.reduceat(numbers[together], first) if len(first) else numbers[:0]
+        return sums >> self.digits_of_s, sums & ((1 << self.digits_of_s) - 1)
+
+
+def find_distinct(pooled: Codes) -> DistinctRecords:
+    """The distinct records among some that `sort_codes` returns, all of those with one code; at least one.
+
+    >>> records = find_distinct(np.array([2, 2, 3, 9]))
+    >>> records.codes.tolist(), records.d.tolist(), records.s.tolist()
+    ([1, 4], [2, 0], [1, 1])
+    """
+    codes = pooled >> pooled.dtype.type(1)
+    bounds = np.append(np.flatnonzero(first_of_run(codes)), len(pooled))
+    SD_before = np.zeros(len(pooled) + 1, dtype=np.int64)
+    np.cumsum((pooled & pooled.dtype.type(1)).astype(np.int64), out=SD_before[1:])
+    s = np.diff(SD_before[bounds])
+    d = np.diff(bounds) - s
+    return DistinctRecords(
+        codes[bounds[:-1]], *(number.astype(np.min_scalar_type(int(number.max()))) for number in (d, s))
+    )
+
+
+def pack(
+    pieces: Sequence[DistinctRecords], recode: Callable[[Codes], Codes], largest: int
+) -> PackedDistinctRecords | None:
+    """Records by other codes, up to `largest`, which `recode` makes of theirs; None where they do not fit.
+
+    Sorting numbers is several times faster than sorting their places.
+
+    >>> records = DistinctRecords(np.array([1, 4]), np.array([2, 1]), np.array([0, 3]))
+    >>> pack([records], lambda codes: 4 - codes, 4).read(slice(None))
+    DistinctRecords(codes=array([0, 3], dtype=uint64), d=array([1, 2]), s=array([3, 0]))
+    """
+    digits_of_d, digits_of_s = (
+        max((int(getattr(piece, name).max(initial=0)) for piece in pieces), default=0).bit_length()
+        for name in ("d", "s")
+    )
+    if largest.bit_length() + digits_of_d + digits_of_s > _BITS:
+        return None
+    packed = np.empty(sum(map(len, pieces)), dtype=np.uint64)
+    end = 0
+    for piece in pieces:
+        part: Codes = packed[end : end + len(piece)]
+        part[:] = recode(piece.codes)
+        part <<= np.uint64(digits_of_d + digits_of_s)
+        part |= piece.d.astype(np.uint64) << np.uint64(digits_of_s)
+        part |= piece.s.astype(np.uint64)
+        end += len(piece)
+    packed.sort()
+    return PackedDistinctRecords(packed, digits_of_d, digits_of_s)
+
+
+def count_distinct(pieces: Sequence[DistinctRecords]) -> KeyCounts:
+    """What the keys tell, if they are all columns; the records whose numbers are equal are counted together.
+
+    >>> records = DistinctRecords(np.array([3, 4, 7]), np.array([1, 1, 0]), np.array([1, 1, 2]))
+    >>> count_distinct([records]).uniques.in_both
+    2
+    """
+    table = np.zeros(_FEW * _FEW, dtype=np.int64)
+    counts: list[KeyCounts] = []
+    for piece in pieces:
+        few = (piece.d < _FEW) & (piece.s < _FEW)
+        if not few.all():
+            counts.append(count_keys(*(number[~few].astype(np.int64) for number in (piece.d, piece.s))))
+        table += np.bincount((piece.d.astype(np.int64) * _FEW + piece.s)[few], minlength=len(table))
+    numbers = np.flatnonzero(table)
+    d, s = np.divmod(numbers, _FEW)
+    return add_up([count_keys(d, s, table[numbers]), *counts])
+
+
+def split_between(ascending: Codes, unit: int, most: int) -> Sequence[slice]:
+    """Pieces of about so many numbers at `most`; those that are in one `unit` stay together.
+
+    >>> split_between(np.array([0, 1, 2, 3]), unit=2, most=3)
+    [slice(0, 2, None), slice(2, 4, None)]
+    """
+    bounds = np.arange(0, len(ascending), most)
+    lowest = [int(number) // unit * unit for number in ascending[bounds[1:]]]
+    bounds[1:] = np.searchsorted(ascending, np.array(lowest, dtype=ascending.dtype))
+    return [slice(*ends) for ends in pairwise(np.unique(np.append(bounds, len(ascending))).tolist())]
+
 
 LARGEST = 1 << 63  # a code and a binary digit for the table fit 64
 _AT_A_TIME = 1 << 17  # records, so that they fit the cache

@@ -11,7 +11,7 @@ import numpy as np
 
 from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts, TargetCounts
 from disclosure_pipeline.counting.memory.engine import count_in_memory
-from disclosure_pipeline.counting.memory.job import Limits
+from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.partitioned.batches import CodedBatch, Codes
 from disclosure_pipeline.counting.partitioned.spill_file import Records, SpillFile, open_spill_file
 from disclosure_pipeline.counting.targets import CountRequest, Target, columns_of_requests

@@ -22,18 +22,19 @@ from disclosure_pipeline.counting.counts import DisclosureCounts, TargetCounts
 from disclosure_pipeline.counting.relational.cells import count_key_combinations as count_all_keys
 from disclosure_pipeline.counting.relational.cells import merge_keys
 from disclosure_pipeline.counting.relational.coding import as_comparable
-from disclosure_pipeline.counting.relational.connections import open_connection, run_query
 from disclosure_pipeline.counting.relational.staging import ReadTables, stage_all, stage_records
-from disclosure_pipeline.counting.relational.targets import (
+from disclosure_pipeline.counting.relational.target_counts import (
     count_key_combinations,
     count_target_levels,
     fetch_key_counts,
+    fetch_unique_in_any,
 )
-from disclosure_pipeline.counting.relational.together import fetch_unique_in_any
 from disclosure_pipeline.counting.relational.transfer import (
     borrow_table,
     fetch_integers,
     fetch_rows,
+    open_connection,
+    run_query,
     store_temporarily,
 )
 from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests

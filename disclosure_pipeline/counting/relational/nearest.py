@@ -25,10 +25,8 @@ from disclosure_pipeline.counting.memory.nearest_records import (
     nearest_of_candidates,
 )
 from disclosure_pipeline.counting.relational.coding import Digits, as_int64, count_rows, int64, word_columns
-from disclosure_pipeline.counting.relational.connections import run_query
-from disclosure_pipeline.counting.relational.records import store_codes
-from disclosure_pipeline.counting.relational.staging import ReadTables, stage_all
-from disclosure_pipeline.counting.relational.transfer import fetch_integers, upload_temporarily
+from disclosure_pipeline.counting.relational.staging import ReadTables, stage_all, store_codes
+from disclosure_pipeline.counting.relational.transfer import fetch_integers, run_query, upload_temporarily
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.tables.levels import CodedColumn
 

@@ -1,28 +1,170 @@
-"""What is brought to a database and taken away again, what it keeps for a while, and what comes back."""
+"""Connections to databases, and what is brought to one, kept there for a while and fetched from it."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from disclosure_pipeline.counting.relational.connections import SPARK, run_query, spark_session
-from disclosure_pipeline.counting.relational.copying import copy_rows
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.tables.encoding import arrow_array
+from disclosure_pipeline.tables.locations import redact_location
+
+Result = TypeVar("Result")
+
+SPARK = "pyspark"
+
+_MASTERS = ("local", "yarn", "k8s", "mesos")  # what a Spark master may begin with, beside a host
+
+
+def run_query(action: str, query: Callable[[], Result]) -> Result:
+    """The answer of a database. InputError beginning with `action` where it raises, without its own words."""
+    try:
+        return query()
+    except InputError as error:
+        message = str(error)
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        message = f"{action}: the package {package} is needed: {_how_to_install(package)}."
+    except Exception as error:  # of whatever driver
+        message = f"{action} ({type(error).__name__})."
+    # Outside the except block: the driver's own error, which may quote a record, is not carried along.
+    raise InputError(message)
+
+
+def _how_to_install(package: str) -> str:
+    if package in {"pyspark", "py4j"}:
+        return "install disclosure-pipeline[spark]"
+    if package in {"ibis", "sqlglot", "duckdb", "psycopg"}:
+        return "install disclosure-pipeline[ibis]"
+    return "install it, or ibis-framework with the extra for this database"
+
+
+def connect(url: str) -> Any:
+    """A connection of Ibis from a URL: duckdb://, duckdb:///file, postgres://user:password@host/database.
+
+    pyspark://local[2] names the master of a Spark session; pyspark:// is the session that there is, or a new
+    one; what follows a question mark configures it. Raises InputError where a package is missing or nothing
+    answers; it tells neither the password nor what the driver says.
+    """
+    redacted_url = redact_location(url)
+    if "://" not in url:
+        raise InputError(
+            f"{redacted_url!r} is no URL of a database: expected one such as duckdb:///path/to/file."
+        )
+    open_url = _connect_spark if url.startswith(f"{SPARK}://") else _connect
+    return run_query(f"{redacted_url!r} cannot be connected to", partial(open_url, url))
+
+
+@contextmanager
+def open_connection(url: str) -> Iterator[Any]:
+    """A connection as `connect` makes it, closed after the block; a Spark session goes on."""
+    backend = connect(url)
+    try:
+        yield backend
+    finally:
+        if backend.name != SPARK:
+            backend.disconnect()
+
+
+def _connect(url: str) -> Any:
+    import ibis
+
+    return ibis.connect(url)
+
+
+def _connect_spark(url: str) -> Any:
+    import ibis
+    from pyspark.sql import SparkSession
+
+    # Ibis does not look at the master, and Python's urllib takes its brackets for those of an address.
+    master, _, options = url.partition("://")[2].partition("?")
+    master = master.rstrip("/")
+    builder = SparkSession.builder
+    if master:
+        builder = builder.master(master if master.startswith(_MASTERS) else f"spark://{master}")
+    for name, value in parse_qsl(options):
+        builder = builder.config(name, value)
+    return ibis.pyspark.connect(builder.getOrCreate())
+
+
+def spark_session(backend: Any) -> Any:
+    """The Spark session of a connection."""
+    return backend.raw_sql("SELECT 1").sparkSession
+
+
+_BATCH_RECORDS = 1 << 16
+_ESCAPED = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))  # the backslash first
+_NULL = "\\N"
+
+
+def copy_rows(connection: Any, table_name: str, rows: Any) -> None:
+    """Append the rows of an Arrow table to a table that has its columns, all of them or none.
+
+    `connection` is one of psycopg. Raises what it raises, and pa.ArrowInvalid for times that have more than
+    the six digits of a second that PostgreSQL keeps.
+    """
+    from psycopg import sql
+
+    columns = sql.SQL(", ").join(map(sql.Identifier, rows.column_names))
+    # What is sent is UTF-8, whatever encoding the connection has for all else.
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (ENCODING 'UTF8')").format(
+        sql.Identifier(table_name), columns
+    )
+    can_be_text = all(_can_be_text(column.type) for column in rows.columns)
+    with connection.transaction(), connection.cursor() as cursor, cursor.copy(statement) as copy:
+        for batch in rows.to_batches(max_chunksize=_BATCH_RECORDS):
+            if can_be_text:
+                copy.write(copy_text(batch))
+            else:
+                for row in batch.to_pylist():
+                    copy.write_row(tuple(row.values()))
+
+
+def copy_text(batch: Any) -> memoryview:
+    """A record batch in the text format of COPY: a line for each row, its values between tabs."""
+    nothing, tab, newline = (pa.scalar(text, pa.large_string()) for text in ("", "\t", "\n"))
+    texts = [_write_as_text(column) for column in batch.columns]
+    texts[-1] = pc.binary_join_element_wise(texts[-1], newline, nothing)
+    lines = pc.binary_join_element_wise(*texts, tab)
+    size = pc.sum(pc.binary_length(lines)).as_py() or 0
+    return memoryview(lines.buffers()[2] or b"")[:size]  # the lines lie there one after the other
+
+
+def _can_be_text(arrow_type: Any) -> bool:
+    """Whether Arrow writes values of a type as PostgreSQL reads them."""
+    kinds = (
+        *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
+        *(pa.types.is_string, pa.types.is_large_string, pa.types.is_date, pa.types.is_timestamp),
+    )
+    return any(is_kind(arrow_type) for is_kind in kinds)
+
+
+def _write_as_text(column: Any) -> Any:
+    """The values of a column as COPY has them, NULL included."""
+    if pa.types.is_timestamp(column.type):
+        zone = None if column.type.tz is None else "UTC"
+        column = column.cast(pa.timestamp("us", zone))
+    text = column.cast(pa.large_string())
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        for character, escaped in _ESCAPED:
+            text = pc.replace_substring(text, character, escaped)
+    return text.fill_null(_NULL)
+
 
 _POSTGRES = "postgres"
 _READ_PARQUET = ("duckdb", SPARK)
-_BATCH_RECORDS = 1 << 16
 
 
 @contextmanager

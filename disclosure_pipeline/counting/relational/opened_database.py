@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,20 +12,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.relational.counted_tables import CountedTables
+from disclosure_pipeline.counting.counts import DisclosureCounts
+from disclosure_pipeline.counting.memory.nearest_records import Draw
 from disclosure_pipeline.counting.relational.engine import (
+    count_in_database,
     fetch_distinct,
     open_database_tables,
 )
-from disclosure_pipeline.counting.relational.stacked_tables import StackedDatabaseTables
-from disclosure_pipeline.counting.relational.staging import KeptRecords, ReadTables
+from disclosure_pipeline.counting.relational.nearest import fetch_nearest
+from disclosure_pipeline.counting.relational.staging import KeptRecords, ReadTables, fetch_codes
+from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.alignment import Distinct, code_distinct_columns
+from disclosure_pipeline.tables.alignment import Distinct, code_distinct_columns, stack_distinct
 from disclosure_pipeline.tables.canonical_tables import canonical_values
 from disclosure_pipeline.tables.dictionary import Dictionary
 from disclosure_pipeline.tables.encoding import encode
+from disclosure_pipeline.tables.frames import stack_frames
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.identifiers import identifying_columns
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -32,6 +37,85 @@ from disclosure_pipeline.tables.locations import fill_in_variables
 from disclosure_pipeline.tables.messages import names_in_all, table_names
 from disclosure_pipeline.tables.raw_columns import Change
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Location, SqlSource, read_raw
+
+
+class CountedTables(ABC):
+    """The part of `opening.OpenedTables` that needs the records, which are counted where they are."""
+
+    @property
+    @abstractmethod
+    def _read(self) -> ReadTables:
+        """The tables, and what is known of their values."""
+
+    def count(
+        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
+    ) -> list[DisclosureCounts]:
+        """Count the records by coded columns, request by request."""
+        return count_in_database(self._read, requests, on_progress)
+
+    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
+        """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
+        return fetch_codes(self._read, columns, most, seed)
+
+    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
+        """The distances of GT records to the nearest ones, for each comparison that is drawn."""
+        return fetch_nearest(self._read, columns, draw(columns))
+
+
+_STACKED = 2  # tables: GT, and all syntheses as one
+
+Values = Mapping[str, Sequence[Distinct]]
+
+
+@dataclass(frozen=True)
+class StackedDatabaseTables(CountedTables):
+    """Two tables, as `opening.OpenedTables`: the records of all syntheses are stacked once they are coded.
+
+    `opened` are GT and each synthesis, `raw` their values as the database has them. `known` gives the values
+    of some columns as they are compared, `draw` some records of each table; `kept` is that of the tables.
+    """
+
+    opened: Sequence[Any]
+    columns: tuple[tuple[str, ...], ...]
+    engine_description: str
+    ledger: tuple[Change, ...]
+    raw: Values
+    known: Callable[[Sequence[str], OnProgress], Values]
+    draw: Callable[[int, int], list[pd.DataFrame]]
+    kept: KeptRecords
+
+    def code(
+        self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
+    ) -> list[CodedColumn]:
+        """Columns as codes over the levels of all tables, not grouped yet: a code for each value."""
+        known = self.known(columns, on_progress)
+        distinct = {name: _stack(known[name]) for name in columns}
+        return code_distinct_columns(distinct, grouping, table_names(_STACKED))
+
+    @property
+    def _read(self) -> ReadTables:
+        return ReadTables(self.opened, self.raw, table_names(_STACKED), stacked=True, kept=self.kept)
+
+    def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
+        """The (synthesis, column) of GT's columns whose values tell which record it is."""
+        stacked = {name: _stack(of_tables) for name, of_tables in self.raw.items()}
+        tables = [{name: of_tables[i] for name, of_tables in stacked.items()} for i in range(2)]
+        return identifying_columns(columns, tables)
+
+    def stacked(self) -> StackedDatabaseTables:
+        """The same: there is one synthetic table."""
+        return self
+
+    def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
+        """Invented tables: see `DatabaseTables`; at most so many records of each."""
+        ground_truth, *syntheses = self.draw(most, seed)
+        return [ground_truth, stack_frames(syntheses).head(most)]
+
+
+def _stack(tables: Sequence[Distinct]) -> list[Distinct]:
+    """The values of a column of GT and of all syntheses as one table."""
+    return [tables[0], stack_distinct(tables[1:])]
+
 
 MOST_VALUES = 10_000_000
 """So many values of a column are fetched from a database at most."""

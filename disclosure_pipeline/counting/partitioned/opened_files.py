@@ -11,14 +11,12 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
-from disclosure_pipeline.counting.memory.frames import code_drawn
 from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
+from disclosure_pipeline.counting.memory.opened_frames import code_drawn
 from disclosure_pipeline.counting.partitioned.batches import Batches
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
-from disclosure_pipeline.counting.partitioned.stacked_stream import StackedStream
-from disclosure_pipeline.counting.partitioned.streams import Stream, read_stream
-from disclosure_pipeline.counting.samples import sample_positions
-from disclosure_pipeline.counting.targets import CountRequest
+from disclosure_pipeline.counting.partitioned.streams import StackedStream, Stream, read_stream
+from disclosure_pipeline.counting.targets import CountRequest, sample_positions
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import Distinct, code_distinct_columns, stack_distinct

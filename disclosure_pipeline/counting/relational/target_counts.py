@@ -6,20 +6,80 @@ import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add, or_
 from typing import Any
 
+import numpy as np
+
 from disclosure_pipeline.counting.counts import KeyCounts, TargetCounts, count_keys, count_lone_records
-from disclosure_pipeline.counting.relational import cells, exclusions
-from disclosure_pipeline.counting.relational.cells import Packing
-from disclosure_pipeline.counting.relational.coding import BITS, Digits, levels_of
-from disclosure_pipeline.counting.relational.key_classes import count_by_classes
-from disclosure_pipeline.counting.relational.together import fetch_together
+from disclosure_pipeline.counting.relational import cells
+from disclosure_pipeline.counting.relational.cells import Packing, cells_left, count_by_classes
+from disclosure_pipeline.counting.relational.coding import (
+    BITS,
+    Digits,
+    as_int64,
+    int64,
+    levels_of,
+    word_columns,
+)
 from disclosure_pipeline.counting.relational.transfer import fetch_integers, store_temporarily
 from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.cells import LargeCells
 from disclosure_pipeline.measures.grouped import Grouped
+
+_SEVERAL = 2  # syntheses, at least
+
+
+def fetch_unique_in_any(keys: Any, in_both: Sequence[int]) -> int:
+    """The key combinations that one GT record has, and one record of at least one synthesis.
+
+    `in_both` are those of each synthesis: if one alone has any, the database is not asked.
+    """
+    if np.count_nonzero(in_both) < _SEVERAL:
+        return sum(in_both)
+    in_any = reduce(or_, [keys[f"k{i}"] == 1 for i in range(1, len(in_both) + 1)])
+    replicated = keys.filter(keys["k0"] == 1, in_any)
+    return int(fetch_integers(replicated.aggregate(n=replicated.count()))["n"][0])
+
+
+def fetch_together(
+    cells: Any, target: Target, digits: Sequence[Digits], DiSCO: Sequence[int]
+) -> tuple[int, int]:
+    """The GT records of a target that count as `any` and as `agreed`; `cells` as `cells.count_cells`.
+
+    `DiSCO` are those that each synthesis discloses: if one alone does, none agrees with it, and the database
+    need not be asked.
+    """
+    if np.count_nonzero(DiSCO) < _SEVERAL:
+        return sum(DiSCO), 0
+    import ibis
+
+    tables = len(DiSCO) + 1
+
+    def number(condition: Any) -> Any:
+        return condition.ifelse(int64(1), int64(0))
+
+    of_key = ibis.window(group_by=word_columns(cells))
+    levels = {f"l{i}": as_int64(number(cells[f"n{i}"] > 0).sum().over(of_key)) for i in range(1, tables)}
+    rows = cells.mutate(**levels)
+    rows = cells_left(rows, target.exclusions, digits) if target.exclusions else rows.filter(rows["n0"] > 0)
+    one_level = {i: rows[f"l{i}"] == 1 for i in range(1, tables)}
+    disclosing = reduce(add, [number(condition) for condition in one_level.values()])
+    rightly = reduce(add, [number(condition & (rows[f"n{i}"] > 0)) for i, condition in one_level.items()])
+    rows = rows.select(d=as_int64(rows["n0"]), disclosing=disclosing, rightly=rightly)
+    agree = (rows["rightly"] > 1) & (rows["rightly"] == rows["disclosing"])
+    nothing = int64(0)
+    counted = fetch_integers(
+        rows.aggregate(
+            any=as_int64((rows["rightly"] > 0).ifelse(rows["d"], nothing).sum().coalesce(nothing)),
+            agreed=as_int64(agree.ifelse(rows["d"], nothing).sum().coalesce(nothing)),
+        )
+    )
+    return int(counted["any"][0]), int(counted["agreed"][0])
+
 
 _LARGEST = 2**63 - 1
 
@@ -143,7 +203,7 @@ def _fetch_large_cells(rows: CodedRecords, target_cells: Any, target: Target) ->
     """The DiSCO cells that are listed one by one, of each synthesis."""
     left = target_cells
     if target.exclusions:
-        left = exclusions.cells_left(target_cells, target.exclusions, rows.digits)
+        left = cells.cells_left(target_cells, target.exclusions, rows.digits)
     above = math.floor(target.list_cells_above)
     large = fetch_integers(cells.list_large_cells(left, rows.keys, len(rows.N), above))
     levels = levels_of([large[name] for name in large if name.startswith("q")], rows.digits)

@@ -12,13 +12,12 @@ import pandas as pd
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.engine import count_in_memory
-from disclosure_pipeline.counting.memory.job import Limits
 from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
+from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.counting.partitioned.batches import batches_in_memory
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
-from disclosure_pipeline.counting.samples import sample_positions
-from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests
+from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests, sample_positions
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
