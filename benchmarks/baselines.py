@@ -22,7 +22,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory.rare_keys import count_rare_guesses
 from disclosure_pipeline.measures.baseline_counts import BaselineCounts, Squares
 from disclosure_pipeline.measures.baselines import Baselines
-from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.exact import Grouped
 from disclosure_pipeline.measures.guesses import GuessCounts
 
 RECORDS = (1_000_000, 10_000_000)

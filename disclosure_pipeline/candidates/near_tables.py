@@ -22,7 +22,7 @@ from disclosure_pipeline.candidates.figure_inputs import FigureInput, list_figur
 from disclosure_pipeline.candidates.files import StoreError, hold_lock, read_json, sync_folder, write_json
 from disclosure_pipeline.candidates.folders import RefusedError
 from disclosure_pipeline.candidates.store import Store
-from disclosure_pipeline.measures.near_by_chance import bound_chance_of_nearness
+from disclosure_pipeline.measures.guard_chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.record_hashes import (
     Groups,

@@ -14,21 +14,29 @@ from disclosure_pipeline.measures.baseline_counts import (
     baseline_counts,
     lone_baseline_counts,
 )
-from disclosure_pipeline.measures.cells import CellTotals, LargeCells, cell_totals
 from disclosure_pipeline.measures.certainty import CertaintyCounts, certainty_counts
 from disclosure_pipeline.measures.checks import large_cells
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.copies import HitCounts, hit_counts
+from disclosure_pipeline.measures.exact import Grouped, IntArray
 from disclosure_pipeline.measures.exclusions import STEPS, exclude
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.guesses import guess_counts
-from disclosure_pipeline.measures.hits import HitCounts, hit_counts
 from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys
 from disclosure_pipeline.measures.identity import Uniques, uniques
-from disclosure_pipeline.measures.overlap import Shared, shared
-from disclosure_pipeline.measures.tables import Cells, DisclosureTables, disclosure_tables
+from disclosure_pipeline.measures.resemblance import Shared, shared
 from disclosure_pipeline.measures.together import TogetherCounts
-from disclosure_pipeline.measures.totals import KeySums, Totals, totals_of_keys, totals_of_tables
+from disclosure_pipeline.measures.totals import (
+    Cells,
+    CellTotals,
+    DisclosureTables,
+    KeySums,
+    LargeCells,
+    Totals,
+    cell_totals,
+    disclosure_tables,
+    totals_of_keys,
+    totals_of_tables,
+)
 
 TABLES = tuple(field.name for field in fields(DisclosureTables))
 

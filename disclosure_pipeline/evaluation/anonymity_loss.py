@@ -17,8 +17,8 @@ from disclosure_pipeline.measures.certainty import (
     CertaintyCounts,
     certainty_counts,
     certainty_counts_of_others,
+    drawn_certainty_counts,
 )
-from disclosure_pipeline.measures.drawn_certainty import drawn_certainty_counts
 from disclosure_pipeline.measures.drawn_guesses import draw_of_others, draw_of_synthetic
 from disclosure_pipeline.measures.exact import ONE, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables

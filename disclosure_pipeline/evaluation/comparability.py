@@ -14,7 +14,7 @@ import numpy as np
 
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.exact import IntArray, percent
-from disclosure_pipeline.measures.overlap import Overlap, Shared, overlap
+from disclosure_pipeline.measures.resemblance import Overlap, Shared, overlap
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn, level_label
 

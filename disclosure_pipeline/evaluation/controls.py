@@ -21,9 +21,9 @@ from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
-from disclosure_pipeline.measures.permutation import permuted_DCAP, standard_errors
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import Grouping
 

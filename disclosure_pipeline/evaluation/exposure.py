@@ -29,9 +29,9 @@ from disclosure_pipeline.evaluation.exposure_arguments import check_arguments, c
 from disclosure_pipeline.evaluation.exposure_result import Exposure
 from disclosure_pipeline.evaluation.identifiers import identifier_warnings
 from disclosure_pipeline.evaluation.key_sets_arguments import join_names
+from disclosure_pipeline.measures.copies import unique_hits
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.exposure import Chances
-from disclosure_pipeline.measures.hits import unique_hits
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 from disclosure_pipeline.tables.alignment import Tables

@@ -21,11 +21,11 @@ from disclosure_pipeline.measures.cap import cap_measures
 from disclosure_pipeline.measures.certainty import Certainty, certainty
 from disclosure_pipeline.measures.chance import chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay, one_way, two_way
+from disclosure_pipeline.measures.copies import UniqueHits, unique_hits
+from disclosure_pipeline.measures.exact import Grouped
 from disclosure_pipeline.measures.exclusions import STEPS
-from disclosure_pipeline.measures.grouped import Grouped
-from disclosure_pipeline.measures.hits import UniqueHits, unique_hits
 from disclosure_pipeline.measures.identity import Identity, Uniques, identity
-from disclosure_pipeline.measures.overlap import Overlap
+from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import Together, TogetherIdentity, together
 from disclosure_pipeline.tables.levels import CodedColumn

@@ -17,18 +17,15 @@ from disclosure_pipeline.measures.cap import CAP
 from disclosure_pipeline.measures.certainty import Certainty
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay
-from disclosure_pipeline.measures.copies import Copies
-from disclosure_pipeline.measures.hits import UniqueHits
+from disclosure_pipeline.measures.copies import Copies, UniqueHits
 from disclosure_pipeline.measures.holdout import BesideHoldout
 from disclosure_pipeline.measures.identity import Identity
 from disclosure_pipeline.measures.individual import Individual
 from disclosure_pipeline.measures.nearest_guess import NearestGuesses
 from disclosure_pipeline.measures.nearness import Nearness
-from disclosure_pipeline.measures.overlap import Overlap
-from disclosure_pipeline.measures.prediction_figures import Classification, Regression
+from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.measures.protection import METHODS
-from disclosure_pipeline.measures.relabelling import Relabelling
-from disclosure_pipeline.measures.resemblance import Resemblance
+from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
 from disclosure_pipeline.measures.subgroups import Subgroup
 from disclosure_pipeline.measures.together import Together, TogetherIdentity
 from disclosure_pipeline.measures.words import Words, words_of_fields

@@ -14,8 +14,12 @@ from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.nearest import draw_comparisons, nearness_frame
 from disclosure_pipeline.evaluation.record_sets import RecordSets
 from disclosure_pipeline.evaluation.resemblance import GROUPS, resemblance_of_columns
-from disclosure_pipeline.measures.columns_apart import hits_of_columns_apart
-from disclosure_pipeline.measures.equal_content import has_equal_content
+from disclosure_pipeline.measures.copies import (
+    HitCounts,
+    has_equal_content,
+    hits_of_columns_apart,
+    unique_hits,
+)
 from disclosure_pipeline.measures.guard_chance import (
     beyond_chance,
     distance_by_chance,
@@ -23,9 +27,7 @@ from disclosure_pipeline.measures.guard_chance import (
     hits_by_chance,
     nearness_by_chance,
 )
-from disclosure_pipeline.measures.hits import HitCounts, unique_hits
-from disclosure_pipeline.measures.missing_values import missing_beyond
-from disclosure_pipeline.measures.relabelling import relabelling
+from disclosure_pipeline.measures.resemblance import missing_beyond, relabelling
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.kinds import Kind

@@ -12,7 +12,7 @@ from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.counts import Counts, count, plan_measures
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.frames import frame_of, names_of
-from disclosure_pipeline.measures.overlap import Overlap
+from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 
 

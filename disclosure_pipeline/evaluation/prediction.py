@@ -22,7 +22,7 @@ from disclosure_pipeline.evaluation.prediction_arguments import (
     is_category,
 )
 from disclosure_pipeline.evaluation.prediction_result import PredictionRisk
-from disclosure_pipeline.measures.prediction_figures import Classification, Regression
+from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn

@@ -13,7 +13,7 @@ from disclosure_pipeline.counting.memory.whole_records import count_copies, coun
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import CountRequest
 from disclosure_pipeline.evaluation.copies import TARGETS_ALONE
-from disclosure_pipeline.measures.hits import HitCounts
+from disclosure_pipeline.measures.copies import HitCounts
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.kinds import Kind

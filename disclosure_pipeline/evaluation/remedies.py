@@ -35,8 +35,8 @@ from disclosure_pipeline.evaluation.recoding import (
 )
 from disclosure_pipeline.measures.exact import Mask
 from disclosure_pipeline.measures.frequency import Keys
+from disclosure_pipeline.measures.identity import unique_records
 from disclosure_pipeline.measures.individual import combine_cells
-from disclosure_pipeline.measures.uniques import unique_records
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.grouping import grouping_of
 

@@ -12,7 +12,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.measures.exact import Mask, percent
-from disclosure_pipeline.measures.uniques import unique_records
+from disclosure_pipeline.measures.identity import unique_records
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 

@@ -16,9 +16,8 @@ from disclosure_pipeline.measures.drawn_guesses import (
     draw_of_synthetic,
     drawn_guess_counts,
 )
-from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
-from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.guesses import GuessCounts, guess_counts, guess_counts_without_self
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
 

@@ -40,8 +40,7 @@ from disclosure_pipeline.measures.drawn_guesses import (
     guessed_from_draw,
     overall_chances,
 )
-from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent
-from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, Mask, percent
 from disclosure_pipeline.measures.guesses import guessed, guessed_from_all_others
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.totals import Totals

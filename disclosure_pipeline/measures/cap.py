@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
-from disclosure_pipeline.measures.cells import CellTotals
-from disclosure_pipeline.measures.exact import ONE, IntArray, percent, sum_of_quotients, total
-from disclosure_pipeline.measures.grouped import Grouped
-from disclosure_pipeline.measures.totals import Totals
+from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, percent, sum_of_quotients, total
+from disclosure_pipeline.measures.totals import CellTotals, Totals
 from disclosure_pipeline.measures.words import BAILLARGEON, LITTLE, RAAB, RECORDS, SYNTHETIC, TAUB, Words
 
 # Scaled figures are rounded at this binary digit, so that what is exactly 0 does not come out as -1e-46.

@@ -8,11 +8,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from disclosure_pipeline.measures.cells import LargeCells
-from disclosure_pipeline.measures.exact import IntArray, percent
+from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.grouped import Grouped
-from disclosure_pipeline.measures.tables import Cells
+from disclosure_pipeline.measures.totals import Cells, LargeCells
 from disclosure_pipeline.measures.words import NONE, RECORDS, SYNTHPOP, Words
 
 TargetLevel = Annotated[

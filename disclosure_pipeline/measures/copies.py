@@ -1,16 +1,19 @@
-"""SD records that equal a GT record, beside how often one GT record equals another.
-
-This project's own. That most records are copies is no sign of anything where columns are few: in GT itself
-most records are copies of another then. Over the columns of all but one, or of some, it sees near copies.
-"""
+"""SD records that equal a record of GT, beside what other people's records and columns drawn apart show."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from functools import reduce
+from typing import Annotated, Protocol
 
-from disclosure_pipeline.measures.exact import IntArray, percent
-from disclosure_pipeline.measures.hits import HitCounts, hit_counts, unique_hits
+import numpy as np
+
+from disclosure_pipeline.measures.exact import IntArray, percent, sum_exactly
+from disclosure_pipeline.measures.frequency import find_lone_records
+from disclosure_pipeline.measures.identity import Uniques
+from disclosure_pipeline.measures.resemblance import Shared
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.words import (
     BEYOND_FRESH_SAMPLE,
@@ -21,6 +24,79 @@ from disclosure_pipeline.measures.words import (
     SYNTHETIC,
     Words,
 )
+
+_PAIR, _TRIPLE = 2, 3
+
+
+@dataclass(frozen=True)
+class HitCounts:
+    """hits: SD records whose q exactly one GT record has.
+
+    pairs, triples: q that exactly two, and exactly three, GT records have (f2, f3).
+    """
+
+    hits: int
+    pairs: int
+    triples: int
+
+
+def hit_counts(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> HitCounts:
+    """From the counts of each q; an entry can stand for several `keys` that have the same counts."""
+    return HitCounts(
+        int(((d_q == 1) * s_q * keys).sum()),
+        int(((d_q == _PAIR) * keys).sum()),
+        int(((d_q == _TRIPLE) * keys).sum()),
+    )
+
+
+@dataclass(frozen=True)
+class UniqueHits:
+    """unique_hits: percent of SD records. The others': percent of GT records; beyond: percentage points."""
+
+    unique_hits: Annotated[
+        float,
+        Words(
+            "hits on one person",
+            "So many synthetic records have a combination of keys that exactly one person has.",
+            denominator=SYNTHETIC,
+            source=GOOD,
+            finding="{value} of the synthetic records point at exactly one person",
+        ),
+    ]
+    unique_hits_others: Annotated[
+        float,
+        Words(
+            "hits on one person, by other people",
+            "So many records of a fresh sample of other people would have a combination of keys"
+            " that exactly one person has.",
+            denominator="records of a fresh sample",
+            high_is="neither",
+            source=GOOD,
+        ),
+    ]
+    unique_hits_beyond: Annotated[
+        float,
+        Words(
+            "hits on one person beyond other people",
+            "So much more often does a synthetic record point at exactly one person than other "
+            "people's records would.",
+            unit=POINTS,
+            denominator="",
+            finding="synthetic records point at exactly one person {value} more often than other "
+            "people's records would",
+        ),
+    ]
+
+
+def unique_hits(counts: HitCounts, sizes: Sizes) -> UniqueHits:
+    """How often an SD record has a q that exactly one GT record has, and how often a new record would.
+
+    A record drawn from the population after N_d others has a q that exactly one of them has with chance
+    2 f2 / N_d, about. Source: Good 1953, "The population frequencies of species and the estimation of
+    population parameters".
+    """
+    hits, others = percent(counts.hits, sizes.N_s), percent(2 * counts.pairs, sizes.N_d)
+    return UniqueHits(hits, others, hits - others)
 
 
 @dataclass(frozen=True)
@@ -121,3 +197,72 @@ def copies(counts: CopyCounts, sizes: Sizes) -> Copies:
         unique_copies_others=unique.unique_hits_others,
         unique_copies_beyond=unique.unique_hits_beyond,
     )
+
+
+EXPECTED_MISSES = 10.0
+"""A fresh sample that would miss so many records, misses none with a chance of about exp(-10)."""
+
+
+class RecordCounts(Protocol):
+    """Counts of the combinations of all columns."""
+
+    @property
+    def uniques(self) -> Uniques:
+        """Of single records."""
+
+    @property
+    def shared(self) -> Shared:
+        """Of records that are in both tables."""
+
+    @property
+    def unique_hits(self) -> HitCounts:
+        """Of SD records that equal a single GT record."""
+
+
+def has_equal_content(counts: RecordCounts, sizes: Sizes) -> bool:
+    """Whether one table holds all records of the other, where a fresh sample would miss ten at least.
+
+    `counts` are those of whole records. A new record of the population is unlike all GT records with chance
+    f1 / N_d (Good-Turing: f1 GT records equal no other one), and equals a given one of these f1 with chance
+    2 f2 / (f1 N_d), about.
+    """
+    unlike = sizes.N_s * counts.uniques.in_GT / sizes.N_d
+    if counts.shared.SD_in_GT == sizes.N_s and unlike >= EXPECTED_MISSES:
+        return True
+    return counts.shared.GT_in_SD == sizes.N_d and _missed_by_a_sample(counts, sizes) >= EXPECTED_MISSES
+
+
+def _missed_by_a_sample(counts: RecordCounts, sizes: Sizes) -> float:
+    """How many of the GT records that equal no other one a fresh sample as large as SD would not have."""
+    alone = counts.uniques.in_GT
+    if not alone:
+        return 0.0
+    chance = min(1.0, 2 * counts.unique_hits.pairs / (alone * sizes.N_d))
+    return alone * math.exp(sizes.N_s * math.log1p(-chance)) if chance < 1 else 0.0
+
+
+def hits_of_columns_apart(
+    codes: Sequence[IntArray], sizes: Sequence[int], sets: Sequence[Sequence[int]]
+) -> list[float]:
+    """Percent of records with columns drawn apart from GT's that hit a combination of a single GT record.
+
+    For each set of columns, by their places. `codes`: of each column the level of every GT record, below its
+    entry of `sizes`.
+
+    >>> hits_of_columns_apart([np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])], [2, 2], [[0, 1], [1]])
+    [50.0, 25.0]
+    """
+    shares = [
+        (np.bincount(column, minlength=size) / len(column))[column]
+        for column, size in zip(codes, sizes, strict=True)
+    ]
+    return [
+        _hits([codes[k] for k in places], [sizes[k] for k in places], [shares[k] for k in places])
+        for places in sets
+    ]
+
+
+def _hits(codes: Sequence[IntArray], sizes: Sequence[int], shares: Sequence[np.ndarray]) -> float:
+    """`shares`: of each column the share of the records that have the level of this record."""
+    chance = reduce(np.multiply, shares)
+    return 100 * sum_exactly(chance[find_lone_records(codes, sizes)])

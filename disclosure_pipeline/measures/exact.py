@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-
-from disclosure_pipeline.measures.grouped import Grouped
 
 IntArray = npt.NDArray[np.integer]
 Mask = npt.NDArray[np.bool_]
@@ -66,3 +67,80 @@ def sum_exactly(values: npt.NDArray[np.float64]) -> float:
         parts.append(float(upper.sum()))
         values = values - upper
     return math.fsum(parts)
+
+
+Part = TypeVar("Part")
+
+
+def add_up(parts: Sequence[Part]) -> Part:
+    """Results of one class, added up field by field; a field can name another way (`metadata["add"]`)."""
+    return parts[0] if len(parts) == 1 else cast(Part, _add_up(parts))
+
+
+def _add_up(parts: Sequence[Any]) -> Any:
+    first: Any = parts[0]
+    if first is None:
+        return None
+    if isinstance(first, tuple):
+        return tuple(_add_up(entries) for entries in zip(*parts, strict=True))
+    if hasattr(first, "joined"):
+        return first.joined(parts)
+    if not is_dataclass(first):
+        return sum(parts[1:], start=first)
+    added = {
+        field.name: field.metadata.get("add", _add_up)([getattr(part, field.name) for part in parts])
+        for field in fields(first)
+    }
+    return first.__class__(**added)
+
+
+_ROOMY = 4  # adding up by position takes a table of at most so many entries for each value
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Integer sums by group: `sums[i]` belongs to `groups[i]`, which ascend; sums of 0 are left out."""
+
+    groups: IntArray
+    sums: IntArray
+
+    @classmethod
+    def nothing(cls) -> Grouped:
+        """No sum at all."""
+        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+    @classmethod
+    def sum_by_group(cls, groups: IntArray, values: IntArray) -> Grouped:
+        """The values (shape: that of groups, integers from 0 on) added up by group."""
+        if not len(groups):
+            return cls.nothing()
+        size = int(groups.max()) + 1
+        if size <= _ROOMY * len(groups):
+            sums = np.zeros(size, dtype=np.int64)
+            np.add.at(sums, groups, values)
+            return cls.from_positions(sums)
+        order = np.argsort(groups, kind="stable")
+        ordered = groups[order].astype(np.int64)
+        first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+        sums = np.add.reduceat(values[order].astype(np.int64), first)
+        present = np.flatnonzero(sums)
+        return cls(ordered[first[present]], sums[present])
+
+    @classmethod
+    def from_positions(cls, sums: IntArray) -> Grouped:
+        """The sums that are not 0, each by its position."""
+        groups = np.flatnonzero(sums)
+        return cls(groups, sums[groups])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Grouped]) -> Grouped:
+        """The sums of several parts."""
+        return cls.sum_by_group(
+            np.concatenate([part.groups for part in parts]), np.concatenate([part.sums for part in parts])
+        )
+
+    def by_position(self, size: int) -> IntArray:
+        """The sum of each group from 0 to `size` - 1, where groups of no sum have 0."""
+        sums = np.zeros(size, dtype=np.int64)
+        sums[self.groups] = self.sums
+        return sums

@@ -9,7 +9,7 @@ import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray, Mask, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.tables import Cells, DisclosureTables
+from disclosure_pipeline.measures.totals import Cells, DisclosureTables
 
 STEPS = ("target_levels", "missing_target", "missing_key", "pairs", "count_over")
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, sum_of_quotients
+from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, Mask, sum_of_quotients
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.grouped import Grouped
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from typing import Annotated
 
 import numpy as np
 
-from disclosure_pipeline.measures.exact import IntArray, percent
-from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.intervals import newcombe
 from disclosure_pipeline.measures.samples import none_drawn
 from disclosure_pipeline.measures.words import POINTS, Words

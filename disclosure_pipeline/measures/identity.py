@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent
+from disclosure_pipeline.measures.frequency import Keys
 from disclosure_pipeline.measures.words import RAAB, SYNTHETIC, Words
 
 
@@ -90,3 +91,13 @@ def identity(counts: Uniques, N_d: int, N_s: int) -> Identity:
         UiOiS=percent(counts.in_GT_of_keys_in_SD, N_d),
         repU=percent(counts.in_both, N_d),
     )
+
+
+def unique_records(keys: Keys, synthesis: int = 1) -> tuple[Mask, Mask]:
+    """Two masks over the records of a synthesis (1…m) whose q is unique in it.
+
+    First: its q is unique in GT too (a replicated unique). Second: its q occurs in GT, unique or not.
+    """
+    d_q, s_q = keys.counts[0], keys.counts[synthesis]
+    q = keys.q[synthesis]
+    return ((s_q == 1) & (d_q == 1))[q], ((s_q == 1) & (d_q > 0))[q]

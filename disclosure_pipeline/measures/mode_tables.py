@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from disclosure_pipeline.measures.exact import IntArray, Mask
-from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask
 from disclosure_pipeline.measures.guesses import GuessCounts
 
 

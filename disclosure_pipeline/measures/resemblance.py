@@ -1,7 +1,4 @@
-"""How far apart GT and SD are in the frequencies of a column, or of a pair of columns.
-
-`o` and `s` are the numbers of GT and of SD records in each cell (a level, or a pair of levels).
-"""
+"""How far apart GT and SD are: frequencies, renamed levels, missing values, and values that they share."""
 
 from __future__ import annotations
 
@@ -11,7 +8,8 @@ from typing import Annotated
 
 import numpy as np
 
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import IntArray, percent
+from disclosure_pipeline.measures.frequency import Keys
 from disclosure_pipeline.measures.words import BY_FRESH_SAMPLE, BY_SYNTHETIC, COUNT, NONE, PMSE, SHARE, Words
 
 Distance = Annotated[
@@ -138,3 +136,118 @@ def distance_relabelled(o: IntArray, s: IntArray) -> float:
 def _expected_distance(p: np.ndarray, n1: float, n2: float) -> float:
     """Of two samples of so many records from cells of probability p: the mean of |normal| in each."""
     return math.fsum(np.sqrt(2 / math.pi * p * (1 - p) * (1 / n1 + 1 / n2))) / 2
+
+
+_MATCHED_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Relabelling:
+    """Shares of 1. TVD: total variation distance; TVD_expected: that of a fresh sample as large as SD, about.
+
+    TVD_relabelled: the distance once levels are matched by their frequencies, missing with missing.
+    looks_renamed: how far TVD is over the expected, where matching takes it to less than half; otherwise 0.
+    """
+
+    TVD: Distance
+    TVD_expected: ExpectedDistance
+    TVD_relabelled: Annotated[
+        float,
+        Words(
+            "total variation distance by frequency alone",
+            "The distance once values are matched by how frequent they are: small where values "
+            "were only renamed.",
+            unit=SHARE,
+            denominator="",
+            high_is="neither",
+        ),
+    ]
+    looks_renamed: Annotated[
+        float,
+        Words(
+            "looks renamed",
+            "How far the values are from those of the confidential table where matching by "
+            "frequency brings them near; 0 where it does not.",
+            unit=SHARE,
+            denominator="",
+        ),
+    ]
+
+
+def relabelling(o: IntArray, s: IntArray) -> Relabelling:
+    """From the numbers of GT and of SD records with each level, missing last; neither table is empty."""
+    apart = resemblance(o, s)
+    relabelled = distance(_by_frequency(o), _by_frequency(s))
+    beyond = max(0.0, apart.TVD - apart.TVD_expected)
+    renamed = beyond if relabelled < _MATCHED_SHARE * apart.TVD else 0.0
+    return Relabelling(apart.TVD, apart.TVD_expected, relabelled, renamed)
+
+
+def _by_frequency(counts: IntArray) -> IntArray:
+    return np.append(np.sort(counts[:-1]), counts[-1])
+
+
+def missing_beyond(o: IntArray, s: IntArray) -> float:
+    """Percentage points by which more SD records than GT records have no value in a column.
+
+    `o`, `s`: the numbers of GT and of SD records with each level, missing last; neither table is empty.
+
+    >>> import numpy as np
+    >>> missing_beyond(np.array([6, 3, 1]), np.array([2, 2, 4]))
+    40.0
+    """
+    return 100 * (float(s[-1] / s.sum()) - float(o[-1] / o.sum()))
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Percent of GT records whose value occurs in SD, and of SD records whose value occurs in GT."""
+
+    GT_in_SD: Annotated[
+        float,
+        Words(
+            "confidential values found in the synthetic table",
+            "So many confidential records have a value that occurs in the synthetic table.",
+            denominator="confidential records with a value",
+            high_is="neither",
+        ),
+    ]
+    SD_in_GT: Annotated[
+        float,
+        Words(
+            "synthetic values found in the confidential table",
+            "So many synthetic records have a value that occurs in the confidential table.",
+            denominator="synthetic records with a value",
+            high_is="neither",
+        ),
+    ]
+
+
+def overlap(d: IntArray, s: IntArray) -> Overlap:
+    """From the number of GT and of SD records with each value of a column, or of the whole key.
+
+    NaN where a table has no record at all.
+    """
+    return Overlap(
+        GT_in_SD=percent(d[s > 0].sum(), d.sum()),
+        SD_in_GT=percent(s[d > 0].sum(), s.sum()),
+    )
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The number of GT records whose value occurs in SD, and of SD records whose value occurs in GT."""
+
+    GT_in_SD: int
+    SD_in_GT: int
+
+
+def shared(d: IntArray, s: IntArray) -> Shared:
+    """From the number of GT and of SD records with each value of a column, or of the whole key."""
+    return Shared(int((d * (s > 0)).sum()), int((s * (d > 0)).sum()))
+
+
+def copies(rows: Keys) -> tuple[int, ...]:
+    """The number of records of each synthesis that are in GT too; `rows` combines every column compared."""
+    in_GT = rows.counts[0] > 0
+    return tuple(int(in_GT[q].sum()) for q in rows.q[1:])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from disclosure_pipeline.measures.attribute import Attribute
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.chance import Chance
-from disclosure_pipeline.measures.hits import UniqueHits
+from disclosure_pipeline.measures.copies import UniqueHits
 from disclosure_pipeline.measures.identity import Identity
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE, Words
 from disclosure_pipeline.policy.verdict import Judgement

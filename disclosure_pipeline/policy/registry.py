@@ -17,9 +17,9 @@ from disclosure_pipeline.measures.attribute import Attribute
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.cap import CAP
 from disclosure_pipeline.measures.chance import Chance
-from disclosure_pipeline.measures.hits import UniqueHits
+from disclosure_pipeline.measures.copies import UniqueHits
 from disclosure_pipeline.measures.identity import Identity
-from disclosure_pipeline.measures.prediction_figures import Classification, Regression
+from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.measures.protection import METHODS
 from disclosure_pipeline.measures.words import Words
 

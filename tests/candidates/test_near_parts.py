@@ -16,7 +16,7 @@ from disclosure_pipeline.candidates.figure_inputs import list_figure_inputs
 from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.near_tables import sketch_candidate
 from disclosure_pipeline.candidates.store import Store
-from disclosure_pipeline.measures.near_by_chance import bound_chance_of_nearness
+from disclosure_pipeline.measures.guard_chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable
 

@@ -34,9 +34,8 @@ from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.memory import packing, radix, sorting
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.targets import Target
-from disclosure_pipeline.measures.adding import add_up
+from disclosure_pipeline.measures.exact import Grouped, add_up
 from disclosure_pipeline.measures.exclusions import CodedExclusions
-from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.runtime.machine import count_cores, run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.coding import code_column

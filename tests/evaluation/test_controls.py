@@ -29,9 +29,9 @@ from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.evaluation.controls import controls
 from disclosure_pipeline.measures.baseline_counts import BaselineCounts
 from disclosure_pipeline.measures.cap import CAP, cap_measures
+from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
+from disclosure_pipeline.measures.exact import Grouped
 from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
-from disclosure_pipeline.measures.grouped import Grouped
-from disclosure_pipeline.measures.permutation import permuted_DCAP, standard_errors
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.totals import Totals
 from disclosure_pipeline.policy.clauses import STANDARD_ERRORS

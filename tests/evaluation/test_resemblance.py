@@ -11,6 +11,7 @@ from reference import resemblance as reference
 from support.small_tables import sd2011
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.counting.memory import cell_tables
 
 LEVEL = st.sampled_from(["a", "b", "c", None])
 ROWS = st.lists(st.tuples(LEVEL, LEVEL, st.booleans()), min_size=1, max_size=25)

@@ -15,17 +15,15 @@ from reference import baselines as reference
 from reference.cap import Level, Record
 from support.small_tables import sd2011, tables
 
-from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.baseline_counts import BaselineCounts, baseline_counts
 from disclosure_pipeline.measures.baselines import Baselines, baselines
+from disclosure_pipeline.measures.copies import hit_counts, unique_hits
 from disclosure_pipeline.measures.drawn_guesses import Draw, chances_to_be_named
-from disclosure_pipeline.measures.exact import Mask
+from disclosure_pipeline.measures.exact import Mask, add_up
 from disclosure_pipeline.measures.exclusions import CodedExclusions, exclude
 from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, frequency_tables
-from disclosure_pipeline.measures.hits import hit_counts, unique_hits
 from disclosure_pipeline.measures.samples import Sizes, none_drawn
-from disclosure_pipeline.measures.tables import disclosure_tables
-from disclosure_pipeline.measures.totals import totals_of_tables
+from disclosure_pipeline.measures.totals import disclosure_tables, totals_of_tables
 
 LEVELS: tuple[Level, ...] = ("a", "b", "c", None)
 QUASI_IDENTIFIERS = list(product(("1", "2", None), repeat=2))

@@ -12,11 +12,10 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.measures.baseline_counts import baseline_counts
 from disclosure_pipeline.measures.baselines import baselines
+from disclosure_pipeline.measures.copies import hit_counts, unique_hits
 from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
-from disclosure_pipeline.measures.hits import hit_counts, unique_hits
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.measures.tables import disclosure_tables
-from disclosure_pipeline.measures.totals import totals_of_tables
+from disclosure_pipeline.measures.totals import disclosure_tables, totals_of_tables
 
 SAMPLES = 40
 RECORDS = 2_000

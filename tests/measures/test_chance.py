@@ -15,7 +15,7 @@ from support.small_tables import frame, measured, sd2011, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.measures.chance import DCAP_by_chance, all_of_one_level
-from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.exact import Grouped
 
 pytestmark = FEW_SHARED_VALUES
 

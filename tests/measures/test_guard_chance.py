@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sampling import examples
 
+from disclosure_pipeline.measures.copies import HitCounts, hit_counts, unique_hits
 from disclosure_pipeline.measures.guard_chance import (
     ONCE_IN,
     beyond_chance,
@@ -19,7 +20,6 @@ from disclosure_pipeline.measures.guard_chance import (
     hits_by_chance,
     nearness_by_chance,
 )
-from disclosure_pipeline.measures.hits import HitCounts, hit_counts, unique_hits
 from disclosure_pipeline.measures.resemblance import resemblance
 from disclosure_pipeline.measures.samples import Sizes
 

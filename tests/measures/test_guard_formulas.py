@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sampling import examples
 
-from disclosure_pipeline.measures.columns_apart import hits_of_columns_apart
-from disclosure_pipeline.measures.equal_content import RecordCounts, has_equal_content
-from disclosure_pipeline.measures.relabelling import relabelling
+from disclosure_pipeline.measures.copies import RecordCounts, has_equal_content, hits_of_columns_apart
+from disclosure_pipeline.measures.resemblance import relabelling
 from disclosure_pipeline.measures.samples import Sizes
 
 RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=30)

@@ -16,7 +16,7 @@ from support.gates import definition
 
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.baselines import Baselines
-from disclosure_pipeline.measures.hits import UniqueHits
+from disclosure_pipeline.measures.copies import UniqueHits
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import GUARDS, MEASURES
 from disclosure_pipeline.policy.verdict import Judgement, judge

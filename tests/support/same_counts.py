@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.measures.cells import LargeCells
+from disclosure_pipeline.measures.totals import LargeCells
 
 
 def assert_same_counts(counts: Any, expected: Any, where: str = "") -> None:

@@ -18,11 +18,9 @@ from disclosure_pipeline.counting.counts import (
 from disclosure_pipeline.counting.memory.packing import PackedRecords
 from disclosure_pipeline.counting.memory.radix import Codes, Job, Numbered, Reader, add
 from disclosure_pipeline.counting.targets import Target
-from disclosure_pipeline.measures.adding import add_up
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
 from disclosure_pipeline.measures.exclusions import are_left
 from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, first_of_run, run_lengths
-from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.together import (
     Disclosed,
     TogetherCounts,

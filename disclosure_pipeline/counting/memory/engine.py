@@ -18,8 +18,7 @@ from disclosure_pipeline.counting.memory.packing import (
 )
 from disclosure_pipeline.counting.memory.radix import Codes, Job, Limits, Radix, radix
 from disclosure_pipeline.counting.targets import Target
-from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.exact import Grouped, IntArray
 from disclosure_pipeline.measures.together import TogetherCounts, count_unique_in_any
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.levels import CodedColumn

@@ -11,9 +11,8 @@ import numpy as np
 from disclosure_pipeline.counting.memory.exposed_records import ExposedRecords
 from disclosure_pipeline.counting.memory.exposure_targets import ExposureTarget, Synthesis
 from disclosure_pipeline.counting.memory.key_set_tree import Block, Codes, KeySet
-from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.drawn_guesses import DrawnGuessCounts
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
 from disclosure_pipeline.measures.exposure import (
     CellCounts,
     Disclosed,
@@ -24,7 +23,6 @@ from disclosure_pipeline.measures.exposure import (
     disclosed_counts,
 )
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
-from disclosure_pipeline.measures.grouped import Grouped
 from disclosure_pipeline.measures.guesses import GuessCounts, guess_counts, guess_counts_without_self
 from disclosure_pipeline.measures.mode_tables import (
     Modes,

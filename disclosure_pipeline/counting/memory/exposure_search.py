@@ -21,9 +21,9 @@ from disclosure_pipeline.counting.memory.key_set_tree import (
     form_key_set,
     iterate_key_sets,
 )
+from disclosure_pipeline.measures.copies import HitCounts, hit_counts
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.exposure import KeyCounts
-from disclosure_pipeline.measures.hits import HitCounts, hit_counts
 from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress
 

@@ -26,8 +26,8 @@ from disclosure_pipeline.counting.memory.whole_records import (
     sort_codes,
     split_between,
 )
-from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
+from disclosure_pipeline.measures.exact import add_up
 from disclosure_pipeline.measures.frequency import first_of_run
 from disclosure_pipeline.tables.levels import CodedColumn
 

@@ -19,12 +19,10 @@ from disclosure_pipeline.counting.counts import KeyCounts, TargetCounts, count_k
 from disclosure_pipeline.counting.memory.radix import Bytes, Codes
 from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.measures.baseline_counts import BaselineCounts, Squares, in_units_of_squares
-from disclosure_pipeline.measures.cells import CellTotals, LargeCells
-from disclosure_pipeline.measures.exact import IntArray, Mask
-from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask
 from disclosure_pipeline.measures.guesses import GuessCounts
 from disclosure_pipeline.measures.samples import Sizes, in_integers
-from disclosure_pipeline.measures.totals import KeySums, totals_of_keys
+from disclosure_pipeline.measures.totals import CellTotals, KeySums, LargeCells, totals_of_keys
 
 _RANGE = 8  # the numbers of records of a q, and 0
 _FEWEST_OTHERS = 2  # records of a q of which one has another

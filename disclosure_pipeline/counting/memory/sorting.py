@@ -32,8 +32,7 @@ from disclosure_pipeline.counting.memory.rare_keys import (
     can_be_compared,
     count_rare_keys,
 )
-from disclosure_pipeline.measures.adding import add_up
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import IntArray, add_up
 from disclosure_pipeline.measures.frequency import (
     FrequencyTable,
     count_up,

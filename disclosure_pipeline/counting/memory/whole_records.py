@@ -10,9 +10,8 @@ import numpy as np
 
 from disclosure_pipeline.counting.counts import KeyCounts, count_keys
 from disclosure_pipeline.counting.memory.radix import Codes, Radix, add, radix
-from disclosure_pipeline.measures.adding import add_up
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
-from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.exact import IntArray, Mask, add_up
 from disclosure_pipeline.measures.frequency import first_of_run, sort_together
 from disclosure_pipeline.tables.levels import CodedColumn
 

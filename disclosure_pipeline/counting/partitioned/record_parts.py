@@ -15,9 +15,7 @@ from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.partitioned.batches import CodedBatch, Codes
 from disclosure_pipeline.counting.partitioned.spill_file import Records, SpillFile, open_spill_file
 from disclosure_pipeline.counting.targets import CountRequest, Target, columns_of_requests
-from disclosure_pipeline.measures.adding import add_up
-from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
 from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.runtime.machine import map_in_threads
 from disclosure_pipeline.runtime.progress import OnProgress

@@ -39,8 +39,7 @@ from disclosure_pipeline.counting.relational.transfer import (
 )
 from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.exact import total
-from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.exact import Grouped, total
 from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import Distinct

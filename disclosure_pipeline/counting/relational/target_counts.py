@@ -26,9 +26,8 @@ from disclosure_pipeline.counting.relational.coding import (
 from disclosure_pipeline.counting.relational.transfer import fetch_integers, store_temporarily
 from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.adding import add_up
-from disclosure_pipeline.measures.cells import LargeCells
-from disclosure_pipeline.measures.grouped import Grouped
+from disclosure_pipeline.measures.exact import Grouped, add_up
+from disclosure_pipeline.measures.totals import LargeCells
 
 _SEVERAL = 2  # syntheses, at least
 

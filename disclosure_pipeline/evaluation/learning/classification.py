@@ -12,13 +12,13 @@ from disclosure_pipeline.evaluation.learning.learners import Learner
 from disclosure_pipeline.evaluation.learning.training import Fold, out_of_fold, same_size
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.prediction import (
+    Classification,
     Outcomes,
     above,
     classification,
     most_frequent,
     normalised_confidence,
 )
-from disclosure_pipeline.measures.prediction_figures import Classification
 from disclosure_pipeline.tables.levels import CodedColumn
 
 LevelRisk = tuple[Classification, pd.DataFrame]

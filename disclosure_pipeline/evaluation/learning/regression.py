@@ -12,13 +12,13 @@ from disclosure_pipeline.evaluation.learning.features import KeyColumn, numbers_
 from disclosure_pipeline.evaluation.learning.learners import Learner
 from disclosure_pipeline.evaluation.learning.training import out_of_fold
 from disclosure_pipeline.measures.prediction import (
+    Regression,
     mean,
     regression,
     relative_errors,
     within,
     worse,
 )
-from disclosure_pipeline.measures.prediction_figures import Regression
 from disclosure_pipeline.tables.levels import CodedColumn
 
 NumberRisk = tuple[Regression, pd.DataFrame, int]
