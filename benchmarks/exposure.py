@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pandas as pd
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.memory.exposure_search import _parts, _search_part, estimate_seconds
-from disclosure_pipeline.evaluation.exposure import _prepare
+from disclosure_pipeline.analyses.exposure import _prepare
+from disclosure_pipeline.analyses.exposure_search import _parts, _search_part, estimate_seconds
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import grouping_of
 

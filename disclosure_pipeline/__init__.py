@@ -5,6 +5,13 @@ The same engine is a library: `import disclosure_pipeline as dp; dp.disclosure(.
 
 from typing import TYPE_CHECKING, Any
 
+from disclosure_pipeline.analyses.anonymity_loss import anonymity_loss
+from disclosure_pipeline.analyses.cap_plots import plot_cap_distributions, plot_individual_cap
+from disclosure_pipeline.analyses.exposure import Exposure, exposure
+from disclosure_pipeline.analyses.individual import individual_attribution, weap
+from disclosure_pipeline.analyses.key_sets import KeySets, disclosure_of_key_sets
+from disclosure_pipeline.analyses.nearest_guess import NearestGuess, nearest_guess
+from disclosure_pipeline.analyses.over_releases import disclosure_over_releases
 from disclosure_pipeline.errors import (
     ComparabilityWarning,
     DisclosurePipelineError,
@@ -12,25 +19,12 @@ from disclosure_pipeline.errors import (
     InputError,
 )
 from disclosure_pipeline.evaluation import remedies
-from disclosure_pipeline.evaluation.anonymity_loss import anonymity_loss
-from disclosure_pipeline.evaluation.copies import copies, partial_copies
-from disclosure_pipeline.evaluation.disclosure import disclosure
-from disclosure_pipeline.evaluation.exact_copies import exact_copies
+from disclosure_pipeline.evaluation.copies import copies, exact_copies, partial_copies
+from disclosure_pipeline.evaluation.disclosure import disclosure, key_overlap
 from disclosure_pipeline.evaluation.exclusions import Exclusions, Pair
-from disclosure_pipeline.evaluation.exposure import exposure
-from disclosure_pipeline.evaluation.exposure_result import Exposure
-from disclosure_pipeline.evaluation.individual import individual_attribution, weap
-from disclosure_pipeline.evaluation.key_overlap import key_overlap
-from disclosure_pipeline.evaluation.key_sets import disclosure_of_key_sets
-from disclosure_pipeline.evaluation.key_sets_result import KeySets
 from disclosure_pipeline.evaluation.nearest import nearest
-from disclosure_pipeline.evaluation.nearest_guess import NearestGuess, nearest_guess
-from disclosure_pipeline.evaluation.over_releases import disclosure_over_releases
-from disclosure_pipeline.evaluation.plots.distributions import plot_cap_distributions
-from disclosure_pipeline.evaluation.plots.individual import plot_individual_cap
-from disclosure_pipeline.evaluation.plots.saving import save_plot
-from disclosure_pipeline.evaluation.prediction import prediction_risk
-from disclosure_pipeline.evaluation.prediction_result import PredictionRisk
+from disclosure_pipeline.evaluation.plots.drawing import save_plot
+from disclosure_pipeline.evaluation.prediction import PredictionRisk, prediction_risk
 from disclosure_pipeline.evaluation.protection import disclosure_protection
 from disclosure_pipeline.evaluation.protection_estimate import disclosure_protection_estimate
 from disclosure_pipeline.evaluation.protection_result import (

@@ -24,8 +24,8 @@ from disclosure_pipeline.candidates.recording import record_measured
 from disclosure_pipeline.candidates.store import MARKER, Snapshot, require_safe_name, take_snapshot
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import count, plan_measures
+from disclosure_pipeline.evaluation.disclosure import overlap_of
 from disclosure_pipeline.evaluation.exclusions import Exclusions
-from disclosure_pipeline.evaluation.key_overlap import overlap_of
 from disclosure_pipeline.policy.public_figures import PublicJudgement, publish
 from disclosure_pipeline.policy.registry import smallest_overlap
 from disclosure_pipeline.policy.verdict import Judgement, hold

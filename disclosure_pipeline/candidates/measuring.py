@@ -11,18 +11,16 @@ import pandas as pd
 from disclosure_pipeline.candidates.reading import OpenedCandidate
 from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables, SeparableTables
-from disclosure_pipeline.evaluation.bins import bins_of
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls
-from disclosure_pipeline.evaluation.counts import plan_measures
-from disclosure_pipeline.evaluation.exact_copies import copies_frame
-from disclosure_pipeline.evaluation.exposed_groups import measure_worst_groups
-from disclosure_pipeline.evaluation.figures import figures
+from disclosure_pipeline.evaluation.copies import copies_frame
+from disclosure_pipeline.evaluation.counts import code_shared_columns, count_record_sets, plan_measures
+from disclosure_pipeline.evaluation.figures import bins_of, figures
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
 from disclosure_pipeline.evaluation.holdout import add_holdout, find_shared_records, prepare_holdout
 from disclosure_pipeline.evaluation.prediction import prediction_frame
 from disclosure_pipeline.evaluation.protection import protection_frame
-from disclosure_pipeline.evaluation.record_sets import code_shared_columns, count_record_sets
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
 from disclosure_pipeline.evaluation.whole_tables import count_whole_tables
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.policy.gate import Gate

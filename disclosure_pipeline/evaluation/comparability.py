@@ -6,17 +6,23 @@ A mismatch makes a leak look safe: where GT says 1 and SD says 1.0, no key of GT
 from __future__ import annotations
 
 import math
+import sys
 import unicodedata
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from disclosure_pipeline.counting.opening import OpenedTables
+from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.resemblance import Overlap, Shared, overlap
+from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn, level_label
+from disclosure_pipeline.tables.messages import listed, table_names
 
 Rows = dict[tuple[Any, int], dict[str, Any]]
 
@@ -187,3 +193,59 @@ _NORMAL_FORMS: Mapping[str, Callable[[str], str]] = {
     "how a number is written": _as_number,
     "blanks, case and form of Unicode": lambda text: unicodedata.normalize("NFC", text.strip()).casefold(),
 }
+
+
+def identifier_warnings(opened: OpenedTables, columns: Sequence[CodedColumn]) -> list[str]:
+    """Warnings of columns that GT lacks, and of those that identify every record.
+
+    `columns` are those that are coded, not grouped.
+    """
+    columns_GT, *columns_SD = opened.columns
+    names = table_names(len(opened.columns))
+    identifiers = opened.identifiers(columns)
+    warnings = []
+    for synthesis, (columns_of_table, name) in enumerate(zip(columns_SD, names[1:], strict=True), start=1):
+        warnings += _warn_of_more_columns(columns_GT, columns_of_table, name)
+        warnings += [_warn_of_identifier(column, name) for table, column in identifiers if table == synthesis]
+    return warnings
+
+
+def _warn_of_more_columns(columns_GT: Sequence[Any], columns: Sequence[Any], table: str) -> list[str]:
+    more = [column for column in columns if column not in columns_GT]
+    return [f"GT lacks columns that {table} has, {listed(more)}: they are not measured."] if more else []
+
+
+def _warn_of_identifier(column: Any, table: str) -> str:
+    return (
+        f"Column {column!r} has a value of its own for every GT record, and most of its values in {table} "
+        "are of GT: is it an identifier? Then it must not be in a synthetic table."
+    )
+
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def find_doubts(tables: Tables, columns: Sequence[CodedColumn]) -> list[str]:
+    """What says of these columns, as they are grouped, that the tables may not be coded alike."""
+    doubts = [doubt for column in columns for doubt in compare_column(column, tables.names)[1]]
+    ungrouped = [column for column in columns if not tables.grouping.grouped(column.name)]
+    return doubts + missing_value_doubts(ungrouped, tables.names)
+
+
+def warn_of_doubts(doubts: Iterable[str]) -> None:
+    """A `ComparabilityWarning` of each, at the line that called the library."""
+    level = _level_of_caller()
+    for doubt in doubts:
+        warnings.warn(doubt, ComparabilityWarning, stacklevel=level)
+
+
+def _level_of_caller() -> int:
+    """How far above `warn_of_doubts` the first line stands that is none of this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_own(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _is_own(module: str) -> bool:
+    return module == _PACKAGE or module.startswith(f"{_PACKAGE}.")

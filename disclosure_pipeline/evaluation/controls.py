@@ -16,10 +16,9 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.opening import open_tables
-from disclosure_pipeline.evaluation.counts import count, plan_measures
+from disclosure_pipeline.evaluation.counts import combine_columns, count, plan_measures
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.figures import figures
-from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
 from disclosure_pipeline.measures.exact import percent

@@ -8,18 +8,29 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from disclosure_pipeline.counting.counts import DisclosureCounts
+import numpy as np
+
+from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.counting.memory.partial_records import count_records
+from disclosure_pipeline.counting.memory.whole_records import count_copies, count_whole_records
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import CountRequest, Target
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.comparability import missing_value_doubts
+from disclosure_pipeline.evaluation.comparability import identifier_warnings, missing_value_doubts
+from disclosure_pipeline.evaluation.copies import TARGETS_ALONE
 from disclosure_pipeline.evaluation.exclusions import Exclusions, check_exclusions, code_exclusions
-from disclosure_pipeline.evaluation.identifiers import identifier_warnings
+from disclosure_pipeline.measures.copies import HitCounts
+from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
+from disclosure_pipeline.measures.individual import combine_cells
+from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import check_names
 from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.messages import table_names
+from disclosure_pipeline.tables.messages import names_in_all, table_names
 from disclosure_pipeline.tables.raw_columns import Change, rounding_changes
 
 
@@ -144,3 +155,142 @@ def require_targets(targets: Any) -> None:
     """InputError where the targets are an empty list: nothing would be measured."""
     if isinstance(targets, Sequence) and not isinstance(targets, str) and not len(targets):
         raise InputError("targets is empty: name at least one column, or pass None for all that are no keys.")
+
+
+WITHOUT_NUMBERS = "all but numbers"
+"""Numbers are easily moved, rounded or exchanged together, and a record is found again by the others."""
+
+
+@dataclass(frozen=True)
+class RecordSets:
+    """`whole`: the counts of each synthesis by all columns.
+
+    `columns`: label -> a set of columns; `partial`: label -> the hits of each synthesis by these.
+    """
+
+    whole: Sequence[KeyCounts]
+    columns: Mapping[str, Sequence[CodedColumn]]
+    partial: Mapping[str, Sequence[HitCounts]]
+
+
+def code_shared_columns(
+    opened: OpenedTables, grouping: Grouping, on_progress: OnProgress
+) -> dict[Any, CodedColumn]:
+    """The columns that all tables have, in GT's order, by name: coded, not grouped. InputError as `code`."""
+    shared = names_in_all(opened.columns)
+    return {column.name: column for column in opened.code(shared, grouping, on_progress)}
+
+
+def count_record_sets(
+    opened: OpenedTables,
+    requests: Sequence[CountRequest],
+    columns: Sequence[CodedColumn],
+    targets: Sequence[Any],
+    on_progress: OnProgress = ignore_progress,
+) -> tuple[list[DisclosureCounts], RecordSets]:
+    """What else is requested, and the record sets, in one pass over the records where they are read.
+
+    `columns` are coded, not grouped.
+    """
+    sets = _list_sets(columns, targets)
+    if isinstance(opened, FramesInMemory) and not opened.in_parts:
+        return opened.count(requests, on_progress), _count_in_memory(columns, sets)
+    of_sets = [CountRequest(columns), *map(CountRequest, sets.values())]
+    counted = opened.count([*requests, *of_sets], on_progress)
+    whole, *partial = counted[len(requests) :]
+    hits = [[keys.unique_hits for keys in counts.keys] for counts in partial]
+    return counted[: len(requests)], RecordSets(whole.keys, sets, dict(zip(sets, hits, strict=True)))
+
+
+def _list_sets(columns: Sequence[CodedColumn], targets: Sequence[Any]) -> dict[str, Sequence[CodedColumn]]:
+    """All columns but one, for each; the targets alone; and, where several hold numbers, all but these."""
+    sets = {
+        f"all but {left_out.name}": [column for column in columns if column is not left_out]
+        for left_out in columns
+    }
+    sets[TARGETS_ALONE] = [column for column in columns if column.name in targets]
+    others = [column for column in columns if column.kind is not Kind.NUMBER]
+    if len(columns) - len(others) > 1:
+        sets[WITHOUT_NUMBERS] = others
+    return {label: of_set for label, of_set in sets.items() if of_set}
+
+
+def _count_in_memory(columns: Sequence[CodedColumn], sets: Mapping[str, Sequence[CodedColumn]]) -> RecordSets:
+    """The records are sorted twice, and once more by each set that leaves out more than one column."""
+    if not sets or len(columns) == 1:
+        partial = [count_copies(of_set) for of_set in sets.values()]
+        whole = count_whole_records(columns)
+    else:
+        counts = count_records(columns)
+        partial = [
+            *map(list, counts.without),
+            *(count_copies(sets[label]) for label in sets if label in {TARGETS_ALONE, WITHOUT_NUMBERS}),
+        ]
+        whole = counts.whole
+    hits = [[of_synthesis.unique for of_synthesis in of_set] for of_set in partial]
+    return RecordSets(whole, sets, dict(zip(sets, hits, strict=True)))
+
+
+def combine_columns(columns: Sequence[CodedColumn], sample: IntArray | None = None) -> Keys:
+    """The combination of the columns in each record of all tables; of GT only the records of `sample`."""
+    codes = [column.codes for column in columns]
+    if sample is not None:
+        codes = [(codes_of_GT[sample], *others) for codes_of_GT, *others in codes]
+    return combine_keys(codes, [column.size for column in columns])
+
+
+def combine_keys_and_cells(columns: Sequence[CodedColumn]) -> tuple[Keys, Keys]:
+    """Of the keys and a target after them: the key combination of each record, and that with its target."""
+    *key_columns, target = columns
+    keys = combine_columns(key_columns)
+    return keys, combine_cells(keys, target.codes, target.size)
+
+
+@dataclass(frozen=True)
+class RecordCells:
+    """The cells of GT and one synthesis; `position` of each GT record in them."""
+
+    f: FrequencyTable
+    position: IntArray
+
+    @classmethod
+    def from_keys(cls, q: Keys, t: Sequence[IntArray], levels: int, synthesis: int) -> RecordCells:
+        """Of all records of GT and of the synthesis."""
+        tables = (0, synthesis)
+        t_of = [t[table] for table in tables]
+        keys = combine_keys([[q.q[table] for table in tables]], [q.size])
+        [f] = frequency_tables(keys, t_of, levels)
+        return cls(f, np.searchsorted(f.q * levels + f.t, keys.q[0] * levels + t_of[0]))
+
+    def count(self, members: Mask) -> IntArray:
+        """The members of a group (shape: all GT records) in each cell."""
+        return np.bincount(self.position[members], minlength=len(self.f.q))
+
+
+def draw_equal_sizes(f: FrequencyTable, order: IntArray, seed: Sequence[int]) -> FrequencyTable | None:
+    """The cells of a draw of GT and of SD records, so that everybody has as many others as SD has.
+
+    None where both have these sizes already. Records of one cell are alike, so it is drawn how many of each
+    cell there are, in an `order` of the cells that does not depend on that of the records.
+    """
+    sizes = Sizes(f.N_d, f.N_s)
+    if not sizes.others_are_drawn and not sizes.synthetic_is_drawn:
+        return None
+    rng = np.random.default_rng(seed)
+    d, s = np.empty_like(f.d), np.empty_like(f.s)
+    d[order] = rng.multivariate_hypergeometric(f.d[order], min(sizes.n + 1, f.N_d), method="marginals")
+    s[order] = rng.multivariate_hypergeometric(f.s[order], sizes.n, method="marginals")
+    drawn = np.flatnonzero(d + s)
+    d_q, s_q = (f.per_key(counts)[f.q] for counts in (d, s))
+    return FrequencyTable(
+        q=f.q[drawn],
+        t=f.t[drawn],
+        d=d[drawn],
+        s=s[drawn],
+        d_q=d_q[drawn],
+        s_q=s_q[drawn],
+        N_d=int(d.sum()),
+        N_s=int(s.sum()),
+        keys=f.keys,
+        targets=f.targets,
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation import control_words, frame_words
+from disclosure_pipeline.evaluation import frame_words
 from disclosure_pipeline.evaluation.protection_result import DisclosureProtection
 from disclosure_pipeline.measures.anonymity_loss import AnonymityLoss
 from disclosure_pipeline.measures.attribute import Attribute
@@ -114,8 +114,8 @@ FRAMES: Mapping[str, Mapping[str, Words]] = {
         **_sample(frame_words.GUARDS, "missing_beyond"),
         **frame_words.with_chance(_sample(frame_words.GUARDS, "missing_beyond")),
     },
-    "control_identity": control_words.CONTROL_IDENTITY,
-    "control_attribute": control_words.CONTROL_ATTRIBUTE,
+    "control_identity": frame_words.CONTROL_IDENTITY,
+    "control_attribute": frame_words.CONTROL_ATTRIBUTE,
     "key_overlap": words_of_fields(Overlap),
     "target_overlap": words_of_fields(Overlap),
     "excluded": frame_words.EXCLUDED,

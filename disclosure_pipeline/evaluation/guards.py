@@ -10,9 +10,9 @@ import pandas as pd
 
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import guess_is_impossible
+from disclosure_pipeline.evaluation.counts import RecordSets
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.nearest import draw_comparisons, nearness_frame
-from disclosure_pipeline.evaluation.record_sets import RecordSets
 from disclosure_pipeline.evaluation.resemblance import GROUPS, resemblance_of_columns
 from disclosure_pipeline.measures.copies import (
     HitCounts,

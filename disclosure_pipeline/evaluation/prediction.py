@@ -2,30 +2,168 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.frames import names_of, row_of
-from disclosure_pipeline.evaluation.learning.classification import classify
 from disclosure_pipeline.evaluation.learning.features import KeyColumn, describe_key
 from disclosure_pipeline.evaluation.learning.learners import Task, choose_learner
-from disclosure_pipeline.evaluation.learning.regression import predict_numbers
-from disclosure_pipeline.evaluation.prediction_arguments import (
-    Options,
-    check_task,
-    choose_task,
-    is_category,
-)
-from disclosure_pipeline.evaluation.prediction_result import PredictionRisk
+from disclosure_pipeline.evaluation.learning.outcomes import classify, predict_numbers
 from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
+from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PredictionRisk:
+    """Prediction risk of m syntheses of one ground truth, for one target.
+
+    `measures`: index synthesis (1…m); the columns of `measures.prediction.Classification` or `Regression`,
+    percent of the GT records scored unless said otherwise. `N_scored`: GT records with a target to compare
+    with; all of them in a classification, where missing is a level. `N_fitted`: SD records learned from.
+
+    `records[i - 1]`: outcomes of synthesis i, one row per GT record, in GT's order and with its index.
+    GT stands for other GT records than the one that is predicted, GT_in_sample for all of them.
+    Classification: correct_SD, correct_GT, correct_GT_in_sample, correct_naive; correct_SD_same_size and
+    correct_GT_same_size, learned from equally many records; confidence_SD, confidence_GT (of 0 to 1, in the
+    true level; NaN where the learner gives none); normalised_SD, normalised_GT (r of RAPID); at_risk (r_SD
+    above tau). Regression: relative_error_SD, relative_error_GT, relative_error_GT_in_sample (percent of the
+    true value; infinite where that is 0 and the prediction is not), worse_from_SD, worse_from_SD_in_sample,
+    at_risk (within epsilon from SD); missing for records that are not scored. They hold no value of GT, but
+    they tell about single confidential records: not for publication.
+    """
+
+    keys: tuple[Any, ...]
+    target: Any
+    task: Task
+    learner: str
+    N_d: int
+    N_s: tuple[int, ...]
+    N_scored: int
+    N_fitted: tuple[int, ...]
+    measures: pd.DataFrame
+    records: tuple[pd.DataFrame, ...]
+
+    def __str__(self) -> str:
+        keys = ", ".join(map(str, self.keys))
+        return (
+            f"Prediction risk of {self.target} from the keys {keys}\n"
+            f"{self.task}, learner {self.learner}, {self.N_scored:,} of {self.N_d:,} GT records scored\n\n"
+            f"{self.measures.to_string(float_format='{:.2f}'.format)}"
+        )
+
+    __repr__ = __str__
+
+    def plot(self) -> alt.ConcatChart:
+        """The relative errors of the guesses from SD against those from other GT records, of numbers only."""
+        from disclosure_pipeline.evaluation.plots.pictures import plot_relative_errors
+
+        return plot_relative_errors(self)
+
+
+_TASKS = ("classification", "regression")
+_FEWEST_FOLDS = 2
+_LARGEST_SEED = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the targets are predicted, and from when on a record counts: see `prediction_risk()`."""
+
+    folds: int = 5
+    tau: float = 0.3
+    epsilon: float = 10
+    absolute_epsilon: float | None = None
+    seed: int = 0
+
+    def check(self) -> None:
+        """InputError where one is out of range."""
+        if not _is_whole(self.folds) or self.folds < _FEWEST_FOLDS:
+            raise InputError(f"folds must be a whole number from 2 on, not {_describe_value(self.folds)}.")
+        if not _is_number(self.tau) or not 0 <= self.tau < 1:
+            raise InputError(f"tau must be a number from 0 to less than 1, not {_describe_value(self.tau)}.")
+        if not _is_positive(self.epsilon):
+            raise InputError(
+                f"epsilon must be a number above 0 (percent), not {_describe_value(self.epsilon)}."
+            )
+        if self.absolute_epsilon is not None and not _is_positive(self.absolute_epsilon):
+            raise InputError(
+                "absolute_epsilon must be a number above 0, in the target's unit, "
+                f"not {_describe_value(self.absolute_epsilon)}."
+            )
+        if not _is_whole(self.seed) or not 0 <= self.seed <= _LARGEST_SEED:
+            raise InputError(
+                f"seed must be a whole number from 0 to {_LARGEST_SEED}, not {_describe_value(self.seed)}."
+            )
+
+
+def check_task(task: Any) -> None:
+    """InputError where there is no such task."""
+    if task is not None and not (isinstance(task, str) and task in _TASKS):
+        raise InputError(f"task must be 'classification', 'regression' or None, not {_describe_value(task)}.")
+
+
+def choose_task(column: CodedColumn, tables: Tables, task: Task | None) -> Task:
+    """Numbers are numbers, everything else is levels, unless the user says otherwise and it can be done."""
+    if column.kind is Kind.EMPTY:
+        raise InputError(
+            f"Column {column.name!r} holds nothing but missing values: there is nothing to learn."
+        )
+    if task == "regression" and column.kind is not Kind.NUMBER:
+        grouped = tables.grouping.grouped(column.name)
+        reason = "is grouped" if grouped else f"holds {column.kind.value}"
+        raise InputError(f"task='regression' needs numbers, and the target {column.name!r} {reason}.")
+    if task is not None:
+        return task
+    if column.kind in {Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}:
+        raise InputError(
+            f"The target {column.name!r} holds {column.kind.value}: turn it into numbers (of days, say) in "
+            "all tables, or set task='classification', where each is a level."
+        )
+    is_numeric = column.kind is Kind.NUMBER and not is_category(column.name, tables)
+    return "regression" if is_numeric else "classification"
+
+
+def is_category(column: Any, tables: Tables) -> bool:
+    """Whether some table calls the column a category, whatever its levels are."""
+    return any(_has_category_type(frame[column].dtype) for frame in tables.frames)
+
+
+def _has_category_type(dtype: Any) -> bool:
+    if isinstance(dtype, pd.ArrowDtype):
+        import pyarrow as pa  # slow, and only frames with Arrow columns need it
+
+        return bool(pa.types.is_dictionary(dtype.pyarrow_dtype))
+    return isinstance(dtype, pd.CategoricalDtype)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_positive(value: Any) -> bool:
+    return _is_number(value) and 0 < value < math.inf
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _describe_value(value: Any) -> str:
+    """A plain value as it is, of anything else its type: it could be a column of GT."""
+    return repr(value) if isinstance(value, (int, float, str)) else f"a {type(value).__name__}"
+
 
 _FEWEST_RECORDS = 2
 

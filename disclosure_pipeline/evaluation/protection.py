@@ -2,25 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, overload
 
+import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
-from disclosure_pipeline.evaluation.key_combinations import combine_columns
-from disclosure_pipeline.evaluation.protection_arguments import (
-    check_arguments,
-    check_method,
-    check_not_all_missing,
-)
-from disclosure_pipeline.evaluation.protection_attack import (
-    attacks_of_syntheses,
-    code_columns,
-    combine_sensitive,
-)
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.evaluation.protection_result import DisclosureProtection, protection_result
-from disclosure_pipeline.tables.alignment import Tables
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.frequency import Keys, combine_keys, frequency_tables
+from disclosure_pipeline.measures.protection import METHODS, Attack, Baselines, attack, baselines
+from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.grouping import bin_by_width, grouping_of
+from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import listed
+
+_MOST_BINS = 1_000_000
+
+
+def check_arguments(
+    ground_truth: Any, synthetic: Any, keys: Any, sensitive: Any, method: Any, continuous: Any, bins: Any
+) -> tuple[Tables, tuple[Any, ...]]:
+    """The tables, and the columns to put into bins. InputError says what is wrong."""
+    check_method(method)
+    sensitive_names = _check_sensitive(sensitive)
+    if not isinstance(keys, str) and isinstance(keys, Iterable):
+        keys = list(keys)
+        in_both = [name for name in sensitive_names if name in keys]
+        if in_both:
+            raise InputError(
+                f"{listed(in_both)} cannot be a key and sensitive at once: whoever knows it learns nothing."
+            )
+    tables = check_tables(ground_truth, synthetic, keys, sensitive_names, grouping_of())
+    continuous_names = _check_continuous(() if continuous is None else continuous, tables)
+    _check_whole_number("bins", bins, 1, _MOST_BINS)
+    return tables, continuous_names
+
+
+def check_method(method: Any) -> None:
+    """InputError where there is no such method."""
+    if method not in METHODS:
+        close = difflib.get_close_matches(str(method).lower(), METHODS, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise InputError(f"method must be one of {listed(METHODS)}, not {method!r}.{hint}")
+
+
+def check_sampling(records: Any, seed: Any, confidence: Any) -> None:
+    """InputError where an option of the estimate is out of range."""
+    _check_whole_number("records", records, 1)
+    _check_whole_number("seed", seed, 0)
+    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise InputError(f"confidence must be a number between 0 and 1, such as 0.95, not {confidence!r}.")
+
+
+def check_not_all_missing(column: CodedColumn, table_names: Sequence[str]) -> None:
+    """InputError where a column has no value at all in some table."""
+    for counts, name in zip(column.counts, table_names, strict=True):
+        if not counts[: column.missing].any():
+            raise InputError(
+                f"Column {column.name!r} of {name} holds nothing but missing values: nothing can be found or "
+                "guessed by it, which would look like protection. Leave it out, or read it again."
+            )
+
+
+def _check_sensitive(sensitive: Any) -> tuple[Any, ...]:
+    is_one_name = isinstance(sensitive, str) or not isinstance(sensitive, Iterable)
+    names = () if sensitive is None else (sensitive,) if is_one_name else tuple(sensitive)
+    if not names:
+        raise InputError("sensitive is empty: name at least one column that an intruder may want to learn.")
+    _check_no_duplicates("sensitive", names)
+    return names
+
+
+def _check_continuous(continuous: Any, tables: Tables) -> tuple[Any, ...]:
+    if isinstance(continuous, str) or not isinstance(continuous, Iterable):
+        raise InputError(
+            f"continuous must be a list of column names, not {continuous!r}: write [{continuous!r}]."
+        )
+    names, measured = tuple(continuous), (*tables.keys, *tables.targets)
+    _check_no_duplicates("continuous", names)
+    for name in names:
+        if name not in measured:
+            close = difflib.get_close_matches(str(name), [str(column) for column in measured], n=3)
+            hint = f"Did you mean {listed(close)}?" if close else f"These are {listed(measured)}."
+            raise InputError(f"continuous names {name!r}, which is neither a key nor sensitive. {hint}")
+    return names
+
+
+def _check_no_duplicates(argument: str, names: Sequence[Any]) -> None:
+    duplicates = [name for i, name in enumerate(names) if name in names[:i]]
+    if duplicates:
+        raise InputError(f"{argument} names {listed(duplicates)} more than once.")
+
+
+def _check_whole_number(argument: str, number: Any, lowest: int, highest: int | None = None) -> None:
+    is_whole = isinstance(number, int) and not isinstance(number, bool)
+    if not is_whole or number < lowest or (highest is not None and number > highest):
+        most = "on" if highest is None else f"to {highest:,}"
+        raise InputError(f"{argument} must be a whole number from {lowest} {most}, not {number!r}.")
+
+
+@dataclass(frozen=True)
+class Sensitive:
+    """The combination of sensitive levels of each record, a code below `size`; `codes[0]` of GT."""
+
+    codes: tuple[IntArray, ...]
+    size: int
+    baselines: Baselines
+
+    def of_records(self, sample: IntArray) -> Sensitive:
+        """The same for some GT records; the baselines stay those of all."""
+        return Sensitive((self.codes[0][sample], *self.codes[1:]), self.size, self.baselines)
+
+
+def code_columns(tables: Tables, continuous: Sequence[Any], bins: int) -> Mapping[Any, CodedColumn]:
+    """Every column as codes, those that are continuous in bins. InputError for what cannot be used."""
+    columns = {name: tables.coded(name) for name in (*tables.keys, *tables.targets)}
+    for column in columns.values():
+        check_not_all_missing(column, tables.names)
+    for name in continuous:
+        columns[name] = bin_by_width(columns[name], bins, tables.names)
+    return columns
+
+
+def combine_sensitive(columns: Sequence[CodedColumn]) -> Sensitive:
+    """The sensitive columns as one target, and what an intruder without SD gets wrong of it."""
+    if len(columns) == 1:
+        codes, size, d_t = columns[0].codes, columns[0].size, columns[0].counts[0]
+    else:
+        t = combine_keys([column.codes for column in columns], [column.size for column in columns])
+        codes, size, d_t = t.q, t.size, t.counts[0]
+    levels_in_GT = [int(np.count_nonzero(column.counts[0])) for column in columns]
+    return Sensitive(codes, size, baselines(levels_in_GT, d_t))
+
+
+def attacks_of_syntheses(keys: Keys, target: Sensitive, method: str) -> list[Attack]:
+    """The attack on the GT records from each synthesis."""
+    return [attack(f, keys, method) for f in frequency_tables(keys, target.codes, target.size)]
+
 
 # The figures that `protection_frame` has for each method: shares from 0 to 1.
 FRAME_FIGURES = ("cap_protection", "score", "majority_score", "proportional_score")

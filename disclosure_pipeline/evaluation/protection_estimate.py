@@ -7,11 +7,12 @@ from typing import Any, overload
 
 import numpy as np
 
-from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
-from disclosure_pipeline.evaluation.key_combinations import combine_columns
-from disclosure_pipeline.evaluation.protection_arguments import check_arguments, check_sampling
-from disclosure_pipeline.evaluation.protection_attack import (
+from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.counts import combine_columns
+from disclosure_pipeline.evaluation.protection import (
     attacks_of_syntheses,
+    check_arguments,
+    check_sampling,
     code_columns,
     combine_sensitive,
 )

@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.errors import ComparabilityWarning, InputError
+from disclosure_pipeline.evaluation.comparability import warn_of_doubts
 from disclosure_pipeline.evaluation.copies import copies_of_columns, shared_columns
 from disclosure_pipeline.evaluation.disclosure import disclosure
-from disclosure_pipeline.evaluation.doubts import warn_of_doubts
 from disclosure_pipeline.evaluation.remedies import apply_remedy
 from disclosure_pipeline.evaluation.resemblance import resemblance_of_columns
 from disclosure_pipeline.tables.alignment import Tables, check_tables

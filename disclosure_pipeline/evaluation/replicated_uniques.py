@@ -9,8 +9,8 @@ from typing import Any, Literal, overload
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
-from disclosure_pipeline.evaluation.key_combinations import combine_columns
+from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.measures.exact import Mask, percent
 from disclosure_pipeline.measures.identity import unique_records
 from disclosure_pipeline.tables.alignment import check_tables

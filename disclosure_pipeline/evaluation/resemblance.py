@@ -53,7 +53,7 @@ class TablesResemblance:
 
     def plot(self) -> alt.LayerChart:
         """The S_pMSE of every column (on the diagonal) and pair; the largest over the syntheses."""
-        from disclosure_pipeline.evaluation.plots.heat_map import heat_map
+        from disclosure_pipeline.evaluation.plots.pictures import heat_map
 
         return heat_map(self.columns["S_pMSE"], self.pairs.get("S_pMSE"))
 

@@ -209,7 +209,7 @@ class Disclosure:
 
         The title is the finding; under it stand keys, repU and UiO, beside each target what the checks flag.
         """
-        from disclosure_pipeline.evaluation.plots.disclosure import plot_disclosure
+        from disclosure_pipeline.evaluation.plots.pictures import plot_disclosure
 
         return plot_disclosure(self)
 

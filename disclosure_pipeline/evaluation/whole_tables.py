@@ -8,22 +8,24 @@ from typing import Any
 
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import CountRequest
+from disclosure_pipeline.evaluation.copies import copies_frame
 from disclosure_pipeline.evaluation.counts import (
     Counts,
     MeasuringPlan,
+    RecordSets,
+    code_shared_columns,
     count,
+    count_record_sets,
     count_request,
     counts_for,
     plan_measures,
 )
 from disclosure_pipeline.evaluation.disclosure import ONE_WAY, TWO_WAY
-from disclosure_pipeline.evaluation.exact_copies import copies_frame
 from disclosure_pipeline.evaluation.exclusions import Exclusions
-from disclosure_pipeline.evaluation.exposed_groups import measure_worst_groups
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.evaluation.guards import measure_guards
-from disclosure_pipeline.evaluation.record_sets import RecordSets, code_shared_columns, count_record_sets
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn

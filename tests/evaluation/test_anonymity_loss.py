@@ -14,7 +14,7 @@ from support.sampling import examples
 from support.small_tables import KEYS, frame, measured, permuted_and_renamed, sd2011, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.anonymity_loss import CERTAINTIES
+from disclosure_pipeline.analyses.anonymity_loss import CERTAINTIES
 from disclosure_pipeline.measures.anonymity_loss import precision_recall_coefficient
 from disclosure_pipeline.measures.certainty import certainty_counts, certainty_counts_of_others
 from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, frequency_tables

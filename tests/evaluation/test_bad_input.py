@@ -42,7 +42,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def started(*_: object, **__: object) -> NoReturn:
         raise AssertionError("the work started")
 
-    monkeypatch.setattr("disclosure_pipeline.evaluation.key_combinations.combine_keys", started)
+    monkeypatch.setattr("disclosure_pipeline.evaluation.counts.combine_keys", started)
     monkeypatch.setattr("disclosure_pipeline.counting.memory.opened_frames.count_in_memory", started)
     yield
 

@@ -11,8 +11,8 @@ from support import gates
 from support.small_tables import sd2011
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation import exposed_groups
-from disclosure_pipeline.evaluation.exposed_groups import INDEX, find_worst_target
+from disclosure_pipeline.evaluation import subgroups
+from disclosure_pipeline.evaluation.subgroups import INDEX, find_worst_target
 from disclosure_pipeline.policy.gate import Gate
 
 KEYS, TARGETS = ["sex", "age", "region", "placesize"], ["depress", "ls", "marital"]
@@ -65,7 +65,7 @@ def test_numbers_are_grouped_and_everybody_is_in_one_group_of_each_column(measur
     assert {"sex", "age", "region", "placesize", "workab"} <= columns
     assert not columns & set(measured.index.unique("target"))
     ages = measured.xs("age", level="column").index.unique("group")
-    assert len(ages) == exposed_groups.GROUPS_OF_NUMBERS and all("~" in label for label in ages)
+    assert len(ages) == subgroups.GROUPS_OF_NUMBERS and all("~" in label for label in ages)
     records = measured["records"].groupby(level=["column", "synthesis"]).sum()
     assert (records == 5000).all()
 
@@ -88,7 +88,7 @@ def test_levels_of_few_people_are_not_named() -> None:
 
 
 def test_larger_tables_are_drawn_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exposed_groups, "MOST_RECORDS", 1000)
+    monkeypatch.setattr(subgroups, "MOST_RECORDS", 1000)
     actual = gates.measured(survey(), table("ground_truth"), [table("synthetic")]).frame("subgroups")
     assert actual["records"].groupby(level="column").sum().unique().tolist() == [1000]
 

@@ -19,7 +19,7 @@ from support.sampling import examples, some_of
 from support.small_tables import permuted_and_renamed, sd2011
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.memory import exposure_counts, exposure_search, key_set_tree
+from disclosure_pipeline.analyses import exposure_counts, exposure_search, key_set_tree
 
 COLUMNS = ["a", "b", "c", "t"]
 SOME = ("x", "y", "z", None)

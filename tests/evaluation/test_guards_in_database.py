@@ -22,9 +22,9 @@ from disclosure_pipeline.counting.relational.coding import lay_out_words
 from disclosure_pipeline.counting.relational.opened_database import DatabaseTables, open_in_database
 from disclosure_pipeline.counting.relational.transfer import borrow_table
 from disclosure_pipeline.evaluation import guards
+from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.guards import Guards, measure_guards
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
-from disclosure_pipeline.evaluation.record_sets import count_record_sets
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 

@@ -18,7 +18,7 @@ from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.memory import single_level
+from disclosure_pipeline.analyses import key_set_counts
 from disclosure_pipeline.counting.memory.radix import Limits
 
 pytestmark = FEW_SHARED_VALUES
@@ -41,9 +41,9 @@ def by(path: str) -> Iterator[None]:
     """Count so."""
     limits, constants = PATHS[path]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(single_level, "Limits", lambda: limits)
+        patch.setattr(key_set_counts, "Limits", lambda: limits)
         for name, value in constants.items():
-            patch.setattr(single_level, name, value)
+            patch.setattr(key_set_counts, name, value)
         yield
 
 
@@ -162,7 +162,7 @@ def test_larger_tables(
     sizes = {"_CHUNK": 200} if path == "one record at a time" else {}
     with by(path), pytest.MonkeyPatch.context() as patch:
         for name, value in sizes.items():
-            patch.setattr(single_level, name, value)
+            patch.setattr(key_set_counts, name, value)
         result = dp.disclosure_of_key_sets(larger_frames[0], larger_frames[1:], key_sets, LARGER_TARGETS)
     assert_those_of_disclosure(result, larger_frames, larger_disclosure)
 
@@ -244,7 +244,7 @@ def test_what_is_refused_before_work_starts(
     def started(*_: object, **__: object) -> NoReturn:
         raise AssertionError("the work started")
 
-    monkeypatch.setattr("disclosure_pipeline.evaluation.key_sets.count_key_sets", started)
+    monkeypatch.setattr("disclosure_pipeline.analyses.key_sets.count_key_sets", started)
     with pytest.raises(dp.InputError, match=message):
         dp.disclosure_of_key_sets(survey(20, 1), survey(20, 2), key_sets, targets)
 

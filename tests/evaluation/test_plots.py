@@ -16,7 +16,7 @@ from support.sampling import examples, some_of
 from support.small_tables import KEYS, frame, from_counts, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.plots.style import (
+from disclosure_pipeline.evaluation.plots.drawing import (
     BLUE,
     ORANGE,
     PALE_BLUE,

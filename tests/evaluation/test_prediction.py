@@ -32,7 +32,7 @@ from support.processes import run_program
 from support.sampling import CI, examples, only_in_ci
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.learning.training import out_of_fold, same_size
+from disclosure_pipeline.evaluation.learning.outcomes import out_of_fold, same_size
 from disclosure_pipeline.measures import prediction as measures
 
 CLASSIFICATION = [

@@ -43,8 +43,8 @@ from disclosure_pipeline.counting.partitioned import (
 )
 from disclosure_pipeline.counting.partitioned.engine import CellCounter
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile
-from disclosure_pipeline.evaluation import identifiers
-from disclosure_pipeline.evaluation.plots import conversion
+from disclosure_pipeline.evaluation import comparability
+from disclosure_pipeline.evaluation.plots import drawing
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.orchestration import redaction
 from disclosure_pipeline.release.keys import keygen
@@ -346,7 +346,7 @@ def outcome(home: Home, succeeded: bool, logged: LoggedCanaries | None = None) -
 
 
 # What draws charts, which a process keeps.
-DRAWING = {charts.__name__, conversion.__name__}
+DRAWING = {charts.__name__, drawing.__name__}
 
 
 @contextmanager
@@ -505,7 +505,7 @@ def test_the_search_of_open_files_finds_a_leak(tmp_path: Path) -> None:
 
 
 IN_BATCHES: tuple[Callable[..., Any], ...] = (
-    identifiers.identifier_warnings,
+    comparability.identifier_warnings,
     alignment.code_distinct,
     opened_files.stream_canonical,
     opened_files.StreamedTable.some_records,

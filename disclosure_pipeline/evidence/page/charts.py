@@ -11,8 +11,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from disclosure_pipeline.evaluation.plots.conversion import convert
-from disclosure_pipeline.evaluation.plots.style import BLUE, ORANGE, PLUM, RULE, TEXT, TURQUOISE
+from disclosure_pipeline.evaluation.plots.drawing import BLUE, ORANGE, PLUM, RULE, TEXT, TURQUOISE, convert
 
 FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 _WIDTH, _ROW, _MAP_HEIGHT = 470, 34, 260

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from disclosure_pipeline.evaluation.exposed_groups import MOST_RECORDS
+from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS
 from disclosure_pipeline.evidence.dossier import build_measurement
 from disclosure_pipeline.evidence.page import candidates_section, intruder, sections, subgroups_section
 from disclosure_pipeline.evidence.page.editions import Edition, make_publishable

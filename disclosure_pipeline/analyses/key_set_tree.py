@@ -12,14 +12,16 @@ it but as one that nothing is known of. An SD record whose q no GT record has is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.exposure import Chances, Guessing
+from disclosure_pipeline.measures.samples import Sizes
 
 Codes = npt.NDArray[np.integer]
 
@@ -187,3 +189,83 @@ def form_key_set(columns: Sequence[Column], positions: Sequence[int], records: S
     for position in positions:
         key_set = key_set.with_column(position, columns[position])
     return key_set
+
+
+MOST_COLUMNS = 32
+"""In a set: twice as many binary digits are kept of each GT record."""
+
+
+@dataclass
+class ExposedRecords:
+    """For each GT record, of one target and synthesis, the sizes of the sets that expose it.
+
+    Binary digit k - 1 stands for k columns; up_to + k - 1 for the same from the other GT records.
+    """
+
+    up_to: int
+    sizes: Codes
+
+    @classmethod
+    def nobody(cls, records: int, up_to: int) -> ExposedRecords:
+        """Nobody is exposed yet."""
+        return cls(up_to, np.zeros(records, dtype=np.min_scalar_type((1 << 2 * up_to) - 1)))
+
+    def digits(self, columns: int) -> tuple[int, int]:
+        """What stands for so many columns in SD, and in the others."""
+        return 1 << (columns - 1), 1 << (self.up_to + columns - 1)
+
+    def by_smallest_set(self) -> tuple[list[int], list[int]]:
+        """GT records by the size of the smallest set that exposes them: 1, 2, … up_to, none.
+
+        In SD, and in the other GT records.
+        """
+        sizes, records = np.unique(self.sizes, return_counts=True)
+        by_SD, by_others = [0] * (self.up_to + 1), [0] * (self.up_to + 1)
+        for digits, number in zip(sizes.tolist(), records.tolist(), strict=True):
+            of_SD, of_others = digits & ((1 << self.up_to) - 1), digits >> self.up_to
+            by_SD[_lowest_digit(of_SD, self.up_to)] += number
+            by_others[_lowest_digit(of_others, self.up_to)] += number
+        return by_SD, by_others
+
+    def of_records(self, rows: IntArray, records: int) -> ExposedRecords:
+        """The same where these are the records `rows` of so many."""
+        sizes = np.zeros(records, dtype=self.sizes.dtype)
+        sizes[rows] = self.sizes
+        return ExposedRecords(self.up_to, sizes)
+
+
+def _lowest_digit(digits: int, none: int) -> int:
+    return (digits & -digits).bit_length() - 1 if digits else none
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """One synthesis: its table, and what follows from its size."""
+
+    table: int
+    sizes: Sizes
+    chances: Chances
+
+
+@dataclass(frozen=True)
+class ExposureTarget:
+    """A target: its codes, its place among the columns that sets are made of, how each SD is guessed from."""
+
+    column: Column
+    position: int | None
+    guessing: tuple[Guessing, ...]
+
+    @classmethod
+    def from_column(
+        cls, column: Column, no_guess: Mask, position: int | None, syntheses: Sequence[Synthesis]
+    ) -> ExposureTarget:
+        """`no_guess` marks the levels that nobody guesses."""
+        counts = [np.bincount(codes, minlength=column.size) for codes in column.codes]
+        guessing = [
+            Guessing(synthesis.sizes, counts[0], counts[synthesis.table], no_guess) for synthesis in syntheses
+        ]
+        return cls(column, position, tuple(guessing))
+
+    def of_records(self, records: Sequence[IntArray]) -> ExposureTarget:
+        """The same of some records of each table; guesses are of all."""
+        return replace(self, column=self.column.of_records(records))

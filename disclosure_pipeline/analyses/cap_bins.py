@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
-from disclosure_pipeline.evaluation.key_combinations import combine_columns
+from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.measures.exact import IntArray, percent, percent_of_quotients
 from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
 from disclosure_pipeline.tables.alignment import check_tables

@@ -1,35 +1,147 @@
-"""`disclosure_of_key_sets()`: which columns give most away together, of many sets of them at once."""
+"""What `disclosure_of_key_sets()` refuses in its lists of names before any work starts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.analyses.key_set_counts import count_key_sets
 from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
-from disclosure_pipeline.counting.memory.single_level import count_key_sets
+from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation import comparability
-from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
-from disclosure_pipeline.evaluation.identifiers import identifier_warnings
-from disclosure_pipeline.evaluation.key_sets_arguments import (
-    KeySet,
-    check_key_sets,
-    check_targets,
-    check_targets_left,
-    join_names,
-)
-from disclosure_pipeline.evaluation.key_sets_result import KeySets
+from disclosure_pipeline.evaluation.comparability import find_doubts, identifier_warnings, warn_of_doubts
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.identity import Identity, identity
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
 from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.frames import holds_values
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.messages import names_in_all
+from disclosure_pipeline.tables.messages import describe_argument, names_in_all
+
+KeySet = tuple[Any, ...]
+
+
+def check_key_sets(key_sets: Any) -> list[KeySet]:
+    """The key sets as tuples of names; whether there are such columns is another question."""
+    if isinstance(key_sets, str) or holds_values(key_sets) or not isinstance(key_sets, Iterable):
+        raise InputError(
+            f"key_sets must be a list of lists of column names, not {describe_argument(key_sets)}."
+        )
+    sets: list[KeySet] = []
+    for i, keys in enumerate(key_sets, start=1):
+        if isinstance(keys, str):
+            raise InputError(f"Key set {i} must be a list of column names, not {keys!r}: write [{keys!r}].")
+        if holds_values(keys) or not isinstance(keys, Iterable):
+            raise InputError(f"Key set {i} must be a list of column names, not {describe_argument(keys)}.")
+        sets.append(tuple(keys))
+    if not sets:
+        raise InputError("key_sets is empty: give at least one set of columns that an intruder may know.")
+    seen: dict[frozenset[Any], int] = {}
+    for i, keys in enumerate(sets, start=1):
+        if not keys:
+            raise InputError(f"Key set {i} is empty: name at least one column that an intruder may know.")
+        for name in keys:
+            if not isinstance(name, Hashable):
+                raise InputError(f"Key set {i} must hold column names, not {describe_argument(name)}.")
+        duplicates = [name for j, name in enumerate(keys) if name in keys[:j]]
+        if duplicates:
+            raise InputError(f"Key set {i} names {join_names(map(repr, duplicates))} more than once.")
+        first = seen.setdefault(frozenset(keys), i)
+        if first != i:
+            raise InputError(
+                f"Key sets {first} and {i} are the same, {join_names(keys)}: give each set once."
+            )
+    return sets
+
+
+def check_targets(targets: Any, sets: Sequence[KeySet]) -> tuple[Any, ...]:
+    """The names of the targets; whether there are such columns is another question."""
+    if holds_values(targets):
+        raise InputError(f"targets must be column names, not {describe_argument(targets)}.")
+    names = (targets,) if isinstance(targets, str) or not isinstance(targets, Iterable) else tuple(targets)
+    if not names:
+        raise InputError("targets is empty: name at least one column, or pass None for all that are shared.")
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise InputError(f"targets names {name!r} more than once.")
+        if all(name in keys for keys in sets):
+            raise InputError(f"Target {name!r} is in every key set: whoever knows it learns nothing.")
+    return names
+
+
+def check_targets_left(sets: Sequence[KeySet], targets: Sequence[Any]) -> None:
+    """InputError where a key set holds every target."""
+    for i, keys in enumerate(sets, start=1):
+        if all(target in keys for target in targets):
+            raise InputError(
+                f"Key set {i}, {join_names(keys)}, holds every target: there is none to measure."
+            )
+
+
+def join_names(names: Iterable[Any]) -> str:
+    """The names of a key set as text, such as "age, sex"."""
+    return ", ".join(map(str, names))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class KeySets:
+    """What each of many key sets discloses, in the order in which they were given; percent of GT records.
+
+    Every frame has a row per key set and synthesis: index (keys, synthesis), where `keys` are the names of
+    the columns, as in "age, sex"; the names themselves are in `key_sets`.
+
+    `identity`: UiO, UiS (percent of SD records), UiOiS, repU. `Dorig`, `DiSCO`: a column per target, NaN
+    where it is one of the keys. `key_overlap`: GT_in_SD, SD_in_GT: percent of GT (SD) records whose
+    combination of all keys occurs in the other table. `warnings`: what makes the figures doubtful, such as
+    tables that are not coded alike.
+    """
+
+    key_sets: tuple[tuple[Any, ...], ...]
+    targets: tuple[Any, ...]
+    N_d: int
+    N_s: tuple[int, ...]
+    identity: pd.DataFrame
+    Dorig: pd.DataFrame
+    DiSCO: pd.DataFrame
+    key_overlap: pd.DataFrame
+    warnings: tuple[str, ...]
+
+    def summary(self) -> pd.DataFrame:
+        """One row per key set, the largest DiSCO first.
+
+        UiO; the largest repU over the syntheses; the largest DiSCO over targets and syntheses, the target
+        that it is of, and the Dorig of that target.
+        """
+        m = len(self.N_s)
+        DiSCO = self.DiSCO.to_numpy().reshape(len(self.key_sets), m, -1).max(axis=1)
+        Dorig = self.Dorig.to_numpy()[::m]
+        largest = np.nanargmax(DiSCO, axis=1)
+        position = (np.arange(len(largest)), largest)
+        summary = pd.DataFrame(
+            {
+                "UiO": self.identity["UiO"].to_numpy()[::m],
+                "repU": self.identity["repU"].to_numpy().reshape(-1, m).max(axis=1),
+                "target": [self.targets[i] for i in largest],
+                "Dorig": Dorig[position],
+                "DiSCO": DiSCO[position],
+            },
+            index=self.identity.index.get_level_values("keys")[::m],
+        )
+        largest_first: pd.DataFrame = summary.sort_values(["DiSCO", "repU"], ascending=False, kind="stable")
+        return largest_first
+
+    def __str__(self) -> str:
+        lines = [f"Warning: {warning}" for warning in self.warnings]
+        return "\n".join([*lines, self.summary().to_string(float_format="{:.2f}".format)])
+
+    __repr__ = __str__
 
 
 def disclosure_of_key_sets(

@@ -1,4 +1,4 @@
-"""`exposure()`: which sets of columns disclose what other people's records do not."""
+"""What `exposure()` returns: figures of every key set, and how small a set exposes how many."""
 
 from __future__ import annotations
 
@@ -6,38 +6,109 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.exposed_records import MOST_COLUMNS, ExposedRecords
-from disclosure_pipeline.counting.memory.exposure_counts import ExposureFigures
-from disclosure_pipeline.counting.memory.exposure_search import (
-    Search,
-    SetFigures,
-    estimate_seconds,
-    search_key_sets,
+from disclosure_pipeline.analyses.exposure_counts import ExposureFigures
+from disclosure_pipeline.analyses.exposure_search import Search, SetFigures, estimate_seconds, search_key_sets
+from disclosure_pipeline.analyses.key_set_tree import (
+    MOST_COLUMNS,
+    Column,
+    ExposedRecords,
+    ExposureTarget,
+    Synthesis,
 )
-from disclosure_pipeline.counting.memory.exposure_targets import ExposureTarget, Synthesis
-from disclosure_pipeline.counting.memory.key_set_tree import Column
+from disclosure_pipeline.analyses.key_sets import join_names
 from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
-from disclosure_pipeline.evaluation.exposure_arguments import check_arguments, check_number
-from disclosure_pipeline.evaluation.exposure_result import Exposure
-from disclosure_pipeline.evaluation.identifiers import identifier_warnings
-from disclosure_pipeline.evaluation.key_sets_arguments import join_names
+from disclosure_pipeline.evaluation.comparability import find_doubts, identifier_warnings, warn_of_doubts
 from disclosure_pipeline.measures.copies import unique_hits
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.exposure import Chances
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
-from disclosure_pipeline.tables.alignment import Tables
+from disclosure_pipeline.tables.alignment import Tables, check_names, check_tables
+from disclosure_pipeline.tables.frames import as_frames
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Exposure:
+    """What each set of columns discloses beyond other people's records, the largest DiSCO_beyond first.
+
+    `figures`: index (keys, target, synthesis), where `keys` are names as in "age, sex". `columns`: how many
+    they are. Percent of GT records: repU, DiSCO, DiSCO_others. Percentage points: DiSCO_beyond,
+    guessed_beyond, and unique_hits_beyond (of the SD records). smallest_support: the smallest number of SD
+    records that agree on a disclosed GT record, missing where none is disclosed.
+
+    `smallest_sets`: index (target, synthesis, columns), percent of GT records by the number of columns of the
+    smallest set that exposes them: `exposed` by SD, `exposed_others` by the other GT records, and
+    `exposed_beyond`, the difference in percentage points; the row "none" are those whom no set exposes.
+
+    `key_sets`: the names of every set, in the order of `figures`. `warnings`: what makes the figures
+    doubtful, such as tables that are not coded alike.
+    """
+
+    targets: tuple[Any, ...]
+    up_to: int
+    support: int
+    key_sets: tuple[tuple[Any, ...], ...]
+    figures: pd.DataFrame
+    smallest_sets: pd.DataFrame
+    warnings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [*(f"Warning: {warning}" for warning in self.warnings)]
+        sets = self.figures.index.get_level_values("keys").nunique()
+        lines += [f"{sets:,} key sets; those with the largest DiSCO_beyond:", ""]
+        lines += [self.figures.head(_SHOWN).to_string(float_format="{:.2f}".format), ""]
+        lines += [f"GT records by the smallest set that exposes them (support {self.support}), percent:", ""]
+        lines += [self.smallest_sets.to_string(float_format="{:.2f}".format)]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def check_number(argument: str, number: Any, most: int | None = None) -> None:
+    """InputError unless it is a whole number from 1 on, or to `most`."""
+    is_whole = isinstance(number, Integral) and not isinstance(number, bool)
+    if not is_whole or number < 1 or (most is not None and number > most):
+        up_to = "on" if most is None else f"to {most}"
+        raise InputError(
+            f"{argument} must be a whole number from 1 {up_to}, not {describe_argument(number)}."
+        )
+
+
+def check_arguments(
+    ground_truth: Any, synthetic: Any, columns: Any, targets: Any, grouping: Any
+) -> tuple[Tables, tuple[Any, ...], tuple[Any, ...]]:
+    """The tables, and the names of the columns and of the targets, some of which may be both."""
+    if targets is None:
+        raise InputError("targets is None: name the column or columns that an intruder wants to learn.")
+    frames = as_frames(ground_truth, synthetic)
+    known = [list(frame.columns) for frame in frames]
+    several = isinstance(columns, Sequence) and not isinstance(columns, str)
+    others = [name for name in columns if not _is_among(name, targets)] if several else columns
+    if several and not others:
+        raise InputError("columns holds nothing but targets: name columns that an intruder may know.")
+    _, target_names = check_names(known, others, targets, grouping_of())
+    names, _ = check_names(known, columns, (), grouping_of())
+    no_keys = [name for name in target_names if name not in names]
+    if not target_names:
+        raise InputError("targets is empty: name at least one column.")
+    return check_tables(frames[0], frames[1:], names, no_keys, grouping), names, target_names
+
+
+def _is_among(name: Any, targets: Any) -> bool:
+    return bool(name in targets) if isinstance(targets, (list, tuple)) else bool(name == targets)
+
 
 MINUTES = 10.0
 NONE = "none"

@@ -8,9 +8,8 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
-from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
-from disclosure_pipeline.evaluation.key_combinations import combine_columns
+from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.measures.exact import Mask, percent
 from disclosure_pipeline.measures.individual import combine_cells
 from disclosure_pipeline.measures.together import disclosed, replicated_uniques_together

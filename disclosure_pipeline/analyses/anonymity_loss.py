@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.counting.targets import guess_is_impossible
-from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.evaluation.frames import row_of
-from disclosure_pipeline.evaluation.key_combinations import combine_columns
 from disclosure_pipeline.measures.anonymity_loss import anonymity_loss as anonymity_loss_of
 from disclosure_pipeline.measures.certainty import (
     CertaintyCounts,

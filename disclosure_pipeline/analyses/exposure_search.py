@@ -12,12 +12,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from disclosure_pipeline.counting.memory.exposed_records import ExposedRecords
-from disclosure_pipeline.counting.memory.exposure_counts import ExposureFigures, measure_key_set
-from disclosure_pipeline.counting.memory.exposure_targets import ExposureTarget, Synthesis
-from disclosure_pipeline.counting.memory.key_set_tree import (
+from disclosure_pipeline.analyses.exposure_counts import ExposureFigures, measure_key_set
+from disclosure_pipeline.analyses.key_set_tree import (
     Column,
+    ExposedRecords,
+    ExposureTarget,
     KeySet,
+    Synthesis,
     form_key_set,
     iterate_key_sets,
 )

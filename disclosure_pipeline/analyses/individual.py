@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
-from disclosure_pipeline.evaluation.key_combinations import combine_keys_and_cells
+from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.counts import combine_keys_and_cells
 from disclosure_pipeline.measures.individual import Individual, individual, share_of_key
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of

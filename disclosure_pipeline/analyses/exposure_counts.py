@@ -8,9 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.memory.exposed_records import ExposedRecords
-from disclosure_pipeline.counting.memory.exposure_targets import ExposureTarget, Synthesis
-from disclosure_pipeline.counting.memory.key_set_tree import Block, Codes, KeySet
+from disclosure_pipeline.analyses.key_set_tree import (
+    Block,
+    Codes,
+    ExposedRecords,
+    ExposureTarget,
+    KeySet,
+    Synthesis,
+)
 from disclosure_pipeline.measures.drawn_guesses import DrawnGuessCounts
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
 from disclosure_pipeline.measures.exposure import (

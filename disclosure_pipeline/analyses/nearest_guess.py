@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.doubts import find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
+from disclosure_pipeline.evaluation.counts import draw_equal_sizes
 from disclosure_pipeline.evaluation.learning.features import numbers_of_levels
-from disclosure_pipeline.evaluation.record_cells import draw_equal_sizes
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.nearest_guess import (

@@ -1,0 +1,167 @@
+"""How pictures are drawn and saved: colours, text, headings that state the finding."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from disclosure_pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    import altair as alt
+
+_MODULE = "vl_convert"
+_DRAW = f"import json, sys, {_MODULE}; print({_MODULE}.vegalite_to_svg(json.load(sys.stdin)))"
+_SAVE = (
+    "import json, sys, altair; options = json.loads(sys.argv[2]); "
+    "altair.Chart.from_dict(json.load(sys.stdin)).save(sys.argv[1], **options)"
+)
+_PATIENCE = 300  # seconds
+
+_lost_its_thread = False
+
+
+def _note_fork() -> None:
+    global _lost_its_thread  # noqa: PLW0603 (a fork concerns the whole process)
+    _lost_its_thread = _lost_its_thread or _MODULE in sys.modules
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
+def convert(specification: Mapping[str, Any]) -> str:
+    """The SVG of a Vega-Lite specification."""
+    if _lost_its_thread:
+        return _run_beside(_DRAW, specification).rstrip("\n")
+    import vl_convert
+
+    return str(vl_convert.vegalite_to_svg(dict(specification)))
+
+
+def save(chart: alt.TopLevelMixin, path: Path, options: Mapping[str, Any]) -> None:
+    """What `chart.save` does with these options."""
+    if not _lost_its_thread:
+        chart.save(path, **options)
+        return
+    import altair as alt
+
+    with alt.data_transformers.disable_max_rows():
+        specification = chart.to_dict()
+    _run_beside(_SAVE, specification, str(path), json.dumps(dict(options)))
+
+
+def _run_beside(code: str, specification: Mapping[str, Any], *arguments: str) -> str:
+    """What another process prints that reads the specification."""
+    return subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", code, *arguments],
+        input=json.dumps(specification),
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+        timeout=_PATIENCE,
+    ).stdout
+
+
+# Told apart by everybody who sees colours differently, but never used without a shape, a place or a label.
+BLUE, TURQUOISE, PLUM, ORANGE = "#12436D", "#28A197", "#801650", "#F46A25"
+PALE_BLUE = "#e8eef4"
+
+TEXT, QUIET_TEXT, RULE = "#0b0c0c", "#505a5f", "#6f777b"
+TEXT_ON_DARK = "#ffffff"
+LEGEND_GAP = 44
+
+
+def heading(finding: str, *explanation: str) -> alt.Title:
+    """The finding as the title, and what the picture shows under it, a line each."""
+    import altair as alt  # only a plot needs it
+
+    return alt.Title(
+        finding,
+        subtitle=list(explanation),
+        color=TEXT,
+        subtitleColor=QUIET_TEXT,
+        anchor="start",
+        offset=12,
+    )
+
+
+def legible(chart: Any) -> Any:
+    """The chart with text that is large and dark enough to read, on white.
+
+    There is room around it, and between names of a legend, for browsers that have a wider font only.
+    """
+    return (
+        chart.configure(background="#ffffff", padding={"left": 36, "top": 5, "right": 40, "bottom": 5})
+        .configure_axis(
+            labelColor=TEXT, titleColor=TEXT, labelFontSize=11, titleFontWeight="normal", domainColor=RULE
+        )
+        .configure_legend(
+            labelColor=TEXT,
+            titleColor=TEXT,
+            labelFontSize=11,
+            titleFontWeight="normal",
+            columnPadding=LEGEND_GAP,
+        )
+        .configure_header(labelColor=TEXT, labelFontSize=11)
+        .configure_view(stroke=None)
+    )
+
+
+def number_on(shade: str, threshold: float) -> Any:
+    """The colour of a number that is written on a square: white where `shade` is above the threshold."""
+    import altair as alt
+
+    return alt.condition(f"datum.{shade} > {threshold}", alt.value(TEXT_ON_DARK), alt.value(TEXT))
+
+
+def percent_range(percentages: Iterable[float]) -> str:
+    """Such as "12.5 %", or "12.5 to 14.0 %" for several that differ."""
+    ordered = sorted(percentages)
+    low, high = f"{ordered[0]:.1f}", f"{ordered[-1]:.1f}"
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+FORMATS = ("png", "svg", "html")
+
+# A menu of the page could send the picture's data to an editor on another host.
+_MENU = {"actions": {"export": True, "source": False, "compiled": False, "editor": False}}
+
+
+def save_plot(chart: alt.TopLevelMixin, path: str | Path) -> None:
+    """Write a picture as PNG, SVG or HTML, by the ending of `path`; what is there is replaced.
+
+    The HTML holds the scripts that it needs: it works without a network, and asks no other host.
+
+    Raises:
+        InputError: The path ends in something else.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import pandas as pd
+        >>> import disclosure_pipeline as dp
+        >>> patients = pd.DataFrame({"age": [30, 30, 40, 50], "illness": ["flu", "cold", "flu", "cold"]})
+        >>> result = dp.disclosure(patients, patients, ["age"], "illness")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     dp.save_plot(result.plot(), Path(folder) / "disclosure.svg")
+        ...     (Path(folder) / "disclosure.svg").read_text()[:4]
+        '<svg'
+    """
+    path = Path(path)
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in FORMATS:
+        raise InputError(
+            f"The plot's file must end in .png, .svg or .html, not {path.suffix or 'nothing'!r}."
+        )
+    options: dict[str, Any] = {"format": ending}
+    if ending == "html":
+        options |= {"inline": True, "embed_options": _MENU}
+    elif ending == "png":
+        options |= {"scale_factor": 2}
+    save(chart, path, options)

@@ -1,0 +1,269 @@
+"""The pictures of results: a disclosure, a resemblance, a prediction of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.glossary import find_heading
+from disclosure_pipeline.evaluation.plots.drawing import (
+    BLUE,
+    LEGEND_GAP,
+    PALE_BLUE,
+    PLUM,
+    RULE,
+    TEXT,
+    TURQUOISE,
+    heading,
+    legible,
+    number_on,
+    percent_range,
+)
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    from disclosure_pipeline.evaluation.prediction import PredictionRisk
+    from disclosure_pipeline.evaluation.result import Disclosure
+
+# Measure -> colour, fill and shape; what is not measured is left out.
+_MARKS = {
+    "Dorig": (BLUE, "transparent", "circle"),
+    "DiSCO": (TURQUOISE, TURQUOISE, "diamond"),
+    "DiSCO_others": (PLUM, "transparent", "M0,-1.2L0,1.2"),
+}
+_STANDARD_ERRORS = 2
+_ROW = 34
+_WIDTH = 460
+
+
+def plot_disclosure(result: Disclosure) -> alt.LayerChart:
+    """A row for each target, from 0 to 100 percent of GT records; several syntheses are so many points.
+
+    The title is the finding; under it stand the keys and the identity figures, beside each row the levels
+    and pairs that the checks flag.
+
+    Source of the picture: Raab, Nowok & Dibben 2024, figure 1; the others' mark is this project's own.
+    """
+    import altair as alt  # only a plot needs it
+
+    summary = result.summary()
+    order = [str(target) for target in summary.index]
+    measured = [name for name in _MARKS if name in result.attribute.columns]
+    points = result.attribute.reset_index()[["target", "synthesis", *measured]]
+    points["target"] = points["target"].map(str)
+    long = points.melt(["target", "synthesis"], var_name="column", value_name="percent")
+    legend = {name: f"{find_heading(name, 'attribute')} ({name})" for name in measured}
+    long["measure"] = [legend[name] for name in long["column"]]
+    x = alt.X("percent:Q", title="% of GT records", scale=alt.Scale(domain=[0, 100]))
+    y = alt.Y("target:N", title=None, sort=order, axis=alt.Axis(labelLimit=220))
+
+    ends = (
+        long[long["column"] != "DiSCO_others"].groupby(["target", "column"], as_index=False)["percent"].mean()
+    )
+    lines = alt.Chart(ends).mark_line(color=RULE, strokeWidth=1).encode(x=x, y=y, detail="target:N")
+    marks = [_MARKS[name] for name in measured]
+    names = list(legend.values())
+    colours, fills, shapes = ([mark[part] for mark in marks] for part in range(3))
+    dots = (
+        alt.Chart(long)
+        .mark_point(size=90, strokeWidth=2.5, opacity=1)
+        .encode(
+            x=x,
+            y=y,
+            stroke=alt.Stroke("measure:N", title=None, scale=alt.Scale(domain=names, range=colours)),
+            fill=alt.Fill("measure:N", title=None, scale=alt.Scale(domain=names, range=fills)),
+            shape=alt.Shape("measure:N", title=None, scale=alt.Scale(domain=names, range=shapes)),
+            tooltip=["target:N", "synthesis:Q", "measure:N", alt.Tooltip("percent:Q", format=".2f")],
+        )
+    )
+    flags = pd.DataFrame({"target": order, "flags": [_flags(row) for _, row in summary.iterrows()]})
+    labels = (
+        alt.Chart(flags)
+        .mark_text(align="left", dx=10, color=TEXT, fontSize=11, limit=300)
+        .encode(x=alt.value(_WIDTH), y=y, text="flags:N")
+    )
+    chart: alt.LayerChart = legible(
+        alt.layer(lines, dots, labels).properties(
+            title=heading(_finding(result.attribute), *_explanation(result)),
+            width=_WIDTH,
+            height=_ROW * len(order),
+        )
+    ).configure_legend(
+        orient="bottom", labelColor=TEXT, labelLimit=260, symbolSize=90, columnPadding=LEGEND_GAP
+    )
+    return chart
+
+
+def _finding(attribute: pd.DataFrame) -> str:
+    """What stands out most: against others' records where they are measured."""
+    if "DiSCO_beyond" not in attribute.columns:
+        target, disclosed = _largest(attribute["DiSCO"])
+        return f"SD tells most about {target}: DiSCO {disclosed:.1f} % of GT records"
+    target, beyond = _largest(attribute["DiSCO_beyond"])
+    error = attribute["DiSCO_beyond_se"].xs(target, level="target").max()
+    if not beyond > _STANDARD_ERRORS * error:
+        return "SD tells no more about any target than other people's records would, but for chance"
+    return f"{target} stands out: SD tells {beyond:.1f} points more than other people's records would"
+
+
+def _largest(figures: pd.Series[float]) -> tuple[Any, float]:
+    means = figures.groupby(level="target", sort=False).mean()
+    return means.idxmax(), float(means.max())
+
+
+def _explanation(result: Disclosure) -> list[str]:
+    identity = result.identity
+    of_all = " of all records; DiSCO of those not excluded" if result.excludes_records else ""
+    return [
+        f"Keys: {', '.join(map(str, result.keys))}",
+        f"repU {percent_range(identity['repU'])}, UiO {percent_range(identity['UiO'])}{of_all}",
+    ]
+
+
+def _flags(row: pd.Series[Any]) -> str:
+    """Such as "one-way: NO; two-way: 3 pairs"; empty where the checks flag nothing."""
+    flags = [f"one-way: {row['one_way']}"] if row["one_way"] else []
+    if row["two_way"]:
+        flags.append(f"two-way: {row['two_way']} pair{'' if row['two_way'] == 1 else 's'}")
+    return "; ".join(flags)
+
+
+_CELL = 46
+_HIGH = 10  # S_pMSE: synthpop advises to stay below, better below 3
+
+
+def heat_map(of_columns: pd.Series[float], of_pairs: pd.Series[float] | None) -> alt.LayerChart:
+    """S_pMSE of each column and pair, as colour and as number; the title names what is least alike."""
+    import altair as alt  # only a plot needs it
+
+    order = [str(name) for name in dict.fromkeys(of_columns.index.get_level_values("column"))]
+    diagonal = of_columns.index.get_level_values("column")
+    parts = [pd.DataFrame({"column_1": diagonal, "column_2": diagonal, "S_pMSE": of_columns.to_numpy()})]
+    if of_pairs is not None:
+        parts.append(of_pairs.reset_index()[["column_1", "column_2", "S_pMSE"]])
+    frame = pd.concat(parts, ignore_index=True).astype({"column_1": str, "column_2": str})
+    frame = frame.groupby(["column_1", "column_2"], as_index=False, sort=False)["S_pMSE"].max()
+    worst = frame.loc[frame["S_pMSE"].idxmax()]
+    where = worst["column_1"]
+    if worst["column_1"] != worst["column_2"]:
+        where = f"{worst['column_1']} and {worst['column_2']}"
+    frame["shade"] = frame["S_pMSE"].clip(upper=_HIGH)
+    base = alt.Chart(frame).encode(
+        x=alt.X("column_1:N", title=None, sort=order, axis=alt.Axis(labelAngle=-45)),
+        y=alt.Y("column_2:N", title=None, sort=order),
+        tooltip=["column_1:N", "column_2:N", alt.Tooltip("S_pMSE:Q", format=".2f")],
+    )
+    squares = base.mark_rect(stroke="#ffffff").encode(
+        color=alt.Color(
+            "shade:Q",
+            title=f"S_pMSE, {_HIGH} and more dark",
+            scale=alt.Scale(domain=[0, _HIGH], range=[PALE_BLUE, BLUE]),
+        )
+    )
+    numbers = base.mark_text(fontSize=11).encode(
+        text=alt.Text("S_pMSE:Q", format=".1f"), color=number_on("shade", 0.55 * _HIGH)
+    )
+    title = heading(
+        f"Least alike: {where}, S_pMSE {worst['S_pMSE']:.1f}",
+        "GT and SD by columns (diagonal) and pairs; 1 to 2 is as good as a fresh sample",
+    )
+    side = _CELL * len(order)
+    chart: alt.LayerChart = legible((squares + numbers).properties(title=title, width=side, height=side))
+    return chart
+
+
+# In percent of the true value; closed on the left.
+_EDGES = (1, 2, 5, 10, 20, 50, 100, 200)
+_NAMES = (
+    f"under {_EDGES[0]}",
+    *(f"{low} to {high}" for low, high in pairwise(_EDGES)),
+    f"from {_EDGES[-1]}",
+)
+
+
+def plot_relative_errors(risk: PredictionRisk) -> alt.ConcatChart:
+    """The GT records scored, by the relative error of the guess from other GT records and from SD.
+
+    A panel for each synthesis. Below the framed diagonal SD guesses a record better than other GT records.
+    InputError where levels were predicted, which have no relative error.
+
+    Source: Hu, "Statistical Data Privacy", methods for risk evaluation part 3.
+    """
+    import altair as alt  # only a plot needs it
+
+    if risk.task != "regression":
+        raise InputError(
+            f"{risk.target} was predicted as levels, which have no relative errors: "
+            "plot() is for a target of numbers (task='regression')."
+        )
+    counts = [_count_errors(records) for records in risk.records]
+    largest = max(1, *(int(of_panel["records"].max()) for of_panel in counts))  # one scale for all panels
+    panels = [
+        _panel(of_panel, largest).properties(
+            title=alt.Title(f"Synthesis {i}" if len(counts) > 1 else "", anchor="start", fontSize=12)
+        )
+        for i, of_panel in enumerate(counts, start=1)
+    ]
+    worse = percent_range(risk.measures["worse_from_SD"])
+    title = heading(
+        f"{risk.target}: the guess from SD is worse than from other GT records for {worse}",
+        "About half is what other people's records tell; much less is copying.",
+        f"Numbers of GT records, of the {risk.N_scored:,} scored, by relative error in percent.",
+    )
+    chart: alt.ConcatChart = legible(alt.concat(*panels, columns=2, title=title))
+    return chart
+
+
+def _count_errors(records: pd.DataFrame) -> pd.DataFrame:
+    """GT records of each pair of bins that occurs, and every pair of equal bins."""
+    scored = records.dropna(subset=["relative_error_GT", "relative_error_SD"])
+    size = len(_NAMES)
+    from_GT, from_SD = (_bin_of(scored[f"relative_error_{table}"]) for table in ("GT", "SD"))
+    counts = np.bincount(from_GT * size + from_SD, minlength=size**2)
+    equal = np.arange(size) * (size + 1)
+    pair = np.union1d(np.flatnonzero(counts), equal)
+    return pd.DataFrame(
+        {
+            "from_GT": [_NAMES[i] for i in pair // size],
+            "from_SD": [_NAMES[i] for i in pair % size],
+            "records": counts[pair],
+            "equal": np.isin(pair, equal),
+        }
+    )
+
+
+def _bin_of(errors: Sequence[float]) -> np.ndarray:
+    return np.searchsorted(_EDGES, np.asarray(errors, dtype=np.float64), side="right")
+
+
+def _panel(counts: pd.DataFrame, largest: int) -> alt.LayerChart:
+    import altair as alt
+
+    base = alt.Chart(counts).encode(
+        x=alt.X("from_GT:N", title="error from other GT records (%)", sort=_NAMES, axis=_axis()),
+        y=alt.Y("from_SD:N", title="error from SD (%)", sort=_NAMES[::-1], axis=_axis(0)),
+        tooltip=["from_GT:N", "from_SD:N", alt.Tooltip("records:Q", format=",")],
+    )
+    squares = base.mark_rect().encode(
+        color=alt.Color(
+            "records:Q", title="GT records", scale=alt.Scale(domain=[0, largest], range=[PALE_BLUE, BLUE])
+        )
+    )
+    frames = base.transform_filter("datum.equal").mark_rect(filled=False, stroke=RULE, strokeWidth=2)
+    numbers = base.mark_text(fontSize=10).encode(
+        text=alt.Text("records:Q", format=","), color=number_on("records", 0.55 * largest)
+    )
+    side = _CELL * len(_NAMES)
+    return alt.layer(squares, frames, numbers).properties(width=side, height=side)
+
+
+def _axis(angle: float = -45) -> alt.Axis:
+    import altair as alt
+
+    return alt.Axis(labelAngle=angle, ticks=False, domain=False)
