@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
-from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.measuring import measure_candidate
 from disclosure_pipeline.candidates.reading import (
     Engine,
@@ -21,7 +20,13 @@ from disclosure_pipeline.candidates.reading import (
     read_synthesis,
 )
 from disclosure_pipeline.candidates.recording import record_measured
-from disclosure_pipeline.candidates.store import MARKER, Snapshot, require_safe_name, take_snapshot
+from disclosure_pipeline.candidates.store import (
+    MARKER,
+    GateFolders,
+    Snapshot,
+    require_safe_name,
+    take_snapshot,
+)
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import count, plan_measures
 from disclosure_pipeline.evaluation.disclosure import overlap_of

@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.candidates.files import StoreError
-from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.measuring import Measured, measure_against
 from disclosure_pipeline.candidates.reading import (
     Engine,
@@ -19,7 +18,7 @@ from disclosure_pipeline.candidates.reading import (
     read_confidential,
     read_syntheses,
 )
-from disclosure_pipeline.candidates.store import Snapshot
+from disclosure_pipeline.candidates.store import GateFolders, Snapshot
 from disclosure_pipeline.counting.opening import open_canonical
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.tables.messages import capitalized

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Sequence
 
 from disclosure_pipeline.candidates.files import StoreError, hold_lock, read_json, sync_folder
-from disclosure_pipeline.candidates.folders import GateFolders, RefusedError
 from disclosure_pipeline.candidates.near_tables import (
     SKETCHES,
     SketchedTable,
@@ -15,7 +14,7 @@ from disclosure_pipeline.candidates.near_tables import (
     record_tables,
     require_far_tables,
 )
-from disclosure_pipeline.candidates.store import Snapshot, Store
+from disclosure_pipeline.candidates.store import GateFolders, RefusedError, Snapshot, Store
 
 EVALUATIONS = "evaluations"
 """The folder of a store that records them."""

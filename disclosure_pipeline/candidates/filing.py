@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from disclosure_pipeline.candidates.files import StoreError, read_json, write_json, write_whole
-from disclosure_pipeline.candidates.folders import GateFolders, RefusedError
-from disclosure_pipeline.candidates.store import read_snapshot
+from disclosure_pipeline.candidates.store import GateFolders, RefusedError, read_snapshot
 from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
 from disclosure_pipeline.evidence.validation import find_disagreements, validate
-from disclosure_pipeline.policy.judgement_rows import read_judgement_row
 from disclosure_pipeline.policy.public_figures import publish
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
-from disclosure_pipeline.policy.verdict import can_be_waived
+from disclosure_pipeline.policy.verdict import can_be_waived, read_judgement_row
 
 
 def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:

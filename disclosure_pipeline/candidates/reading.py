@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from disclosure_pipeline.candidates.evaluation_records import record_evaluation
-from disclosure_pipeline.candidates.files import StoreError, read_json
-from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
 from disclosure_pipeline.candidates.near_tables import SketchedTable, sketch_candidate
-from disclosure_pipeline.candidates.store import Snapshot, StoredFile
+from disclosure_pipeline.candidates.store import GateFolders, Snapshot, StoredFile
 from disclosure_pipeline.counting.opening import (
     OpenedTables,
     SeparableTables,
@@ -291,3 +291,51 @@ def _find_additions(
     ):
         violations.append(Violation(A_SYNTHETIC_TABLE, "(any)", GT_IDENTIFIER))
     return violations
+
+
+@dataclass(frozen=True)
+class GroundTruth:
+    """What is recorded of GT: its hash and size, and where it breaks the data dictionary."""
+
+    sha256: str
+    records: int
+    violations: tuple[Violation, ...]
+
+
+def record_ground_truth(folders: GateFolders) -> GroundTruth:
+    """Check GT and record its hash, if it keeps its contract. StoreError where it is not there.
+
+    The hashes of the gate's further confidential tables are recorded beside it: a verdict is of all of them.
+    """
+    with ExitStack() as stack:
+        try:
+            engine = choose_engine_for(folders.gate, [folders.ground_truth])
+            table, digest = read_ground_truth(folders, engine, stack)
+        except ContractError as broken:
+            return GroundTruth(folders.ground_truth.sha256() or "", 0, broken.violations)
+        records: int = table.records
+    record = {
+        "sha256": digest,
+        "records": records,
+        "confidential": _hash_confidential(folders),
+        "recorded_at": datetime.now(timezone.utc).isoformat(),
+    }
+    write_json(folders.store.ground_truth, record)
+    return GroundTruth(digest, records, ())
+
+
+def _hash_confidential(folders: GateFolders) -> dict[str, str]:
+    """The sha256 of each further confidential table; empty where it cannot be read."""
+    hashes = {}
+    for name, source in folders.confidential.items():
+        hashes[name] = ""
+        with suppress(StoreError, InputError, ContractError):
+            hashes[name] = source.sha256() or _read_hash(folders, name)
+    return hashes
+
+
+def _read_hash(folders: GateFolders, name: str) -> str:
+    """The hash of what is read from a database, which has no bytes of its own."""
+    with ExitStack() as stack:
+        engine = choose_engine_for(folders.gate, [folders.confidential[name]])
+        return read_confidential(folders, name, engine, stack)[1]

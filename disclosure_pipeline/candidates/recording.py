@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from typing import Any, TypeVar
 
 import pandas as pd
 
 from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
-from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.measuring import Measured
-from disclosure_pipeline.candidates.store import Snapshot
+from disclosure_pipeline.candidates.store import GateFolders, Snapshot
 from disclosure_pipeline.evaluation.frames import frame_of_columns, name_values
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evidence.figures import withhold_rare_levels
+from disclosure_pipeline.evidence.dossier import withhold_rare_levels
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.tables.raw_columns import Change
 
@@ -177,3 +176,49 @@ def _encode(value: Any) -> Any:
 
 def _decode(value: Any) -> Any:
     return float(value["float"]) if isinstance(value, dict) else value
+
+
+GROUND_TRUTH = "ground_truth"
+
+
+@dataclass(frozen=True)
+class RecordedTables:
+    """The sha256 of GT and of each further confidential table as they were recorded last, and when that was.
+
+    `hashes` has the names of a dossier's `measured`; None stands for what is not recorded.
+    """
+
+    hashes: Mapping[str, str | None]
+    recorded_at: str | None
+
+    @property
+    def ground_truth(self) -> str | None:
+        """The sha256 of GT."""
+        return self.hashes[GROUND_TRUTH]
+
+    def were_measured(self, measured: Any) -> bool:
+        """Whether a dossier's `measured` is of these tables, each of them recorded."""
+        return isinstance(measured, Mapping) and all(
+            digest and measured.get(name) == digest for name, digest in self.hashes.items()
+        )
+
+
+def read_recorded_tables(folders: GateFolders) -> RecordedTables:
+    """What is recorded of the tables of a gate; nothing where the record is missing or damaged."""
+    try:
+        record = read_json(folders.store.ground_truth, GROUND_TRUTH)
+    except StoreError:
+        record = {}
+    further = record.get("confidential")
+    further = further if isinstance(further, Mapping) else {}
+    hashes = {name_measured(name): further.get(name) for name in folders.confidential}
+    return RecordedTables({GROUND_TRUTH: record.get("sha256"), **hashes}, record.get("recorded_at"))
+
+
+def name_measured(confidential: str) -> str:
+    """What the hash of a further confidential table is called among those of what was measured.
+
+    >>> name_measured("last_year")
+    'confidential[last_year]'
+    """
+    return f"{CONFIDENTIAL}[{confidential}]"

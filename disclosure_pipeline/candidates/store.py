@@ -7,9 +7,10 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,7 +22,12 @@ from disclosure_pipeline.candidates.files import (
     sync_folder,
     write_json,
 )
+from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.trust import TrustedKey
+from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.tables.files import suffix_of
+from disclosure_pipeline.tables.sources import Source
 
 MARKER = "_SUCCESS"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -200,3 +206,69 @@ def load_snapshot(candidate: str, store: Store) -> Snapshot:
                 f"The stored bytes of {file.name!r} are missing or changed: run synthetic again."
             )
     return snapshot
+
+
+class RefusedError(DisclosurePipelineError):
+    """The policy does not let the candidate pass; the message lists the reasons."""
+
+
+class UndeterminedError(DisclosurePipelineError):
+    """It could not be determined whether the candidate may be released; the message lists the reasons."""
+
+
+@dataclass(frozen=True)
+class GateFolders:
+    """A gate and where its tables, records and releases lie."""
+
+    gate: Gate
+    ground_truth: Source
+    incoming: Path
+    store: Store
+    releases: Path
+    waivers: tuple[Waiver, ...]
+    trusted_keys: Path | tuple[TrustedKey, ...]
+    confidential: Mapping[str, Source] = field(default_factory=dict)
+
+    @property
+    def staging(self) -> Path:
+        """Where a release is made before it is published: beside the releases, never among them."""
+        releases = self.releases.parent
+        return releases.with_name(f"{releases.name}-staging") / self.releases.name
+
+
+# Clocks of several machines may differ by so much, and may be set right by so much.
+TOLERANCE = timedelta(minutes=5)
+
+LAST_MOMENT = "last_moment.json"
+"""The file of a store that records it."""
+
+
+def require_forward_clock(store: Store, now: datetime) -> None:
+    """Record that moment as the last one. UndeterminedError where one that was recorded is later.
+
+    A clock that runs back would make waivers valid again that have expired, and date signatures into the
+    period of a key that is over. Five minutes are allowed between machines.
+    """
+    last = _read(store)
+    if last is not None and now < last - TOLERANCE:
+        raise UndeterminedError(
+            f"The clock shows {now.isoformat()}, but {last.isoformat()} was recorded before: no waiver is "
+            f"applied and nothing is signed. Set the clock right; if the recorded moment is wrong, remove "
+            f"{LAST_MOMENT} from the store."
+        )
+    if last is None or now > last:
+        write_json(store.root / LAST_MOMENT, {"last_moment": now.isoformat()})
+
+
+def _read(store: Store) -> datetime | None:
+    """The recorded moment; StoreError where the record is damaged."""
+    path = store.root / LAST_MOMENT
+    if not path.exists():
+        return None
+    try:
+        moment = datetime.fromisoformat(read_json(path, "")["last_moment"])
+        if moment.tzinfo is not None:
+            return moment
+    except (StoreError, KeyError, TypeError, ValueError):
+        pass
+    raise StoreError(f"{LAST_MOMENT} in the store is damaged: look at the clock, then remove the file.")

@@ -54,6 +54,6 @@ def dictionary_schema() -> None:
     """Print the JSON schema of a gate's file: editors complete and check the file by it."""
     import json
 
-    from disclosure_pipeline.policy.schema import file_schema
+    from disclosure_pipeline.policy.gate_template import file_schema
 
     click.echo(json.dumps(file_schema(), indent=2, ensure_ascii=False))

@@ -83,7 +83,7 @@ def report_errors(code: ExitCode = ExitCode.REFUSED) -> Callable[[Callable[P, T]
 
 
 def _code_of_error(error: DisclosurePipelineError, otherwise: ExitCode) -> ExitCode:
-    from disclosure_pipeline.candidates.folders import RefusedError, UndeterminedError
+    from disclosure_pipeline.candidates.store import RefusedError, UndeterminedError
 
     if isinstance(error, RefusedError):
         return ExitCode.REFUSED

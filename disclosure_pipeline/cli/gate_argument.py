@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from disclosure_pipeline.candidates.folders import GateFolders
+    from disclosure_pipeline.candidates.store import GateFolders
 
 gate_argument = click.argument("gate", type=click.Path(exists=True, path_type=Path))
 

@@ -34,7 +34,7 @@ def check(gate: Path, shown_as: Format | None) -> None:
     """
     from disclosure_pipeline.orchestration import clock
     from disclosure_pipeline.orchestration.gate_file import place_problems
-    from disclosure_pipeline.policy.effective_clauses import list_effective_clauses
+    from disclosure_pipeline.policy.clauses import list_effective_clauses
     from disclosure_pipeline.release.readiness import check_readiness
 
     file, folders = load_with_waivers(gate)
@@ -86,7 +86,7 @@ def status(gate: Path, shown_as: Format | None) -> None:
     from disclosure_pipeline.candidates.evaluation_records import count_recorded
     from disclosure_pipeline.orchestration.folders import folders_of
     from disclosure_pipeline.orchestration.gate_file import load_gate
-    from disclosure_pipeline.release.candidates_overview import list_candidates
+    from disclosure_pipeline.release.standing import list_candidates
 
     folders = folders_of(load_gate(gate))
     candidates = list_candidates(folders)

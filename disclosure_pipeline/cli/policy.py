@@ -48,12 +48,12 @@ def draft_policy(gate: Path, shown_as: Format | Literal["yaml"]) -> None:
     newest that were judged stand beside them for comparison. It tells figures of the ground truth, but no
     value, and does not count as an evaluation of it.
     """
-    from disclosure_pipeline.candidates.baselines import measure_baselines
+    from disclosure_pipeline.candidates.measuring import measure_baselines
     from disclosure_pipeline.orchestration.folders import folders_of
     from disclosure_pipeline.orchestration.gate_file import load_gate
     from disclosure_pipeline.policy.bounds_draft import draft_policy as draft_bounds
     from disclosure_pipeline.policy.bounds_draft import write_policy
-    from disclosure_pipeline.release.candidates_overview import read_newest_dossiers
+    from disclosure_pipeline.release.standing import read_newest_dossiers
 
     folders = folders_of(load_gate(gate))
     with show_step("Measuring the ground truth against itself"):

@@ -40,7 +40,7 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) 
     the ground truth was asked: the same content counts once, here and in a run together
     (policy.evaluations_per_ground_truth).
     """
-    from disclosure_pipeline.candidates.rehearsal import rehearse
+    from disclosure_pipeline.candidates.evaluation import rehearse
     from disclosure_pipeline.orchestration import clock
 
     _, folders = load_with_waivers(gate)
@@ -167,7 +167,7 @@ def _describe_bound(clause: Mapping[str, Any]) -> str:
 
 def _find_words(clause: Mapping[str, Any]) -> dict[str, str]:
     """Name, unit and meaning of what the clause is about; its own note, if it has one, is the meaning."""
-    from disclosure_pipeline.policy.clause_words import words_of
+    from disclosure_pipeline.policy.clauses import words_of
 
     words = words_of(clause["measure"])
     meaning = str(clause["note"]) if clause.get("note") else words.sentence

@@ -5,18 +5,217 @@ Importing this module imports Great Expectations, which then knows them by name.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import pandas as pd
+from great_expectations.compatibility.pydantic import StrictFloat, StrictInt, StrictStr
+from great_expectations.expectations.expectation import BatchExpectation
+from great_expectations.render.components import (
+    LegacyDiagnosticRendererType,
+    LegacyRendererType,
+    RenderedStringTemplateContent,
+)
+from great_expectations.render.renderer.renderer import renderer
 
+from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.evaluation.disclosure import disclosure
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evidence.batch_tables import measure_stacked, read_figures, select_rows
-from disclosure_pipeline.evidence.clause_expectation import ClauseExpectation, Count, Text
 from disclosure_pipeline.policy.bounds import Over
-from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.clauses import Clause, words_of
 from disclosure_pipeline.policy.registry import values
 from disclosure_pipeline.policy.verdict import Judgement, hold
+from disclosure_pipeline.tables.messages import capitalized
+
+if TYPE_CHECKING:
+    from great_expectations.core import ExpectationValidationResult
+    from great_expectations.execution_engine.execution_engine import ExecutionEngine
+    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
+
+
+class NoFigureError(Exception):
+    """Why a table has no figure: names that the expectation was given, and counts; no cell of the table."""
+
+
+def select_rows(table: pd.DataFrame, where: Mapping[str, str | None], syntheses: int) -> pd.DataFrame:
+    """The rows where each column of `where` has its value (None: missing), exactly one for each synthesis.
+
+    NoFigureError where there are others.
+    """
+    if table.empty:
+        raise NoFigureError("the table is empty")
+    selected = np.ones(len(table), dtype=bool)
+    for name, value in where.items():
+        column = _read_column(table, name)
+        matches = column.isna() if value is None else column == value
+        selected &= matches.to_numpy(dtype=bool, na_value=False)
+    rows = table[selected]
+    numbers = _read_column(rows, "synthesis")
+    if not pd.api.types.is_integer_dtype(numbers):
+        raise NoFigureError(f"column 'synthesis' is of type {numbers.dtype}: expected whole numbers")
+    if sorted(numbers) != list(range(1, syntheses + 1)):
+        raise NoFigureError(
+            f"there are {len(rows)} rows{_describe_condition(where)}: expected one each for 1 to {syntheses}"
+        )
+    return rows
+
+
+def _describe_condition(where: Mapping[str, str | None]) -> str:
+    conditions = [f"{name} {'missing' if value is None else repr(value)}" for name, value in where.items()]
+    return f" with {' and '.join(conditions)}" if conditions else ""
+
+
+def _read_column(table: pd.DataFrame, name: str) -> pd.Series[Any]:
+    columns = table.columns.tolist()
+    positions = [i for i, column in enumerate(columns) if column == name and isinstance(column, str)]
+    if len(positions) != 1:
+        raise NoFigureError(f"the table has {len(positions)} columns {name!r}: expected 1")
+    return table.iloc[:, positions[0]]
+
+
+def read_figures(rows: pd.DataFrame, measure: str) -> list[float]:
+    """The figures of a measure. NoFigureError where they are no numbers, or one is missing or infinite."""
+    column = _read_column(rows, measure)
+    if not (pd.api.types.is_float_dtype(column) or pd.api.types.is_integer_dtype(column)):
+        raise NoFigureError(f"column {measure!r} is of type {column.dtype}: expected numbers")
+    figures = [float(figure) for figure in column.to_numpy(dtype=float, na_value=math.nan)]
+    doubtful = sum(not math.isfinite(figure) for figure in figures)
+    if doubtful:
+        raise NoFigureError(f"{doubtful} of {len(figures)} figures of {measure} are missing or infinite")
+    return figures
+
+
+def measure_stacked(
+    table: pd.DataFrame, source_column: str, sources: tuple[str, str], keys: Sequence[str], target: str | None
+) -> Disclosure:
+    """What `disclosure()` finds of GT and SD, stacked in one table.
+
+    `sources`: the values of `source_column` for GT and for SD; without a `target` only identity is measured.
+    NoFigureError where a record is of neither or both, or the two tables look incomparable.
+    """
+    source = _read_column(table, source_column)
+    is_ground_truth, is_synthetic = (
+        (source == value).to_numpy(dtype=bool, na_value=False) for value in sources
+    )
+    unassigned = int((is_ground_truth == is_synthetic).sum())
+    if unassigned:
+        raise NoFigureError(f"{unassigned} records are not of exactly one of GT and SD")
+    if target is None:  # a constant stands for the target that is not looked at
+        target, table = source_column, table.assign(**{source_column: ""})
+    table = table.loc[:, table.columns.isin([*keys, target])]
+    result = disclosure(table[is_ground_truth], table[is_synthetic], keys, target)
+    if result.warnings:
+        raise NoFigureError(
+            "GT and SD share too little or look differently coded, and a risk would read too low: "
+            "disclosure() tells what is doubtful"
+        )
+    return result
+
+
+# The types of the fields of an expectation.
+Text = StrictStr
+Count = StrictInt
+Number = StrictInt | StrictFloat
+
+
+class ClauseExpectation(BatchExpectation, ABC):
+    """One clause, held by `policy.verdict.hold` against the figures of a table.
+
+    The result has `observed_value` (None where there is no figure), `bound` in the measure's own unit and,
+    where there is no figure, `reason`.
+    """
+
+    bound: Number
+
+    @abstractmethod
+    def _build_clause(self) -> Clause:
+        """The clause that the expectation states."""
+
+    @abstractmethod
+    def _judge(self, table: pd.DataFrame) -> Judgement:
+        """The clause held against the figures of the table. NoFigureError where it has none."""
+
+    def _validate(
+        self,
+        metrics: dict[str, Any],
+        runtime_configuration: dict[str, Any] | None = None,
+        execution_engine: ExecutionEngine[Any] | None = None,
+    ) -> dict[str, Any]:
+        try:
+            assert execution_engine is not None
+            table = execution_engine.get_domain_records(self._get_domain_kwargs())
+            if not isinstance(table, pd.DataFrame):
+                raise NoFigureError("the batch is no pandas DataFrame")
+            judgement = self._judge(table)
+        except (NoFigureError, DisclosurePipelineError) as error:
+            return _fail(str(error))
+        except Exception as error:  # its message could hold a value of the table
+            return _fail(f"it could not be computed ({type(error).__name__})")
+        if judgement.value is None:
+            return _fail("there is no figure, or no finite bound")
+        return {
+            "success": judgement.outcome == "kept",
+            "result": {"observed_value": judgement.value, "bound": judgement.limit},
+        }
+
+    @classmethod
+    @renderer(renderer_type=LegacyRendererType.PRESCRIPTIVE)
+    def _prescriptive_renderer(
+        cls,
+        configuration: ExpectationConfiguration | None = None,
+        result: ExpectationValidationResult | None = None,
+        runtime_configuration: dict[str, Any] | None = None,
+    ) -> list[RenderedStringTemplateContent]:
+        return [_render_text("" if configuration is None else _describe_safely(configuration))]
+
+    @classmethod
+    @renderer(renderer_type=LegacyDiagnosticRendererType.OBSERVED_VALUE)
+    def _diagnostic_observed_value_renderer(  # type: ignore[override]  # a string would not be escaped
+        cls,
+        configuration: ExpectationConfiguration | None = None,
+        result: ExpectationValidationResult | None = None,
+        runtime_configuration: dict[str, Any] | None = None,
+    ) -> RenderedStringTemplateContent:
+        content = result.result if result is not None and result.result else {}
+        if content.get("observed_value") is None:
+            return _render_text(str(content.get("reason", "--")))
+        return _render_text(f"{content['observed_value']:.6g} (bound {content['bound']:.6g})")
+
+
+def _fail(reason: str) -> dict[str, Any]:
+    return {"success": False, "result": {"observed_value": None, "reason": reason}}
+
+
+def _describe_safely(configuration: ExpectationConfiguration) -> str:
+    """The clause in words. Great Expectations prints an error with its message, so that is withheld."""
+    try:
+        return _describe(configuration)
+    except Exception as error:
+        kind = type(error).__name__
+    raise NoFigureError(f"a clause cannot be described ({kind}, its message withheld)")
+
+
+def _describe(configuration: ExpectationConfiguration) -> str:
+    expectation = configuration.to_domain_obj()
+    assert isinstance(expectation, ClauseExpectation)
+    consequence = "; it only warns" if expectation.severity == "warning" else ""
+    clause = expectation._build_clause()
+    try:
+        title = words_of(clause.measure).title
+    except KeyError:  # whoever bounds a measure of their own has no words for it here
+        return f"{clause}{consequence}"
+    return f"{capitalized(title)}: {clause}{consequence}"
+
+
+def _render_text(text: str) -> RenderedStringTemplateContent:
+    """A text in Data Docs: as a parameter, since only those are escaped."""
+    return RenderedStringTemplateContent(
+        content_block_type="string_template",
+        string_template={"template": "$text", "params": {"text": text}},
+    )
 
 
 class _MetricTableExpectation(ClauseExpectation, ABC):

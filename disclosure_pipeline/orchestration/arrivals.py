@@ -11,13 +11,12 @@ from typing import Any
 import dagster as dg
 
 from disclosure_pipeline.candidates.files import StoreError, read_json
-from disclosure_pipeline.candidates.folders import GateFolders
-from disclosure_pipeline.candidates.recorded_tables import (
+from disclosure_pipeline.candidates.recording import (
     GROUND_TRUTH,
     name_measured,
     read_recorded_tables,
 )
-from disclosure_pipeline.candidates.store import MARKER, is_safe_name
+from disclosure_pipeline.candidates.store import MARKER, GateFolders, is_safe_name
 from disclosure_pipeline.orchestration.folders import folders_of
 from disclosure_pipeline.orchestration.redaction import redact_errors
 from disclosure_pipeline.policy.gate import Gate

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from disclosure_pipeline.policy.clause_words import words_of
-from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.clauses import Clause, words_of
 from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, OF_CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.tables.messages import capitalized

@@ -6,8 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from disclosure_pipeline.candidates.folders import GateFolders
-from disclosure_pipeline.candidates.store import Store
+from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.waivers import Waiver

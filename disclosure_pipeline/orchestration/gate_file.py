@@ -22,8 +22,8 @@ from disclosure_pipeline.policy.definition_reader import (
     read_file,
 )
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.schema import COMPONENT
-from disclosure_pipeline.release.prerequisites import find_missing
+from disclosure_pipeline.policy.gate_template import COMPONENT
+from disclosure_pipeline.release.readiness import find_missing
 
 _NAMES = ("defs.yaml", "component.yaml")
 _COMPONENT_NAME = f".{COMPONENT.rpartition('.')[2]}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import dagster as dg
 
-from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.orchestration.clause_checks import ClauseCheck, group_clauses
 from disclosure_pipeline.orchestration.folders import folders_of
 from disclosure_pipeline.policy.gate import Gate

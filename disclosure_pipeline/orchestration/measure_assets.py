@@ -3,7 +3,7 @@
 import dagster as dg
 
 from disclosure_pipeline.candidates.evaluation import load_group_levels, measure
-from disclosure_pipeline.evidence.figures import withhold_rare_levels
+from disclosure_pipeline.evidence.dossier import withhold_rare_levels
 from disclosure_pipeline.orchestration import clock, presentation
 from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.orchestration.plots import show_plots

@@ -18,7 +18,7 @@ import dagster as dg
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.orchestration.redaction import RunOutcome
-from disclosure_pipeline.policy.notify import Email, Notify, Slack
+from disclosure_pipeline.policy.gate_sections import Email, Notify, Slack
 from disclosure_pipeline.tables.locations import fill_in_variables
 
 _LOG = logging.getLogger(__name__)

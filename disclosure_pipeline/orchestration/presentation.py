@@ -11,16 +11,14 @@ import dagster as dg
 import pandas as pd
 
 from disclosure_pipeline.evaluation.glossary import describe_column
-from disclosure_pipeline.evidence.figures import format_cell, to_rows
+from disclosure_pipeline.evidence.dossier import format_cell, to_rows
 from disclosure_pipeline.orchestration.clause_checks import ClauseCheck, passes_with_warnings
 from disclosure_pipeline.orchestration.plots import show_numbers
-from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.effective_clauses import list_effective_clauses
+from disclosure_pipeline.policy.clauses import Clause, list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.public_figures import PublicJudgement
 from disclosure_pipeline.policy.trust import TrustedKey
-from disclosure_pipeline.policy.verdict import Judgement
-from disclosure_pipeline.policy.worst_clause import find_worst_judgement
+from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.releasing import Release
 from disclosure_pipeline.tables.contract import Violation
 

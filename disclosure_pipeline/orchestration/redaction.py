@@ -8,7 +8,7 @@ from typing import Literal, ParamSpec, TypeVar
 
 import dagster as dg
 
-from disclosure_pipeline.candidates.folders import RefusedError
+from disclosure_pipeline.candidates.store import RefusedError
 from disclosure_pipeline.errors import DisclosurePipelineError, describe_unexpected
 from disclosure_pipeline.orchestration.presentation import FOR_ANYBODY
 from disclosure_pipeline.tables.contract import ContractError

@@ -6,13 +6,13 @@ from typing import Any
 import dagster as dg
 
 from disclosure_pipeline.candidates.arrival import Arrival, deliver, receive
-from disclosure_pipeline.candidates.ground_truth import record_ground_truth
+from disclosure_pipeline.candidates.reading import record_ground_truth
 from disclosure_pipeline.orchestration import presentation
 from disclosure_pipeline.orchestration.candidates_asset import list_candidates
 from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.orchestration.plots import show_numbers
 from disclosure_pipeline.orchestration.steps import StepOutcome, StepResult, gate_step, refuse
-from disclosure_pipeline.release.publishing import remove_abandoned
+from disclosure_pipeline.release.releasing import remove_abandoned
 from disclosure_pipeline.tables.contract import Violation
 
 NOT_MEASURED = "Not measured: the contract is broken"

@@ -6,16 +6,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.policy.bounds import Bound, Over, Policy
-from disclosure_pipeline.policy.families import Measures
-from disclosure_pipeline.policy.guards import Guards, loosened_from
+from disclosure_pipeline.measures.words import COUNT, POINTS, Words
+from disclosure_pipeline.policy.bounds import Bound, Guards, Over, Policy, loosened_from
+from disclosure_pipeline.policy.gate_sections import Measures
 from disclosure_pipeline.policy.registry import (
     BEYOND_BOTH,
+    CONTROLS,
     MEASURES,
     OF_CONFIDENTIAL,
     OF_IDENTITY,
     ORIGINALS,
     SMALLER_OF,
+    find_measure,
 )
 
 # How far a control may be from what is expected of it, in standard errors.
@@ -225,3 +227,75 @@ def _controls(targets: Sequence[str]) -> Iterator[Clause]:
         yield Clause("copy_difference", target, 0, control=True)
         for deviation in ("permuted_deviation", "half_deviation"):
             yield Clause(deviation, target, STANDARD_ERRORS, control=True)
+
+
+_OTHER_WORDS: Mapping[str, Words] = {
+    "DiSCO_beyond_both": Words(
+        "DiSCO beyond other people's records and beyond chance",
+        "So many more people can be told their target than from other people's records, and than by chance: "
+        "the smaller of both.",
+        POINTS,
+        "",
+        finding="{value} more of the people can be told their {column} than from other people's records or "
+        "by chance",
+    ),
+    "one_way_flags": Words(
+        "flags of the one-way check",
+        "So many values of the target make up most of what is disclosed: it may be what everybody expects.",
+        COUNT,
+        "",
+        "neither",
+        finding="{value} values of {column} make up most of what is disclosed",
+    ),
+    "two_way_flags": Words(
+        "flags of the two-way check",
+        "So many pairs of a key and a target make up large groups that are disclosed together.",
+        COUNT,
+        "",
+        "neither",
+        finding="{value} pairs of a key and {column} make up large groups that are disclosed together",
+    ),
+    "key_overlap": Words(
+        "shared values of a key",
+        "The smaller share of records, of either table, whose value occurs in the other one: where it is "
+        "low, the tables may be coded differently, and every risk would read too low.",
+        denominator="records with a value",
+        high_is="safe",
+        finding="only {value} of the records share their {column} with the other table",
+    ),
+    "target_overlap": Words(
+        "shared values of a target",
+        "The smaller share of records, of either table, whose value occurs in the other one: where it is "
+        "low, the tables may be coded differently, and every risk would read too low.",
+        denominator="records with a value",
+        high_is="safe",
+        finding="only {value} of the records share their {column} with the other table",
+    ),
+}
+
+
+def words_of(name: str) -> Words:
+    """The words for what a clause is about: a measure, guard, control, doubt, check or overlap.
+
+    Example:
+        >>> words_of("key_overlap").title
+        'shared values of a key'
+    """
+    if name in _OTHER_WORDS:
+        return _OTHER_WORDS[name]
+    return (find_measure(name) or CONTROLS[name]).words
+
+
+def list_effective_clauses(clauses: Sequence[Clause]) -> list[str]:
+    """Each clause in words, with what follows where it is not kept.
+
+    >>> list_effective_clauses([Clause("repU", None, 8)])
+    ['repU is at most 8 (worst synthesis): refuses']
+    """
+    return [f"{clause}: {_name_consequence(clause)}" for clause in clauses]
+
+
+def _name_consequence(clause: Clause) -> str:
+    if clause.control:
+        return "nothing is determined without it"
+    return "warns" if clause.warns else "refuses"

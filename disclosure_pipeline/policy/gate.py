@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -13,21 +14,102 @@ from disclosure_pipeline.evaluation.exclusions import check_exclusions
 from disclosure_pipeline.evaluation.learning.learners import Task
 from disclosure_pipeline.policy.bounds import Finite, Policy
 from disclosure_pipeline.policy.clauses import Clause, clauses
-from disclosure_pipeline.policy.documentation import Documentation
-from disclosure_pipeline.policy.families import Measures
-from disclosure_pipeline.policy.gate_checks import (
-    check_columns,
-    check_confidential,
-    check_edges,
-    check_engine,
-)
-from disclosure_pipeline.policy.gate_exclusions import GateExclusions
-from disclosure_pipeline.policy.notify import Notify
+from disclosure_pipeline.policy.gate_sections import Documentation, GateExclusions, Measures, Notify
 from disclosure_pipeline.policy.trust import TrustedKey
-from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.dictionary import NUMERIC, Column
 from disclosure_pipeline.tables.grouping import Grouping, explicit_edges, group_labels
 from disclosure_pipeline.tables.levels import level_label
-from disclosure_pipeline.tables.sources import ENVIRONMENT, FileSource, Source
+from disclosure_pipeline.tables.locations import redact_location
+from disclosure_pipeline.tables.sources import (
+    ENVIRONMENT,
+    DuckDBSource,
+    FileSource,
+    Source,
+    SqlSource,
+    refuse_password,
+)
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
+
+
+def check_columns(gate: Gate) -> None:
+    """Keys and targets are described, named once, and can be compared."""
+    for role, names in (("keys", gate.keys), ("targets", gate.targets)):
+        unknown = [name for name in names if name not in gate.columns]
+        if unknown:
+            raise ValueError(f"{role} names {', '.join(unknown)}, which columns does not describe")
+        if len(set(names)) < len(names):
+            raise ValueError(f"{role} names a column more than once")
+    in_both = [name for name in gate.keys if name in gate.targets]
+    if in_both:
+        raise ValueError(f"{', '.join(in_both)} cannot be a key and a target at once")
+    identifiers = [name for name in gate.measured if gate.columns[name].type == "text identifier"]
+    if identifiers:
+        raise ValueError(f"{', '.join(identifiers)} is a text identifier: it can be no key and no target")
+
+
+def check_edges(gate: Gate) -> None:
+    """Explicit edges are of measured columns of numbers that have no number of groups."""
+    if not isinstance(gate.edges, Mapping):
+        return
+    grouped = [name for name in gate.edges if name in gate.groups]
+    if grouped:
+        raise ValueError(f"{', '.join(grouped)} has both groups and explicit edges: give one of them")
+    unknown = [name for name in gate.edges if name not in gate.keys and name not in gate.targets]
+    if unknown:
+        raise ValueError(f"edges names {', '.join(unknown)}, which is neither a key nor a target")
+    for name, edges in gate.edges.items():
+        if gate.columns[name].type not in NUMERIC:
+            raise ValueError(f"edges are for numbers: {name} is of type {gate.columns[name].type}")
+        explicit_edges(name, edges)
+
+
+def check_engine(gate: Gate) -> None:
+    """The engine can do all that the gate asks for, where the ground truth is."""
+    if gate.in_database:
+        refuse_password(gate.engine)
+        _check_database(gate.engine, gate.ground_truth, "ground_truth")
+        for name, source in gate.confidential.items():
+            _check_database(gate.engine, source, f"confidential.{name}")
+    if (gate.in_database or gate.engine == "partitioned") and gate.only_in_memory:
+        shown = redact_location(gate.engine)
+        raise ValueError(f"engine {shown} cannot do {gate.only_in_memory}: use memory or auto")
+
+
+def check_confidential(gate: Gate) -> None:
+    """Confidential tables have plain names, unlike any column."""
+    for name in gate.confidential:
+        if not _NAME.fullmatch(name):
+            raise ValueError(
+                f"confidential names a table {name!r}: expected are lower-case letters, digits and _, from a "
+                "letter on"
+            )
+        if name in gate.columns:
+            raise ValueError(f"confidential names a table {name!r}, as a column is: give it another name")
+    if gate.holdout is not None and gate.holdout not in gate.confidential:
+        raise ValueError(
+            f"holdout names {gate.holdout!r}, which is none of the confidential tables: list it there, "
+            "so that no candidate holds copies of its records"
+        )
+
+
+def _check_database(engine: str, source: str | Source, name: str) -> None:
+    """A confidential table is one of that database, or Parquet that it reads in place: never copied."""
+    kind, _, location = engine.partition("?")[0].partition("://")
+    if isinstance(source, (SqlSource, DuckDBSource)):
+        if source.table is None:
+            raise ValueError(f"engine counts a table, not a query: make a view of {name} and name that")
+        of_source = source.url.partition("://")[2] if isinstance(source, SqlSource) else f"/{source.duckdb}"
+        if of_source != location:
+            raise ValueError(f"engine must be the database that {name} is in: the same after ://")
+        return
+    path = source.path if isinstance(source, FileSource) else source
+    if kind not in {"duckdb", "pyspark"} or not path.endswith(".parquet"):
+        raise ValueError(
+            f"engine cannot read {name} in place: give a table of that database, or Parquet to "
+            "DuckDB or Spark"
+        )
+
 
 # Two numbers; not tuple[float, float], whose JSON schema Dagster cannot show.
 Thresholds = Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2)]

@@ -12,10 +12,30 @@ import pandas as pd
 from pydantic import ValidationError
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.policy.schema import COMPONENT
+from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column
 from disclosure_pipeline.tables.inference import draft
 from disclosure_pipeline.tables.messages import suggest_names
+
+COMPONENT = "disclosure_pipeline.DisclosureGate"
+
+
+def file_schema() -> dict[str, Any]:
+    """The schema of a whole file: the type of the component, and the gate as its attributes."""
+    gate = Gate.model_json_schema()
+    definitions = gate.pop("$defs")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A gate",
+        "type": "object",
+        "properties": {
+            "type": {"const": COMPONENT},
+            "attributes": {"$ref": "#/$defs/Gate"},
+        },
+        "required": ["type", "attributes"],
+        "$defs": {**definitions, "Gate": gate},
+    }
+
 
 # A number with more values than this is put into groups where it is a target.
 _MOST_VALUES = 50

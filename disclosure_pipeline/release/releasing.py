@@ -3,32 +3,125 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
 
 from disclosure_pipeline.candidates.evaluation import evaluate, list_refusal_reasons
-from disclosure_pipeline.candidates.files import StoreError, read_json, to_json, write_whole
+from disclosure_pipeline.candidates.files import (
+    StoreError,
+    copy_hashed,
+    hold_lock,
+    read_json,
+    sync_folder,
+    to_json,
+    write_whole,
+)
 from disclosure_pipeline.candidates.filing import list_broken_clauses
-from disclosure_pipeline.candidates.folders import GateFolders, RefusedError, UndeterminedError
-from disclosure_pipeline.candidates.moments import require_forward_clock
 from disclosure_pipeline.candidates.reading import read_staged
-from disclosure_pipeline.candidates.recorded_tables import name_measured
-from disclosure_pipeline.candidates.store import Snapshot, load_snapshot
+from disclosure_pipeline.candidates.recording import name_measured
+from disclosure_pipeline.candidates.store import (
+    GateFolders,
+    RefusedError,
+    Snapshot,
+    Store,
+    UndeterminedError,
+    is_safe_name,
+    load_snapshot,
+    require_forward_clock,
+)
 from disclosure_pipeline.evidence.page.rendering import PAGE, render_page
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release.keys import hash_with_salt, load_signer
-from disclosure_pipeline.release.predicate_from_dossier import build_predicate
-from disclosure_pipeline.release.prerequisites import read_trusted_keys
-from disclosure_pipeline.release.publishing import publish, require_one_file_system, stage_snapshot
+from disclosure_pipeline.release.predicate import build_predicate
+from disclosure_pipeline.release.published_tables import write_tables
+from disclosure_pipeline.release.readiness import read_trusted_keys
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
-from disclosure_pipeline.release.tables import write_tables
 from disclosure_pipeline.release.verifying import Approval, verify
+
+# Not allowed in a candidate's id: it separates the id from what makes a staged folder's name unique.
+_SEPARATOR = "~"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Two folders that nobody else writes to: the copy of what arrived, and what becomes the release."""
+
+    arrived: Path
+    release: Path
+
+
+@contextmanager
+def stage_snapshot(snapshot: Snapshot, store: Store, staging: Path) -> Iterator[Stage]:
+    """A copy of a snapshot's bytes and an empty folder for the release, in one folder of `staging`.
+
+    What is measured and what is written anew for the release are the same tables, whatever happens to the
+    store. One release of a candidate at a time; what a killed one left is removed. StoreError where the
+    stored bytes are not those of the snapshot.
+    """
+    staging.mkdir(parents=True, exist_ok=True)
+    with hold_lock(_lock_path(store, snapshot.candidate)):
+        prefix = f".partial-{snapshot.candidate}{_SEPARATOR}"
+        for abandoned in staging.glob(f"{prefix}*"):
+            shutil.rmtree(abandoned)
+        folder = Path(tempfile.mkdtemp(dir=staging, prefix=prefix))
+        stage = Stage(folder / "arrived", folder / "release")
+        try:
+            stage.arrived.mkdir()
+            stage.release.mkdir()
+            for file in snapshot.files:
+                target = stage.arrived / file.name
+                with store.stored_path(file).open("rb") as original, target.open("xb") as copy:
+                    copied = copy_hashed(original, copy)
+                if copied.sha256 != file.sha256:
+                    raise StoreError(f"The stored bytes of {file.name!r} changed: run synthetic again.")
+            yield stage
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_abandoned(store: Store, staging: Path) -> None:
+    """Remove what killed releases of any candidate left in `staging`; what a running one has stays."""
+    for stage in sorted(staging.glob(f".partial-*{_SEPARATOR}*")) if staging.is_dir() else []:
+        candidate = stage.name.removeprefix(".partial-").partition(_SEPARATOR)[0]
+        if stage.is_symlink() or not is_safe_name(candidate):
+            continue
+        with suppress(BlockingIOError), hold_lock(_lock_path(store, candidate), wait=False):
+            shutil.rmtree(stage, ignore_errors=True)
+
+
+def require_one_file_system(staging: Path, releases: Path) -> None:
+    """StoreError unless a staged folder can get its final name among the releases in one step."""
+    staging.mkdir(parents=True, exist_ok=True)
+    releases.mkdir(parents=True, exist_ok=True)
+    if staging.stat().st_dev != releases.stat().st_dev:
+        raise StoreError(
+            f"{staging} and {releases} lie on two file systems: nothing can be published in one step. Let "
+            "releases be a folder within what is mounted there."
+        )
+
+
+def _lock_path(store: Store, candidate: str) -> Path:
+    folder = store.candidate_folder(candidate)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / "release.lock"
+
+
+def publish(stage: Path, target: Path) -> None:
+    """Give a staged folder its final name, in one step. OSError where the name is taken."""
+    for path in stage.iterdir():
+        path.chmod(0o644)
+    stage.chmod(0o755)
+    sync_folder(stage)
+    stage.rename(target)
+    sync_folder(target.parent)
 
 
 @dataclass(frozen=True)

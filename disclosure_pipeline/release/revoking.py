@@ -15,7 +15,7 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.trust import Moment, TrustedKey
 from disclosure_pipeline.policy.waivers import Digest, Text
 from disclosure_pipeline.release.keys import parse_keys_by_id
-from disclosure_pipeline.release.predicate import Predicate, StatementError
+from disclosure_pipeline.release.predicate import Predicate, StatementError, describe_errors
 from disclosure_pipeline.release.statement import (
     STATEMENT,
     check_signature,
@@ -24,7 +24,6 @@ from disclosure_pipeline.release.statement import (
     sign_payload,
     to_canonical_json,
 )
-from disclosure_pipeline.release.validation_errors import describe_errors
 
 if TYPE_CHECKING:
     from securesystemslib.signer import Signer

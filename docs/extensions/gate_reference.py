@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from disclosure_pipeline.policy.schema import file_schema
+from disclosure_pipeline.policy.gate_template import file_schema
 
 _LIMITS = {
     "minimum": "at least {}",

@@ -18,12 +18,10 @@ from disclosure_pipeline.candidates.evaluation_records import (
     count_recorded,
     record_evaluation,
 )
-from disclosure_pipeline.candidates.figure_inputs import list_figure_inputs
 from disclosure_pipeline.candidates.files import write_json
-from disclosure_pipeline.candidates.folders import GateFolders, RefusedError
-from disclosure_pipeline.candidates.near_tables import SKETCHES, SketchedTable
+from disclosure_pipeline.candidates.near_tables import SKETCHES, SketchedTable, list_figure_inputs
 from disclosure_pipeline.candidates.recording import read_groups, read_measured
-from disclosure_pipeline.candidates.store import Snapshot, Store, StoredFile
+from disclosure_pipeline.candidates.store import GateFolders, RefusedError, Snapshot, Store, StoredFile
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.record_hashes import RecordSketch
 

@@ -21,7 +21,7 @@ from support.services import require_engine
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.candidates.files import StoreError
-from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.relational.opened_database import (
     open_canonical_in_database,
     read_database_table,

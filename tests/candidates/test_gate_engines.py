@@ -30,7 +30,7 @@ from support.sampling import examples, only_in_ci, some_of
 from support.small_batches import tiny_batches
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.candidates import arrival, evaluation, ground_truth, measuring
+from disclosure_pipeline.candidates import arrival, evaluation, measuring, reading
 from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.measuring import measure_candidate
 from disclosure_pipeline.counting import opening
@@ -281,7 +281,7 @@ def test_a_ground_truth_that_changes_while_it_is_measured(
     gate = folders(tmp_path, gates.definition(), engine, "gt.csv")
     write(tmp_path / "gt.csv", gt)
     deliver(tmp_path, "c", gates.honest())
-    ground_truth.record_ground_truth(gate)
+    reading.record_ground_truth(gate)
     arrival.receive(gate, "c")
     expected = evaluation.evaluate(gate, "c", NOW)
 
@@ -315,7 +315,7 @@ def test_a_ground_truth_that_changes_while_it_is_read_first(
 
         monkeypatch.setattr(opening, reader, meanwhile)
         with pytest.raises(StoreError, match="The ground truth changed while it was read: run again"):
-            ground_truth.record_ground_truth(folders(tmp_path, gates.definition(), engine, "gt.csv"))
+            reading.record_ground_truth(folders(tmp_path, gates.definition(), engine, "gt.csv"))
 
 
 # Runs in Dagster.
@@ -379,7 +379,7 @@ def test_runs_end_in_the_same_files_and_checks(
             assert engine.encode() not in home.record(HONEST, "dossier.json").read_bytes()
             assert gates.stated(home.published(HONEST)).candidate == HONEST
             written = state(home.path)
-            del written[f"store/{GATE}/ground_truth.json"]["recorded_at"]
+            del written[f"store/{GATE}/reading.json"]["recorded_at"]
             actual[engine] = (
                 written,
                 [evaluations(result) for result in (ground_truth, honest, copy)],

@@ -12,10 +12,8 @@ import pytest
 from support import gate_steps, gates
 from support.sampling import some_of
 
-from disclosure_pipeline.candidates.figure_inputs import list_figure_inputs
-from disclosure_pipeline.candidates.folders import GateFolders
-from disclosure_pipeline.candidates.near_tables import sketch_candidate
-from disclosure_pipeline.candidates.store import Store
+from disclosure_pipeline.candidates.near_tables import list_figure_inputs, sketch_candidate
+from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.measures.guard_chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from support import gates
 from support.gates import GATE, Home
 
-from disclosure_pipeline.candidates.baselines import DRAWS, measure_baselines
+from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.orchestration.folders import folders_of
 from disclosure_pipeline.orchestration.gate_file import load_gate

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from disclosure_pipeline.candidates.folders import RefusedError, UndeterminedError
+from disclosure_pipeline.candidates.store import RefusedError, UndeterminedError
 from disclosure_pipeline.cli.exit_codes import ExitCode, code_of, report_errors
 from disclosure_pipeline.cli.printing import (
     Report,

@@ -18,8 +18,8 @@ from support import gates
 from support.gates import COPY, GATE, HONEST, Home
 
 from disclosure_pipeline.cli.main import main
-from disclosure_pipeline.release.candidates_overview import describe_worst_clause
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
+from disclosure_pipeline.release.standing import describe_worst_clause
 
 
 def run(*arguments: str | Path) -> Result:
@@ -163,7 +163,7 @@ def test_a_crash_ends_with_4(home: Home, monkeypatch: pytest.MonkeyPatch) -> Non
         raise KeyError(gates.CANARIES[0])
 
     home.write_ground_truth(gates.ground_truth())
-    monkeypatch.setattr("disclosure_pipeline.candidates.rehearsal.measure", crash)
+    monkeypatch.setattr("disclosure_pipeline.candidates.evaluation.measure", crash)
     shown = run("evaluate", write_gate(home), deliver(home, gates.honest()))
     assert shown.exit_code == 4
     assert "Unexpected KeyError" in shown.stderr and gates.CANARIES[0] not in shown.output

@@ -12,8 +12,8 @@ from support import gates
 
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
+from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.guards import DEFAULTS
 from disclosure_pipeline.policy.verdict import judge
 from disguises.tables import definition, moved
 

@@ -20,10 +20,9 @@ from support.gates import Home
 from support.sampling import some_of
 
 from disclosure_pipeline.evidence.page import charts
+from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.guards import DEFAULTS
-from disclosure_pipeline.policy.judgement_rows import read_judgement_row
-from disclosure_pipeline.policy.verdict import Judgement, decide, judge
+from disclosure_pipeline.policy.verdict import Judgement, decide, judge, read_judgement_row
 from disguises.cases import DISGUISES, HONEST
 from disguises.tables import Case, definition, ground_truth
 

@@ -16,13 +16,13 @@ from support.paths import ROOT
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.glossary import FRAMES, LABELS, describe_column, find_heading, find_words
 from disclosure_pipeline.evaluation.glossary_page import write_glossary
-from disclosure_pipeline.evidence.figures import collect_figures
-from disclosure_pipeline.evidence.metric_tables import build_metric_tables
+from disclosure_pipeline.evidence.dossier import collect_figures
+from disclosure_pipeline.evidence.validation import build_metric_tables
 from disclosure_pipeline.measures.words import SHARE
-from disclosure_pipeline.policy.clause_words import words_of
+from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.gate_template import file_schema
 from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES, SMALLER_OF
-from disclosure_pipeline.policy.schema import file_schema
 
 # The few records of these tables share few incomes.
 pytestmark = [

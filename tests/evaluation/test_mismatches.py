@@ -25,10 +25,9 @@ from support.altered_copies import (
 )
 from support.sampling import some_of
 
-from disclosure_pipeline.candidates import arrival, evaluation, ground_truth
+from disclosure_pipeline.candidates import arrival, evaluation, reading
 from disclosure_pipeline.candidates.evaluation import Evaluation
-from disclosure_pipeline.candidates.folders import GateFolders
-from disclosure_pipeline.candidates.store import MARKER, Store
+from disclosure_pipeline.candidates.store import MARKER, GateFolders, Store
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.sources import FileSource
@@ -65,7 +64,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
         waivers=(),
         trusted_keys=(),
     )
-    assert ground_truth.record_ground_truth(folders).violations == ()
+    assert reading.record_ground_truth(folders).violations == ()
     return Bench(folders)
 
 

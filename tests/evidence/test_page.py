@@ -18,14 +18,13 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.evidence.page import charts
+from disclosure_pipeline.evidence.page.clauses_section import write_headline
 from disclosure_pipeline.evidence.page.editions import make_publishable
 from disclosure_pipeline.evidence.page.rendering import is_dossier, render_page, render_result
-from disclosure_pipeline.evidence.page.verdict import write_headline
 from disclosure_pipeline.measures.words import PERCENT, POINTS, RECORDS, SHARE
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.judgement_rows import read_judgement_row
 from disclosure_pipeline.policy.public_figures import publish
-from disclosure_pipeline.policy.verdict import judge
+from disclosure_pipeline.policy.verdict import judge, read_judgement_row
 
 DOCUMENTED = {
     "purpose": "Teaching <b>statistics</b>",

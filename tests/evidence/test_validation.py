@@ -25,10 +25,15 @@ from support.sampling import examples, only_in_ci
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.evidence import validation
-from disclosure_pipeline.evidence.dossier import build_dossier
-from disclosure_pipeline.evidence.figures import FRAMES, collect_figures
-from disclosure_pipeline.evidence.metric_tables import ALL_FILES, FILE, build_metric_tables
-from disclosure_pipeline.evidence.validation import Validation, find_disagreements, validate
+from disclosure_pipeline.evidence.dossier import FRAMES, build_dossier, collect_figures
+from disclosure_pipeline.evidence.validation import (
+    ALL_FILES,
+    FILE,
+    Validation,
+    build_metric_tables,
+    find_disagreements,
+    validate,
+)
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, judge

@@ -16,9 +16,9 @@ from support.gates import COPY, HONEST, Home
 from support.sampling import some_of
 
 from disclosure_pipeline.orchestration.folders import folders_of
-from disclosure_pipeline.policy.effective_clauses import list_effective_clauses
+from disclosure_pipeline.policy.clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.release.prerequisites import find_missing
+from disclosure_pipeline.release.readiness import find_missing
 from disclosure_pipeline.release.standing import list_standings
 
 NAME = "last_year"

@@ -25,7 +25,7 @@ from support.receivers import Posted
 from disclosure_pipeline.orchestration import notices
 from disclosure_pipeline.orchestration.notices import Notice, NoticeError, make_senders, send, write_to_logs
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.notify import Notify
+from disclosure_pipeline.policy.gate_sections import Notify
 
 PASSWORD = "not-to-be-shown-4711"
 NOTICE = Notice(

@@ -18,8 +18,8 @@ from support.sampling import some_of
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
+from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.guards import DEFAULTS
 from disclosure_pipeline.policy.verdict import Judgement, decide, judge
 
 LOOSE: dict[str, Any] = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0}

@@ -13,9 +13,9 @@ from support import gates
 from support.gates import definition
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.guards import DEFAULTS
 from disclosure_pipeline.policy.verdict import Judgement, decide, hold, judge
 
 NAN = math.nan

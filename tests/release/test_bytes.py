@@ -19,8 +19,8 @@ from support import gate_steps, gates, releases
 
 from disclosure_pipeline.candidates.files import StoreError, copy_hashed, hash_file
 from disclosure_pipeline.candidates.store import MARKER, Snapshot, Store, load_snapshot
-from disclosure_pipeline.release import tables
-from disclosure_pipeline.release.publishing import stage_snapshot
+from disclosure_pipeline.release import published_tables
+from disclosure_pipeline.release.releasing import stage_snapshot
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
 from disclosure_pipeline.release.verifying import VerificationError, verify
 from disclosure_pipeline.runtime.hashing import hash_stream
@@ -137,11 +137,11 @@ def test_texts_that_are_written_as_codes_give_the_same_bytes(
     frame = pd.DataFrame(
         {"a": pd.Categorical.from_codes(codes.tolist(), pd.Index(names)), "b": random.integers(0, 9, 3000)}
     )
-    monkeypatch.setattr(tables, "_RECORDS", records_at_once)
+    monkeypatch.setattr(published_tables, "_RECORDS", records_at_once)
     definition = gate_steps.definition_of_two_columns(csv=True)
     with gate_steps.staged(tmp_path, definition, frame, suffix=".parquet") as staged:
         as_codes = staged.write_tables()
-        monkeypatch.setattr(tables, "_FEW_LEVELS", -1)
+        monkeypatch.setattr(published_tables, "_FEW_LEVELS", -1)
         assert staged.write_tables() == as_codes
         text = pd.read_csv(staged.stage.release / "synthetic.csv", dtype=str, keep_default_na=False)
     assert sorted(text["b"]) == sorted(frame["b"].astype(str))
@@ -151,7 +151,7 @@ def test_texts_that_are_written_as_codes_give_the_same_bytes(
 def test_records_are_ordered_by_all_digits_of_their_hashes(parts: list[tuple[int, int]]) -> None:
     """Also where hashes differ in their lowest digits alone, which are those that the position takes."""
     hashes = np.array([(above << 62) + below for above, below in parts], dtype=np.uint64)
-    ascending, order = tables._sort_hashes(hashes)
+    ascending, order = published_tables._sort_hashes(hashes)
     assert sorted(order.tolist()) == list(range(len(hashes)))
     assert hashes[order].tolist() == ascending.tolist() == sorted(hashes.tolist())
 
@@ -161,7 +161,7 @@ def test_levels_are_listed_as_they_come(codes: list[int]) -> None:
     """Wherever the first record of a level is, and no level that no record has."""
     column = Encoded(np.array(codes, dtype=np.int8), pa.array(["a", "b", "c", "d"]))
     expected = list(dict.fromkeys(code for code in codes if code >= 0))
-    assert tables._list_used_levels(column).tolist() == expected
+    assert published_tables._list_used_levels(column).tolist() == expected
 
 
 @pytest.mark.parametrize("place", [None, *PLACES.values()], ids=["none", *PLACES])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support import gate_steps, gates
 
-from disclosure_pipeline.release.candidates_overview import describe_worst_clause, read_newest_dossiers
+from disclosure_pipeline.release.standing import describe_worst_clause, read_newest_dossiers
 
 
 def clause(name: str, value: float | None, limit: float | None = 10.0, **others: Any) -> dict[str, Any]:

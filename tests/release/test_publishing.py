@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 from support import gate_steps
 
-from disclosure_pipeline.release.publishing import publish
+from disclosure_pipeline.release.releasing import publish
 
 
 def test_everybody_may_read_and_nobody_else_may_write(tmp_path: Path) -> None:

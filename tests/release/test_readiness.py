@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import gate_steps, gates
 
-from disclosure_pipeline.candidates.folders import GateFolders
+from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.release import readiness
 from disclosure_pipeline.release.readiness import Finding, check_readiness
 

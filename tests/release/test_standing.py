@@ -17,13 +17,11 @@ from support import gates, releases
 from support.gates import COPY, HONEST, Home
 
 from disclosure_pipeline.candidates.files import StoreError
-from disclosure_pipeline.candidates.folders import UndeterminedError
-from disclosure_pipeline.candidates.moments import require_forward_clock
-from disclosure_pipeline.candidates.store import Store
+from disclosure_pipeline.candidates.store import Store, UndeterminedError, require_forward_clock
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.orchestration import clock
 from disclosure_pipeline.orchestration.failures import _build_notice
-from disclosure_pipeline.release.publishing import remove_abandoned
+from disclosure_pipeline.release.releasing import remove_abandoned
 from disclosure_pipeline.release.standing import Standing, describe_standing
 from disclosure_pipeline.release.verifying import Expected, VerificationError, verify
 

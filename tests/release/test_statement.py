@@ -24,8 +24,7 @@ from support.paths import ROOT
 from disclosure_pipeline.policy.public_figures import has_public_value, round_figure
 from disclosure_pipeline.policy.trust import read_trusted
 from disclosure_pipeline.release.keys import KeysError, parse_keys_by_id, to_pem
-from disclosure_pipeline.release.predicate import Predicate, StatementError
-from disclosure_pipeline.release.predicate_from_dossier import build_predicate
+from disclosure_pipeline.release.predicate import Predicate, StatementError, build_predicate
 from disclosure_pipeline.release.statement import (
     STATEMENT,
     build_schema,

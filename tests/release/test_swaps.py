@@ -18,7 +18,7 @@ from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.candidates.reading import StagedTables
 from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.keys import SIGNING_KEY, keygen
-from disclosure_pipeline.release.publishing import stage_snapshot
+from disclosure_pipeline.release.releasing import stage_snapshot
 
 STEPS = ("synthetic", "bins", "identity_disclosure", "dossier", "release")
 LAX = {"repU": 100, "DiSCO": 100}

@@ -13,17 +13,16 @@ import pandas as pd
 import pytest
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.candidates import arrival, evaluation, ground_truth
+from disclosure_pipeline.candidates import arrival, evaluation, reading
 from disclosure_pipeline.candidates.files import to_json
-from disclosure_pipeline.candidates.folders import GateFolders
 from disclosure_pipeline.candidates.measuring import Measured
 from disclosure_pipeline.candidates.reading import StagedTables, read_staged
 from disclosure_pipeline.candidates.recording import record_measured
-from disclosure_pipeline.candidates.store import Snapshot, Store
+from disclosure_pipeline.candidates.store import GateFolders, Snapshot, Store
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.release.publishing import Stage, stage_snapshot
-from disclosure_pipeline.release.tables import PublishedFile, write_tables
+from disclosure_pipeline.release.published_tables import PublishedFile, write_tables
+from disclosure_pipeline.release.releasing import Stage, stage_snapshot
 from disclosure_pipeline.tables.sources import FileSource
 from support import gates
 
@@ -51,7 +50,7 @@ def steps(gate: GateFolders, candidate: str, *, measured_anew: bool = True) -> d
     by_step: dict[str, Any] = {}
     measured: list[Measured] = []
     try:
-        recorded = ground_truth.record_ground_truth(gate)
+        recorded = reading.record_ground_truth(gate)
         by_step["ground truth"] = recorded
         with nullcontext() if measured_anew else _noting(measured):
             received = arrival.receive(gate, candidate)
@@ -130,7 +129,7 @@ def staged(
     root: Path, definition: Mapping[str, Any], *tables: pd.DataFrame | bytes, suffix: str = ".csv"
 ) -> Iterator[Staged]:
     """Tables that arrived at a gate at `root`, staged."""
-    of_gate = folders(root, definition, "auto", "ground_truth.csv")
+    of_gate = folders(root, definition, "auto", "reading.csv")
     snapshot = gates.take(deliver(root, "staged", *tables, suffix=suffix), of_gate.store.root)
     with stage_snapshot(snapshot, of_gate.store, root / "staging") as stage, ExitStack() as stack:
         yield Staged(of_gate.gate, snapshot, stage, read_staged(of_gate, snapshot, stage.arrived, stack))

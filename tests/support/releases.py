@@ -19,8 +19,7 @@ from disclosure_pipeline.policy.trust import TrustedKey, without_period
 from disclosure_pipeline.policy.verdict import judge, waive
 from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.release.keys import to_pem
-from disclosure_pipeline.release.predicate import Predicate
-from disclosure_pipeline.release.predicate_from_dossier import build_predicate
+from disclosure_pipeline.release.predicate import Predicate, build_predicate
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
 from support import gates
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from disclosure_pipeline.evaluation.glossary import find_words
-from disclosure_pipeline.evidence.figures import FRAMES
+from disclosure_pipeline.evidence.dossier import FRAMES
 from disclosure_pipeline.measures.words import NONE, Words
-from disclosure_pipeline.policy.clause_words import words_of
-from disclosure_pipeline.policy.judgement_rows import read_judgement_row
+from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.policy.public_figures import (
     PublicJudgement,
     count_fewest,
@@ -21,7 +20,7 @@ from disclosure_pipeline.policy.public_figures import (
     round_records,
     round_share,
 )
-from disclosure_pipeline.policy.verdict import Judgement
+from disclosure_pipeline.policy.verdict import Judgement, read_judgement_row
 from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 

@@ -7,9 +7,7 @@ from typing import Any
 
 from disclosure_pipeline.evaluation.glossary import find_heading
 from disclosure_pipeline.evidence.page import charts
-from disclosure_pipeline.evidence.page.numbers import write_figure
-from disclosure_pipeline.evidence.page.parts import Figure, name_marks, tabulate
-from disclosure_pipeline.evidence.page.words import require_words
+from disclosure_pipeline.evidence.page.parts import Figure, name_marks, require_words, tabulate, write_figure
 
 Content = Mapping[str, Any]
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS
 from disclosure_pipeline.evidence.dossier import build_measurement
-from disclosure_pipeline.evidence.page import candidates_section, intruder, sections, subgroups_section
-from disclosure_pipeline.evidence.page.editions import Edition, make_publishable
-from disclosure_pipeline.evidence.page.parts import tabulate
-from disclosure_pipeline.evidence.page.verdict import (
+from disclosure_pipeline.evidence.page import intruder, sections
+from disclosure_pipeline.evidence.page.clauses_section import (
     count_outcomes,
     group_clauses,
     list_broken,
     write_headline,
 )
+from disclosure_pipeline.evidence.page.editions import Edition, make_publishable
+from disclosure_pipeline.evidence.page.parts import tabulate
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -60,17 +60,15 @@ def render_page(
             clause_groups=group_clauses(shown),
             intruder=intruder.tell_intruder(shown),
             disclosure=intruder.show_disclosure(shown),
-            subgroups=subgroups_section.show_subgroups(shown),
+            subgroups=sections.show_subgroups(shown),
             groups_drawn=MOST_RECORDS if max(records) > MOST_RECORDS else 0,
-            excludes_records=subgroups_section.excludes_records(shown),
-            flags=subgroups_section.list_flagged_levels(shown),
+            excludes_records=sections.excludes_records(shown),
+            flags=sections.list_flagged_levels(shown),
             copies=sections.show_copies(shown),
             copies_sentences=sections.tell_copies(shown),
             utility=sections.show_utility(shown),
-            risk_utility=None
-            if is_public or shown["gate"] is None
-            else candidates_section.show_map(shown, others),
-            change=candidates_section.compare_with_last(shown, others[-1] if others else None),
+            risk_utility=None if is_public or shown["gate"] is None else sections.show_map(shown, others),
+            change=sections.compare_with_last(shown, others[-1] if others else None),
             has_last=bool(others),
             ledger=tabulate(
                 "What was changed, and in how many records",

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from disclosure_pipeline.evaluation.glossary import find_heading, find_words
 from disclosure_pipeline.evidence.page import charts
-from disclosure_pipeline.evidence.page.numbers import write_figure
-from disclosure_pipeline.evidence.page.parts import Figure, name_marks, tabulate
-from disclosure_pipeline.evidence.page.words import require_words
+from disclosure_pipeline.evidence.page.parts import (
+    MISSING,
+    Figure,
+    Table,
+    name_marks,
+    require_words,
+    tabulate,
+    write_figure,
+)
 from disclosure_pipeline.measures.words import Words
-from disclosure_pipeline.policy.clause_words import words_of
+from disclosure_pipeline.policy.clauses import words_of
+from disclosure_pipeline.tables.messages import capitalized
 
 Content = Mapping[str, Any]
 
@@ -128,3 +136,161 @@ def define(content: Content) -> list[tuple[str, Words]]:
     for clause in content["clauses"]:
         by_name.setdefault(clause["measure"], words_of(clause["measure"]))
     return sorted(by_name.items(), key=lambda entry: entry[0].lower())
+
+
+_MARKS = {"DiSCO": charts.SYNTHETIC, "DiSCO_others": charts.OTHERS}
+_MOST = 12
+_INTERVAL = re.compile(r"[(\[](-inf|~?[-\d.]+(?: \(\d+\))?), (inf|~?[-\d.]+(?: \(\d+\))?)\)")
+
+
+def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
+    """The groups, the most exposed first; None where no groups were measured."""
+    rows = [row for row in content["figures"].get("subgroups", []) if row.get("DiSCO") is not None]
+    if not rows:
+        return None
+    worst: dict[str, Mapping[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: -float(row["DiSCO"])):
+        worst.setdefault(_name_group(row), {**row, "group": _name_group(row)})
+    shown = list(worst.values())[:_MOST]
+    points = [
+        (row["group"], find_heading(column, "subgroups"), row[column])
+        for row in shown
+        for column in _MARKS
+        if row.get(column) is not None
+    ]
+    return Figure(
+        _state_worst(shown[0]),
+        charts.draw_rows(points, name_marks(_MARKS, "subgroups"), "% of the group"),
+        "For each group of people, how many can be told their target.",
+        tabulate(
+            _caption(len(shown), len(worst), shown[0]["target"]),
+            shown,
+            ["group", "records", "DiSCO", "DiSCO_others", "DiSCO_beyond", "lift"],
+            "subgroups",
+        ),
+    )
+
+
+def _name_group(row: Mapping[str, Any]) -> str:
+    """The column and the level; an interval of numbers in words, with the sign of edges that are rounded."""
+    interval = _INTERVAL.fullmatch(str(row["group"]))
+    if interval is None:
+        return f"{row['column']}: {row['group']}"
+    low, high = interval.groups()
+    if low == "-inf":
+        return f"{row['column']}: below {high}"
+    return f"{row['column']}: {low} or more" if high == "inf" else f"{row['column']}: {low} to below {high}"
+
+
+def _state_worst(row: Mapping[str, Any]) -> str:
+    return (
+        f"Most exposed are people with {row['group']}: {row['DiSCO']:.1f} % can be told their {row['target']}"
+    )
+
+
+def _caption(shown: int, measured: int, target: str) -> str:
+    which = f"The {shown} most exposed of {measured} groups" if shown < measured else "Groups of people"
+    return f"{which}, by how many of each can be told their {target}"
+
+
+def excludes_records(content: Mapping[str, Any]) -> bool:
+    """Whether the policy leaves records out of its figures, which the groups have all the same."""
+    of_GT = [row for row in content["figures"]["excluded"] if row["table"] == "original"]
+    return any(row["remaining"] != content["figures"]["N_d"] for row in of_GT)
+
+
+def list_flagged_levels(content: Mapping[str, Any]) -> Table | None:
+    """The values that make up most of what is disclosed; None where no check flags one."""
+    rows = content["figures"]["one_way"]
+    if not rows:
+        return None
+    return tabulate(
+        "Values that most of what is disclosed is about",
+        rows,
+        ["target", "level", "n_level_disclosive", "pct_level_disclosive", "pct_level_all"],
+        "one_way",
+    )
+
+
+def _place(content: Content) -> tuple[float, float] | None:
+    """Where a candidate stands: its largest distance of a column, and its largest DiSCO_beyond."""
+    distances = [row.get("TVD_column_beyond") for row in content["figures"]["guards"]]
+    risks = [row.get("DiSCO_beyond") for row in content["figures"]["attribute"]]
+    if not distances or not risks or None in distances or None in risks:
+        return None
+    return max(0.0, *distances), max(0.0, *risks)
+
+
+def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
+    """The candidate among the others of its gate, by utility and risk."""
+    placed = [(candidate, _place(candidate)) for candidate in (*others, content)]
+    points = [
+        (
+            str(candidate["candidate"]),
+            *place,
+            "this candidate" if candidate is content else "another candidate",
+        )
+        for candidate, place in placed
+        if place is not None
+    ]
+    own_place = _place(content)
+    if own_place is None or not points:
+        return None
+    better = sum(
+        x <= own_place[0] and y <= own_place[1] for _, x, y, kind in points if kind != "this candidate"
+    )
+    if len(points) == 1:
+        title = "This is the first candidate of the gate that was measured"
+    elif better:
+        title = f"{better} of {len(points) - 1} other candidates are at least as useful and no riskier"
+    else:
+        title = "No other candidate is both at least as useful and no riskier"
+    x_words, y_words = (
+        require_words("TVD_column_beyond", "guards"),
+        require_words("DiSCO_beyond", "attribute"),
+    )
+    return Figure(
+        title,
+        charts.draw_map(points, x_words.title, y_words.title),
+        "The candidates of the gate: to the left are useful ones, below are safe ones.",
+        Table(
+            "The candidates of the gate by utility and risk",
+            ("Candidate", "Verdict", capitalized(x_words.title), capitalized(y_words.title)),
+            tuple(
+                (
+                    str(candidate["candidate"]),
+                    str(candidate["decision"]),
+                    write_figure(place[0], x_words) if place else MISSING,
+                    write_figure(place[1], y_words) if place else MISSING,
+                )
+                for candidate, place in placed
+            ),
+        ),
+    )
+
+
+def compare_with_last(content: Content, last: Content | None) -> Table | None:
+    """What the clauses say now, and said of the candidate before; None where there is none."""
+    if last is None:
+        return None
+    before = {clause["name"]: clause for clause in last["clauses"]}
+    rows = []
+    for clause in content["clauses"]:
+        earlier = before.get(clause["name"])
+        if clause["control"] or earlier is None or earlier["value"] == clause["value"]:
+            continue
+        words = words_of(clause["measure"])
+        both_known = clause["value"] is not None and earlier["value"] is not None
+        change = f"{clause['value'] - earlier['value']:+.3g}" if both_known else MISSING
+        outcomes = [earlier["outcome"], clause["outcome"]]
+        rows.append(
+            (
+                clause["name"],
+                write_figure(earlier["value"], words),
+                write_figure(clause["value"], words),
+                change,
+                outcomes[1] if outcomes[0] == outcomes[1] else f"{outcomes[0]}, now {outcomes[1]}",
+            )
+        )
+    caption = f"Clauses whose figure changed since candidate {last['candidate']}"
+    return Table(caption, ("Clause", "Before", "Now", "Change", "Outcome"), tuple(rows))

@@ -8,9 +8,9 @@ from typing import Any
 
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
 from disclosure_pipeline.evaluation.glossary import find_words
-from disclosure_pipeline.evidence.page.numbers import MISSING, write_bound, write_figure
+from disclosure_pipeline.evidence.page.parts import MISSING, write_bound, write_figure
 from disclosure_pipeline.measures.words import Words
-from disclosure_pipeline.policy.clause_words import words_of
+from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.policy.registry import CONTROLS, GUARDS, SMALLER_OF, find_measure
 from disclosure_pipeline.tables.messages import capitalized
 

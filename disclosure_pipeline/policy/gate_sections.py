@@ -1,0 +1,243 @@
+"""The sections of a gate's file: exclusions, families of measures, who is notified, and documentation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from disclosure_pipeline.evaluation.exclusions import Exclusions, Pair
+from disclosure_pipeline.policy.registry import Measure
+
+
+class GatePair(BaseModel):
+    """One level of one key with one level of one target."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    key: str
+    key_level: str | None
+    target: str
+    target_level: str | None
+
+
+class GateExclusions(BaseModel):
+    """Cells to leave out of the measures, once it is told which are disclosive."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    target_levels: Annotated[
+        Mapping[str, tuple[str, ...]], Field(description="Target -> levels that are not disclosive")
+    ] = {}
+    missing_targets: bool | tuple[str, ...] = False
+    missing_keys: bool | tuple[str, ...] = False
+    pairs: tuple[GatePair, ...] = ()
+    count_over: Annotated[int | None, Field(ge=0, strict=True)] = None
+    at_most: Annotated[
+        float,
+        Field(
+            description="Percent of the GT records that the exclusions may take from a target: where they "
+            "take more, nothing is determined",
+            ge=0,
+            lt=100,
+            allow_inf_nan=False,
+            strict=True,
+        ),
+    ] = 50
+
+    @property
+    def limit(self) -> float | None:
+        """The percentage of GT that they may take; None where nothing is excluded."""
+        named = (self.target_levels, self.missing_targets, self.missing_keys, self.pairs)
+        return self.at_most if any(named) or self.count_over is not None else None
+
+    def as_exclusions(self) -> Exclusions:
+        """The library's own form."""
+        return Exclusions(
+            target_levels=self.target_levels,
+            missing_targets=self.missing_targets,
+            missing_keys=self.missing_keys,
+            pairs=[Pair(**pair.model_dump()) for pair in self.pairs],
+            count_over=self.count_over,
+        )
+
+
+class Protection(BaseModel):
+    """Disclosure protection of each target by itself; grouped columns are compared by their groups."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    methods: Annotated[
+        tuple[Literal["cap", "zero_cap", "generalized_cap"], ...],
+        Field(description="What happens to GT records whose key is not in SD", min_length=1),
+    ] = ("cap",)
+
+
+class Prediction(BaseModel):
+    """Prediction risk of each target; numbers are predicted as numbers. Needs the extra `prediction`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    learner: Literal["nearest_neighbours", "boosted_trees"] = "nearest_neighbours"
+
+
+class Measures(BaseModel):
+    """What is measured beside identity and attribute disclosure. What is off costs nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    chance: Annotated[bool, Field(description="DiSCO_chance and DiSCO_excess")] = True
+    attribution: Annotated[bool, Field(description="The CAP family")] = True
+    protection: Annotated[bool | Protection, Field(description="Disclosure protection (SDMetrics)")] = False
+    prediction: Annotated[bool | Prediction, Field(description="Prediction risk")] = False
+
+    def has(self, measure: Measure) -> bool:
+        """Whether a measure is on."""
+        if measure.family == "protection":
+            return any(measure.column.startswith(f"{method}__") for method in self.methods)
+        always = {"identity", "attribute", "resemblance"}
+        return measure.family in always or bool(getattr(self, measure.family))
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods of disclosure protection that are on."""
+        if isinstance(self.protection, Protection):
+            return self.protection.methods
+        return Protection().methods if self.protection else ()
+
+    @property
+    def learner(self) -> str | None:
+        """The learner of prediction risk, if that is on."""
+        if isinstance(self.prediction, Prediction):
+            return self.prediction.learner
+        return Prediction().learner if self.prediction else None
+
+
+def _require_name_of_secret(text: str) -> str:
+    if re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", text):
+        return text
+    raise ValueError("this is secret: write ${NAME}, nothing else, and set that environment variable")
+
+
+# The name of a secret: the secret itself would be in the history of the file for ever.
+Secret = Annotated[str, AfterValidator(_require_name_of_secret)]
+# One address, without a name: it goes into the head of an e-mail as it is.
+Address = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._%+'-]+@[A-Za-z0-9.-]+$")]
+
+
+class Email(BaseModel):
+    """An e-mail, through a server that wants TLS and a login."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sender: Address
+    to: Annotated[tuple[Address, ...], Field(min_length=1)]
+    host: Annotated[str, Field(description="Name of the mail server", pattern=r"^[A-Za-z0-9.-]+$")]
+    encryption: Annotated[
+        Literal["SSL", "STARTTLS"], Field(description="From the first byte, or after STARTTLS")
+    ] = "SSL"
+    port: Annotated[int | None, Field(description="By default 465, or 587 with STARTTLS", ge=1, le=65535)] = (
+        None
+    )
+    user: Annotated[str | None, Field(description="Who logs in; by default the sender")] = None
+    password: Annotated[Secret, Field(description="${NAME} of the environment variable that holds it")]
+
+
+class Slack(BaseModel):
+    """A message in a channel of Slack. Needs the extra slack."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    channel: Annotated[str, Field(description="Such as #disclosure-control", min_length=1)]
+    token: Annotated[Secret, Field(description="${NAME} of the environment variable that holds it")]
+
+
+class Notify(BaseModel):
+    """Where a notice goes beside the log, which always has it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    webhook: Annotated[
+        Secret | None,
+        Field(description="${NAME} of the environment variable with the URL that JSON is posted to"),
+    ] = None
+    email: Email | None = None
+    slack: Slack | None = None
+    web_server: Annotated[
+        str | None,
+        Field(description="Where Dagster's web server is reached, for links", pattern=r"^https?://[!-~]+$"),
+    ] = None
+
+
+Text = Annotated[str, Field(max_length=2000)]
+
+
+class Generator(BaseModel):
+    """What made the synthetic tables."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[Text, Field(description="The synthesizer, such as synthpop")]
+    version: Annotated[Text, Field(description="Its version")] = ""
+    parameters: Annotated[Text, Field(description="How it was run")] = ""
+
+
+class SignOff(BaseModel):
+    """Who reviewed the gate, when, and under which conditions."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reviewer: Annotated[Text, Field(description="Who signs off")]
+    date: Annotated[date, Field(description="The day of the review")]
+    conditions: Annotated[Text, Field(description="What the sign-off depends on")] = ""
+
+
+class FiveSafes(BaseModel):
+    """The answers of the Five Safes framework (Desai, Ritchie & Welpton 2016)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    projects: Annotated[Text, Field(description="Is this use of the data appropriate?")] = ""
+    people: Annotated[Text, Field(description="Can the users be trusted to use it properly?")] = ""
+    settings: Annotated[Text, Field(description="Does the access facility limit unauthorised use?")] = ""
+    data: Annotated[Text, Field(description="Is there a disclosure risk in the data itself?")] = ""
+    outputs: Annotated[Text, Field(description="Are the statistical results non-disclosive?")] = ""
+
+
+class Documentation(BaseModel):
+    """Free fields of a gate, printed in the dossier as they are; what is empty is left out."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    purpose: Annotated[Text, Field(description="What the release is for")] = ""
+    recipients: Annotated[Text, Field(description="Who gets it")] = ""
+    access_conditions: Annotated[Text, Field(description="Under which conditions they get it")] = ""
+    data_owner: Annotated[Text, Field(description="Whose data it is")] = ""
+    legal_basis: Annotated[Text, Field(description="The law or consent that allows the release")] = ""
+    generator: Annotated[Generator | None, Field(description="What made the synthetic tables")] = None
+    keys_justification: Annotated[
+        Text, Field(description="Why these columns are what an intruder may know")
+    ] = ""
+    sign_off: Annotated[SignOff | None, Field(description="The reviewer's sign-off")] = None
+    review_date: Annotated[date | None, Field(description="When the gate is to be reviewed again")] = None
+    five_safes: Annotated[FiveSafes | None, Field(description="The answers of the Five Safes")] = None
+
+
+def list_documented(documentation: Documentation) -> dict[str, str]:
+    """What is documented, flat and in order: its name in words -> the text; what is empty is left out.
+
+    Example:
+        >>> list_documented(Documentation(purpose="Teaching", generator=Generator(name="synthpop")))
+        {'Purpose': 'Teaching', 'Generator: name': 'synthpop'}
+    """
+    listed: dict[str, str] = {}
+    for name, value in documentation.model_dump(mode="json").items():
+        heading = name.replace("_", " ").capitalize()
+        entries = value if isinstance(value, dict) else {"": value}
+        for part, text in entries.items():
+            if text:
+                listed[f"{heading}: {part.replace('_', ' ')}" if part else heading] = str(text)
+    return listed
