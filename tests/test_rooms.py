@@ -284,8 +284,8 @@ def test_private_modules_of_other_libraries_stay_out() -> None:
         and any(part.startswith("_") for part in imported.module.split("."))
     ]
     assert private == [
-        "orchestration/evaluations.py: dagster._core.event_api",
-        "orchestration/evaluations.py: dagster._core.storage.asset_check_execution_record",
+        "orchestration/clause_checks.py: dagster._core.event_api",
+        "orchestration/clause_checks.py: dagster._core.storage.asset_check_execution_record",
     ]
 
 

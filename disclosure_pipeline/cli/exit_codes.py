@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
 from disclosure_pipeline.errors import DisclosurePipelineError, describe_unexpected
+
+if TYPE_CHECKING:
+    from disclosure_pipeline.candidates.store import GateFolders
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -88,3 +92,15 @@ def _code_of_error(error: DisclosurePipelineError, otherwise: ExitCode) -> ExitC
     if isinstance(error, RefusedError):
         return ExitCode.REFUSED
     return ExitCode.UNDETERMINED if isinstance(error, UndeterminedError) else otherwise
+
+
+gate_argument = click.argument("gate", type=click.Path(exists=True, path_type=Path))
+
+
+def load_with_waivers(gate: Path) -> tuple[Path, GateFolders]:
+    """The file that defines the gate, and the gate with the waivers beside that file, and its folders."""
+    from disclosure_pipeline.orchestration.gate_file import find_gate_file, folders_of, load_gate
+    from disclosure_pipeline.policy.waivers import read_waivers
+
+    file = (find_gate_file(gate) or gate) if gate.is_dir() else gate
+    return file, folders_of(load_gate(file), read_waivers(file.parent / "waivers"))

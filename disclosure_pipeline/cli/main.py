@@ -2,18 +2,51 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from disclosure_pipeline.cli.demo import demo
-from disclosure_pipeline.cli.dictionary import dictionary
-from disclosure_pipeline.cli.exit_codes import EXIT_CODES
-from disclosure_pipeline.cli.gates import check, status
-from disclosure_pipeline.cli.init import init
-from disclosure_pipeline.cli.keys import keygen
+from disclosure_pipeline.cli.exit_codes import EXIT_CODES, report_errors
+from disclosure_pipeline.cli.gates import check, policy, status
+from disclosure_pipeline.cli.init import dictionary, init, keygen
 from disclosure_pipeline.cli.measure import measure
-from disclosure_pipeline.cli.policy import policy
 from disclosure_pipeline.cli.releases import prune, revoke, verify
 from disclosure_pipeline.cli.verdicts import evaluate, report
+
+
+@click.command(epilog=EXIT_CODES, short_help="Run a gate over two syntheses of an example survey.")
+@click.option(
+    "--records", default=5000, show_default=True, type=click.IntRange(min=1), help="Size of the ground truth."
+)
+@click.option("--seed", default=2024, show_default=True, help="Seed of the ground truth.")
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("disclosure-pipeline-demo"),
+    show_default=True,
+    help="The demo's own folder, with a Dagster instance of its own.",
+)
+@report_errors()
+def demo(records: int, seed: int, home: Path) -> None:
+    """Run the gate over an honest and a leaky synthesis of an example survey."""
+    from disclosure_pipeline.demo.run import run_demo
+
+    home = home.resolve()
+    home.mkdir(parents=True, exist_ok=True)
+    verdicts = run_demo(home, records, seed)
+    click.echo(f"\n{'candidate':<20} {'verdict':<13} {'repU':>7}  clauses not kept")
+    for verdict in verdicts:
+        broken_clauses = ", ".join(verdict.broken_clauses) or "-"
+        click.echo(f"{verdict.candidate:<20} {verdict.decision:<13} {verdict.repU:>6.2f}%  {broken_clauses}")
+    for verdict in verdicts:
+        click.echo(f"\n{verdict.candidate}: {_publication(verdict.folder)}")
+    click.echo(f"\nThe runs are in {home}: in a checkout, `make ui` shows them. Why, on a page for each:")
+    for verdict in verdicts:
+        click.echo(f"  {verdict.page}")
+
+
+def _publication(folder: Path | None) -> str:
+    return f"published in {folder}" if folder else "not published"
 
 
 @click.group(epilog=EXIT_CODES)

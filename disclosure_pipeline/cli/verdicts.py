@@ -9,8 +9,14 @@ from typing import Any
 
 import click
 
-from disclosure_pipeline.cli.exit_codes import EXIT_CODES, ExitCode, code_of, report_errors
-from disclosure_pipeline.cli.gate_argument import gate_argument, load_with_waivers
+from disclosure_pipeline.cli.exit_codes import (
+    EXIT_CODES,
+    ExitCode,
+    code_of,
+    gate_argument,
+    load_with_waivers,
+    report_errors,
+)
 from disclosure_pipeline.cli.printing import (
     Format,
     Report,
@@ -41,11 +47,11 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) 
     (policy.evaluations_per_ground_truth).
     """
     from disclosure_pipeline.candidates.evaluation import rehearse
-    from disclosure_pipeline.orchestration import clock
+    from disclosure_pipeline.orchestration import steps
 
     _, folders = load_with_waivers(gate)
     with show_step("Measuring the candidate"):
-        rehearsal = rehearse(folders, folder.resolve(), clock.now())
+        rehearsal = rehearse(folders, folder.resolve(), steps.now())
     clauses = rehearsal.dossier.get("clauses", [])
     name = folder.resolve().name
     chosen = choose_format(shown_as)
@@ -82,8 +88,7 @@ def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | N
     """
     from disclosure_pipeline.candidates.files import read_json
     from disclosure_pipeline.candidates.filing import list_broken_clauses
-    from disclosure_pipeline.orchestration.folders import folders_of
-    from disclosure_pipeline.orchestration.gate_file import load_gate
+    from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
 
     store = folders_of(load_gate(gate)).store
     path = store.candidate_folder(candidate) / "dossier.json"

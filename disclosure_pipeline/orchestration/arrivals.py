@@ -17,8 +17,8 @@ from disclosure_pipeline.candidates.recording import (
     read_recorded_tables,
 )
 from disclosure_pipeline.candidates.store import MARKER, GateFolders, is_safe_name
-from disclosure_pipeline.orchestration.folders import folders_of
-from disclosure_pipeline.orchestration.redaction import redact_errors
+from disclosure_pipeline.orchestration.gate_file import folders_of
+from disclosure_pipeline.orchestration.steps import redact_errors
 from disclosure_pipeline.policy.gate import Gate
 
 # How many of the newest candidates are evaluated again when the ground truth changed.

@@ -2,11 +2,14 @@
 
 import dagster as dg
 
-from disclosure_pipeline.orchestration.candidates_asset import candidates_asset
-from disclosure_pipeline.orchestration.decision_assets import dossier_asset, release_asset
+from disclosure_pipeline.orchestration.decision_assets import candidates_asset, dossier_asset, release_asset
 from disclosure_pipeline.orchestration.graph import GateGraph
-from disclosure_pipeline.orchestration.measure_assets import bins_asset, disclosure_assets
-from disclosure_pipeline.orchestration.table_assets import ground_truth_asset, synthetic_asset
+from disclosure_pipeline.orchestration.measuring_assets import (
+    bins_asset,
+    disclosure_assets,
+    ground_truth_asset,
+    synthetic_asset,
+)
 
 
 def gate_assets(graph: GateGraph) -> list[dg.AssetsDefinition]:

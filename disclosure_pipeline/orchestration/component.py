@@ -18,8 +18,8 @@ from disclosure_pipeline.orchestration.gate_file import (
     require_as_written,
     require_prerequisites,
 )
+from disclosure_pipeline.orchestration.gate_setup import GateScaffolder
 from disclosure_pipeline.orchestration.graph import GateGraph
-from disclosure_pipeline.orchestration.scaffolding import GateScaffolder
 from disclosure_pipeline.policy.clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.waivers import Waiver, read_waivers

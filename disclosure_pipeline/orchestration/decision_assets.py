@@ -1,10 +1,12 @@
 """The assets of the decision: the dossier of a candidate, and its release."""
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import dagster as dg
+import pandas as pd
 
 from disclosure_pipeline.candidates.evaluation_records import count_evaluations
 from disclosure_pipeline.candidates.filing import (
@@ -15,15 +17,77 @@ from disclosure_pipeline.candidates.filing import (
     path_of_page,
 )
 from disclosure_pipeline.evidence.dossier import to_markdown
-from disclosure_pipeline.orchestration import clock, presentation
-from disclosure_pipeline.orchestration.candidates_asset import list_candidates
-from disclosure_pipeline.orchestration.evaluations import find_check_problems
+from disclosure_pipeline.orchestration import presentation, steps
+from disclosure_pipeline.orchestration.clause_checks import find_check_problems
 from disclosure_pipeline.orchestration.graph import GateGraph
-from disclosure_pipeline.orchestration.redaction import RunOutcome
-from disclosure_pipeline.orchestration.steps import StepOutcome, StepResult, gate_step, refuse
+from disclosure_pipeline.orchestration.steps import RunOutcome, StepOutcome, StepResult, gate_step, refuse
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release import releasing
-from disclosure_pipeline.release.standing import describe_standing, is_published
+from disclosure_pipeline.release.standing import Standing, describe_standing, is_published, list_standings
+
+_COLUMNS = ["candidate", "verdict", "worst clause", "records", "published", "date"]
+
+
+def candidates_asset(graph: GateGraph) -> dg.AssetsDefinition:
+    """The asset that lists all candidates: at the end of each run of the gate, or run alone."""
+
+    @dg.asset(
+        key=graph.key("candidates"),
+        deps=[
+            # On no partition of them: the list is of all candidates as the store has them. A candidate that
+            # was refused has no release, for which Dagster would call the list out of date for ever.
+            dg.AssetDep(graph.key(name), partition_mapping=dg.SpecificPartitionsPartitionMapping([]))
+            for name in ("dossier", "release")
+        ],
+        **graph.attributes(
+            "Every candidate: verdict, date, the clause that is nearest to its bound or farthest beyond it, "
+            "records, and whether it is published.",
+            {"table"},
+        ),
+    )
+    @gate_step()
+    def candidates() -> StepOutcome:
+        result: dg.MaterializeResult = dg.MaterializeResult(metadata=_describe_candidates(graph))
+        return StepOutcome([result])
+
+    return candidates
+
+
+def list_candidates(graph: GateGraph) -> dg.AssetMaterialization:
+    """The same list, to be handed over at the end of a run that changed where a candidate stands."""
+    return dg.AssetMaterialization(graph.key("candidates"), metadata=_describe_candidates(graph))
+
+
+def _describe_candidates(graph: GateGraph) -> dict[str, Any]:
+    standings = list_standings(graph.folders)
+    newest_first = sorted(
+        standings, key=lambda standing: (standing.judged_at is not None, standing.judged_at), reverse=True
+    )
+    table = pd.DataFrame([_to_row(standing) for standing in newest_first], columns=_COLUMNS)
+    decisions = Counter(standing.decision or "not judged" for standing in standings)
+    return {
+        "candidates": presentation.show_table(table),
+        "dagster/row_count": len(standings),
+        **{decision: decisions[decision] for decision in ("approved", "refused", "undetermined")},
+        "published": sum(standing.is_published for standing in standings),
+    }
+
+
+def _to_row(standing: Standing) -> dict[str, Any]:
+    return dict(
+        zip(
+            _COLUMNS,
+            (
+                standing.candidate,
+                str(standing),
+                standing.worst_clause or "",
+                "" if standing.records is None else f"{standing.records:,}",
+                "yes" if standing.is_published else "no",
+                "" if standing.judged_at is None else f"{standing.judged_at:%Y-%m-%d %H:%M} UTC",
+            ),
+            strict=True,
+        )
+    )
 
 
 def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
@@ -50,7 +114,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
     def dossier(context: dg.AssetExecutionContext) -> StepOutcome:
         folders, candidate = graph.folders, context.partition_key
         content = file_dossier(folders, candidate)
-        void = find_void_waivers(folders, content, clock.now())
+        void = find_void_waivers(folders, content, steps.now())
         broken = list_broken_clauses(content)
         standing = describe_standing(content["decision"], is_published=is_published(folders, candidate))
         materialization: dg.MaterializeResult = dg.MaterializeResult(
@@ -121,7 +185,7 @@ def release_asset(graph: GateGraph, checks: Sequence[dg.AssetCheckSpec]) -> dg.A
             graph.folders,
             candidate,
             context.run.run_id,
-            clock=clock.now,
+            clock=steps.now,
             find_check_problems=find_problems,
         )
         results: list[StepResult] = []

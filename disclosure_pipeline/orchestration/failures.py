@@ -8,11 +8,10 @@ import dagster as dg
 
 from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.orchestration.folders import folders_of
+from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.orchestration.notices import Notice, NoticeError, make_senders, send, write_to_logs
 from disclosure_pipeline.orchestration.presentation import FOR_ANYBODY
-from disclosure_pipeline.orchestration.redaction import RunOutcome, redact_errors
-from disclosure_pipeline.orchestration.steps import tag_run
+from disclosure_pipeline.orchestration.steps import RunOutcome, redact_errors, tag_run
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.standing import is_published
 

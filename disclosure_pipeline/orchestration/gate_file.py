@@ -12,18 +12,53 @@ import dagster as dg
 from dagster.components.resolved.errors import ResolutionException
 from pydantic import ValidationError
 
+from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.orchestration import clock
-from disclosure_pipeline.orchestration.folders import folders_of
-from disclosure_pipeline.policy.definition_reader import (
-    DefinitionError,
-    Document,
-    read_documents,
-    read_file,
-)
+from disclosure_pipeline.orchestration import steps
+from disclosure_pipeline.policy.definition_reader import DefinitionError, Document, read_documents, read_file
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import COMPONENT
+from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.release.readiness import find_missing
+from disclosure_pipeline.tables.locations import is_remote
+from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Source, source_of
+
+
+def folders_of(gate: Gate, waivers: Sequence[Waiver] = ()) -> GateFolders:
+    """The gate with its folders; relative paths start at DAGSTER_HOME."""
+    return GateFolders(
+        gate=gate,
+        ground_truth=_source(gate.ground_truth),
+        incoming=_resolve(gate.incoming),
+        store=Store(_resolve(gate.store) / gate.name),
+        releases=_resolve(gate.releases) / gate.name,
+        waivers=tuple(waivers),
+        confidential={name: _source(declared) for name, declared in gate.confidential.items()},
+        trusted_keys=_resolve(gate.trusted_keys) if isinstance(gate.trusted_keys, str) else gate.trusted_keys,
+    )
+
+
+def _source(declared: str | Source) -> Source:
+    """The source of a confidential table; a relative path of this machine starts at DAGSTER_HOME."""
+    source = source_of(declared)
+    if isinstance(source, FileSource) and not is_remote(source.path) and not source.path.startswith("${"):
+        return source.model_copy(update={"path": str(_resolve(source.path))})
+    if isinstance(source, DuckDBSource) and not source.duckdb.startswith("${"):
+        return source.model_copy(update={"duckdb": str(_resolve(source.duckdb))})
+    return source
+
+
+def _resolve(path: str) -> Path:
+    if Path(path).is_absolute():
+        return Path(path)
+    home = os.environ.get("DAGSTER_HOME")
+    if not home:
+        raise DisclosurePipelineError(
+            f"The path {path!r} is relative and DAGSTER_HOME, where it starts, is not set: set it or give "
+            "an absolute path."
+        )
+    return Path(home) / path
+
 
 _NAMES = ("defs.yaml", "component.yaml")
 _COMPONENT_NAME = f".{COMPONENT.rpartition('.')[2]}"
@@ -115,7 +150,7 @@ def require_prerequisites(gate: Gate, file: Path, position: int = 0) -> None:
 def list_missing(gate: Gate, file: Path, position: int = 0) -> list[str]:
     """What the gate needs and is not there, each with file:line."""
     try:
-        missing = find_missing(folders_of(gate), clock.now())
+        missing = find_missing(folders_of(gate), steps.now())
     except DisclosurePipelineError as error:  # a path that cannot be resolved
         missing = [("ground_truth", str(error))]
     return place_problems(missing, file, position)

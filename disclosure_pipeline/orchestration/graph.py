@@ -10,7 +10,7 @@ import dagster as dg
 
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.orchestration.clause_checks import ClauseCheck, group_clauses
-from disclosure_pipeline.orchestration.folders import folders_of
+from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.waivers import Waiver
 

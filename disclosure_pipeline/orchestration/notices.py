@@ -17,7 +17,7 @@ from importlib.util import find_spec
 import dagster as dg
 
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.orchestration.redaction import RunOutcome
+from disclosure_pipeline.orchestration.steps import RunOutcome
 from disclosure_pipeline.policy.gate_sections import Email, Notify, Slack
 from disclosure_pipeline.tables.locations import fill_in_variables
 

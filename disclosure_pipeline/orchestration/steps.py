@@ -1,19 +1,92 @@
 """The step of an asset: what it hands to Dagster, the verdict of its run, and how it fails in words."""
 
-from __future__ import annotations
-
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import wraps
-from typing import Any, Literal, get_args
+from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 import dagster as dg
 
-from disclosure_pipeline.orchestration.failure_in_words import in_words, restore_stacks
+from disclosure_pipeline.candidates.store import RefusedError
+from disclosure_pipeline.errors import DisclosurePipelineError, describe_unexpected
 from disclosure_pipeline.orchestration.presentation import FOR_ANYBODY
-from disclosure_pipeline.orchestration.redaction import RunOutcome, redact_errors
+from disclosure_pipeline.tables.contract import ContractError
+
+
+def now() -> datetime:
+    """The time now, in UTC."""
+    return datetime.now(timezone.utc)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# How a run failed: a policy or contract was not kept, nothing can be said, or the gate is broken.
+RunOutcome = Literal["refused", "undetermined", "crashed"]
+
+
+def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
+    """Around a whole body: whatever it raises becomes a `Failure` that is not retried and carries no other.
+
+    Our own errors keep their message, which holds no GT value. Of any other error only its type and the
+    lines of code it came through are repeated: its message may quote a record. `outcome` in the metadata
+    tells a refusal from what could not be determined and from a crash; `for_anybody` is what a notice says.
+    """
+
+    @wraps(body)
+    def within(*args: P.args, **kwargs: P.kwargs) -> T:
+        outcome: RunOutcome
+        for_anybody: str | None = None
+        try:
+            return body(*args, **kwargs)
+        except RefusedError as error:
+            outcome, description = "refused", str(error)
+        except ContractError as error:
+            outcome, description = "undetermined", str(error)
+            for_anybody = "; ".join(violation.without_numbers for violation in error.violations)
+        except DisclosurePipelineError as error:
+            outcome, description = "undetermined", str(error)
+        except Exception as error:  # nothing may reach the event log as it is
+            outcome = "crashed"
+            description = describe_unexpected(error)
+        # Outside the except block, so that the failure has no context that is logged with it.
+        metadata = {"outcome": outcome, FOR_ANYBODY: description if for_anybody is None else for_anybody}
+        raise dg.Failure(description=description, metadata=metadata, allow_retries=False)
+
+    return within
+
+
+_stacks_are_left_out: list[bool] = []
+
+
+class FailureInWords(dg.Failure):
+    """A failure that `in_words` made: once its text is read, stacks are taken again."""
+
+    def __str__(self) -> str:
+        restore_stacks()
+        return super().__str__()
+
+
+def in_words(failure: dg.Failure) -> dg.Failure:
+    """The same failure, to be raised at once out of a step of Dagster's: it is recorded without a stack."""
+    without_stack = FailureInWords(failure.description, failure.metadata, failure.allow_retries)
+    if not hasattr(sys, "tracebacklimit"):  # whoever set a limit keeps it
+        sys.tracebacklimit = 0
+        _stacks_are_left_out.append(True)
+    return without_stack
+
+
+def restore_stacks() -> None:
+    """Let exceptions have their stacks again, if a failure took them."""
+    while _stacks_are_left_out:
+        _stacks_are_left_out.pop()
+        if hasattr(sys, "tracebacklimit"):
+            del sys.tracebacklimit
+
 
 Verdict = Literal["approved", "refused", "undetermined", "crashed"]
 VERDICT = "verdict"

@@ -17,8 +17,7 @@ from support.gates import GATE, Home
 
 from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
 from disclosure_pipeline.cli.main import main
-from disclosure_pipeline.orchestration.folders import folders_of
-from disclosure_pipeline.orchestration.gate_file import load_gate
+from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
 from disclosure_pipeline.policy.bounds_draft import LEAST, draft_policy, measure_chance, write_policy
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import values

@@ -15,7 +15,7 @@ from support import gates
 from support.gates import COPY, HONEST, Home
 from support.sampling import some_of
 
-from disclosure_pipeline.orchestration.folders import folders_of
+from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.policy.clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.readiness import find_missing

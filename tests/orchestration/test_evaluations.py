@@ -14,7 +14,7 @@ from support import gates
 from support.gates import COPY, GATE, HONEST, Home, failures
 from support.sampling import some_of
 
-from disclosure_pipeline.orchestration.evaluations import find_check_problems
+from disclosure_pipeline.orchestration.clause_checks import find_check_problems
 
 DOSSIER = dg.AssetKey([GATE, "dossier"])
 IDENTITY = dg.AssetKey([GATE, "identity_disclosure"])
@@ -166,7 +166,7 @@ def test_a_warning_is_enough_where_one_is_expected(finished_home: Home) -> None:
 
 def test_a_planned_check_is_not_an_evaluated_one(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that ends before its checks leaves them planned."""
-    from disclosure_pipeline.orchestration import measure_assets
+    from disclosure_pipeline.orchestration import measuring_assets
 
     def broken(*_: Any) -> None:
         raise ValueError
@@ -175,7 +175,7 @@ def test_a_planned_check_is_not_an_evaluated_one(home: Home, monkeypatch: pytest
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     assert home.run_ground_truth().success
     with monkeypatch.context() as patch:
-        patch.setattr(measure_assets, "measure", broken)
+        patch.setattr(measuring_assets, "measure", broken)
         assert not home.run_gate(HONEST).success
     never = "check bound_repU of identity_disclosure speaks of an asset that was never materialised"
     assert never in problems(home)

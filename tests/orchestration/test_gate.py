@@ -16,11 +16,11 @@ from support.gates import CANARIES, COPY, GATE, HONEST, Home, checks, failures, 
 from support.paths import ROOT, SD2011
 from support.sampling import some_of
 
-from disclosure_pipeline.candidates import arrival, evaluation, filing, measuring
+from disclosure_pipeline.candidates import arrival, evaluation, filing, measuring, reading
 from disclosure_pipeline.demo.run import HONEST as DEMO_HONEST
 from disclosure_pipeline.demo.run import LEAKY as DEMO_LEAKY
 from disclosure_pipeline.evidence.dossier import FRAMES, format_cell
-from disclosure_pipeline.orchestration import candidates_asset, measure_assets, presentation, table_assets
+from disclosure_pipeline.orchestration import decision_assets, measuring_assets, presentation
 from disclosure_pipeline.orchestration.clause_checks import group_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.public_figures import has_public_value
@@ -452,22 +452,22 @@ def test_a_copy_written_in_another_way_is_still_a_copy(home: Home) -> None:
 
 
 PLACES = [
-    (ground_truth, "read_ground_truth", "ground_truth"),
+    (reading, "read_ground_truth", "ground_truth"),
     (presentation, "violations_table", "ground_truth"),
     (arrival, "take_snapshot", "synthetic"),
     (arrival, "read_synthesis", "synthetic"),
     (measuring, "figures", "synthetic"),
-    (table_assets, "show_numbers", "synthetic"),
+    (measuring_assets, "show_numbers", "synthetic"),
     (evaluation, "read_groups", "bins"),
     (presentation, "frame_schema", "bins"),
     (evaluation, "read_measured", "identity_disclosure"),
     (evaluation, "judge", "identity_disclosure"),
     (evaluation, "build_dossier", "identity_disclosure"),
-    (measure_assets, "show_plots", "identity_disclosure"),
-    (measure_assets, "withhold_rare_levels", "identity_disclosure"),
+    (measuring_assets, "show_plots", "identity_disclosure"),
+    (measuring_assets, "withhold_rare_levels", "identity_disclosure"),
     (filing, "to_markdown", "dossier"),
     (presentation, "clauses_table", "dossier"),
-    (candidates_asset, "list_standings", "dossier"),
+    (decision_assets, "list_standings", "dossier"),
     (releasing, "publish", "release"),
 ]
 

@@ -46,7 +46,7 @@ from disclosure_pipeline.counting.partitioned.spill_file import SpillFile
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.plots import drawing
 from disclosure_pipeline.evidence.page import charts
-from disclosure_pipeline.orchestration import redaction
+from disclosure_pipeline.orchestration import steps
 from disclosure_pipeline.release.keys import keygen
 from disclosure_pipeline.tables import alignment
 from disclosure_pipeline.tables import files as table_files
@@ -577,7 +577,7 @@ def test_the_search_finds_a_leak_when_the_redaction_is_off(
     monkeypatch.setattr("disclosure_pipeline.orchestration.steps.redact_errors", lambda body: body)
     unguarded = gates.load(DEFINITION)
     monkeypatch.undo()
-    assert redaction.redact_errors is not None
+    assert steps.redact_errors is not None
     with disk(unguarded, monkeypatch) as home:
         monkeypatch.setattr("disclosure_pipeline.counting.opening.read_canonical", broken)
         assert not home.run_ground_truth().success

@@ -327,7 +327,7 @@ def test_the_policy_is_no_template(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_relative_path_needs_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     from disclosure_pipeline.errors import DisclosurePipelineError
-    from disclosure_pipeline.orchestration.folders import folders_of
+    from disclosure_pipeline.orchestration.gate_file import folders_of
 
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     gate = gates.resolve(definition()).gate

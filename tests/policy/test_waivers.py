@@ -337,12 +337,12 @@ def test_a_waiver_that_was_not_there_for_the_dossier_does_not_release(strict: Ho
 def test_a_waiver_that_expires_before_the_release_does_not_release(
     strict: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from disclosure_pipeline.orchestration import clock
+    from disclosure_pipeline.orchestration import steps
 
     waived = with_waiver(strict, given(strict))
-    now = clock.now()
+    now = steps.now()
     times = iter([now, now, now + timedelta(hours=2)])
-    monkeypatch.setattr(clock, "now", lambda: next(times))
+    monkeypatch.setattr(steps, "now", lambda: next(times))
     ran = waived.run_gate(HONEST)
     assert ran.get_failed_step_keys() == {f"{GATE}__release"}
     assert "it expired at" in "".join(failures(ran).values())

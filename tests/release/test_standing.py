@@ -19,7 +19,7 @@ from support.gates import COPY, HONEST, Home
 from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.store import Store, UndeterminedError, require_forward_clock
 from disclosure_pipeline.cli.main import main
-from disclosure_pipeline.orchestration import clock
+from disclosure_pipeline.orchestration import steps
 from disclosure_pipeline.orchestration.failures import _build_notice
 from disclosure_pipeline.release.releasing import remove_abandoned
 from disclosure_pipeline.release.standing import Standing, describe_standing
@@ -192,9 +192,9 @@ def test_nothing_is_signed_while_the_clock_is_back(home: Home, monkeypatch: pyte
     home.write_ground_truth(gates.ground_truth())
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     assert home.run_ground_truth().success
-    now = clock.now()
+    now = steps.now()
     require_forward_clock(Store(home.store), now)
-    monkeypatch.setattr(clock, "now", lambda: now - timedelta(hours=1))
+    monkeypatch.setattr(steps, "now", lambda: now - timedelta(hours=1))
     run = home.run_gate(HONEST)
     assert not run.success
     assert "was recorded before" in gates.failures(run)[f"{gates.GATE}__release"]
