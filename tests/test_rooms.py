@@ -4,6 +4,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -110,11 +111,16 @@ def room_of(path: str) -> str:
     return path.split("/", maxsplit=1)[0].removesuffix(".py")
 
 
-def imports() -> Iterator[Import]:
-    """Every import of the package, also those in functions."""
-    for file in sorted(ROOT.rglob("*.py")):
-        path = file.relative_to(ROOT).as_posix()
-        yield from _imports(ast.parse(file.read_text(encoding="utf-8")), path, at_once=True)
+@cache
+def imports() -> list[Import]:
+    """Return every import of the package, also those in functions."""
+    return [
+        imported
+        for file in sorted(ROOT.rglob("*.py"))
+        for imported in _imports(
+            ast.parse(file.read_text(encoding="utf-8")), file.relative_to(ROOT).as_posix(), at_once=True
+        )
+    ]
 
 
 def _imports(node: ast.AST, path: str, *, at_once: bool) -> Iterator[Import]:
@@ -137,9 +143,6 @@ def _imports(node: ast.AST, path: str, *, at_once: bool) -> Iterator[Import]:
             yield from _imports(child, path, at_once=at_once and not inside)
 
 
-ALL = tuple(imports())
-
-
 def test_every_room_is_known() -> None:
     """Whoever adds a module says on which floor it stands."""
     rooms = {room_of(file.relative_to(ROOT).as_posix()) for file in ROOT.rglob("*.py")} - {"__init__"}
@@ -151,7 +154,7 @@ def test_every_room_is_known() -> None:
 def test_imports_point_downwards() -> None:
     """Also those in functions; the package's own `__init__` shows what others make."""
     upwards = []
-    for imported in ALL:
+    for imported in imports():
         if imported.library != PACKAGE or imported.room == "__init__":
             continue
         to = imported.module.split(".")[1]
@@ -168,12 +171,12 @@ def test_there_is_no_circle_of_modules() -> None:
         file.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".") for file in ROOT.rglob("*.py")
     }
     known: dict[str, set[str]] = {}
-    for imported in ALL:
+    for imported in imports():
         if imported.library == PACKAGE and imported.at_once and imported.room != "__init__":
             module = imported.path.removesuffix(".py").replace("/", ".")
             known.setdefault(module, set()).add(imported.module.removeprefix(f"{PACKAGE}."))
-    left = {module: imports & modules for module, imports in known.items()}
-    while ready := [module for module, imports in left.items() if not imports & set(left)]:
+    left = {module: others & modules for module, others in known.items()}
+    while ready := [module for module, others in left.items() if not others & set(left)]:
         for module in ready:
             del left[module]
     assert not left, f"modules that import each other, or wait for those that do: {sorted(left)}"
@@ -195,7 +198,7 @@ def test_analyses_stand_beside_the_gate() -> None:
 def test_measures_do_not_know_where_counts_come_from() -> None:
     assert not [
         imported
-        for imported in ALL
+        for imported in imports()
         if imported.room == "measures"
         and imported.module.startswith(PACKAGE)
         and ".measures." not in imported.module
@@ -206,7 +209,7 @@ def test_measures_do_not_know_where_counts_come_from() -> None:
 def test_who_imports_what(library: str) -> None:
     strangers = [
         imported.path
-        for imported in ALL
+        for imported in imports()
         if imported.library == library
         and not any(
             imported.path.startswith(place) if place.endswith("/") else imported.path == place
@@ -219,7 +222,7 @@ def test_who_imports_what(library: str) -> None:
 @pytest.mark.parametrize("room", ONLY)
 def test_rooms_with_few_libraries(room: str) -> None:
     libraries = (
-        {imported.library for imported in ALL if imported.room == room}
+        {imported.library for imported in imports() if imported.room == room}
         - {PACKAGE}
         - set(sys.stdlib_module_names)
     )
@@ -229,7 +232,7 @@ def test_rooms_with_few_libraries(room: str) -> None:
 def test_engines_in_memory_know_no_arrow() -> None:
     assert not [
         imported.path
-        for imported in ALL
+        for imported in imports()
         if imported.path.startswith("counting/memory/") and imported.library == "pyarrow"
     ]
 
@@ -238,7 +241,7 @@ def test_heavy_libraries_are_imported_where_they_are_needed() -> None:
     """Dagster takes seconds: the library and the command line do without it until it is asked for."""
     at_once = {
         f"{imported.path}: {imported.module}"
-        for imported in ALL
+        for imported in imports()
         if imported.at_once
         and imported.library in LAZY
         and not (imported.library == "dagster" and imported.room in {"orchestration", "definitions"})
@@ -251,7 +254,7 @@ def test_heavy_libraries_are_imported_where_they_are_needed() -> None:
 def test_the_demo_imports_dagster_only_when_it_runs() -> None:
     assert not [
         imported.path
-        for imported in ALL
+        for imported in imports()
         if imported.room == "demo" and imported.library == "dagster" and imported.at_once
     ]
 
@@ -279,7 +282,7 @@ def test_private_modules_of_other_libraries_stay_out() -> None:
     """Where one is needed, it is named here, and a test notices when it moves."""
     private = [
         f"{imported.path}: {imported.module}"
-        for imported in ALL
+        for imported in imports()
         if imported.library not in {PACKAGE, "__future__"}
         and any(part.startswith("_") for part in imported.module.split("."))
     ]

@@ -20,9 +20,6 @@ from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
 from disclosure_pipeline.tables.grouping import grouping_of
 
-pytest.importorskip("ibis")
-
-
 STEPS = ("stage_records", "_check_unchanged", "number_records", "afterwards")
 
 

@@ -51,8 +51,6 @@ from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import table_names
 
-ibis = pytest.importorskip("ibis")
-
 MANY = 1000  # different values, at most
 EXAMPLES = {"duckdb": 4, "postgres": 2}
 EXAMPLES_IN_CI = {"duckdb": 100, "pyspark": 5, "postgres": 25}
@@ -543,6 +541,8 @@ def test_a_missing_package_names_its_extra(
 
 
 def test_tables_by_name(database: Any) -> None:
+    import ibis
+
     if database.name == "pyspark":  # a session without a catalog has temporary views only
         database.create_view("people", ibis.memtable({"a": [1, 2]}))
         try:
@@ -619,6 +619,8 @@ INTEGER = {"snowflake": "BIGINT", "bigquery": "INT64", "databricks": "BIGINT"}
 
 def coded_cells(tables: int = 2) -> Any:
     """The cells of a key that has only missing values and of a target, as an expression."""
+    import ibis
+
     raw = ibis.table({"a": "float64", "b": "string"}, name="raw")
     mapping = ibis.table({"v1": "string", "m1": "int64"}, name="mapping")
     keys = [coding.ColumnCodes("a", None, 7, 8)]
@@ -628,6 +630,8 @@ def coded_cells(tables: int = 2) -> Any:
 
 def plain(table: Any, dialect: str) -> str:
     """The SQL in one line, without quotes."""
+    import ibis
+
     return " ".join(re.sub(r'["`]', "", str(ibis.to_sql(table, dialect=dialect))).split())
 
 
@@ -649,6 +653,8 @@ def test_queries_for_other_databases(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", INTEGER)
 def test_every_query_can_be_written_for_other_databases(dialect: str) -> None:
+    import ibis
+
     digits = coding.lay_out_words([8])
     wanted = CodedExclusions((1,), 3, [(0, 7)], [(0, 2, 1)], 5)
     cells, packing = coded_cells(), cell_queries.Packing(4, 100)

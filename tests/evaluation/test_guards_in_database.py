@@ -28,8 +28,6 @@ from disclosure_pipeline.evaluation.nearest import draw_comparisons
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 
-pytest.importorskip("ibis")
-
 EXAMPLES = {"duckdb": 3, "postgres": 1}
 EXAMPLES_IN_CI = {"duckdb": 40, "pyspark": 2, "postgres": 8}
 TARGETS = ["job", "pay"]

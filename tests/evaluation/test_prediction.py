@@ -20,14 +20,6 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 from reference import prediction as reference
 from reference.prediction import Record, Value
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LinearRegression
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 from support.processes import run_program
 from support.sampling import CI, examples, only_in_ci
 
@@ -181,6 +173,8 @@ KEYS = ["height", "age", "region"]
 
 
 def test_without_ties_it_is_the_learner_of_scikit_learn() -> None:
+    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
     gt, sd = people(300, 1), people(250, 2)
     ours = dp.prediction_risk(gt, sd, KEYS, "job")
     theirs = dp.prediction_risk(gt, sd, KEYS, "job", KNeighborsClassifier(n_neighbors=3))
@@ -202,6 +196,8 @@ def test_where_keys_are_found_often_enough_the_confidence_is_cap() -> None:
 
 
 def test_a_copy_of_the_ground_truth_predicts_it_better_than_other_records_do() -> None:
+    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
     gt = people(400, 3)
     copy = gt.sample(frac=1, random_state=0)
     nearest = dp.prediction_risk(gt, copy, KEYS, "job", KNeighborsClassifier(n_neighbors=1))
@@ -348,6 +344,8 @@ def test_every_record_is_predicted_once_and_never_by_itself(strata: list[int], f
 
 
 def test_a_record_does_not_predict_itself() -> None:
+    from sklearn.neighbors import KNeighborsClassifier
+
     # Every record its own key: only a record itself could tell its target.
     gt = pd.DataFrame({"k": [f"person {i}" for i in range(200)], "t": list("ab") * 100})
     actual = figures(dp.prediction_risk(gt, gt, ["k"], "t", KNeighborsClassifier(n_neighbors=1)))
@@ -397,6 +395,8 @@ def patchwork(n: int, seed: int) -> pd.DataFrame:
 
 
 def test_in_sample_a_record_predicts_itself() -> None:
+    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
     gt = pd.DataFrame({"k": [f"person {i}" for i in range(200)], "t": list("ab") * 100})
     row = figures(dp.prediction_risk(gt, gt, ["k"], "t", KNeighborsClassifier(n_neighbors=1)))
     assert row["accuracy_GT_in_sample"] == row["accuracy_SD"] == 100
@@ -525,6 +525,8 @@ def test_names_of_columns_may_be_anything() -> None:
 
 
 def test_a_row_for_each_synthesis_is_that_of_the_synthesis_alone() -> None:
+    from sklearn.ensemble import RandomForestClassifier
+
     gt = people(120, 13)
     syntheses = [people(100, 14), people(150, 15).assign(region="east"), gt]
     forest = RandomForestClassifier(n_estimators=5)
@@ -555,8 +557,11 @@ def test_outcomes_are_in_the_order_of_the_ground_truth_and_hold_no_value_of_it()
     assert figures(result)["RAPID"] == pytest.approx(100 * result.records[0]["at_risk"].mean())
 
 
-@pytest.mark.parametrize("learner", [None, "boosted_trees", RandomForestClassifier(n_estimators=5)])
+@pytest.mark.parametrize("learner", [None, "boosted_trees", "forest"])
 def test_the_same_seed_gives_the_same_figures(learner: Any) -> None:
+    from sklearn.ensemble import RandomForestClassifier
+
+    learner = RandomForestClassifier(n_estimators=5) if learner == "forest" else learner
     gt, sd = people(120, 18), people(120, 19)
     first = dp.prediction_risk(gt, sd, KEYS, "job", learner, seed=7)
     np.random.default_rng().random()
@@ -567,6 +572,10 @@ def test_the_same_seed_gives_the_same_figures(learner: Any) -> None:
 
 
 def test_the_learner_and_the_tables_given_stay_as_they_are() -> None:
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     gt, sd = people(60, 20), people(60, 21)
     before = (gt.copy(), sd.copy())
     forest = make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=3))
@@ -582,6 +591,8 @@ def test_the_learner_and_the_tables_given_stay_as_they_are() -> None:
 
 
 def test_a_learner_without_confidences_has_no_rapid() -> None:
+    from sklearn.svm import LinearSVC
+
     gt, sd = people(100, 22), people(100, 23)
     result = dp.prediction_risk(gt, sd, KEYS, "job", LinearSVC())
     row = figures(result)
@@ -592,6 +603,8 @@ def test_a_learner_without_confidences_has_no_rapid() -> None:
 
 
 def test_dummies_are_the_naive_guess() -> None:
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
     gt, sd = people(100, 24), people(100, 25)
     row = figures(dp.prediction_risk(gt, sd, KEYS, "job", DummyClassifier(strategy="most_frequent")))
     assert row["accuracy_SD"] == row["accuracy_naive"]
@@ -656,10 +669,7 @@ GT = wrong()["ground_truth"]
         (wrong(absolute_epsilon=0), "absolute_epsilon must be"),
         (wrong(absolute_epsilon=math.nan), "absolute_epsilon must be"),
         (wrong(learner="forest"), "'nearest_neighbours', 'boosted_trees' or a scikit-learn estimator"),
-        (wrong(learner=RandomForestClassifier), "learner must be a scikit-learn estimator"),
         (wrong(learner=3), "learner must be a scikit-learn estimator"),
-        (wrong(learner=LinearRegression()), "is for the other task"),
-        (wrong(target="n", learner=KNeighborsClassifier()), "is for the other task"),
         (wrong(target="n", synthetic=GT.assign(n=math.nan)), "has 0 numbers in the synthetic table"),
         (
             wrong(target="n", ground_truth=GT.assign(n=[1, None, None, None, None])),
@@ -678,11 +688,32 @@ def test_what_cannot_be_measured_is_refused(arguments: dict[str, Any], message: 
     assert str(SECRET) not in str(refusal.value)
 
 
-class Leaky(ClassifierMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+@pytest.mark.parametrize(
+    ("learner", "target", "message"),
+    [
+        ("the class alone", "t", "learner must be a scikit-learn estimator"),
+        ("regression", "t", "is for the other task"),
+        ("classification", "n", "is for the other task"),
+    ],
+)
+def test_a_learner_of_another_task_is_refused(learner: str, target: str, message: str) -> None:
+    from sklearn.linear_model import LinearRegression
+    from sklearn.neighbors import KNeighborsClassifier
+
+    learners = {
+        "the class alone": KNeighborsClassifier,
+        "regression": LinearRegression(),
+        "classification": KNeighborsClassifier(),
+    }
+    with pytest.raises(dp.InputError, match=message) as refusal:
+        dp.prediction_risk(**wrong(target=target, learner=learners[learner]))
+    assert str(SECRET) not in str(refusal.value)
+
+
+class Leaky:
     """Fails, or warns, with what it was given."""
 
-    def __init__(self, way: str = "fit") -> None:
-        self.way = way
+    way: str
 
     def fit(self, X: Any, y: Any) -> "Leaky":
         if self.way == "fit":
@@ -701,22 +732,11 @@ class Leaky(ClassifierMixin, RegressorMixin, BaseEstimator):  # type: ignore[mis
         }.get(self.way, np.zeros(len(X)))
 
 
-class Unsure(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Gives confidences that are none."""
-
-    def fit(self, X: Any, y: Any) -> "Unsure":
-        return self
-
-    def predict(self, X: Any) -> Any:
-        return np.zeros(len(X))
-
-    def predict_proba(self, X: Any) -> Any:
-        return np.full((len(X), 2), math.nan)
-
-
 @pytest.mark.parametrize("way", ["fit", "predict", "NaN", "short", "text"])
 @pytest.mark.parametrize("target", ["t", "n"])
 def test_the_error_of_a_learner_tells_no_value(way: str, target: str) -> None:
+    from sklearn.base import BaseEstimator
+
     class Estimator(BaseEstimator):  # type: ignore[misc]
         fit, predict = Leaky.fit, Leaky.predict
 
@@ -733,11 +753,25 @@ def test_the_error_of_a_learner_tells_no_value(way: str, target: str) -> None:
 
 
 def test_confidences_that_are_none_are_refused() -> None:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+
+    class Unsure(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+        def fit(self, X: Any, y: Any) -> "Unsure":
+            return self
+
+        def predict(self, X: Any) -> Any:
+            return np.zeros(len(X))
+
+        def predict_proba(self, X: Any) -> Any:
+            return np.full((len(X), 2), math.nan)
+
     with pytest.raises(dp.InputError, match="one finite confidence per level"):
         dp.prediction_risk(**wrong(learner=Unsure()))
 
 
 def test_a_warning_of_a_learner_does_not_get_out() -> None:
+    from sklearn.base import BaseEstimator
+
     class Warner(BaseEstimator):  # type: ignore[misc]
         fit, predict = Leaky.fit, Leaky.predict
 

@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 from reference import protection as reference
 from reference.disclosure import Record
-from sdmetrics.single_table import DisclosureProtection as SDMetrics
-from sdmetrics.single_table import DisclosureProtectionEstimate as SDMetricsEstimate
 from support.sampling import CI, examples
 from support.strategies import NAMES, Column, column, frames, records_of
 
@@ -233,9 +231,11 @@ def sdmetrics(
     bins: int = 10,
 ) -> dict[str, float]:
     """What SDMetrics says of the same."""
+    from sdmetrics.single_table import DisclosureProtection
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        actual: dict[str, float] = SDMetrics.compute_breakdown(
+        actual: dict[str, float] = DisclosureProtection.compute_breakdown(
             gt,
             sd,
             list(keys),
@@ -467,10 +467,12 @@ def unique_copy(rows: int) -> pd.DataFrame:
 
 
 def test_sdmetrics_estimates_a_copy_to_be_safe() -> None:
+    from sdmetrics.single_table import DisclosureProtectionEstimate
+
     gt = unique_copy(INDEPENDENT)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        actual = SDMetricsEstimate.compute_breakdown(
+        actual = DisclosureProtectionEstimate.compute_breakdown(
             gt, gt, ["k"], ["t"], "zero_cap", num_rows_subsample=200, num_iterations=2, verbose=False
         )
     assert actual["score"] == 1

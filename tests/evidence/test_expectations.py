@@ -267,9 +267,12 @@ def both(ours: ModuleType, bound: float = 100, **changes: Any) -> list[BatchExpe
     ]
 
 
-@pytest.mark.parametrize("SD", [gates.honest(), gates.ground_truth()], ids=["honest", "copy"])
+@pytest.mark.parametrize("make", [gates.honest, gates.ground_truth], ids=["honest", "copy"])
 @pytest.mark.parametrize("form", FORMATS)
-def test_the_figure_is_that_of_disclosure(ours: ModuleType, SD: pd.DataFrame, form: Format) -> None:
+def test_the_figure_is_that_of_disclosure(
+    ours: ModuleType, make: Callable[[], pd.DataFrame], form: Format
+) -> None:
+    SD = make()
     actual = dp.disclosure(gates.ground_truth(), SD, KEYS, "work")
     for expectation, figure in zip(
         both(ours), (actual.identity["repU"], actual.attribute["DiSCO"]), strict=True
@@ -291,27 +294,31 @@ class Unhashable(list[str]):
         raise ValueError(self[0])
 
 
-TABLES_BY_FAULT: dict[str, tuple[pd.DataFrame, Mapping[str, Any]]] = {
-    "nothing is wrong": (stacked(), {}),
-    "a canary for a source": (stacked().replace({"source": {"SD": gates.CANARIES[0]}}), {}),
-    "missing sources": (stacked().assign(source=lambda table: table["source"].where(table.index > 3)), {}),
-    "no GT": (stacked().iloc[300:], {}),
-    "no SD": (stacked().iloc[:300], {}),
-    "empty": (stacked().iloc[:0], {}),
-    "no source": (stacked().drop(columns="source"), {}),
-    "no key": (stacked().drop(columns="age"), {}),
-    "a key twice": (pd.concat([stacked(), stacked()["age"]], axis=1), {}),
-    "a key named twice": (stacked(), {"keys": ["age", "age"]}),
-    "no keys": (stacked(), {"keys": []}),
-    "the source as a key": (stacked(), {"keys": ["age", "source"]}),
-    "one source for both": (stacked(), {"synthetic": "GT"}),
-    "values of several kinds": (stacked(SD=gates.honest().astype({"age": str})), {}),
-    "canaries as a key": (stacked(), {"keys": ["work", "income"]}),
+TABLES_BY_FAULT: dict[str, tuple[Callable[[], pd.DataFrame], Mapping[str, Any]]] = {
+    "nothing is wrong": (stacked, {}),
+    "a canary for a source": (lambda: stacked().replace({"source": {"SD": gates.CANARIES[0]}}), {}),
+    "missing sources": (
+        lambda: stacked().assign(source=lambda table: table["source"].where(table.index > 3)), {}
+    ),
+    "no GT": (lambda: stacked().iloc[300:], {}),
+    "no SD": (lambda: stacked().iloc[:300], {}),
+    "empty": (lambda: stacked().iloc[:0], {}),
+    "no source": (lambda: stacked().drop(columns="source"), {}),
+    "no key": (lambda: stacked().drop(columns="age"), {}),
+    "a key twice": (lambda: pd.concat([stacked(), stacked()["age"]], axis=1), {}),
+    "a key named twice": (stacked, {"keys": ["age", "age"]}),
+    "no keys": (stacked, {"keys": []}),
+    "the source as a key": (stacked, {"keys": ["age", "source"]}),
+    "one source for both": (stacked, {"synthetic": "GT"}),
+    "values of several kinds": (lambda: stacked(SD=gates.honest().astype({"age": str})), {}),
+    "canaries as a key": (stacked, {"keys": ["work", "income"]}),
     "unhashable cells": (
-        stacked(GT=gates.ground_truth().assign(age=pd.Series([Unhashable(gates.CANARIES)] * 300))), {}
+        lambda: stacked(GT=gates.ground_truth().assign(age=pd.Series([Unhashable(gates.CANARIES)] * 300))), {}
     ),
     "dates and text": (
-        stacked(GT=gates.ground_truth().assign(age=pd.Timestamp("2020-01-01")), SD=gates.ground_truth()), {}
+        lambda: stacked(
+            GT=gates.ground_truth().assign(age=pd.Timestamp("2020-01-01")), SD=gates.ground_truth()
+        ), {}
     ),
 }  # fmt: skip
 
@@ -327,7 +334,8 @@ def test_no_value_is_told(
 ) -> None:
     """Not in a result, nor in an exception, log or warning."""
     caplog.set_level(logging.DEBUG)
-    table, changes = TABLES_BY_FAULT[fault]
+    make, changes = TABLES_BY_FAULT[fault]
+    table = make()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         results = [validated(table, expectation, form) for expectation in both(ours, **changes)]

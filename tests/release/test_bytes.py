@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -32,13 +33,11 @@ CHUNK = 1 << 20
 PLACES = {"first byte": 0, "end of the first chunk": CHUNK - 1, "second chunk": CHUNK, "last byte": -1}
 
 
+@cache
 def content() -> bytes:
     """A table of 2.5 MiB, no piece of which is like another."""
     lines = (f"{number},{number * 7919 % 104729}\n" for number in range(250_000))
     return ("a,b\n" + "".join(lines)).encode()[: 5 * CHUNK // 2]
-
-
-CONTENT = content()
 
 
 def flip(path: Path, place: int) -> None:
@@ -56,14 +55,14 @@ def snapshot_in_store(tmp_path: Path) -> Iterator[tuple[Store, Snapshot]]:
     """A store with the snapshot of one large table."""
     folder = tmp_path / "incoming" / "large"
     folder.mkdir(parents=True)
-    (folder / "table.csv").write_bytes(CONTENT)
+    (folder / "table.csv").write_bytes(content())
     (folder / MARKER).touch()
     yield Store(tmp_path / "store"), gates.take(folder, tmp_path / "store")
 
 
-@pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, len(CONTENT)])
+@pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 5 * CHUNK // 2])
 def test_every_byte_is_hashed_and_copied(size: int, tmp_path: Path) -> None:
-    given = CONTENT[:size]
+    given = content()[:size]
     expected = (hashlib.sha256(given).hexdigest(), size)
     assert hash_stream(io.BytesIO(given)) == expected
     path, copy = tmp_path / "given.csv", tmp_path / "copy.csv"
@@ -77,8 +76,8 @@ def test_every_byte_is_hashed_and_copied(size: int, tmp_path: Path) -> None:
 def test_the_snapshot_of_a_large_table_is_the_table(snapshot_in_store: tuple[Store, Snapshot]) -> None:
     store, snapshot = snapshot_in_store
     (file,) = snapshot.files
-    assert (file.sha256, file.bytes) == (hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
-    assert store.stored_path(file).read_bytes() == CONTENT
+    assert (file.sha256, file.bytes) == (hashlib.sha256(content()).hexdigest(), len(content()))
+    assert store.stored_path(file).read_bytes() == content()
     assert load_snapshot("large", store) == snapshot
 
 
@@ -169,7 +168,7 @@ def test_verifying_notices_a_changed_bit(place: int | None, tmp_path: Path) -> N
     """By itself: of a folder that is published."""
     signer, folder = CryptoSigner.generate_ed25519(), tmp_path / "large"
     folder.mkdir()
-    files = {"first.csv": CONTENT, "second.csv": releases.files()["second.csv"]}
+    files = {"first.csv": content(), "second.csv": releases.files()["second.csv"]}
     for name, written in files.items():
         (folder / name).write_bytes(written)
     hashes = {name: releases.hex_of(written) for name, written in files.items()}

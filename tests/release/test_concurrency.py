@@ -15,12 +15,6 @@ from typing import Any, cast
 import dagster as dg
 import pandas as pd
 import pytest
-from dagster._core.remote_origin import (
-    RegisteredCodeLocationOrigin,
-    RemoteJobOrigin,
-    RemoteRepositoryOrigin,
-)
-from dagster._daemon.run_coordinator import QueuedRunCoordinatorDaemon
 from support import gates, homes
 from support.gate_runs import release_alone, run_gate
 from support.gates import COPY, GATE, HONEST, Home
@@ -242,6 +236,12 @@ def test_the_queue_runs_one_run_a_candidate(small_gate: dg.Definitions) -> None:
 
 def queue(home: Home, candidate: str) -> str:
     """Put a run over a candidate into the queue."""
+    from dagster._core.remote_origin import (
+        RegisteredCodeLocationOrigin,
+        RemoteJobOrigin,
+        RemoteRepositoryOrigin,
+    )
+
     job = home.defs.resolve_job_def(f"{GATE}_gate")
     repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), "__repository__")
     run = home.instance.create_run_for_job(
@@ -272,6 +272,8 @@ class Workspace:
 
 def tick(instance: dg.DagsterInstance) -> list[str]:
     """One round of Dagster's own daemon; the runs that it launches, in their order."""
+    from dagster._daemon.run_coordinator import QueuedRunCoordinatorDaemon
+
     launcher: Any = instance.run_launcher
     launched, workspace = len(launcher.queue()), cast(Any, Workspace(instance))
     with QueuedRunCoordinatorDaemon(interval_seconds=1) as daemon:

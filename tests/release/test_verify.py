@@ -294,12 +294,12 @@ def test_only_a_folder_is_verified(release: Release, tmp_path: Path) -> None:
 
 
 def _edit(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], bytes]:
-    """Change an envelope's content and write it in the one form."""
+    """Change the content of an envelope, or of its payload, and write it in the one form."""
 
     def edited(raw: bytes) -> bytes:
         content = json.loads(raw)
         change(content)
-        return to_canonical_json(content) + b"\n"
+        return to_canonical_json(content) + raw[len(raw.rstrip(b"\n")) :]
 
     return edited
 
@@ -479,30 +479,38 @@ def changed(message: Predicate, **changes: Any) -> bytes:
     return encode_statement(made)
 
 
-def with_clause(name: str, kind: str = "clauses", **changes: Any) -> dict[str, Any]:
+# What a predicate, with its waiver, says otherwise.
+Change = Callable[[Predicate], dict[str, Any]]
+
+
+def with_clause(name: str, kind: str = "clauses", **changes: Any) -> Change:
     """The clauses, or controls, with one of them changed."""
-    clauses = getattr(releases.predicate(waived=True), kind)
-    assert name in [clause.name for clause in clauses]
-    return {
-        kind: tuple(
-            clause.model_copy(update=changes) if clause.name == name else clause for clause in clauses
-        )
+
+    def change(predicate: Predicate) -> dict[str, Any]:
+        clauses = getattr(predicate, kind)
+        assert name in [clause.name for clause in clauses]
+        return {
+            kind: tuple(
+                clause.model_copy(update=changes) if clause.name == name else clause for clause in clauses
+            )
+        }
+
+    return change
+
+
+def without_clause(*names: str) -> Change:
+    return lambda predicate: {
+        "clauses": tuple(clause for clause in predicate.clauses if clause.name not in names)
     }
 
 
-def without_clause(*names: str) -> dict[str, Any]:
-    clauses = releases.predicate(waived=True).clauses
-    return {"clauses": tuple(clause for clause in clauses if clause.name not in names)}
-
-
-def with_waiver(**changes: Any) -> dict[str, Any]:
-    (waiver,) = releases.predicate(waived=True).waivers
-    return {"waivers": (waiver.model_copy(update=changes),)}
+def with_waiver(**changes: Any) -> Change:
+    return lambda predicate: {"waivers": (predicate.waivers[0].model_copy(update=changes),)}
 
 
 DISCO = "DiSCO[work]"
 CONTROL = "copy_repU / copy_UiO"
-CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
+CONTRADICTIONS: dict[str, tuple[Change, str]] = {
     "a value beyond its limit": (with_clause("repU", value=8.0000001), "by value and limit it is exceeded"),
     "an exceeded clause": (with_clause("repU", value=9.0, outcome="exceeded"), "stands against an approval"),
     "a kept clause said to be exceeded": (with_clause("repU", outcome="exceeded"), "it is kept"),
@@ -554,7 +562,7 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "no repU": (without_clause("repU", "repU / UiO"), "no bound on repU"),
     "no DiSCO of a target": (without_clause(DISCO), "no bound on DiSCO of work"),
     "a clause twice": (
-        {"clauses": (*releases.predicate(waived=True).clauses, releases.predicate(waived=True).clauses[0])},
+        lambda predicate: {"clauses": (*predicate.clauses, predicate.clauses[0])},
         "more than one clause repU",
     ),
     "a clause with the name of another": (with_clause(DISCO, measure="repU"), "named for another measure"),
@@ -578,32 +586,36 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str]] = {
         with_clause(CONTROL, "controls", outcome="exceeded", warns=True),
         "stands against an approval",
     ),
-    "waived without a waiver": ({"waivers": ()}, "its waivers are not those"),
+    "waived without a waiver": (lambda _: {"waivers": ()}, "its waivers are not those"),
     "a waiver for nothing": (with_clause("DiSCO[income]", value=0.0, outcome="kept"), "its waivers are not"),
     "waived though it is kept": (with_clause("DiSCO[income]", value=0.0), "waived, but by value and limit"),
     "a waiver for another clause": (with_waiver(clause="repU"), "its waivers are not those"),
     "beyond the ceiling": (with_waiver(ceiling=0.02), "beyond the ceiling"),
     "an expired waiver": (with_waiver(expires=PUBLISHED), "had expired"),
     "a table that is not counted": (
-        {"synthetic": releases.predicate().synthetic[:1]},
+        lambda predicate: {"synthetic": predicate.synthetic[:1]},
         "not the released ones",
     ),
-    "a table twice": ({"synthetic": releases.predicate().synthetic[:1] * 2}, "not the released ones"),
-    "published before it was measured": ({"measured_at": PUBLISHED + SECOND}, "before it was measured"),
+    "a table twice": (lambda predicate: {"synthetic": predicate.synthetic[:1] * 2}, "not the released ones"),
+    "published before it was measured": (
+        lambda _: {"measured_at": PUBLISHED + SECOND},
+        "before it was measured",
+    ),
 }
 
 
 @pytest.mark.parametrize("contradiction", CONTRADICTIONS)
 def test_a_contradiction_is_found_although_it_is_signed(release: Release, contradiction: str) -> None:
-    changes, message = CONTRADICTIONS[contradiction]
-    release.sign(changed(releases.predicate(waived=True), **changes))
+    change, message = CONTRADICTIONS[contradiction]
+    predicate = releases.predicate(waived=True)
+    release.sign(changed(predicate, **change(predicate)))
     problems = release.problems()
     assert any(message in problem for problem in problems), problems
 
 
 def test_an_overlap_cannot_be_waived(release: Release) -> None:
     predicate = releases.predicate(waived=True)
-    changes = with_clause("key_overlap[sex]", outcome="waived")
+    changes = with_clause("key_overlap[sex]", outcome="waived")(predicate)
     (waiver,) = predicate.waivers
     more = waiver.model_copy(update={"clause": "key_overlap[sex]", "ceiling": 0.0})
     release.sign(changed(predicate, **changes, waivers=(waiver, more)))
@@ -611,90 +623,83 @@ def test_an_overlap_cannot_be_waived(release: Release) -> None:
 
 
 def test_a_clause_that_warns_may_be_exceeded(release: Release) -> None:
-    changes = with_clause("one_way_flags[work]", outcome="exceeded", warns=True)
-    release.sign(changed(releases.predicate(waived=True), **changes))
+    predicate = releases.predicate(waived=True)
+    change = with_clause("one_way_flags[work]", outcome="exceeded", warns=True)
+    release.sign(changed(predicate, **change(predicate)))
     approval = verify(release.folder, release.keys)
     assert "  warns   one_way_flags[work]" in str(approval)
 
 
-def _content(change: Callable[[dict[str, Any]], object]) -> bytes:
-    content = json.loads(changed(releases.predicate(waived=True)))
-    change(content)
-    return to_canonical_json(content)
-
-
-PAYLOADS: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "no JSON"),
-    "no JSON": (b"{", "no JSON"),
-    "no text": (b"\xff", "no JSON"),
-    "nested": (b"[" * 100_000, "no JSON"),
-    "a list": (b"[]", "its _type is 'None'"),
+PAYLOADS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "empty": (lambda _: b"", "no JSON"),
+    "no JSON": (lambda _: b"{", "no JSON"),
+    "no text": (lambda _: b"\xff", "no JSON"),
+    "nested": (lambda _: b"[" * 100_000, "no JSON"),
+    "a list": (lambda _: b"[]", "its _type is 'None'"),
     "an older statement": (
-        _content(lambda content: content.update(_type="https://in-toto.io/Statement/v0.1")),
+        _edit(lambda content: content.update(_type="https://in-toto.io/Statement/v0.1")),
         "its _type is 'https://in-toto.io/Statement/v0.1'",
     ),
     "a newer predicate": (
-        _content(lambda content: content.update(predicateType="urn:disclosure-pipeline:release:v2")),
+        _edit(lambda content: content.update(predicateType="urn:disclosure-pipeline:release:v2")),
         "its predicateType is 'urn:disclosure-pipeline:release:v2'.*newer version of this package",
     ),
-    "a list for its type": (_content(lambda content: content.update(predicateType=[])), "predicateType is"),
+    "a list for its type": (_edit(lambda content: content.update(predicateType=[])), "predicateType is"),
     "not approved": (
-        _content(lambda content: content["predicate"].update(decision="refused")),
+        _edit(lambda content: content["predicate"].update(decision="refused")),
         "predicate.decision: Input should be 'approved'",
     ),
-    "a field more": (_content(lambda content: content["predicate"].update(more=1)), "predicate.more: Extra"),
-    "a field less": (_content(lambda content: content["predicate"].pop("policy")), "policy: Field required"),
-    "no files": (_content(lambda content: content.update(subject=[])), "subject: Tuple should have"),
+    "a field more": (_edit(lambda content: content["predicate"].update(more=1)), "predicate.more: Extra"),
+    "a field less": (_edit(lambda content: content["predicate"].pop("policy")), "policy: Field required"),
+    "no files": (_edit(lambda content: content.update(subject=[])), "subject: Tuple should have"),
     "no clauses": (
-        _content(lambda content: content["predicate"].update(clauses=[])),
+        _edit(lambda content: content["predicate"].update(clauses=[])),
         "clauses: Tuple should",
     ),
     "a figure as text": (
-        _content(lambda content: content["predicate"]["clauses"][0].update(value="3.0")),
+        _edit(lambda content: content["predicate"]["clauses"][0].update(value="3.0")),
         "not written in its one form",
     ),
     "a figure that is true": (
-        _content(lambda content: content["predicate"]["clauses"][0].update(value=True)),
+        _edit(lambda content: content["predicate"]["clauses"][0].update(value=True)),
         "not written in its one form",
     ),
     "a whole number for a figure": (
-        _content(lambda content: content["predicate"]["clauses"][0].update(value=3)),
+        _edit(lambda content: content["predicate"]["clauses"][0].update(value=3)),
         "not written in its one form",
     ),
-    "NaN": (_content(lambda content: None).replace(b'"limit":8.0', b'"limit":NaN', 1), "finite number"),
+    "NaN": (lambda raw: raw.replace(b'"limit":8.0', b'"limit":NaN', 1), "finite number"),
     "infinity": (
-        _content(lambda content: None).replace(b'"limit":8.0', b'"limit":1e999', 1),
+        lambda raw: raw.replace(b'"limit":8.0', b'"limit":1e999', 1),
         "finite number",
     ),
     "NaN in the policy": (
-        _content(lambda content: None).replace(b'"smallest_count":10', b'"smallest_count":NaN', 1),
+        lambda raw: raw.replace(b'"smallest_count":10', b'"smallest_count":NaN', 1),
         "definition",
     ),
     "a policy with very many levels": (
-        _content(lambda content: None).replace(
-            b'"smallest_count":10', b'"smallest_count":' + b"[" * 700 + b"]" * 700, 1
-        ),
+        lambda raw: raw.replace(b'"smallest_count":10', b'"smallest_count":' + b"[" * 700 + b"]" * 700, 1),
         "its statement cannot be read",
     ),
     "a time without an offset": (
-        _content(lambda content: content["predicate"].update(published_at="2026-03-01T12:00:00")),
+        _edit(lambda content: content["predicate"].update(published_at="2026-03-01T12:00:00")),
         "published_at: Input should have timezone info",
     ),
     "a time as a number": (
-        _content(lambda content: content["predicate"].update(published_at=1772366400)),
+        _edit(lambda content: content["predicate"].update(published_at=1772366400)),
         "published_at: expected a date and time with an offset",
     ),
     "a time written otherwise": (
-        _content(lambda content: content["predicate"].update(published_at="2026-03-01T12:00:00Z")),
+        _edit(lambda content: content["predicate"].update(published_at="2026-03-01T12:00:00Z")),
         "not written in its one form",
     ),
     "white space": (
-        json.dumps(json.loads(_content(lambda content: None))).encode(),
+        lambda raw: json.dumps(json.loads(raw)).encode(),
         "not written in its one",
     ),
-    "a line feed": (_content(lambda content: None) + b"\n", "not written in its one form"),
+    "a line feed": (lambda raw: raw + b"\n", "not written in its one form"),
     "an entry twice": (
-        _content(lambda content: None).replace(b'{"_type":', b'{"_type":"x","_type":', 1),
+        lambda raw: raw.replace(b'{"_type":', b'{"_type":"x","_type":', 1),
         "not written in its one form",
     ),
 }
@@ -704,8 +709,8 @@ PAYLOADS: dict[str, tuple[bytes, str]] = {
 def test_what_cannot_be_understood_is_refused_although_it_is_signed(
     release: Release, given_payload: str
 ) -> None:
-    content, message = PAYLOADS[given_payload]
-    release.sign(content)
+    change, message = PAYLOADS[given_payload]
+    release.sign(change(changed(releases.predicate(waived=True))))
     with pytest.raises(VerificationError, match=f"its statement cannot be read: .*{message}|{message}"):
         verify(release.folder, release.keys)
 
@@ -716,7 +721,7 @@ def test_files_in_another_order_or_twice_are_refused(release: Release) -> None:
         lambda content: content["subject"].append(content["subject"][-1]),
     ]
     for change in changes:
-        release.sign(_content(change))
+        release.sign(_edit(change)(changed(releases.predicate(waived=True))))
         assert "not each there once" in release.problem()
 
 
@@ -867,8 +872,9 @@ def test_the_command_says_all_that_is_wrong(release: Release, key: Path) -> None
 
 
 def test_words_do_nothing_to_a_terminal(release: Release, key: Path) -> None:
-    changes = with_waiver(reason="fine\x1b[2J\nApproved: everything")
-    release.sign(changed(releases.predicate(waived=True), **changes))
+    predicate = releases.predicate(waived=True)
+    change = with_waiver(reason="fine\x1b[2J\nApproved: everything")
+    release.sign(changed(predicate, **change(predicate)))
     shown = run(release.folder, key)
     assert shown.exit_code == 0
     assert "\x1b" not in shown.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv as csv_module
 import gzip
 import io
 import unicodedata
@@ -69,27 +70,32 @@ GROUND_TRUTH = people(1)
 COPY = GROUND_TRUTH[NEEDED]
 
 Write = Callable[[Path], Any]
+Change = Callable[[pd.DataFrame], pd.DataFrame]
 
 
-def csv(frame: pd.DataFrame, **options: Any) -> Write:
+def unchanged(copy: pd.DataFrame) -> pd.DataFrame:
+    return copy
+
+
+def csv(change: Change = unchanged, **options: Any) -> Write:
     """As one CSV file."""
-    content = frame.to_csv(index=options.pop("index", False), **options)
-    return lambda folder: (folder / "synthetic.csv").write_bytes(content.encode())
+    return content(lambda: as_bytes(change(COPY), **options))
 
 
-def content(data: bytes, name: str = "synthetic.csv") -> Write:
-    """As these very bytes."""
-    return lambda folder: (folder / name).write_bytes(data)
+def content(make: Callable[[], bytes], name: str = "synthetic.csv") -> Write:
+    """As the bytes that are made."""
+    return lambda folder: (folder / name).write_bytes(make())
 
 
 def as_bytes(frame: pd.DataFrame = COPY, encoding: str = "utf-8", **options: Any) -> bytes:
-    return frame.to_csv(index=False, **options).encode(encoding)
+    return frame.to_csv(index=options.pop("index", False), **options).encode(encoding)
 
 
-def parquet(frame: pd.DataFrame, **types: Any) -> Write:
+def parquet(change: Change = unchanged, **types: Any) -> Write:
     """As a Parquet file with columns of these Arrow types."""
 
     def write(folder: Path) -> None:
+        frame = change(COPY)
         columns = {
             str(name): pa.array(
                 [None if pd.isna(value) else value for value in frame[name]], types.get(str(name))
@@ -101,28 +107,30 @@ def parquet(frame: pd.DataFrame, **types: Any) -> Write:
     return write
 
 
-def change_each(name: str, form: Callable[[Any], Any], rows: slice = slice(None)) -> pd.DataFrame:
-    """The copy with every value that is there of a column (or of some rows of it) in another form."""
-    frame = COPY.astype(object)
-    values = frame[name].tolist()
-    for i in range(*rows.indices(len(values))):
-        values[i] = None if pd.isna(values[i]) else form(values[i])
-    frame[name] = pd.Series(values, dtype=object)
-    return frame
+def change_each(name: str, form: Callable[[Any], Any], rows: slice = slice(None)) -> Change:
+    """Every value that is there of a column (or of some rows of it) in another form."""
+
+    def change(copy: pd.DataFrame) -> pd.DataFrame:
+        frame = copy.astype(object)
+        values = frame[name].tolist()
+        for i in range(*rows.indices(len(values))):
+            values[i] = None if pd.isna(values[i]) else form(values[i])
+        frame[name] = pd.Series(values, dtype=object)
+        return frame
+
+    return change
 
 
-def filled(name: str, code: Any) -> pd.DataFrame:
-    """The copy with a code in the place of missing values."""
-    values = [code if pd.isna(value) else value for value in COPY[name].tolist()]
-    return COPY.assign(**{name: pd.Series(values, dtype=object)})
+def filled(name: str, code: Any) -> Change:
+    """A code in the place of missing values."""
+    return lambda copy: copy.assign(**{name: copy[name].astype(object).where(copy[name].notna(), code)})
 
 
-def half_and_half() -> pd.DataFrame:
+def half_and_half(copy: pd.DataFrame) -> pd.DataFrame:
     """Every column by itself shares half of its values, and no record is whole."""
-    half = len(COPY) // 2
-    frame = change_each("region", str.upper, slice(None, half))
-    frame["age"] = change_each("age", lambda age: age + 500, slice(half, None))["age"]
-    return frame
+    half = len(copy) // 2
+    upper = change_each("region", str.upper, slice(None, half))
+    return change_each("age", lambda age: age + 500, slice(half, None))(upper(copy))
 
 
 def local(visit: str) -> str:
@@ -133,12 +141,6 @@ def zoned(zone: str) -> Callable[[str], str]:
     return lambda visit: pd.Timestamp(visit).tz_convert(zone).isoformat()
 
 
-def quoted() -> bytes:
-    import csv as csv_module
-
-    return as_bytes(COPY, quoting=csv_module.QUOTE_ALL)
-
-
 def feather() -> bytes:
     sink = io.BytesIO()
     table = pa.Table.from_pandas(COPY, preserve_index=False)
@@ -147,17 +149,13 @@ def feather() -> bytes:
     return sink.getvalue()
 
 
-def categories_in_another_order() -> Write:
+def write_categories_in_another_order(folder: Path) -> None:
     levels = ["not here", *sorted(COPY["region"].unique(), reverse=True)]
     codes = [levels.index(region) for region in COPY["region"]]
-
-    def write(folder: Path) -> None:
-        table = pa.Table.from_pandas(COPY, preserve_index=False)
-        region = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(levels))
-        at = table.schema.get_field_index("region")
-        pq.write_table(table.set_column(at, "region", region), folder / "synthetic.parquet")
-
-    return write
+    table = pa.Table.from_pandas(COPY, preserve_index=False)
+    region = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(levels))
+    at = table.schema.get_field_index("region")
+    pq.write_table(table.set_column(at, "region", region), folder / "synthetic.parquet")
 
 
 DECIMALS = "column 'height': has more decimals"
@@ -165,10 +163,10 @@ DECIMALS = "column 'height': has more decimals"
 # Each is an exact copy of GT: what it is written as, and None where it must be measured as the copy it is, or
 # what the refusal must say.
 ALTERED: dict[str, tuple[Write, str | None]] = {
-    "nothing": (csv(COPY), None),
+    "nothing": (csv(), None),
     # Types and forms of numbers
     "whole numbers as text": (parquet(change_each("age", str), age=pa.string()), None),
-    "whole numbers as floats": (parquet(COPY, age=pa.float64()), None),
+    "whole numbers as floats": (parquet(age=pa.float64()), None),
     "whole numbers as decimals": (parquet(change_each("age", lambda age: Decimal(f"{age}.00"))), None),
     "whole numbers with .0": (csv(change_each("age", "{}.0".format)), None),
     "leading zeros": (csv(change_each("age", "{:04}".format)), None),
@@ -184,7 +182,7 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
     ),
     "float noise on numbers": (csv(change_each("height", lambda height: height + 1e-12)), DECIMALS),
     "more than noise on numbers": (csv(change_each("height", lambda height: height + 1e-8)), DECIMALS),
-    "numbers in single precision": (parquet(COPY, height=pa.float32()), DECIMALS),
+    "numbers in single precision": (parquet(height=pa.float32()), DECIMALS),
     "numbers with more zeros": (csv(change_each("height", "{:.5f}".format)), None),
     "decimal commas": (
         csv(change_each("height", lambda height: str(height).replace(".", ","))),
@@ -239,7 +237,7 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
         "column 'region': holds a level that the ground truth does not have",
     ),
     "two halves, each with another key altered": (
-        csv(half_and_half()),
+        csv(half_and_half),
         "column 'region': holds a level that the ground truth does not have",
     ),
     # Dates and times
@@ -281,49 +279,52 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
     "a declared missing code": (csv(filled("work", "NA")), None),
     "a declared missing code as a number": (csv(filled("age", -9)), None),
     "a missing code that is not declared": (csv(filled("age", ".")), "column 'age': is no integer"),
-    "NaN": (parquet(COPY, age=pa.float64()), None),
+    "NaN": (parquet(age=pa.float64()), None),
     "a key that is all missing": (
-        csv(COPY.assign(region=None)),
+        csv(lambda copy: copy.assign(region=None)),
         "column 'region': holds nothing but missing values",
     ),
     # Columns
-    "columns in another order": (csv(COPY[NEEDED[::-1]]), None),
-    "categories in another order": (categories_in_another_order(), None),
-    "records in another order": (csv(COPY.sample(frac=1, random_state=1)), None),
-    "a column more": (csv(COPY.assign(weight=1)), "'weight': the column is not in the data dictionary"),
-    "a column fewer": (csv(COPY.drop(columns="work")), "'work': the column is not in the table"),
+    "columns in another order": (csv(lambda copy: copy[NEEDED[::-1]]), None),
+    "categories in another order": (write_categories_in_another_order, None),
+    "records in another order": (csv(lambda copy: copy.sample(frac=1, random_state=1)), None),
+    "a column more": (
+        csv(lambda copy: copy.assign(weight=1)),
+        "'weight': the column is not in the data dictionary",
+    ),
+    "a column fewer": (csv(lambda copy: copy.drop(columns="work")), "'work': the column is not in the table"),
     "a column by another name": (
-        csv(COPY.rename(columns={"sex": "Sex"})),
+        csv(lambda copy: copy.rename(columns={"sex": "Sex"})),
         "'sex': the column is not in the table",
     ),
-    "a column twice": (content(as_bytes(pd.concat([COPY, COPY[["sex"]]], axis=1))), "have the same name"),
-    "the row numbers of pandas": (csv(COPY, index=True), "the column is not in the data dictionary"),
-    "the identifiers of GT": (csv(GROUND_TRUTH), "column 'person': is a text identifier"),
+    "a column twice": (csv(lambda copy: pd.concat([copy, copy[["sex"]]], axis=1)), "have the same name"),
+    "the row numbers of pandas": (csv(index=True), "the column is not in the data dictionary"),
+    "the identifiers of GT": (csv(lambda _: GROUND_TRUTH), "column 'person': is a text identifier"),
     # Files
-    "Parquet": (parquet(COPY), None),
-    "Arrow": (content(feather(), "synthetic.arrow"), None),
-    "tabs": (content(as_bytes(sep="\t"), "synthetic.tsv"), None),
-    "compressed": (content(gzip.compress(as_bytes()), "synthetic.csv.gz"), None),
-    "a byte order mark": (content(as_bytes(encoding="utf-8-sig")), None),
-    "line ends of Windows": (content(as_bytes(lineterminator="\r\n")), None),
-    "every field in quotes": (content(quoted()), None),
+    "Parquet": (parquet(), None),
+    "Arrow": (content(feather, "synthetic.arrow"), None),
+    "tabs": (content(lambda: as_bytes(sep="\t"), "synthetic.tsv"), None),
+    "compressed": (content(lambda: gzip.compress(as_bytes()), "synthetic.csv.gz"), None),
+    "a byte order mark": (csv(encoding="utf-8-sig"), None),
+    "line ends of Windows": (csv(lineterminator="\r\n"), None),
+    "every field in quotes": (csv(quoting=csv_module.QUOTE_ALL), None),
     "in two files": (
         lambda folder: [COPY.to_csv(folder / f"{i}.csv", index=False) for i in (1, 2)],
         None,
     ),
-    "Windows-1250": (content(as_bytes(encoding="cp1250")), "cannot be read"),
-    "UTF-16": (content(as_bytes(encoding="utf-16")), "cannot be read"),
-    "semicolons": (content(as_bytes(sep=";")), "no column of the data dictionary"),
-    "tabs by the name of commas": (content(as_bytes(sep="\t")), "no column of the data dictionary"),
-    "no header": (content(as_bytes(header=False)), "no column of the data dictionary"),
-    "cut off within a record": (content(as_bytes()[: -len(b",office,100\n") - 8]), "cannot be read"),
+    "Windows-1250": (csv(encoding="cp1250"), "cannot be read"),
+    "UTF-16": (csv(encoding="utf-16"), "cannot be read"),
+    "semicolons": (csv(sep=";"), "no column of the data dictionary"),
+    "tabs by the name of commas": (csv(sep="\t"), "no column of the data dictionary"),
+    "no header": (csv(header=False), "no column of the data dictionary"),
+    "cut off within a record": (content(lambda: as_bytes()[: -len(b",office,100\n") - 8]), "cannot be read"),
     "cut off when it was compressed": (
-        content(gzip.compress(as_bytes())[:-200], "synthetic.csv.gz"),
+        content(lambda: gzip.compress(as_bytes())[:-200], "synthetic.csv.gz"),
         "cannot be read",
     ),
-    "Arrow cut off": (content(feather()[:-200], "synthetic.arrow"), "cannot be read"),
-    "a header and no records": (csv(COPY.iloc[:0]), "the table has no records"),
-    "Arrow by the name of CSV": (content(feather(), "synthetic.csv"), ""),
+    "Arrow cut off": (content(lambda: feather()[:-200], "synthetic.arrow"), "cannot be read"),
+    "a header and no records": (csv(lambda copy: copy.iloc[:0]), "the table has no records"),
+    "Arrow by the name of CSV": (content(feather, "synthetic.csv"), ""),
 }
 
 

@@ -11,17 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import sqlalchemy
-from alembic.config import Config
-from alembic.script import ScriptDirectory
-from dagster._core.storage.event_log import in_memory as in_memory_event_log
-from dagster._core.storage.event_log.sqlite import sqlite_event_log
-from dagster._core.storage.runs import in_memory as in_memory_run_storage
-from dagster._core.storage.runs.sqlite import sqlite_run_storage
-from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
-from sqlalchemy.pool import QueuePool
+if TYPE_CHECKING:
+    import sqlalchemy
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
 
 # So many databases at a time: each run has one of its own.
 _KEPT = 64
@@ -44,15 +39,21 @@ def kept_connections() -> Iterator[None]:
     finally:
         _connected.remove(engines)
         for engine in engines.values():
-            sqlalchemy.Engine.dispose(engine)
+            type(engine).dispose(engine)
 
 
+@cache
 def keep_engines() -> None:
-    """For the rest of this process, and for what it forks."""
+    """Keep them for the rest of this process, and for what it forks."""
+    from alembic.script import ScriptDirectory
+    from dagster._core.storage.event_log import in_memory as in_memory_event_log
+    from dagster._core.storage.event_log.sqlite import sqlite_event_log
+    from dagster._core.storage.runs import in_memory as in_memory_run_storage
+    from dagster._core.storage.runs.sqlite import sqlite_run_storage
+    from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
+
     for module in (sqlite_event_log, sqlite_run_storage, sqlite_schedule_storage):
-        original = getattr(module, "create_engine")  # noqa: B009 (mypy knows no such name of the module)
-        if not hasattr(original, "keeps"):
-            setattr(module, "create_engine", _keep(original))  # noqa: B010
+        setattr(module, "create_engine", _keep(getattr(module, "create_engine")))  # noqa: B009, B010
     setattr(ScriptDirectory, "from_config", _keep_revisions(ScriptDirectory.from_config))  # noqa: B010
     for module in (in_memory_event_log, in_memory_run_storage):
         setattr(module, "create_engine", _create_engine_in_memory)  # noqa: B010
@@ -75,7 +76,6 @@ def _keep(create: Callable[..., Any]) -> Callable[..., Any]:
             kept[key] = create(url, **settings)
         return kept[key]
 
-    setattr(create_once, "keeps", kept)  # noqa: B010
     return create_once
 
 
@@ -83,6 +83,9 @@ def _create_connected(
     url: str, *, poolclass: object, connect_args: Mapping[str, Any] | None = None
 ) -> sqlalchemy.Engine:
     """An engine that keeps its connections, also when Dagster is done with one statement."""
+    import sqlalchemy
+    from sqlalchemy.pool import QueuePool
+
     del poolclass
     engine = sqlalchemy.create_engine(
         url, poolclass=QueuePool, connect_args={**(connect_args or {}), "check_same_thread": False}
@@ -106,6 +109,9 @@ def _keep_revisions(read: Callable[[Config], ScriptDirectory]) -> Callable[[Conf
 
 def _create_engine_in_memory(url: str, poolclass: object) -> sqlalchemy.Engine:
     """An engine that keeps its connections, for whichever thread is next, and what others compiled."""
+    import sqlalchemy
+    from sqlalchemy.pool import QueuePool
+
     del poolclass
     engine = sqlalchemy.create_engine(url, poolclass=QueuePool, connect_args={"check_same_thread": False})
     engine.dialect = _sqlite_dialect()  # what is compiled is found again by its dialect
@@ -116,6 +122,8 @@ def _create_engine_in_memory(url: str, poolclass: object) -> sqlalchemy.Engine:
 
 @cache
 def _sqlite_dialect() -> sqlalchemy.Dialect:
+    import sqlalchemy
+
     engine = sqlalchemy.create_engine("sqlite://")
     engine.connect().close()  # it learns of the database what it may write
     return engine.dialect

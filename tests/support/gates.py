@@ -38,8 +38,6 @@ from disclosure_pipeline.tables.frames import as_frames
 from disclosure_pipeline.tables.sources import FORMATS
 from support import event_stores
 
-event_stores.keep_engines()
-
 GATE = "small"
 HONEST, COPY = "honest", "copy"
 MARKER = "_SUCCESS"
@@ -154,6 +152,7 @@ def sorted_records(table: pd.DataFrame) -> list[tuple[str, ...]]:
 @contextmanager
 def instance_on_disk(home: Path) -> Iterator[dg.DagsterInstance]:
     """The instance of a home, with its databases there."""
+    event_stores.keep_engines()
     (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
     with dg.DagsterInstance.from_config(str(home)) as instance:
         yield instance
@@ -161,6 +160,7 @@ def instance_on_disk(home: Path) -> Iterator[dg.DagsterInstance]:
 
 def load(attributes: Mapping[str, Any], waivers: Mapping[str, str] | None = None) -> dg.Definitions:
     """The definitions of a gate, loaded from a defs folder as Dagster does, with waivers next to its file."""
+    event_stores.keep_engines()
     body = {"type": "disclosure_pipeline.DisclosureGate", "attributes": dict(attributes)}
     with quiet(), create_defs_folder_sandbox() as sandbox:
         path = sandbox.scaffold_component(dp.DisclosureGate, defs_yaml_contents=body)
@@ -316,6 +316,7 @@ def read_json(path: Path) -> Any:
 
 def run_demo(home: Path) -> str:
     """What `disclosure-pipeline demo` prints for a home, in this process."""
+    event_stores.keep_engines()
     with quiet():
         ran = CliRunner().invoke(main, ["demo", "--home", str(home)])
     assert ran.exit_code == 0, ran.output

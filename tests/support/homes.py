@@ -11,7 +11,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from support import gates
+from support import event_stores, gates
 from support.gates import GATE, Home
 from support.paths import ROOT
 
@@ -22,6 +22,7 @@ ALONE = f"{GATE}_release_alone"
 @contextmanager
 def opened(path: Path, defs: dg.Definitions) -> Iterator[Home]:
     """A home on disk, with an instance of this process as its dagster.yaml says."""
+    event_stores.keep_engines()
     with pytest.MonkeyPatch.context() as patch, gates.quiet():
         gates.with_keys(path, patch)
         with dg.DagsterInstance.from_config(str(path)) as instance:

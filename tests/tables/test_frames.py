@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -45,11 +44,21 @@ def in_two_chunks(frame: pd.DataFrame) -> pa.Table:
     return pa.concat_tables([pa.Table.from_pandas(frame[:50]), pa.Table.from_pandas(frame[50:])])
 
 
+def in_polars(frame: pd.DataFrame) -> Any:
+    import polars as pl
+
+    return pl.from_pandas(frame)
+
+
+def in_polars_with_a_categorical(frame: pd.DataFrame) -> Any:
+    import polars as pl
+
+    return pl.from_pandas(frame).with_columns(pl.col("region").cast(pl.Categorical))
+
+
 FORMS: dict[str, Callable[[pd.DataFrame], Any]] = {
-    "Polars": pl.from_pandas,
-    "Polars with a Categorical": lambda frame: pl.from_pandas(frame).with_columns(
-        pl.col("region").cast(pl.Categorical)
-    ),
+    "Polars": in_polars,
+    "Polars with a Categorical": in_polars_with_a_categorical,
     "Arrow": pa.Table.from_pandas,
     "Arrow in chunks": in_two_chunks,
     "a batch of Arrow": lambda frame: pa.Table.from_pandas(frame).combine_chunks().to_batches()[0],
@@ -83,6 +92,8 @@ def test_kinds_may_be_mixed(form: str) -> None:
 
 
 def test_nan_of_polars_is_missing() -> None:
+    import polars as pl
+
     gt = pl.DataFrame({"k": ["a", "b"], "t": [1.0, float("nan")]})
     sd = pl.DataFrame({"k": ["a", "b"], "t": [1.0, None]})
     assert dp.disclosure(gt, sd, ["k"], "t").attribute["DiSCO"].tolist() == [100]
@@ -94,19 +105,27 @@ def test_a_pandas_frame_is_taken_itself() -> None:
     assert [len(table) for table in as_frames(frame, (frame, frame[:3]))] == [200, 200, 3]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [pl.Series([48151623]), pa.array([48151623]), pa.chunked_array([[48151623]]), pd.Series([48151623]), 3],
-)
-def test_a_column_is_no_table(wrong: Any) -> None:
+@pytest.mark.parametrize("form", ["Polars", "Arrow", "chunks", "pandas", "number"])
+def test_a_column_is_no_table(form: str) -> None:
+    import polars as pl
+
+    wrong = {
+        "Polars": pl.Series([48151623]),
+        "Arrow": pa.array([48151623]),
+        "chunks": pa.chunked_array([[48151623]]),
+        "pandas": pd.Series([48151623]),
+        "number": 3,
+    }[form]
     with pytest.raises(dp.InputError, match="The ground truth must be a DataFrame") as caught:
         as_frames(wrong, people(1))
     assert "48151623" not in f"{caught.value} {caught.value.__context__} {caught.value.__cause__}"
 
 
-@pytest.mark.parametrize("keys", [pl.Series(["48151623"]), pa.array(["48151623"]), pl.DataFrame({"a": [1]})])
-def test_a_column_is_no_list_of_names(keys: Any) -> None:
-    for arguments in ((keys, "member"), (["sex"], keys)):
+def test_a_column_is_no_list_of_names() -> None:
+    import polars as pl
+
+    columns = [pl.Series(["48151623"]), pa.array(["48151623"]), pl.DataFrame({"a": [1]})]
+    for arguments in [*((keys, "member") for keys in columns), *((["sex"], keys) for keys in columns)]:
         with pytest.raises(dp.InputError, match="must be") as caught:
             dp.disclosure(people(1), people(2), *arguments)
         assert "48151623" not in str(caught.value)
