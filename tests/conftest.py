@@ -83,8 +83,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_report_header() -> str:
-    """How much of what can be tried is tried."""
-    return "every case is tried" if CI else f"of long lists of cases one in {PART} is tried: seed {SEED}"
+    """Print how many cases of long lists are tried, and the seed that draws them."""
+    return "every case is tried" if CI else f"one in {PART} cases of long lists is tried: SAMPLE_SEED={SEED}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -30,9 +30,9 @@ import pytest
 from support.paths import ROOT
 from support.processes import fork
 from support.reach import Chosen, Reach, measure_reach
-from support.sampling import SEED
 
 PACKAGE = "disclosure_pipeline"
+SEED = 20240501
 COPIED = (
     PACKAGE,
     "tests",
@@ -232,6 +232,7 @@ def main() -> None:
         del ROOMS[room]
 
     os.environ.pop("CI", None)
+    os.environ["SAMPLE_SEED"] = str(options.seed)
     with copy_of_the_project() as copy:
         os.chdir(copy)
         os.environ["PYTHONPATH"] = os.pathsep.join([str(copy), str(copy / "tests")])

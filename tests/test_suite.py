@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import signal
 import sys
 import time
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import psutil
@@ -145,6 +147,20 @@ def test_a_tenth_every_day_and_everything_in_ci(in_ci: bool, monkeypatch: pytest
     assert len(set(drawn)) == (95 if in_ci else 10)
     assert some_of(cases[:1]) == cases[:1]
     assert len(some_of(cases[:3], 2)) == (3 if in_ci else 2)
+
+
+@pytest.mark.parametrize("given", [None, 7])
+def test_the_sample_is_that_of_the_day_or_of_the_seed_given(given: int | None) -> None:
+    """And that of the processes that are started, also after midnight."""
+    program = "import os; from support.sampling import SEED; print(SEED, os.environ['SAMPLE_SEED'])"
+    environment = {name: value for name, value in os.environ.items() if name != "SAMPLE_SEED"}
+    environment |= {"PYTHONPATH": str(TESTS)} | ({} if given is None else {"SAMPLE_SEED": str(given)})
+    days = [date.today()]
+    ran = run_program([sys.executable, "-c", program], env=environment)
+    days.append(date.today())
+    seed, inherited = map(int, ran.stdout.split())
+    assert seed == inherited
+    assert seed in ([given] if given else [int(day.strftime("%Y%m%d")) for day in days])
 
 
 def test_nothing_but_sampling_asks_whether_this_is_ci() -> None:

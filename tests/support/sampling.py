@@ -1,6 +1,7 @@
-"""What CI tries exhaustively, the everyday suite tries in part: a seeded tenth, the same one every day.
+"""Everyday runs try a tenth of long lists of cases, another one each day; CI tries all of them.
 
-What takes long as a whole, and has smaller tests beside it, only CI runs.
+Set SAMPLE_SEED to try the cases of another day. Tests that take long and have smaller ones beside them run in
+CI only.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ import math
 import os
 import random
 from collections.abc import Iterable
+from datetime import date
 from typing import TypeVar
 
 import pytest
 from hypothesis import settings
 
 CI = bool(os.environ.get("CI"))
-SEED = 20240501
-# One case in so many is tried every day.
+# The date on which the run began, kept in the environment for the processes that it starts.
+SEED = int(os.environ.setdefault("SAMPLE_SEED", date.today().strftime("%Y%m%d")))
+# Everyday runs try one case in this many.
 PART = 10
 # Random examples of a test that asks for no other number.
 EXAMPLES, EXAMPLES_IN_CI = 50, 200
@@ -25,7 +28,7 @@ Case = TypeVar("Case")
 
 
 def some_of(cases: Iterable[Case], part: int = PART) -> list[Case]:
-    """All cases in CI, otherwise one in `part` of them (at least one), drawn by the seed, in their order."""
+    """Return all cases in CI, otherwise one in `part` of them (at least one) drawn by the seed, in order."""
     every = list(cases)
     if CI:
         return every
@@ -34,10 +37,10 @@ def some_of(cases: Iterable[Case], part: int = PART) -> list[Case]:
 
 
 def examples(every_day: int, in_ci: int = EXAMPLES_IN_CI) -> settings:
-    """So many random examples of a test that takes long with each."""
+    """Set the number of random examples of a test that takes long with each."""
     return settings(max_examples=in_ci if CI else every_day)
 
 
 def only_in_ci(what_takes_long: str) -> pytest.MarkDecorator:
-    """A test that is skipped every day, and says what of it takes long: other tests are of its parts."""
+    """Skip a test outside CI, saying what takes long; smaller tests cover its parts."""
     return pytest.mark.skipif(not CI, reason=f"{what_takes_long}: in CI only")
