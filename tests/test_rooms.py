@@ -187,7 +187,7 @@ def test_analyses_stand_beside_the_gate() -> None:
     beside = {"policy", "evidence", "candidates", "release", "orchestration", "definitions", "demo"}
     assert not [
         imported
-        for imported in ALL
+        for imported in imports()
         if imported.room == "analyses"
         and imported.module.split(".")[1:2]
         and imported.library == PACKAGE
