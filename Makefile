@@ -11,7 +11,7 @@ FULL := $(wildcard $(READY))
 DEMO_READY := $(if $(FULL),$(READY),$(VENV)/ready-demo)
 UI_READY := $(if $(FULL),$(READY),$(VENV)/ready-ui)
 
-.PHONY: demo ui test lint suite docs dist mutants bench lock
+.PHONY: demo ui test lint suite docs dist mutants house bench lock
 
 demo: $(DEMO_READY)
 	$(BIN)/disclosure-pipeline demo --home dagster_home
@@ -46,6 +46,10 @@ dist: $(READY)
 MINUTES ?= 20
 mutants: $(READY)
 	PYTHONPATH=tests $(BIN)/python tests/mutants.py --minutes $(MINUTES)
+
+# What there is to know: modules, lines, names, words.
+house: $(READY)
+	@PYTHONPATH=tests $(BIN)/python tests/house.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py

@@ -1,0 +1,160 @@
+"""Count what there is to know: modules, lines, names, words, and how far a table's way through them is.
+
+`make house` prints it. docs/architecture.md says what the numbers should be.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "disclosure_pipeline"
+MOST_LINES = 400
+MOST_OF_ONE_STEM = 2
+
+
+def count_lines(folder: Path) -> dict[Path, int]:
+    """Return the lines of each module below a folder, without those that only make a folder a package."""
+    files = (file for file in sorted(folder.rglob("*.py")) if file.name != "__init__.py")
+    return {file.relative_to(ROOT): file.read_text(encoding="utf-8").count("\n") for file in files}
+
+
+def find_modules_of_one_caller() -> list[Path]:
+    """List the modules with one public function or class that one module imports."""
+    importers = defaultdict(set)
+    public = {}
+    for file in PACKAGE.rglob("*.py"):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        if file.name != "__init__.py":
+            public[file] = [name for name in _definitions(tree) if not name.startswith("_")]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                importers[node.module].add(file)
+                for alias in node.names:
+                    importers[f"{node.module}.{alias.name}"].add(file)
+    return [
+        file.relative_to(ROOT)
+        for file, names in sorted(public.items())
+        if len(names) == 1 and len(importers[_module(file)]) == 1
+    ]
+
+
+def _definitions(tree: ast.Module) -> Iterator[str]:
+    return (node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)))
+
+
+def _module(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts)
+
+
+def find_repeated_stems() -> dict[str, int]:
+    """Return the names that more modules of the package have than should."""
+    stems = Counter(file.stem for file in count_lines(PACKAGE))
+    return {stem: number for stem, number in stems.items() if number > MOST_OF_ONE_STEM}
+
+
+def find_repeated_classes() -> list[str]:
+    """List the names that more than one public class of the package has."""
+    names = Counter(
+        node.name
+        for file in PACKAGE.rglob("*.py")
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    return sorted(name for name, number in names.items() if number > 1)
+
+
+def count_words(pattern: str) -> int:
+    """Return the words of the documents whose path matches."""
+    return sum(len(file.read_text(encoding="utf-8").split()) for file in ROOT.glob(pattern))
+
+
+class Walk:
+    """Follow a call until it first reaches the function `ends_in`: modules on the way, and calls above it."""
+
+    def __init__(self, ends_in: str) -> None:
+        self.modules: set[str] = set()
+        self.chain: list[str] = []
+        self._ends_in = ends_in
+
+    def __enter__(self) -> Walk:
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.setprofile(None)
+
+    def _note(self, frame: FrameType, event: str, _: Any) -> None:
+        if event != "call":
+            return
+        file = Path(frame.f_code.co_filename)
+        if PACKAGE not in file.parents or frame.f_code.co_name == "<module>":
+            return
+        if not self.chain:
+            self.modules.add(_module(file))
+        if not self.chain and frame.f_code.co_name == self._ends_in:
+            self.chain = list(_callers(frame))[::-1]
+
+
+def _callers(frame: FrameType | None) -> Iterator[str]:
+    """Name the functions of the package on the stack; comprehensions and lambdas are part of theirs."""
+    while frame is not None:
+        if PACKAGE in Path(frame.f_code.co_filename).parents and not frame.f_code.co_name.startswith("<"):
+            yield frame.f_code.co_qualname if sys.version_info >= (3, 11) else frame.f_code.co_name
+        frame = frame.f_back
+
+
+def walk_a_disclosure(ends_in: str = "totals_of_keys") -> Walk:
+    """Follow `dp.disclosure` of two small tables to where DiSCO is an integer."""
+    import pandas as pd
+
+    import disclosure_pipeline as dp
+
+    table = pd.DataFrame({"age": [30, 30, 40, 50], "illness": ["flu", "cold", "flu", "cold"]})
+    dp.disclosure(table, table, ["age"], "illness")  # what is imported when it is first needed is no way
+    with Walk(ends_in) as walk:
+        dp.disclosure(table, table, ["age"], "illness")
+    return walk
+
+
+def time_collection() -> float:
+    """Return the seconds that pytest needs to collect the suite."""
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Print the counts, a line each."""
+    lines, tests = count_lines(PACKAGE), count_lines(ROOT / "tests")
+    longest, most = max(lines.items(), key=lambda item: item[1])
+    walk = walk_a_disclosure()
+    seconds = time_collection()
+    stems = [f"{stem} {number}" for stem, number in find_repeated_stems().items()]
+    for name, value in {
+        "modules": len(lines),
+        "lines": sum(lines.values()),
+        "longest module": f"{longest} {most}",
+        f"modules over {MOST_LINES} lines": sum(number > MOST_LINES for number in lines.values()),
+        "modules of one caller": ", ".join(map(str, find_modules_of_one_caller())) or "none",
+        f"names of more than {MOST_OF_ONE_STEM} modules": ", ".join(stems) or "none",
+        "names of several classes": ", ".join(find_repeated_classes()) or "none",
+        "lines of tests": sum(tests.values()),
+        "words of documents": count_words("docs/**/*.md"),
+        "seconds of collection": f"{seconds:.1f}",
+        "from dp.disclosure to DiSCO": f"{len(walk.modules)} modules, {len(walk.chain)} calls",
+    }.items():
+        print(f"{name}: {value}")
+
+
+if __name__ == "__main__":
+    main()
