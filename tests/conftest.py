@@ -149,6 +149,24 @@ def finished(small_gate: dg.Definitions) -> Iterator[Path]:
         yield path
 
 
+@pytest.fixture(scope="session")
+def results_folder() -> Iterator[Path]:
+    """The results that tests with `remembered_results` share."""
+    from support import gates
+
+    with gates.quick_folder() as folder:
+        yield folder
+
+
+@pytest.fixture
+def remembered_results(results_folder: Path) -> Iterator[None]:
+    """Replace the measuring, charts and expectations of runs by those of an equal run before."""
+    from support.remembering import remember_results
+
+    with remember_results(results_folder):
+        yield
+
+
 @pytest.fixture
 def home(tmp_path: Path, small_gate: dg.Definitions, monkeypatch: pytest.MonkeyPatch) -> Iterator[gates.Home]:
     """An empty home of the small gate, with an instance that is in memory."""

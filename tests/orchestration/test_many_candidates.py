@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pytest
 from support import gates, homes
 from support.event_stores import kept_connections
 from support.gates import GATE, Home
 from support.homes import opened
 from support.outcomes import Ran, ran
 from support.processes import together
-from support.remembering import remembered_results
 from support.sampling import CI
 
 ARRIVED = 200
@@ -65,8 +65,9 @@ def run(path: Path, defs: dg.Definitions, candidates: list[str]) -> dict[str, Ra
         return {candidate: ran(home.run_gate(candidate)) for candidate in candidates}
 
 
+@pytest.mark.usefixtures("remembered_results")
 def test_two_hundred_candidates(small_gate: dg.Definitions) -> None:
-    with remembered_results(), homes.new_home() as path, opened(path, small_gate) as home:
+    with homes.new_home() as path, opened(path, small_gate) as home:
         home.write_ground_truth(gates.ground_truth())
         assert home.run_ground_truth().success
         names, approved = [f"candidate-{number:03}" for number in range(ARRIVED)], dict[int, Any]()

@@ -22,7 +22,6 @@ from support.homes import copied, opened
 from support.outcomes import Moment, Ran, watch
 from support.paths import ROOT
 from support.processes import fork, together
-from support.remembering import remembered_results
 from support.sampling import CI, only_in_ci
 
 from disclosure_pipeline.policy.public_figures import round_records
@@ -35,7 +34,7 @@ MANY = 10 if CI else 4
 @pytest.fixture(scope="module")
 def template(small_gate: dg.Definitions) -> Iterator[Path]:
     """A home in which the ground truth is recorded and candidates have arrived. To be copied."""
-    with homes.new_home() as path, remembered_results():
+    with homes.new_home() as path:
         with opened(path, small_gate) as home:
             home.write_ground_truth(gates.ground_truth())
             assert home.run_ground_truth().success
@@ -71,6 +70,7 @@ def whole(path: Path, *candidates: str) -> None:
     assert not [actual for actual in path.rglob(".partial-*") if GATE in actual.parts]
 
 
+@pytest.mark.usefixtures("remembered_results")
 def test_two_runs_of_one_candidate(template: Path, small_gate: dg.Definitions) -> None:
     """Of two that hinder each other, at least the one that is later goes through."""
     candidate = named(0)
@@ -89,6 +89,7 @@ def test_two_runs_of_one_candidate(template: Path, small_gate: dg.Definitions) -
 
 
 @only_in_ci("the steps of a run in processes of their own")
+@pytest.mark.usefixtures("remembered_results")
 def test_the_release_of_one_candidate_three_times(template: Path, small_gate: dg.Definitions) -> None:
     candidate = named(0)
     for _ in range(ROUNDS):
@@ -115,6 +116,7 @@ def up_to_the_dossier(home: Home, candidate: str) -> dg.ExecuteInProcessResult:
     )
 
 
+@pytest.mark.usefixtures("remembered_results")
 def test_many_candidates(path: Path, small_gate: dg.Definitions) -> None:
     """Ten in CI. Two of them have the same content, which the store holds once."""
     candidates = [named(number) for number in range(MANY)]
@@ -160,6 +162,7 @@ def run_while_refreshed(path: Path, defs: dg.Definitions, candidate: str, step: 
 @pytest.mark.parametrize(
     "step", ["synthetic", "bins", "disclosure", "dossier", "release"] if CI else ["release"]
 )
+@pytest.mark.usefixtures("remembered_results")
 def test_nothing_is_measured_with_two_ground_truths(
     path: Path, small_gate: dg.Definitions, step: str
 ) -> None:
@@ -181,6 +184,7 @@ def test_nothing_is_measured_with_two_ground_truths(
 
 
 @only_in_ci("many runs")
+@pytest.mark.usefixtures("remembered_results")
 def test_a_ground_truth_that_is_refreshed_all_the_time(path: Path, small_gate: dg.Definitions) -> None:
     """Whenever a candidate is published, it is published with the figures of one ground truth."""
     candidate, times = named(0), 8

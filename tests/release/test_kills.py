@@ -14,7 +14,6 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
@@ -29,7 +28,7 @@ from support.gates import COPY, GATE, HONEST
 from support.homes import copied, opened
 from support.outcomes import Moment, Ran, state, watch
 from support.processes import fork
-from support.remembering import remembered_results
+from support.remembering import remember_results
 from support.sampling import CI, only_in_ci
 
 from disclosure_pipeline.candidates.store import Store
@@ -119,9 +118,8 @@ class Undisturbed:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(small_gate: dg.Definitions) -> Iterator[Undisturbed]:
-    with ExitStack() as stack:
-        template = stack.enter_context(homes.new_home())
+def undisturbed(small_gate: dg.Definitions, results_folder: Path) -> Iterator[Undisturbed]:
+    with homes.new_home() as template:
         with opened(template, small_gate) as home:
             home.write_ground_truth(gates.ground_truth())
             home.deliver(HONEST, {"1.csv": gates.honest(1), "2.csv": gates.honest(2)})
@@ -133,17 +131,17 @@ def undisturbed(small_gate: dg.Definitions) -> Iterator[Undisturbed]:
             with copied(template) as path:  # here, so that children have what a first run loads
                 run_gate(path, small_gate, candidate)
                 worked_out_anew[candidate] = state(path)
-        stack.enter_context(remembered_results())
-        for candidate in (HONEST, COPY):
+        with remember_results(results_folder):
+            for candidate in (HONEST, COPY):
+                with copied(template) as path:
+                    child = fork(watched, run_gate, path, small_gate, candidate)
+                    ran[candidate], moments[candidate], digests[candidate] = child.result()
+                    states[candidate] = state(path)
             with copied(template) as path:
-                child = fork(watched, run_gate, path, small_gate, candidate)
-                ran[candidate], moments[candidate], digests[candidate] = child.result()
-                states[candidate] = state(path)
-        with copied(template) as path:
-            began = time.monotonic()
-            fork(run_gate, path, small_gate, HONEST).result()
-            seconds = time.monotonic() - began
-            assert state(path) == states[HONEST]
+                began = time.monotonic()
+                fork(run_gate, path, small_gate, HONEST).result()
+                seconds = time.monotonic() - began
+                assert state(path) == states[HONEST]
         yield Undisturbed(template, small_gate, ran, moments, digests, states, worked_out_anew, seconds)
 
 
@@ -181,6 +179,7 @@ def the_publication(moments: Sequence[Moment]) -> int:
     return max(number for number, moment in enumerate(moments) if moment.kind == "os.rename")
 
 
+@pytest.mark.usefixtures("remembered_results")
 def test_killed_again_and_again(undisturbed: Undisturbed) -> None:
     """At one boundary of its steps after the other: what each kill leaves is no trap for the next run."""
     moments = undisturbed.moments[HONEST]
@@ -193,6 +192,7 @@ def test_killed_again_and_again(undisturbed: Undisturbed) -> None:
 
 @only_in_ci("a run after each kill")
 @pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.usefixtures("remembered_results")
 def test_killed_at_a_boundary_of_its_steps(undisturbed: Undisturbed, part: int) -> None:
     """Before it publishes: all moments that follow are another test's."""
     moments = undisturbed.moments[HONEST]
@@ -202,6 +202,7 @@ def test_killed_at_a_boundary_of_its_steps(undisturbed: Undisturbed, part: int) 
 
 
 @pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.usefixtures("remembered_results")
 def test_killed_while_it_publishes(undisturbed: Undisturbed, part: int) -> None:
     """Before every change of a file and after every event; every day, around the one that counts."""
     moments = undisturbed.moments[HONEST]
@@ -211,6 +212,7 @@ def test_killed_while_it_publishes(undisturbed: Undisturbed, part: int) -> None:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.usefixtures("remembered_results")
 def test_killed_before_it_publishes(undisturbed: Undisturbed, part: int) -> None:
     """Before every file is given its name, and in between; every day, before one of them."""
     moments = undisturbed.moments[HONEST]
@@ -225,6 +227,7 @@ def test_killed_before_it_publishes(undisturbed: Undisturbed, part: int) -> None
 
 
 @pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.usefixtures("remembered_results")
 def test_killed_while_it_refuses(undisturbed: Undisturbed, part: int) -> None:
     last = len(undisturbed.moments[COPY])
     chosen = undisturbed.that_differ(COPY, range(0, last, 6 if CI else last - 5)[1:])
@@ -233,6 +236,7 @@ def test_killed_while_it_refuses(undisturbed: Undisturbed, part: int) -> None:
 
 @only_in_ci("a run after each of many kills")
 @pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.usefixtures("remembered_results")
 def test_killed_at_moments_drawn_at_random(undisturbed: Undisturbed, part: int) -> None:
     """From outside, at times and not at events: in the middle of whatever it does."""
     drawn = random.Random(SEED)
@@ -277,6 +281,7 @@ def first_of_the_same(homes_kept: Sequence[Path]) -> list[int]:
     return sorted({digests.index(of_home) for of_home in digests})
 
 
+@pytest.mark.usefixtures("remembered_results")
 def test_killed_while_it_looks_at_what_was_refused(undisturbed: Undisturbed) -> None:
     """Of what is not approved not even a part, or for a moment, lies where releases are taken from."""
     defs = undisturbed.defs
@@ -316,6 +321,7 @@ def kill_and_run_again(undisturbed: Undisturbed, candidate: str, numbers: Sequen
 
 
 @pytest.mark.parametrize("candidate", [HONEST, COPY] if CI else [HONEST])
+@pytest.mark.usefixtures("remembered_results")
 def test_a_kill_leaves_what_is_kept_at_its_moment(undisturbed: Undisturbed, candidate: str) -> None:
     """Every byte of it, in the instance's databases as well."""
     moments = undisturbed.moments[candidate]

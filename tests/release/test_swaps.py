@@ -1,7 +1,7 @@
 """The steps of a run one by one, and something swapped between any two of them: nothing is published."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -11,7 +11,6 @@ import dagster as dg
 import pytest
 from support import gates
 from support.gates import COPY, GATE, HONEST, Home, failures, read_json
-from support.remembering import remembered_results
 from support.sampling import some_of
 
 from disclosure_pipeline.candidates import evaluation
@@ -25,13 +24,6 @@ LAX = {"repU": 100, "DiSCO": 100}
 STRICT = {"repU": 0.01, "DiSCO": 0.01}
 
 Swap = Callable[[Home, pytest.MonkeyPatch], Home]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def remembered() -> Iterator[None]:
-    """What is worked out from the same tables is worked out once: what is swapped here are files."""
-    with remembered_results():
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +106,7 @@ SWAPS: dict[str, Swap] = {
 }
 
 
+@pytest.mark.usefixtures("remembered_results")
 def test_nothing_swapped_is_published(ready: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """The base of all that follows."""
     assert in_steps(ready, HONEST, None, "", monkeypatch).success
@@ -121,6 +114,7 @@ def test_nothing_swapped_is_published(ready: Home, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(("swap", "after"), some_of(product(SWAPS, STEPS[:-1])))
+@pytest.mark.usefixtures("remembered_results")
 def test_nothing_is_published_after_a_swap(
     ready: Home, monkeypatch: pytest.MonkeyPatch, swap: str, after: str
 ) -> None:
@@ -131,6 +125,7 @@ def test_nothing_is_published_after_a_swap(
 
 
 @pytest.mark.parametrize("after", ["identity_disclosure", "dossier"])
+@pytest.mark.usefixtures("remembered_results")
 def test_nothing_is_published_with_another_dossier(
     ready: Home, monkeypatch: pytest.MonkeyPatch, after: str
 ) -> None:
@@ -141,6 +136,7 @@ def test_nothing_is_published_with_another_dossier(
 @pytest.mark.parametrize(
     ("candidate", "first_lax", "after"), some_of(product([HONEST, COPY], [True, False], STEPS[:-1]))
 )
+@pytest.mark.usefixtures("remembered_results")
 def test_what_a_policy_refuses_is_not_published_where_it_was_swapped(
     ready: Home,
     lax: dg.Definitions,
@@ -162,6 +158,7 @@ def test_what_a_policy_refuses_is_not_published_where_it_was_swapped(
     assert ready.published(candidate).is_dir() == is_published
 
 
+@pytest.mark.usefixtures("remembered_results")
 def test_what_is_measured_is_what_is_published_whatever_becomes_of_the_store(
     ready: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +190,7 @@ def test_what_is_measured_is_what_is_published_whatever_becomes_of_the_store(
     assert ready.nothing_published()
 
 
+@pytest.mark.usefixtures("remembered_results")
 def test_a_folder_that_is_staged_cannot_be_changed_unseen(
     ready: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

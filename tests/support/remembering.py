@@ -1,8 +1,8 @@
-"""What a gate works out from tables and figures, once for all forked children that need the same.
+"""Work out figures, charts and expectations once for all processes that need the same.
 
-Counting, charts and expectations take most of a run's time and change no file; tests of what becomes of files
-run the same tables again and again. Whatever is remembered is remembered by all that it is worked out from:
-other tables, another gate or other figures are worked out anew.
+They take most of a run's time and change no file; tests of files run the same tables again and again. What is
+remembered is found by all that it is worked out from: other tables, another gate or other figures are worked
+out anew. A test for which this is done names the fixture `remembered_results`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from disclosure_pipeline.candidates import filing, measuring
 from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.policy.gate import Gate
-from support.gates import quick_folder
 
 
 @contextmanager
-def remembered_results() -> Iterator[None]:
-    """What a child works out, the others take from a folder: also those that run meanwhile."""
-    with quick_folder() as folder, pytest.MonkeyPatch.context() as patch:
+def remember_results(folder: Path) -> Iterator[None]:
+    """Take from a folder what any process worked out before, also one that runs meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
         for module, name, describe in (
             (charts, "_draw_rows", repr),
             (charts, "_draw_map", repr),
