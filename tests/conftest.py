@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import random
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -76,21 +75,15 @@ def database(request: pytest.FixtureRequest, databases: Callable[[str], Any]) ->
     return databases(request.param)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--shuffle", type=int, metavar="SEED", help="run modules and their tests in another order"
-    )
-
-
 def pytest_report_header() -> str:
     """Print how many cases of long lists are tried, and the seed that draws them."""
     return "every case is tried" if CI else f"one in {PART} cases of long lists is tried: SAMPLE_SEED={SEED}"
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of Spark and of a shared fixture come first; with --shuffle all in an order drawn by its seed.
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests of Spark and of a shared fixture first.
 
-    The first ones go to the same worker: Java, which takes long to get going, is started by it alone.
+    They go to the same worker: Java, which takes long to get going, is started by it alone.
     """
 
     def shared(item: pytest.Item) -> int:
@@ -100,19 +93,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         names = getattr(item, "fixturenames", ())
         return next((i for i, name in enumerate(SHARED_FIXTURES) if name in names), len(SHARED_FIXTURES))
 
-    seed = config.getoption("--shuffle")
-    if seed is None:
-        items.sort(key=shared)
-        return
-    drawn = random.Random(seed)
-    modules: dict[Path, list[pytest.Item]] = {}
-    for item in items:
-        modules.setdefault(item.path, []).append(item)
-    order = list(modules.values())
-    drawn.shuffle(order)
-    for tests in order:
-        drawn.shuffle(tests)
-    items[:] = [item for tests in order for item in tests]
+    items.sort(key=shared)
 
 
 def pytest_collection_finish() -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
@@ -14,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from support.processes import run_program
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "disclosure_pipeline"
@@ -129,7 +130,8 @@ def time_collection() -> float:
     """Return the seconds that pytest needs to collect the suite."""
     start = time.perf_counter()
     command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    ran = run_program(command, cwd=ROOT)
+    assert ran.returncode == 0, ran.stdout
     return time.perf_counter() - start
 
 

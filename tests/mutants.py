@@ -29,7 +29,7 @@ from typing import Any
 import pytest
 from support.paths import ROOT
 from support.processes import fork
-from support.reach import Chosen, Reach, measure_reach
+from support.reach import Reach, measure_reach
 
 PACKAGE = "disclosure_pipeline"
 SEED = 20240501
@@ -204,8 +204,7 @@ def reach_of_tests(files: Sequence[str]) -> dict[str, Any]:
 def run_tests(tests: Sequence[str]) -> bool:
     """Whether the tests pass, each in turn until one fails."""
     prepare_tests()
-    files = dict.fromkeys(test.partition("::")[0] for test in tests)
-    return pytest.main([*PYTEST.split(), "-x", *files], plugins=[Chosen(tests)]) == pytest.ExitCode.OK
+    return pytest.main([*PYTEST.split(), "-x", *tests]) == pytest.ExitCode.OK
 
 
 def are_the_tests_passed(tests: Sequence[str], limit: float) -> bool:

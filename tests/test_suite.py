@@ -20,8 +20,6 @@ from support.processes import PIPE, fork, run_program, running_program
 from support.sampling import some_of
 
 TESTS = ROOT / "tests"
-STARTS_PROCESSES = {"subprocess", "multiprocessing", "pty"}
-STARTS_PROCESSES_BY_OS = ("fork", "system", "popen", "spawn", "posix_spawn", "exec")
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -31,18 +29,6 @@ def imported(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def test_processes_are_started_in_one_place_which_ends_them() -> None:
-    outside = []
-    for path in TESTS.rglob("*.py"):
-        if path == TESTS / "support" / "processes.py":
-            continue
-        outside += [f"{path}: {name}" for name in imported(path) if name.split(".")[0] in STARTS_PROCESSES]
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
-                outside += [f"{path}: os.{node.attr}"] * node.attr.startswith(STARTS_PROCESSES_BY_OS)
-    assert not outside
 
 
 def test_no_test_leans_on_the_module_of_another() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -56,23 +55,19 @@ class Recorder:
 
     def __init__(self, measurement: coverage.Coverage) -> None:
         self.measurement = measurement
-        self.seconds: dict[str, float] = {}
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.fixtures: dict[str, frozenset[str]] = {}
         self.failed: set[str] = set()
         self.running = ""
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         self.running = item.nodeid
         self.fixtures[item.nodeid] = frozenset(getattr(item, "fixturenames", ()))
         self.measurement.switch_context(item.nodeid)
-        began = time.monotonic()
-        try:
-            return (yield)
-        finally:
-            self.seconds[item.nodeid] = time.monotonic() - began
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] += report.duration
         if report.failed:
             self.failed.add(report.nodeid)
 
@@ -116,15 +111,3 @@ def measure_reach(package: Path, pytest_options: Sequence[str]) -> dict[str, Any
         tests[file] = dict(of_lines)
     seconds = {test: taken for test, taken in recorder.seconds.items() if test not in recorder.failed}
     return {"tests": tests, "seconds": seconds, "failed": sorted(recorder.failed)}
-
-
-class Chosen:
-    """A plugin of pytest that runs only some tests, in their order."""
-
-    def __init__(self, tests: Sequence[str]) -> None:
-        self.tests = tests
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        collected = {item.nodeid: item for item in items}
-        items[:] = [collected[test] for test in self.tests]
