@@ -109,7 +109,7 @@ def _callers(frame: FrameType | None) -> Iterator[str]:
     """Name the functions of the package on the stack; comprehensions and lambdas are part of theirs."""
     while frame is not None:
         if PACKAGE in Path(frame.f_code.co_filename).parents and not frame.f_code.co_name.startswith("<"):
-            yield frame.f_code.co_qualname if sys.version_info >= (3, 11) else frame.f_code.co_name
+            yield frame.f_code.co_name
         frame = frame.f_back
 
 

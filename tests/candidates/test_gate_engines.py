@@ -379,7 +379,7 @@ def test_runs_end_in_the_same_files_and_checks(
             assert engine.encode() not in home.record(HONEST, "dossier.json").read_bytes()
             assert gates.stated(home.published(HONEST)).candidate == HONEST
             written = state(home.path)
-            del written[f"store/{GATE}/reading.json"]["recorded_at"]
+            del written[f"store/{GATE}/ground_truth.json"]["recorded_at"]
             actual[engine] = (
                 written,
                 [evaluations(result) for result in (ground_truth, honest, copy)],

@@ -54,7 +54,7 @@ def test_figures_of_the_synthesizers(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_picture_of_the_library_is_in_the_gallery() -> None:
     page = (DOCS / "gallery.md").read_text(encoding="utf-8")
     drawing = set()
-    for path in (ROOT / "disclosure_pipeline" / "evaluation").rglob("*.py"):
+    for path in (ROOT / "disclosure_pipeline").rglob("*.py"):
         drawing |= set(re.findall(r"def (plot_[a-z]\w+)\($", path.read_text(encoding="utf-8"), re.MULTILINE))
     public = {name for name in drawing if f"dp.{name}" in page}
     assert public == {"plot_cap_distributions", "plot_individual_cap"}

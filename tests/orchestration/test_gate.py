@@ -188,8 +188,8 @@ def test_the_statement_fits_what_is_published(
 
 def test_the_statement_does_not_confirm_a_guess_of_the_ground_truth(demo: tuple[Path, str]) -> None:
     home, _ = demo
-    digest = hashlib.sha256((home / "demo/reading.csv").read_bytes()).hexdigest()
-    assert digest in (home / "demo/store/survey/reading.json").read_text()
+    digest = hashlib.sha256((home / "demo/ground_truth.csv").read_bytes()).hexdigest()
+    assert digest in (home / "demo/store/survey/ground_truth.json").read_text()
     predicate = gates.stated(home / "demo/releases/survey" / DEMO_HONEST, home / "demo/keys/public-key.pem")
     assert digest not in predicate.model_dump_json()
     salt = (home / "demo/keys/salt").read_bytes()
@@ -376,7 +376,7 @@ def test_a_ground_truth_that_breaks_its_contract_is_not_recorded(home: Home) -> 
     assert not check.passed and check.blocking
     shown_rows = rows(check.metadata["violations"])
     assert {(row["column"], row["records"]) for row in shown_rows} == {("age", 2), ("sex", 1)}
-    assert not (home.store / "reading.json").exists()
+    assert not (home.store / "ground_truth.json").exists()
     assert not home.run_gate(HONEST).success
     assert home.nothing_published()
     assert not any(canary in gates.everything_logged(home.instance) for canary in CANARIES)
@@ -523,7 +523,7 @@ def test_no_value_of_the_ground_truth_is_written_anywhere(home_on_disk: Home) ->
     assert not home.materialize("release", HONEST).success
     assert len(home.instance.get_runs()) == 4
     assert gates.files_with(home.path, [GATE], ["incoming"])  # there is something to look through
-    assert not gates.files_with(home.path, CANARIES, ["reading.csv"])
+    assert not gates.files_with(home.path, CANARIES, ["ground_truth.csv"])
 
 
 # The paper's example
@@ -538,7 +538,7 @@ def test_the_gate_gives_the_figures_of_the_paper(tmp_path: Path, monkeypatch: py
     columns |= {name: {"type": "integer"} for name in ("age", "depress")}
     columns["income"] = {"type": "integer", "special_values": [-8], "groups": 20}
     attributes = gates.definition(
-        ground_truth=str(SD2011 / "reading.csv"),
+        ground_truth=str(SD2011 / "ground_truth.csv"),
         columns=columns,
         keys=["sex", "age", "region", "placesize"],
         targets=list(printed),

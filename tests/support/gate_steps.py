@@ -129,7 +129,7 @@ def staged(
     root: Path, definition: Mapping[str, Any], *tables: pd.DataFrame | bytes, suffix: str = ".csv"
 ) -> Iterator[Staged]:
     """Tables that arrived at a gate at `root`, staged."""
-    of_gate = folders(root, definition, "auto", "reading.csv")
+    of_gate = folders(root, definition, "auto", "ground_truth.csv")
     snapshot = gates.take(deliver(root, "staged", *tables, suffix=suffix), of_gate.store.root)
     with stage_snapshot(snapshot, of_gate.store, root / "staging") as stage, ExitStack() as stack:
         yield Staged(of_gate.gate, snapshot, stage, read_staged(of_gate, snapshot, stage.arrived, stack))
