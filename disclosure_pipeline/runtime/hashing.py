@@ -17,7 +17,7 @@ class HashedStream(NamedTuple):
 
 
 def hash_stream(stream: IO[bytes], on_chunk: Callable[[bytes], object] | None = None) -> HashedStream:
-    """The hash of a stream from here to its end; `on_chunk` is given every piece of it, to be written."""
+    """Hash a stream from here to its end; `on_chunk` gets every part of it, to be written."""
     digest, size = hashlib.sha256(), 0
     while chunk := stream.read(_CHUNK):
         digest.update(chunk)

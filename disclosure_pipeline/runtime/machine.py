@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 def count_cores() -> int:
-    """The number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -25,7 +25,7 @@ FEW_RECORDS = 1 << 16
 
 
 def threads_for(records: int) -> int:
-    """How many threads pay for tables of so many records; 0 is none but the caller's own."""
+    """Return how many threads pay for tables of so many records; 0 is none but the caller's own."""
     return count_cores() if records > FEW_RECORDS else 0
 
 
@@ -34,7 +34,7 @@ def run_in_threads(
     threads: int,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[Result]:
-    """The results of the tasks, in their order; on as many `threads`, or on the caller's own if that is 0.
+    """Run the tasks on `threads`, or on the caller's own if that is 0; return their results in order.
 
     `on_progress` is called after each task with the number of completed tasks and of all. What a task raises
     is raised, as is an interrupt: no further task is begun then, and no thread is left when this returns.
@@ -51,7 +51,7 @@ def run_in_threads(
 
 
 def map_in_threads(items: Iterable[Item], work: Callable[[Item], Result], threads: int) -> Iterator[Result]:
-    """The results of `work` on each item, in their order; only a few items are in memory at a time.
+    """Yield the results of `work` on each item, in order; only a few items are in memory at a time.
 
     Items are taken on the caller's own thread, which also does the work if `threads` is 0. What is raised
     there is raised here, as is an interrupt: no thread is left then.
@@ -88,7 +88,7 @@ _CGROUP = Path("/sys/fs/cgroup")  # of a container that may use less than its ma
 
 
 def available_memory() -> int:
-    """Bytes of memory that this process can still take."""
+    """Return the bytes of memory that this process can still take."""
     import psutil
 
     available = int(psutil.virtual_memory().available)

@@ -42,11 +42,11 @@ class Tables:
         return table_names(len(self.frames))
 
     def coded(self, column: Any) -> CodedColumn:
-        """A column as integer codes over the levels of all tables, grouped where that was requested."""
+        """Code a column over the levels of all tables, grouped where that was requested."""
         return self.grouping.apply(code_column(column, [frame[column] for frame in self.frames], self.names))
 
     def code(self, columns: Sequence[Any]) -> list[CodedColumn]:
-        """Several columns coded, on threads."""
+        """Code several columns, on threads."""
         records = sum(len(frame) for frame in self.frames)
         return run_in_threads([partial(self.coded, column) for column in columns], threads_for(records))
 
@@ -69,7 +69,7 @@ def check_tables(
 def check_names(
     columns: Sequence[Sequence[Any]], keys: Sequence[Any], targets: Any, grouping: Grouping
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The keys and targets of tables (GT first) with these columns. InputError as `check_tables`."""
+    """Return the keys and targets of tables (GT first) with these columns. InputError as `check_tables`."""
     key_names = _check_keys(keys)
     shared = names_in_all(columns)
     target_names = _check_targets(targets, key_names, shared)
@@ -82,7 +82,7 @@ def check_names(
 def check_values(
     column: Any, series: Sequence[pd.Series[Any]], grouping: Grouping, names: Sequence[str]
 ) -> Kind:
-    """The one kind that a column is of in all tables, if it can be grouped where that is requested.
+    """Return the one kind that a column is of in all tables, if it can be grouped where that is requested.
 
     Each series holds the records of a table, or each of their values; `names` are the tables'. InputError
     otherwise.
@@ -150,7 +150,7 @@ def _check_grouping(
 def _check_finite(
     column: Any, grouping: Grouping, tables: Sequence[pd.Series[Any]], names: Sequence[str]
 ) -> None:
-    """Infinite values have no quantile and no width; as special values they are levels of their own."""
+    """Refuse infinite values, which have no quantile and no width; as special values they are levels."""
     if column not in grouping.groups:
         return
     special = {float(value) for value in grouping.special_values.get(column, ())}
@@ -183,13 +183,13 @@ class Distinct:
         return int(self.counts.sum())
 
     def take(self, numbers: IntArray) -> Any:
-        """The values with these numbers as an array, missing for -1."""
+        """Return the values with these numbers as an array, missing for -1."""
         with_missing = pd.concat([self.values, pd.Series([None], dtype=self.values.dtype)], ignore_index=True)
         return with_missing.array.take(numbers)
 
 
 def stack_distinct(tables: Sequence[Distinct]) -> Distinct:
-    """The values of a column of several tables as one: those of the second follow those of the first."""
+    """Stack the values of a column of several tables: those of the second follow those of the first."""
     counts = [table.counts[:-1] for table in tables]
     missing = sum(int(table.counts[-1]) for table in tables)
     values = stack_columns([table.values for table in tables])
@@ -197,7 +197,7 @@ def stack_distinct(tables: Sequence[Distinct]) -> Distinct:
 
 
 def code_distinct(column: Any, tables: Sequence[Distinct], names: Sequence[str]) -> CodedColumn:
-    """A column of GT (first) and of the syntheses, coded as `code_column` codes it, from its values alone.
+    """Code a column of GT (first) and of the syntheses as `code_column` does, from its values alone.
 
     `codes[i]` are the codes of the values of table i instead of its records, and last that of missing;
     `counts` are the numbers of records. `names` are the tables' in messages.
@@ -222,7 +222,7 @@ def code_distinct(column: Any, tables: Sequence[Distinct], names: Sequence[str])
 def code_distinct_columns(
     distinct: Mapping[Any, Sequence[Distinct]], grouping: Grouping, names: Sequence[str]
 ) -> list[CodedColumn]:
-    """Columns coded over their values by `code_distinct`, not grouped yet. InputError as `check_tables`.
+    """Code columns over their values, not grouped yet. InputError as `check_tables`.
 
     `names` are the tables' in messages.
     """

@@ -60,7 +60,7 @@ class Levels:
 
 
 def read_levels(column: Column, raw: Any) -> Levels:
-    """The raw levels (an Arrow array of any type) of a column in its canonical form."""
+    """Return the raw levels (an Arrow array of any type) of a column in its canonical form."""
     changed: dict[str, Mask] = {}
     absent = to_mask(raw.is_null(nan_is_null=pa.types.is_floating(raw.type)))
     text = convert_to_text(raw, column, changed)
@@ -92,12 +92,12 @@ def read_levels(column: Column, raw: Any) -> Levels:
 
 
 def to_mask(array: Any) -> Mask:
-    """A boolean Arrow array as a mask; null is False."""
+    """Return a boolean Arrow array as a mask; null is False."""
     return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def convert_to_text(raw: Any, column: Column, changed: dict[str, Mask] | None = None) -> Any:
-    """The raw levels as text without outer blanks, in NFC; None for types that are not compared as text.
+    """Return raw levels as text without outer blanks, in NFC; None for types not compared as text.
 
     18 and 18.0 in a typed file are both "18". What is changed of text is noted in `changed`.
     """
@@ -123,7 +123,7 @@ def convert_to_text(raw: Any, column: Column, changed: dict[str, Mask] | None = 
 
 
 def _compose(text: Any) -> Any:
-    """Text in Unicode form NFC: by Python, since some releases of Arrow do not compose."""
+    """Return the text in Unicode form NFC, by Python: some releases of Arrow do not compose."""
     beyond_ascii = pc.fill_null(pc.invert(pc.string_is_ascii(text)), False)
     if not pc.any(beyond_ascii).as_py():
         return text
@@ -132,14 +132,14 @@ def _compose(text: Any) -> Any:
 
 
 def is_text(arrow: Any) -> bool:
-    """Whether an Arrow type is one of its string types."""
+    """Return whether an Arrow type is one of its string types."""
     return bool(
         pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow)
     )
 
 
 def _find_missing(column: Column, text: Any, values: Any, changed: dict[str, Mask]) -> Mask:
-    """Which levels stand for a missing value: empty text, and the declared codes (numbers by value)."""
+    """Mark the levels that stand for a missing value: empty text, and declared codes (numbers by value)."""
     codes = np.zeros(len(values), dtype=bool)
     empty = np.zeros(len(values), dtype=bool)
     if text is not None:
@@ -168,12 +168,12 @@ def _find_outside_range(column: Column, values: Any) -> Mask:
 
 
 def _keep_where(where: Any, values: Any) -> Any:
-    """The values where the condition holds, else null."""
+    """Return the values where the condition holds, else null."""
     return pc.if_else(pc.fill_null(where, False), values, pa.scalar(None, values.type))
 
 
 def _make_nulls(raw: Any, arrow: Any) -> Any:
-    """No value of this type can be read as what the column holds."""
+    """Return nulls: no value of this type can be read as what the column holds."""
     return pa.nulls(len(raw), arrow)
 
 
@@ -239,7 +239,7 @@ def _read_numbers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask]
 
 
 def _parse_floats(text: Any) -> Any:
-    """Texts of one of the number forms as floats; infinite where a number is too large."""
+    """Return texts of one of the number forms as floats; infinite where a number is too large."""
     try:
         return text.cast(pa.float64())
     except pa.ArrowInvalid:  # a form that Arrow does not read, or a number beyond all floats
@@ -249,7 +249,7 @@ def _parse_floats(text: Any) -> Any:
 
 
 def _canonical_floats(values: Any) -> Any:
-    """-0.0 is 0.0."""
+    """Return the floats with 0.0 for -0.0."""
     return pc.add(values, 0.0)
 
 

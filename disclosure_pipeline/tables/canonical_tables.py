@@ -50,7 +50,7 @@ class CanonicalTable:
         return {name: encode(self.frame[name]).levels for name in self.columns}
 
     def keep_columns(self, names: Collection[str]) -> CanonicalTable:
-        """The table without its other columns."""
+        """Return the table without its other columns."""
         kept = [name for name in self.columns if name in names]
         if len(kept) == len(self.columns):
             return self
@@ -59,11 +59,11 @@ class CanonicalTable:
         )
 
     def some_records(self, positions: IntArray) -> pd.DataFrame:
-        """Some records, by their positions and in the order of these."""
+        """Return some records, by their positions and in the order of these."""
         return self.frame.iloc[positions]
 
     def records_from(self, start: int, stop: int) -> pd.DataFrame:
-        """The records from a position to before another one, or to the last."""
+        """Return the records from a position to before another one, or to the last."""
         return self.frame.iloc[start:stop]
 
 
@@ -85,7 +85,7 @@ def _canonical_table(
     needed: Collection[str],
     only_known: bool,
 ) -> CanonicalTable:
-    """As `canonical_table`; `names` are those of all columns of the table, described or not."""
+    """Do as `canonical_table`; `names` are those of all columns, described or not."""
     read = read_columns(raw, dictionary)
     violations = find_violations_of_columns(names, len(raw), read, dictionary, table, needed, only_known)
     if violations:
@@ -103,7 +103,7 @@ def _canonical_table(
 def read_canonical(
     location: Location, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
 ) -> CanonicalTable:
-    """A table read and brought into canonical form. ContractError where it breaks the contract.
+    """Return a table read and brought into canonical form. ContractError where it breaks the contract.
 
     Only columns that the dictionary describes are read; see `find_violations`.
     """
@@ -124,7 +124,7 @@ def canonical_values(
     needed: Collection[str],
     only_known: bool,
 ) -> tuple[Mapping[str, Distinct], tuple[Change, ...]]:
-    """The values of a table's columns in canonical form, each where it was, and the ledger.
+    """Return the values of a table's columns in canonical form, each where it was, and the ledger.
 
     `columns` are the names of all its columns, `raw` the values of those that the dictionary describes.
     ContractError where the table of so many `records` breaks its contract: see `find_violations`.

@@ -26,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def first_of_runs(levels: npt.NDArray[np.float64]) -> Mask | None:
-    """Which of the levels (distinct floats, ascending) begin a run of equal ones; None where all of them do.
+    """Mark the levels (distinct floats, ascending) that begin a run of equal ones; None if all do.
 
     A run holds the floats within `ROUNDING_NOISE` of its first, so that no chain of neighbours grows beyond
     that. No run holds two whole numbers: 1000000001.0 and 1000000002.0 are two identifiers, not noise.
@@ -56,7 +56,7 @@ def first_of_runs(levels: npt.NDArray[np.float64]) -> Mask | None:
 
 
 def _second_whole(whole: Mask, chained: npt.NDArray[np.intp], none: int) -> npt.NDArray[np.intp]:
-    """For each of the chained levels the position of the second whole number from it on, or `none`."""
+    """Return for each chained level the position of the second whole number from it on, or `none`."""
     positions = np.append(np.flatnonzero(whole), [none, none])
     return positions[np.searchsorted(positions[:-2], chained, side="left") + 1]
 
@@ -66,7 +66,7 @@ _EXACT_IN_FLOAT = 2**53
 
 
 def comparable_levels(column: Any, kind: Kind, levels: Sequence[Any]) -> list[Values]:
-    """The levels of each table in one representation, in which equal means the same value."""
+    """Return the levels of each table in one representation, in which equal means the same value."""
     if kind is Kind.NUMBER:
         return _numbers([_number_array(of_table) for of_table in levels])
     if kind in {Kind.DATE, Kind.ZONED_DATE}:
@@ -89,7 +89,7 @@ def _number_array(levels: Any) -> Values:
 
 
 def _numbers(levels: list[Values]) -> list[Values]:
-    """Integers as 64-bit integers, else floats, else (where a float could not tell two apart) objects."""
+    """Return 64-bit integers, else floats, else (where a float could not tell two apart) objects."""
     kinds = {of_table.dtype.kind for of_table in levels if len(of_table)}
     if kinds <= {"i", "u"} and all(int(of_table.max()) < 2**63 for of_table in levels if len(of_table)):
         return [of_table.astype(np.int64) for of_table in levels]
@@ -110,7 +110,7 @@ def _within(integers: Values, limit: int) -> bool:
 
 
 def _python_number(value: Any) -> Any:
-    """Python numbers compare and hash by exact value, whether integer, float or decimal."""
+    """Return a Python number, which compares and hashes by exact value, whether integer, float or decimal."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -138,7 +138,7 @@ def _date_dtype(levels: Any) -> Any:
 
 
 def _in_one_unit(column: Any, indexes: Sequence[Any]) -> list[Values]:
-    """Dates and durations at the finest resolution that occurs."""
+    """Return dates and durations at the finest resolution that occurs."""
     unit = max((index.unit for index in indexes), key=["s", "ms", "us", "ns"].index)
     try:
         return [index.as_unit(unit).to_numpy() for index in indexes]
@@ -151,7 +151,7 @@ def _in_one_unit(column: Any, indexes: Sequence[Any]) -> list[Values]:
 
 
 def unite_levels(levels: Sequence[Values]) -> tuple[Values, list[IntArray]]:
-    """The sorted union of the levels, and for each table the positions of its own levels in it."""
+    """Return the sorted union of the levels, and for each table the positions of its own levels in it."""
     pooled = np.concatenate(levels) if levels[0].dtype.kind != "O" else _pool_objects(levels)
     codes, distinct = pd.factorize(pooled)
     distinct = np.asarray(distinct)
@@ -183,7 +183,7 @@ def code_column(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence
 
 
 def code_column_of_kind(column: Any, kind: Kind, columns: Sequence[pd.Series[Any]]) -> CodedColumn:
-    """As `code_column`, of a column that is of this kind in all tables."""
+    """Code a column as `code_column` does; it is of this kind in all tables."""
     coded, differs = code_and_mark(column, kind, columns)
     if differs is None:
         return coded
@@ -197,7 +197,7 @@ def code_column_of_kind(column: Any, kind: Kind, columns: Sequence[pd.Series[Any
 def code_and_mark(
     column: Any, kind: Kind, columns: Sequence[pd.Series[Any]]
 ) -> tuple[CodedColumn, list[Mask] | None]:
-    """As `code_column_of_kind`, and for each entry of a table's `position` whether it differs from its level.
+    """Code as `code_column_of_kind`, and mark the entries of `position` that differ from their level.
 
     None where nothing does: see `rounding.first_of_runs`. `rounded` is not set.
     """
@@ -222,13 +222,13 @@ def code_and_mark(
 
 
 def _over_union(position: IntArray, codes: IntArray, missing: int) -> IntArray:
-    """Positions in the union for a table's own codes; its -1 (missing) picks the last entry."""
+    """Return positions in the union for a table's own codes; its -1 (missing) picks the last entry."""
     dtype = np.min_scalar_type(-missing - 1)
     return np.append(position, missing).astype(dtype)[codes]
 
 
 def _store(series: pd.Series[Any]) -> tuple[StoredColumn, Any]:
-    """A table's own codes (`position` of what is stored; missing is -1), and its levels in any order."""
+    """Return a table's own codes (`position` of what is stored; missing is -1) and its levels."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         own_codes = cast(pd.Categorical, series.array).codes
         counts = count_codes(own_codes, 0, len(series.dtype.categories) + 1)
@@ -249,7 +249,7 @@ def _store(series: pd.Series[Any]) -> tuple[StoredColumn, Any]:
 
 
 def _factorize(series: pd.Series[Any]) -> tuple[IntArray, Any]:
-    """As pandas does, which makes an index of the levels of a series."""
+    """Factorize as pandas does, which makes an index of the levels of a series."""
     if isinstance(series.dtype, np.dtype) and series.dtype.char in _PLAIN:
         return pd.factorize(series.to_numpy())
     return pd.factorize(nan_as_missing(series))

@@ -74,7 +74,7 @@ class ContractError(InputError):
 def find_violations(
     raw: pd.DataFrame, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
 ) -> list[Violation]:
-    """What a raw table (`sources.read_raw`, or any data frame) breaks of the dictionary.
+    """Return what a raw table (`sources.read_raw`, or any data frame) breaks of the dictionary.
 
     Every needed column is there and holds a value at all; values are of the column's type, among its
     levels, within its range; with `only_known`, no column is there that the dictionary does not describe.
@@ -95,7 +95,7 @@ def find_violations_of_columns(
     needed: Collection[str],
     only_known: bool,
 ) -> list[Violation]:
-    """As `find_violations`, of a table of so many `records` and `columns`; `read` are those described."""
+    """Find violations as `find_violations`, in `columns` of so many `records`; `read` are those described."""
     if not records:
         return [Violation(table, "(all)", "the table has no records", 0, 1.0)]
     if not read and len(dictionary):
@@ -121,12 +121,12 @@ def find_violations_of_columns(
 
 
 def violation_of_records(table: str, name: str, rule: str, records: int, total: int) -> Violation:
-    """The rule that so many records of a table break."""
+    """Return the rule that so many records of a table break."""
     return Violation(table, name, rule, records, records / total)
 
 
 def _rules(column: Column, levels: Levels) -> dict[str, Mask]:
-    """Rule -> which levels, and last whether a missing value, break it."""
+    """Return for each rule which levels, and last whether a missing value, break it."""
     rules = {f"is no {column.type}": np.append(levels.unreadable, False)}
     if column.levels is not None:
         rules["is none of the declared levels"] = np.append(levels.unknown, False)
@@ -146,7 +146,7 @@ def _schema(
     broken_records: dict[tuple[str, str], int],
     checked: set[tuple[str, str]],
 ) -> tuple[Any, pd.DataFrame]:
-    """The schema of a table, and the table as positions in lists of levels, for which it is meant."""
+    """Return the schema of a table, and the table as positions in lists of levels, for which it is meant."""
     pandera = _import_pandera()
     counts: dict[str, Any] = {}
 
@@ -198,7 +198,7 @@ def _padded(codes: IntArray, entries: int) -> IntArray:
 
 
 def _import_pandera() -> Any:
-    """pandera, without what importing it does to the environment: see `encoding.arrow_array`."""
+    """Import pandera without what that does to the environment: see `encoding.arrow_array`."""
     before = {name: os.environ.get(name) for name in _SET_BY_PANDERA}
     import pandera.pandas as pandera
 
@@ -250,7 +250,7 @@ def find_additions(
     *,
     refuse_formulas: bool,
 ) -> list[Violation]:
-    """What the synthetic tables add to GT, each rule once a column.
+    """Return what the synthetic tables add to GT, each rule once a column.
 
     Tables are given as column -> Arrow array of the distinct values that it holds, `syntheses` by the names
     that messages give them. Columns that GT or the dictionary lacks are not looked at.
@@ -287,7 +287,7 @@ def _find_in_column(
 
 
 def starts_formula(texts: Any) -> npt.NDArray[np.bool_]:
-    """Which texts of an Arrow array a spreadsheet would run: by their first sign, and no plain numbers.
+    """Mark the texts of an Arrow array that a spreadsheet would run: by their first sign, no plain numbers.
 
     Full-width signs are taken for the ones that they stand for, as some spreadsheets do.
 
@@ -307,7 +307,7 @@ def starts_formula(texts: Any) -> npt.NDArray[np.bool_]:
 
 
 def count_decimals(values: Any) -> int:
-    """The number of decimals that are needed to write all numbers of an Arrow array; 16: more than 15.
+    """Return the number of decimals that are needed to write all numbers of an Arrow array; 16: more than 15.
 
     >>> import pyarrow as pa
     >>> count_decimals(pa.array([3.0, 0.25, 17.5])), count_decimals(pa.array([0.1 + 0.2]))
@@ -326,7 +326,7 @@ def count_decimals(values: Any) -> int:
 
 
 def list_new_texts(in_GT: Any, in_SD: Any) -> list[str]:
-    """The texts of a column of SD that GT's column does not have: Arrow arrays of distinct values.
+    """Return the texts of a column of SD that GT's column does not have: Arrow arrays of distinct values.
 
     >>> import pyarrow as pa
     >>> list_new_texts(pa.array(["a", "b"]), pa.array(["b", "c", None]))
@@ -346,5 +346,5 @@ def _all_in(values: Any, known: Any) -> bool:
 
 
 def _longest(texts: Any) -> int:
-    """The letters of the longest text; 0 where there is none."""
+    """Return the letters of the longest text; 0 where there is none."""
     return int(pc.max(pc.utf8_length(texts)).as_py() or 0)

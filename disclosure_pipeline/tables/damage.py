@@ -41,7 +41,7 @@ _SAVE_AS_UTF8 = "save it as UTF-8"
 
 
 def name_separator(names: Sequence[str]) -> str | None:
-    """What a table of one column seems to be separated by, such as "semicolons"; None where nothing tells.
+    """Name what seems to separate a table of one column, such as "semicolons"; None where nothing tells.
 
     >>> name_separator(["sex;age;income"])
     'semicolons'
@@ -54,7 +54,7 @@ def name_separator(names: Sequence[str]) -> str | None:
 
 
 def describe_separator(separator: str) -> str:
-    """The sentence on a separator that is another one than expected, and what to do.
+    """Return the sentence on a separator that is another one than expected, and what to do.
 
     >>> describe_separator("semicolons").partition(".")[0]
     'its separator is another one: the first line has semicolons'
@@ -68,7 +68,7 @@ def describe_separator(separator: str) -> str:
 def describe_unreadable_file(
     table: str, location: str, find_file: Callable[[], tuple[StoragePath, FileFormat | None]], reason: str
 ) -> str:
-    """Why a file cannot be read, and what to do. `location`: where it is, without secrets.
+    """Say why a file cannot be read, and what to do. `location`: where it is, without secrets.
 
     `find_file` gives its path and its format. Where the file cannot be looked at, all that it may be is told,
     and the `reason` why it could not be read. A store names files by their hash, which nobody knows: then
@@ -90,7 +90,7 @@ def describe_unreadable_file(
 
 
 def _describe_damage(path: StoragePath, file_format: FileFormat) -> str:
-    """What is wrong with a file, or with the first that is of a folder."""
+    """Return what is wrong with a file, or with the first that is of a folder."""
     for file in path.files():
         problem = _find_problem(path, file.path, file.size, file_format)
         if problem is not None:
@@ -115,7 +115,7 @@ def _find_problem(path: StoragePath, file: str, size: int, file_format: FileForm
 
 
 def _look_at_ends(head: bytes, tail: bytes, magic: bytes, name: str) -> str | None:
-    """Files of both formats begin and end with the same bytes; a stream of Arrow has neither."""
+    """Compare both ends: files of these formats begin and end with the same bytes, Arrow streams do not."""
     if head.startswith(magic):
         return None if tail.endswith(magic) else "damaged: it is cut off, its last bytes are missing"
     kind = next((kind for start, kind in _MAGIC.items() if head.startswith(start)), None)
@@ -127,7 +127,7 @@ def _look_at_ends(head: bytes, tail: bytes, magic: bytes, name: str) -> str | No
 
 
 def _is_text(head: bytes) -> bool:
-    """Whether a file seems to begin with letters, not with bytes that mean something to a program only."""
+    """Return whether a file seems to begin with letters, not with bytes for a program."""
     begins = head.startswith(codecs.BOM_UTF8) or head[:1].isascii()
     return begins and all(byte >= ord(" ") or byte in b"\t\r\n" for byte in head)
 
@@ -148,7 +148,7 @@ def _look_at_text(opened: Any, head: bytes, codec: str | None, delimiter: str) -
 
 
 def _decode(stream: Any) -> Iterator[str]:
-    """The text of a stream, in lines. UnicodeError, with a sentence, where it is no UTF-8."""
+    """Return the text of a stream, in lines. UnicodeError, with a sentence, where it is no UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     rest, line, is_first = "", 1, True
     while True:
@@ -176,7 +176,7 @@ def _decode(stream: Any) -> Iterator[str]:
 
 
 def _look_at_lines(lines: Iterator[str], delimiter: str) -> str | None:
-    """What is wrong with the records of a text: told by numbers of lines and fields only."""
+    """Return what is wrong with the records of a text: told by numbers of lines and fields only."""
     records = csv.reader(lines, delimiter=delimiter)
     problem: str | None = None
     fields: int | None = None

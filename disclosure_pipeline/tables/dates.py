@@ -31,7 +31,7 @@ _SECONDS, _MICROSECONDS = pa.timestamp("s"), pa.timestamp("us")
 
 
 def read_dates(raw: Any, text: Any, date_format: str | None) -> tuple[Any, Mask]:
-    """Days as timestamps (null where it is none), and which of the texts were in ISO form.
+    """Read days as timestamps (null where it is none), and mark the texts that were in ISO form.
 
     `text` is None for the levels of a typed file. A time of day other than midnight, or a time zone, is not
     cut off: it is not read.
@@ -51,7 +51,7 @@ def read_dates(raw: Any, text: Any, date_format: str | None) -> tuple[Any, Mask]
 def read_datetimes(
     raw: Any, text: Any, date_format: str | None, time_zone: str | None
 ) -> tuple[Any, Mask, Mask]:
-    """Times (null where it is none), which texts were in ISO form, and which were moved to UTC.
+    """Read times (null where it is none); mark the texts in ISO form and those moved to UTC.
 
     With a time zone, all become UTC: those without an offset are local times of that zone, and one that
     the zone has twice or never is not read. Without a time zone, no time with an offset is read.
@@ -80,7 +80,7 @@ def read_datetimes(
 
 
 def _convert_typed(raw: Any) -> tuple[Any, Any]:
-    """Dates of a typed file at microseconds, and which of them lost nothing by it."""
+    """Return dates of a typed file at microseconds, and mark those that lost nothing by it."""
     if pa.types.is_date(raw.type):
         return raw.cast(pa.timestamp("ms")).cast(_MICROSECONDS), raw.is_valid()
     if not pa.types.is_timestamp(raw.type):
@@ -92,7 +92,7 @@ def _convert_typed(raw: Any) -> tuple[Any, Any]:
 
 
 def _to_local_time(times: Any, time_zone: str | None) -> tuple[Any, Mask]:
-    """Local times of a zone in UTC, and which of them that moved; without a zone they stay as they are."""
+    """Return local times of a zone in UTC, and mark those that moved; without a zone they stay."""
     if time_zone is None:
         return times, np.zeros(len(times), dtype=bool)
     local = pd.DatetimeIndex(times.to_numpy(zero_copy_only=False))
@@ -104,7 +104,7 @@ def _to_local_time(times: Any, time_zone: str | None) -> tuple[Any, Mask]:
 
 
 def _is_day(text: Any, pattern: str) -> Any:
-    """Which texts have the form, and begin with a day that exists."""
+    """Return which texts have the form, and begin with a day that exists."""
     formed = _keep_where(pc.match_substring_regex(text, pattern), text)
     year, month, day = (
         pc.fill_null(pc.utf8_slice_codeunits(formed, start, stop).cast(pa.int64()), 0).to_numpy()
@@ -117,7 +117,7 @@ def _is_day(text: Any, pattern: str) -> Any:
 
 
 def _by_format(text: Any, date_format: str) -> tuple[npt.NDArray[np.datetime64], bool]:
-    """Times as numpy, NaT where a text is not in the format; True where that holds an offset: then in UTC."""
+    """Parse times, NaT where a text is not in the format; True where that holds an offset: then in UTC."""
     zoned = "%z" in date_format
     strings = pd.Series(text.to_pylist(), dtype=object)
     parsed = pd.to_datetime(strings, format=date_format, errors="coerce", utc=zoned)

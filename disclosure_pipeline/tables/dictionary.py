@@ -30,7 +30,7 @@ TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 
 
 def normalize_text(text: str) -> str:
-    """The text as it is compared: in Unicode form NFC, without outer blanks."""
+    """Return the text as it is compared: in Unicode form NFC, without outer blanks."""
     return unicodedata.normalize("NFC", text.strip())
 
 

@@ -40,12 +40,12 @@ class Encoded:
         return count_codes(self.codes, 0, len(self.levels) + 1)
 
     def records(self, levels: Mask, missing: bool = False) -> int:
-        """How many records have one of the levels."""
+        """Return how many records have one of the levels."""
         return int(self.counts[np.append(levels, missing)].sum())
 
 
 def encode(column: pd.Series[Any]) -> Encoded:
-    """A column of any dtype. Categories and dictionaries keep their codes; nothing is compared by text."""
+    """Encode a column of any dtype. Categories and dictionaries keep their codes; no text is compared."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return Encoded(column.cat.codes.to_numpy(), _to_levels(column.cat.categories))
     if isinstance(column.dtype, pd.ArrowDtype):
@@ -55,7 +55,7 @@ def encode(column: pd.Series[Any]) -> Encoded:
 
 
 def encode_arrow(column: Any) -> Encoded:
-    """An Arrow array in chunks; each chunk may have a dictionary of its own."""
+    """Return an Arrow array in chunks; each chunk may have a dictionary of its own."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     column = column.unify_dictionaries()
@@ -76,7 +76,7 @@ def encode_arrow(column: Any) -> Encoded:
 
 
 def encode_by_range(array: Any) -> tuple[IntArray, Any] | None:
-    """Whole numbers as codes from the lowest on and their levels, which is faster than to look them up.
+    """Encode whole numbers from the lowest on, which is faster than looking them up.
 
     None where they lie too far apart. Levels that no record has are among them.
     """
@@ -94,7 +94,7 @@ def encode_by_range(array: Any) -> tuple[IntArray, Any] | None:
 
 
 def smallest_code_type(levels: int) -> np.dtype[Any]:
-    """The smallest integer type for codes below `levels`, and -1."""
+    """Return the smallest integer type for codes below `levels`, and -1."""
     return np.dtype(np.min_scalar_type(-levels - 1))
 
 
@@ -108,7 +108,7 @@ def arrow_codes(codes: IntArray) -> Any:
 
 
 def arrow_array(values: Any) -> Any:
-    """Values as an Arrow array of one type; times with an offset become UTC, to the instant.
+    """Return the values as an Arrow array of one type; times with an offset become UTC, to the instant.
 
     pyarrow drops offsets while the environment has PYARROW_IGNORE_TIMEZONE, which importing pandera or
     pyspark sets: it is not left to pyarrow. Raises what pyarrow raises where there is no one type.
@@ -147,7 +147,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def collect(names: Sequence[str], batches: Iterable[Any], table: str) -> pd.DataFrame:
-    """The record batches (or tables) of these columns as one frame of dictionary-encoded Arrow columns.
+    """Collect record batches (or tables) into one frame of dictionary-encoded Arrow columns.
 
     InputError where a column holds values of several kinds, or of one that cannot be compared.
     """
@@ -168,7 +168,7 @@ def collect(names: Sequence[str], batches: Iterable[Any], table: str) -> pd.Data
 
 
 def _encode_chunks(column: Any, name: str, table: str) -> list[Any]:
-    """The chunks of a column, each with its own dictionary."""
+    """Return the chunks of a column, each with its own dictionary."""
     parts = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     try:
         return [part if pa.types.is_dictionary(part.type) else _dictionary_encode(part) for part in parts]
@@ -210,7 +210,7 @@ def _join_chunks(chunks: list[Any], name: str, table: str) -> Any:
 
 
 def _cast_to_one_type(chunks: Sequence[Any], kinds: Sequence[Any], name: str, table: str) -> list[Any]:
-    """The chunks with levels of one type that holds all of them exactly."""
+    """Return the chunks with levels of one type that holds all of them exactly."""
     try:
         [common] = pa.unify_schemas(
             [pa.schema([("levels", kind)]) for kind in kinds], promote_options="permissive"

@@ -45,12 +45,12 @@ class FileFormat:
 
 
 def suffix_of(name: str) -> str | None:
-    """The ending of a file's name that tells its format, such as ".csv.gz"; None where it is unknown."""
+    """Return the ending of a file's name that tells its format, such as ".csv.gz"; None if it is unknown."""
     return max((suffix for suffix in FORMATS if name.endswith(suffix)), key=len, default=None)
 
 
 def format_of(name: str) -> FileFormat | None:
-    """The format that the name of a file tells; None where it tells none."""
+    """Return the format that the name of a file tells; None where it tells none."""
     suffix = suffix_of(name)
     if suffix is None:
         return None
@@ -71,7 +71,7 @@ class OpenTable:
 
 
 def open_files(path: StoragePath, file_format: FileFormat, table: str, stack: ExitStack) -> OpenTable:
-    """The table of a file, or of a folder of Parquet files, open until the stack is closed.
+    """Return the table of a file, or of a folder of Parquet files, open until the stack is closed.
 
     Errors of the readers come through as they are: they may quote a record.
     """
@@ -131,7 +131,7 @@ def _open_arrow(path: StoragePath, stack: ExitStack) -> OpenTable:
 
 
 def _open_ipc(file: Any, options: Any) -> Any:
-    """An Arrow file, or an Arrow stream: both go by the same name."""
+    """Return an Arrow file, or an Arrow stream: both go by the same name."""
     from pyarrow import ipc
 
     try:
@@ -172,7 +172,7 @@ def _open_parquet(path: StoragePath, table: str, stack: ExitStack) -> OpenTable:
 
 
 def select_columns(names: Collection[str], columns: Collection[str] | None) -> list[str]:
-    """The requested ones of a table's columns (None: all), in the table's order."""
+    """Return the requested ones of a table's columns (None: all), in the table's order."""
     return [name for name in names if columns is None or name in columns]
 
 
@@ -182,7 +182,7 @@ _ROWS_databases = 1 << 16
 def open_sql(
     url: str, table: str | None, schema: str | None, query: str | None, stack: ExitStack
 ) -> OpenTable:
-    """A table or a query of an SQL database. Errors of the driver come through: they may tell credentials."""
+    """Open a table or query of an SQL database. The driver's errors come through and may tell credentials."""
     import sqlalchemy as sa
 
     # One connection, closed with the stack: no pool keeps the credentials.
@@ -207,7 +207,7 @@ def open_sql(
 
 
 def open_duckdb(path: str, table: str | None, query: str | None, stack: ExitStack) -> OpenTable:
-    """A table or a query of a DuckDB file, which is opened for reading only."""
+    """Open a table or a query of a DuckDB file, for reading only."""
     import duckdb
 
     connection = stack.enter_context(duckdb.connect(path, read_only=True))

@@ -15,19 +15,19 @@ _ARROW_INTERFACE = ("__arrow_c_stream__", "__arrow_c_array__")
 
 
 def is_frame(table: Any) -> bool:
-    """Whether it is a table in memory: of pandas, or anything with the Arrow interface, such as Polars."""
+    """Return whether it is a table in memory: pandas, or anything with the Arrow interface."""
     if isinstance(table, (pd.Series, pd.Index)):  # newer ones have the Arrow interface too
         return False
     return isinstance(table, pd.DataFrame) or any(hasattr(table, name) for name in _ARROW_INTERFACE)
 
 
 def holds_values(argument: Any) -> bool:
-    """Whether an argument is a table or column, and so no list of names: its values must not be shown."""
+    """Return whether an argument is a table or column, whose values must not be shown."""
     return is_frame(argument) or isinstance(argument, (pd.Series, np.ndarray))
 
 
 def as_frames(ground_truth: Any, synthetic: Any) -> tuple[pd.DataFrame, ...]:
-    """GT and its syntheses (one table, or a sequence of them) as pandas frames: see `as_frame`.
+    """Return GT and its syntheses (one table, or a sequence of them) as pandas frames: see `as_frame`.
 
     InputError where one is no table, has no records, or not every column has a name of its own.
     """
@@ -47,7 +47,7 @@ def as_frames(ground_truth: Any, synthetic: Any) -> tuple[pd.DataFrame, ...]:
 
 
 def as_frame(table: Any, name: str) -> pd.DataFrame:
-    """A table in memory as a pandas frame; pandas' own as it is, others as Arrow columns, mostly not copied.
+    """Return a table in memory as a pandas frame: pandas' own as it is, others mostly without a copy.
 
     InputError where it is no table, or not every column has a name of its own. `name` is the table's.
     """
@@ -68,7 +68,7 @@ def as_frame(table: Any, name: str) -> pd.DataFrame:
 
 
 def check_not_empty(records: Sequence[int], names: Sequence[str]) -> None:
-    """InputError where a table has no records; `names` are the tables'."""
+    """Raise InputError where a table has no records; `names` are the tables'."""
     for number, name in zip(records, names, strict=True):
         if not number:
             raise InputError(f"{capitalized(name)} has no records: there is nothing to measure.")
@@ -92,7 +92,7 @@ def _from_arrow(table: Any, name: str) -> pd.DataFrame:
 
 
 def _known_to_pandas(column: Any) -> Any:
-    """A column in types that pandas handles: views of text become text, also in dictionaries."""
+    """Return a column in types that pandas handles: views of text become text, also in dictionaries."""
     import pyarrow as pa
 
     if pa.types.is_string_view(column.type):
@@ -110,13 +110,13 @@ def _known_to_pandas(column: Any) -> Any:
 
 
 def stack_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """All records of several tables as one, of the columns that all of them have."""
+    """Return all records of several tables as one, of the columns that all of them have."""
     shared = names_in_all([list(frame.columns) for frame in frames])
     return pd.DataFrame({name: stack_columns([frame[name] for frame in frames]) for name in shared})
 
 
 def stack_columns(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
-    """All values of several columns as one column; categories stay what they are."""
+    """Return all values of several columns as one column; categories stay what they are."""
     types = [column.dtype for column in columns]
     if not all(isinstance(dtype, pd.CategoricalDtype) for dtype in types):
         if any(dtype != types[0] for dtype in types):  # one that fits both loses digits, or what is missing

@@ -51,23 +51,23 @@ class Grouping:
         return frozenset((*self.groups, *self.special_values, *self.explicit))
 
     def grouped(self, column: Any) -> bool:
-        """Whether grouping of the column is requested."""
+        """Return whether grouping of the column is requested."""
         return column in self.groups or column in self.explicit
 
     def apply(self, column: CodedColumn) -> CodedColumn:
-        """The column, grouped where that was requested."""
+        """Return the column, grouped where that was requested."""
         if not self.grouped(column.name):
             return column
         return self.group_by(column, self.edges_of(column))
 
     def group_by(self, column: CodedColumn, edges: Floats) -> CodedColumn:
-        """The column, grouped by these interior edges and named as the grouping shows them."""
+        """Return the column, grouped by these interior edges and named as the grouping shows them."""
         hidden = self.hides_edges and column.name not in self.explicit
         labels = group_labels(round_edges(edges) if hidden else [level_label(edge) for edge in edges])
         return group(column, edges, labels, self.special_values.get(column.name, ()))
 
     def edges_of(self, column: CodedColumn) -> Floats:
-        """The interior edges of a column that is grouped."""
+        """Return the interior edges of a column that is grouped."""
         if column.name in self.explicit:
             return explicit_edges(column.name, self.explicit[column.name])
         rule = "pooled" if isinstance(self.edges, Mapping) else self.edges
@@ -76,7 +76,7 @@ class Grouping:
 
 
 def grouping_of(groups: Any = None, special_values: Any = None, edges: Any = "pooled") -> Grouping:
-    """The grouping that the arguments of a public function ask for: see `disclosure()` for their meaning.
+    """Return the grouping that a public function is asked for: see `disclosure()` for the arguments.
 
     InputError where one is not what it must be; whether the columns exist is not checked.
     """
@@ -143,7 +143,7 @@ def interior_edges(
     special: Iterable[float],
     edges: Literal["pooled", "ground_truth", "equal_width"],
 ) -> Floats:
-    """The edges between the groups of a numeric column, ascending; outermost edges are infinite and left out.
+    """Return the edges between the groups of a numeric column, ascending, without the infinite ones.
 
     "pooled": quantiles of all non-missing, non-special values of GT and of every synthesis, by linear
     interpolation between order statistics (R's type 7), duplicates removed; where fewer than 3 groups
@@ -171,7 +171,7 @@ def interior_edges(
 
 
 def _quantiles(values: Floats, counts: IntArray, groups: int) -> list[float]:
-    """The 0, 1/groups, …, 1 quantiles of `values`, each taken `counts` times (R's type 7)."""
+    """Return the 0, 1/groups, …, 1 quantiles of `values`, each taken `counts` times (R's type 7)."""
     up_to = np.cumsum(counts)
     last = int(up_to[-1]) - 1
     quantiles = []
@@ -184,7 +184,7 @@ def _quantiles(values: Floats, counts: IntArray, groups: int) -> list[float]:
 
 
 def explicit_edges(column: Any, edges: Sequence[float]) -> Floats:
-    """The interior of edges that the user gave. The outermost ones are opened: nothing falls outside."""
+    """Return the interior of edges that the user gave; the outermost are opened, so nothing falls outside."""
     try:
         array = np.asarray(edges, dtype=np.float64)
     except (TypeError, ValueError):
@@ -202,7 +202,7 @@ def explicit_edges(column: Any, edges: Sequence[float]) -> Floats:
 
 
 def group(column: CodedColumn, edges: Floats, labels: Sequence[str], special: Iterable[float]) -> CodedColumn:
-    """The column with intervals as its levels, closed on the left; special values and missing stay levels.
+    """Group a column into intervals closed on the left; special values and missing stay levels.
 
     Values below the first interior edge belong to the first group, those from the last one on to the
     last group. The levels are the `labels` of the groups, one more than `edges`, then those of the special
@@ -220,7 +220,7 @@ def group(column: CodedColumn, edges: Floats, labels: Sequence[str], special: It
 
 
 def group_labels(edges: Sequence[str]) -> list[str]:
-    """The intervals between edges, closed on the left: no smallest or largest value.
+    """Return the intervals between edges, closed on the left: no smallest or largest value.
 
     >>> group_labels(["500", "1000"])
     ['(-inf, 500)', '[500, 1000)', '[1000, inf)']
@@ -230,7 +230,7 @@ def group_labels(edges: Sequence[str]) -> list[str]:
 
 
 def round_edges(edges: Iterable[float]) -> list[str]:
-    """Edges as they may be shown: about two significant digits, numbered where several look the same.
+    """Round edges as they may be shown: about two significant digits, numbered where several look the same.
 
     An edge that a rule finds is a value of a record, or lies between two; rounded it is neither.
 
@@ -257,7 +257,7 @@ _ORDERED_KINDS = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}
 
 
 def bin_by_width(column: CodedColumn, bins: int, table_names: Sequence[str]) -> CodedColumn:
-    """The column with bins of equal width over GT's range as its levels; missing stays a level of its own.
+    """Group a column into bins of equal width over GT's range; missing stays a level of its own.
 
     InputError where its values have no width, or are infinite.
     """
@@ -274,7 +274,7 @@ def bin_by_width(column: CodedColumn, bins: int, table_names: Sequence[str]) -> 
 
 
 def _bin_levels(levels: npt.NDArray[Any], lowest: int, highest: int, bins: int) -> IntArray:
-    """The bin of each level, closed on the right; GT's range goes from levels[lowest] to levels[highest].
+    """Return the bin of each level, closed on the right; GT's range is levels[lowest] to levels[highest].
 
     For floats the edges are floats, those of pandas.cut, which SDMetrics calls. Whole numbers and dates are
     held against the edges exactly, so that neither 2^53 nor a rounded edge puts one into a wrong bin. Where
@@ -297,7 +297,7 @@ def _bin_levels(levels: npt.NDArray[Any], lowest: int, highest: int, bins: int) 
 
 
 def _exact_numbers(levels: npt.NDArray[Any]) -> npt.NDArray[np.object_]:
-    """Levels as Python integers, or as fractions where there are others."""
+    """Return levels as Python integers, or as fractions where there are others."""
     if levels.dtype.kind in "mM":
         return levels.astype(np.int64).astype(object)
     if levels.dtype.kind == "i":

@@ -25,7 +25,7 @@ _PROBED_RECORDS = 10_000
 
 
 def holds_identifiers(identifiers: Iterable[str | None], texts: Sequence[str]) -> bool:
-    """Whether a text is, or holds, one of the identifiers, however it is written.
+    """Return whether a text is, or holds, one of the identifiers, however it is written.
 
     Case, blanks, signs, zero-width and Unicode forms do not matter. Within a longer text an identifier counts
     from 6 letters or digits on: shorter ones are there by chance.
@@ -51,7 +51,7 @@ def holds_identifiers(identifiers: Iterable[str | None], texts: Sequence[str]) -
 
 
 def fold(text: str) -> str:
-    r"""The letters, without accents, and the digits of a text in one case and one Unicode form.
+    r"""Return the letters, without accents, and the digits of a text in one case and one Unicode form.
 
     >>> fold(" Pl\u200b-00\uff14\uff12 "), fold("P\u0301l-\u0664\u0662")
     ('pl0042', 'pl42')
@@ -62,7 +62,7 @@ def fold(text: str) -> str:
 
 
 def column_identifies(column: CodedColumn, synthesis: int) -> bool:
-    """Whether a column's values are all different in GT, no measurements, and in this SD mostly of GT."""
+    """Return whether a column's values are all different in GT, no measurements, and mostly GT's in SD."""
     d, s = column.counts[0], column.counts[synthesis]
     whole = column.kind is not Kind.NUMBER or column.levels.dtype.kind in "iu"
     if d.sum() < _FEWEST_RECORDS or not whole or d[-1] or d.max() > 1:
@@ -73,7 +73,7 @@ def column_identifies(column: CodedColumn, synthesis: int) -> bool:
 def identifying_columns(
     columns: Sequence[CodedColumn], tables: Sequence[Mapping[Any, Distinct]]
 ) -> list[tuple[int, Any]]:
-    """The (synthesis, column) of GT's columns whose values tell which record it is.
+    """Return the (synthesis, column) of GT's columns whose values tell which record it is.
 
     `tables` are the values of columns of each table (GT first), `columns` those that are coded already.
     """
@@ -93,7 +93,7 @@ def identifying_columns(
 
 
 def values_identify(ground_truth: pd.Series[Any], synthetic: pd.Series[Any]) -> bool:
-    """As `column_identifies`, of the records of a column that is not coded."""
+    """Tell as `column_identifies`, from the records of a column that is not coded."""
     if len(ground_truth) < _FEWEST_RECORDS:
         return False
     dtype = ground_truth.dtype

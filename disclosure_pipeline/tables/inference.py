@@ -38,7 +38,7 @@ _PROBE = 1000
 def canonical_distinct(
     raw: Sequence[Mapping[str, Distinct]], tables: Sequence[str], numeric: Collection[Any] = ()
 ) -> tuple[list[dict[str, Distinct]], tuple[Change, ...]]:
-    """The values of tables' columns (GT first) in canonical form, each where it was, and the ledger.
+    """Return the values of tables' columns (GT first) in canonical form, each where it was, and the ledger.
 
     `tables` are the tables' names in the ledger, `numeric` the columns that are numbers whatever zeros they
     begin with. A column that is not in all tables stays as it is.
@@ -62,7 +62,7 @@ def canonical_distinct(
 def canonical_frames(
     raw: Sequence[pd.DataFrame], tables: Sequence[str], numeric: Collection[Any] = ()
 ) -> tuple[list[pd.DataFrame], tuple[Change, ...]]:
-    """As `canonical_distinct`, of tables in memory (`sources.read_raw`, or any data frame)."""
+    """Read as `canonical_distinct`, from tables in memory (`sources.read_raw`, or any data frame)."""
     names = [name for name in names_in_all(raw) if any(_holds_text(frame[name]) for frame in raw)]
 
     def canonical_column(name: Any) -> tuple[list[Any], list[Change]]:
@@ -93,7 +93,7 @@ def canonical_frames(
 
 
 def infer_column(levels: Sequence[Any], as_number: bool = False) -> Column | None:
-    """The column of a dictionary that describes the levels (Arrow arrays) of all tables.
+    """Return the column of a dictionary that describes the levels (Arrow arrays) of all tables.
 
     The first type as which all levels of all tables can be read: numbers (unless one begins with a zero too
     many), true and false, dates; else a category. None where nothing needs to be read, for no level is text,
@@ -124,7 +124,7 @@ def _candidates(with_values: Sequence[Any], texts: Sequence[Any], as_number: boo
 
 
 def _spelled_differently(texts: Sequence[Any]) -> bool:
-    """Whether one level is written in several ways; true and false that are not stay the text they are."""
+    """Return whether one level is written in several ways; other spellings of true and false stay text."""
     spellings = {text.strip() for of_table in texts for text in of_table[:_PROBE].to_pylist() if text}
     return len({text.casefold() for text in spellings}) < len(spellings)
 
@@ -138,7 +138,7 @@ def _matches_all(texts: Any, pattern: str) -> bool:
 
 
 def _readable(candidate: Column, levels: Any) -> bool:
-    """Whether every level can be read; the first ones mostly tell that not."""
+    """Return whether every level can be read; the first ones mostly tell that not."""
     parts = (levels[:_PROBE], levels) if len(levels) > _PROBE else (levels,)
     return not any(read_levels(candidate, part).unreadable.any() for part in parts)
 
@@ -146,7 +146,7 @@ def _readable(candidate: Column, levels: Any) -> bool:
 def _read(
     column: Column | None, encoded: Sequence[Encoded], counts: Sequence[Any] | None = None
 ) -> list[RawColumn | None]:
-    """The column of each table as it is read; None where it stays as it is."""
+    """Return the column of each table as it is read; None where it stays as it is."""
     if column is None:
         return [None] * len(encoded)
     read = [RawColumn(of_table, read_levels(column, of_table.levels)) for of_table in encoded]
@@ -175,7 +175,7 @@ def _holds_text(series: pd.Series[Any]) -> bool:
 
 
 def _occurring_levels(encoded: Encoded) -> Any:
-    """The levels that records have."""
+    """Return the levels that records have."""
     return encoded.levels.filter(pa.array(encoded.counts[:-1] > 0))
 
 
@@ -200,7 +200,7 @@ class Draft:
     notes: Mapping[str, str]
 
     def to_yaml(self) -> str:
-        """The `columns:` of a gate's file, with the notes as comments."""
+        """Return the `columns:` of a gate's file, with the notes as comments."""
         lines = ["columns:"]
         for name, column in self.columns.items():
             if name in self.notes:
@@ -212,7 +212,7 @@ class Draft:
 
 
 def draft(raw: pd.DataFrame, smallest_count: int = SMALLEST_COUNT) -> Draft:
-    """A first dictionary of a raw table (`sources.read_raw`, or any data frame).
+    """Return a first dictionary of a raw table (`sources.read_raw`, or any data frame).
 
     Types are suggestions. No range is given, and no level that fewer than `smallest_count` records have.
     InputError where what stands in the place of column names looks like a record.
@@ -275,7 +275,7 @@ def _is_unique(encoded: Encoded, missing: Any) -> bool:
 def _draft_category(
     encoded: Encoded, values: Any, not_missing: Any, smallest_count: int
 ) -> tuple[Column, str]:
-    """A category with its frequent levels, counted as they are without outer blanks."""
+    """Return a category with its frequent levels, counted as they are without outer blanks."""
     levels = np.asarray(values.to_pandas())[not_missing]
     counts = pd.Series(encoded.counts[:-1][not_missing]).groupby(levels).sum()
     if len(counts) > _MOST_LEVELS:

@@ -42,7 +42,7 @@ _KIND_OF_OBJECTS = {
 
 
 def kind_of(series: pd.Series[Any], table: str) -> Kind:
-    """What the values of a column are, whatever its dtype. InputError if they are of several kinds."""
+    """Return what the values of a column are, whatever its dtype. InputError if they are of several kinds."""
     dtype = series.dtype
     if isinstance(series.array, pd.Categorical):
         codes = series.array.codes
@@ -61,7 +61,7 @@ def kind_of(series: pd.Series[Any], table: str) -> Kind:
 
 @cache
 def _kind_of_type(dtype: Any) -> Kind | None:
-    """What a type other than categories and objects holds; None for what cannot be used."""
+    """Return what a type other than categories and objects holds; None for what cannot be used."""
     if isinstance(dtype, pd.ArrowDtype):
         return _kind_of_arrow(dtype)
     if pd.api.types.is_bool_dtype(dtype):
@@ -132,7 +132,7 @@ def _unusable(column: Any, table: str, problem: str) -> InputError:
 
 
 def common_kind(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence[str]) -> Kind:
-    """The one kind that a column has in all tables. InputError if it has several: they are never compared."""
+    """Return the kind of a column in all tables. InputError if it has several: those are never compared."""
     table_with: dict[Kind, str] = {}
     for series, table in zip(columns, tables, strict=True):
         kind = kind_of(series, table)
@@ -148,7 +148,7 @@ def common_kind(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence
 
 
 def nan_as_missing(series: pd.Series[Any]) -> Any:
-    """Nullable and Arrow floats can hold NaN beside their missing value, and take it for a number."""
+    """Replace NaN by missing: nullable and Arrow floats can hold both, and take NaN for a number."""
     if not isinstance(series.dtype, np.dtype) and pd.api.types.is_float_dtype(series.dtype):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     return series

@@ -42,18 +42,18 @@ class StoredColumn:
     rounded: int = 0
 
     def codes(self, records: slice | IntArray) -> IntArray:
-        """The codes of some of the records."""
+        """Return the codes of some of the records."""
         return self.look_up(self.position, records)
 
     def draw(self, positions: IntArray) -> StoredColumn:
-        """The records at these positions; how many of them are rounded is not counted."""
+        """Return the records at these positions; how many of them are rounded is not counted."""
         stored = self.stored[positions]
         return replace(
             self, stored=stored, counts=count_codes(stored, self.lowest, len(self.position)), rounded=0
         )
 
     def look_up(self, values: Values, records: slice | IntArray = slice(None)) -> Values:
-        """For some of the records their entry of `values`, which has one for each entry of `position`."""
+        """Return for some records their entry of `values`, which has one for each entry of `position`."""
         return look_up(values, _offsets(self.stored[records], self.lowest))
 
 
@@ -92,28 +92,28 @@ class CodedColumn:
         return len(self.levels)
 
     def reader(self, table: int, values: Values) -> Callable[[slice | IntArray], Values]:
-        """A function from some records of a table to their entry of `values`, which has one for each code."""
+        """Return a function from some records of a table to their entry of `values` (one for each code)."""
         stored = self.tables[table]
         values_by_position = values[stored.position]
         return lambda records: stored.look_up(values_by_position, records)
 
     def label(self, code: int) -> str | None:
-        """The level as text, None for missing."""
+        """Return the level as text, None for missing."""
         return None if code == self.missing else level_label(self.levels[code])
 
     def find(self, level: Any) -> int | None:
-        """The code of a level given by its value or its label (None, NaN: missing); None if there is none."""
+        """Return the code of a level given by value or label (None, NaN: missing); None if there is none."""
         if _is_missing(level):
             return self.missing
         wanted = level_label(level)
         return next((code for code, known in enumerate(self.levels) if level_label(known) == wanted), None)
 
     def only(self, tables: Sequence[int]) -> CodedColumn:
-        """The column of some of the tables, in this order, over the same levels."""
+        """Return the column of some of the tables, in this order, over the same levels."""
         return replace(self, tables=tuple(self.tables[i] for i in tables))
 
     def draw(self, positions: Sequence[IntArray | None]) -> CodedColumn:
-        """The column of the records at these positions of each table (None: all), over their own levels."""
+        """Return the column of the records at these positions (None: all), over the levels these have."""
         tables = tuple(
             table if drawn is None else table.draw(drawn)
             for table, drawn in zip(self.tables, positions, strict=True)
@@ -125,14 +125,14 @@ class CodedColumn:
         return column.recoded(self.levels[used], new_code, self.kind)
 
     def recoded(self, levels: Values, new_code: IntArray, kind: Kind) -> CodedColumn:
-        """The column over other levels; `new_code[c]` is the new code of c, missing included."""
+        """Return the column over other levels; `new_code[c]` is the new code of c, missing included."""
         new_code = new_code.astype(np.min_scalar_type(-len(levels) - 1))
         tables = tuple(replace(table, position=new_code[table.position]) for table in self.tables)
         return CodedColumn(self.name, kind, tables, levels)
 
 
 def look_up(values: Values, positions: IntArray) -> Values:
-    """The entry of `values` at each position; -1 is the last.
+    """Return the entry of `values` at each position; -1 is the last.
 
     >>> look_up(np.array([10, 20, 0]), np.array([1, -1], dtype=np.int8)).tolist()
     [20, 0]
@@ -144,7 +144,7 @@ def look_up(values: Values, positions: IntArray) -> Values:
 
 
 def level_label(level: Any) -> str:
-    """A level as text: 18 and 18.0 are both "18", text is itself."""
+    """Return a level as text: 18 and 18.0 are both "18", text is itself."""
     if isinstance(level, (bool, np.bool_)):
         return str(bool(level))
     if isinstance(level, (float, np.floating)):
@@ -165,7 +165,7 @@ def _is_missing(level: Any) -> bool:
 
 
 def count_codes(stored: IntArray, lowest: int, entries: int) -> IntArray:
-    """The number of records with lowest, lowest + 1, …, and in the last entry of those with -1, missing."""
+    """Count the records with lowest, lowest + 1, …, and in the last entry those with -1, missing."""
     if stored.itemsize == 1 and entries <= _BYTES + 1 and len(stored) >= _MANY:
         of_bytes = np.roll(_count_bytes(stored), -lowest)
         missing = of_bytes[-1] if stored.dtype.kind == "i" and not lowest else 0
@@ -180,7 +180,7 @@ def count_codes(stored: IntArray, lowest: int, entries: int) -> IntArray:
 
 
 def _count_bytes(stored: IntArray) -> IntArray:
-    """The number of entries with each byte, which are counted two at a time."""
+    """Return the number of entries with each byte, which are counted two at a time."""
     pairs = np.zeros(_BYTES * _BYTES, dtype=np.int64)
     for start in range(0, len(stored) - 1, _CHUNK_OF_BYTES):
         chunk = np.ascontiguousarray(stored[start : start + _CHUNK_OF_BYTES])
@@ -193,7 +193,7 @@ def _count_bytes(stored: IntArray) -> IntArray:
 
 
 def _offsets(stored: IntArray, lowest: int) -> IntArray:
-    """How far each value is above the lowest, also where the difference does not fit the values' own type."""
+    """Return how far each value is above the lowest, even where its own type cannot hold the difference."""
     if not lowest:
         return stored
     return (stored - stored.dtype.type(lowest)).view(f"u{stored.dtype.itemsize}")

@@ -28,7 +28,7 @@ _EXTRAS = {
 
 
 def fill_in_variables(text: str, what: str) -> str:
-    """The text with each ${NAME} replaced by that environment variable. InputError where one is not set."""
+    """Replace each ${NAME} by that environment variable. InputError where one is not set."""
     missing = sorted({name for name in _VARIABLE.findall(text) if name not in os.environ})
     if missing:
         raise InputError(f"{what} needs the environment variable {', '.join(missing)}, which is not set.")
@@ -36,7 +36,7 @@ def fill_in_variables(text: str, what: str) -> str:
 
 
 def redact_location(location: str) -> str:
-    """The location without user, password and whatever follows a question mark."""
+    """Return the location without user, password and whatever follows a question mark."""
     scheme, mark, rest = location.partition("://")
     if not mark:
         return location
@@ -45,7 +45,7 @@ def redact_location(location: str) -> str:
 
 
 def refuse_password(location: str) -> None:
-    """ValueError where a password is written out: it would be in a file's history for ever."""
+    """Raise ValueError where a password is written out: it would be in a file's history for ever."""
     user, at, _ = location.partition("://")[2].rpartition("@")
     password = user.partition(":")[2]
     if at and password and not re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", password):
@@ -53,7 +53,7 @@ def refuse_password(location: str) -> None:
 
 
 def is_remote(location: str) -> bool:
-    """Whether a location is for fsspec, not a path of this machine."""
+    """Return whether a location is for fsspec, not a path of this machine."""
     return "://" in location
 
 
@@ -80,15 +80,15 @@ class StoragePath:
         return self.path.rstrip("/").rpartition("/")[2]
 
     def is_file(self) -> bool:
-        """Whether it is a file."""
+        """Return whether it is a file."""
         return bool(self.fs.isfile(self.path))
 
     def is_folder(self) -> bool:
-        """Whether it is a folder."""
+        """Return whether it is a folder."""
         return bool(self.fs.isdir(self.path))
 
     def files(self) -> list[Entry]:
-        """The file itself, or every file of a folder in order of path; hidden and _ files are left out."""
+        """Return the file itself, or a folder's files in order of path, without hidden and _ files."""
         if self.is_file():
             return [_entry(self.path, self.fs.info(self.path))]
         information_by_path = self.fs.find(self.path, detail=True)
@@ -101,12 +101,12 @@ class StoragePath:
 
     @contextmanager
     def open_file(self, path: str) -> Iterator[Any]:
-        """A file at or below the path, as a seekable stream of bytes."""
+        """Return a file at or below the path, as a seekable stream of bytes."""
         with self.fs.open(path, "rb") as file:
             yield file
 
     def sha256(self) -> str:
-        """The hash of a file's bytes; of a folder, that of the names and hashes of its files."""
+        """Return the hash of a file's bytes; of a folder, that of the names and hashes of its files."""
         if self.is_file():
             return self._sha256(self.path)
         inside = len(self.path.rstrip("/")) + 1
@@ -126,7 +126,7 @@ def _entry(path: str, details: dict[str, Any]) -> Entry:
 
 
 def locate(location: str | Path | Any, what: str) -> StoragePath:
-    """The storage path of a path, a UPath or the text of either. Environment variables are filled in.
+    """Return the storage path of a path, a UPath or the text of either. Environment variables are filled in.
 
     InputError where the package that reads such locations is not installed, or refuses the location.
     """

@@ -14,19 +14,19 @@ _WITH_ONE_SYNTHESIS = 2
 
 
 def table_names(tables: int) -> tuple[str, ...]:
-    """What messages call the tables: GT, then "the synthetic table" or "synthetic table 1", 2 and so on."""
+    """Return what messages call the tables: GT, then "the synthetic table" or "synthetic table 1", 2, …."""
     if tables == _WITH_ONE_SYNTHESIS:
         return (GROUND_TRUTH, "the synthetic table")
     return (GROUND_TRUTH, *(f"synthetic table {i}" for i in range(1, tables)))
 
 
 def describe_argument(argument: Any) -> str:
-    """An argument as a message may show it: anything but text and numbers may hold values of a table."""
+    """Describe an argument for a message: anything but text and numbers may hold values of a table."""
     return repr(argument) if isinstance(argument, (str, int, float, Real)) else type(argument).__name__
 
 
 def suggest_names(name: Any, known: Iterable[Any]) -> str:
-    """A sentence with the known names that resemble one that is not known, or with all of them."""
+    """Return a sentence with the known names that resemble one that is not known, or with all of them."""
     names = [str(other) for other in known]
     close = difflib.get_close_matches(str(name), names, n=3)
     return f"Did you mean {listed(close)}?" if close else f"Its columns are {listed(names)}."
@@ -38,12 +38,12 @@ def listed(names: Iterable[Any]) -> str:
 
 
 def capitalized(text: str) -> str:
-    """The text as a sentence begins; unlike str.capitalize, the rest stays as it is."""
+    """Return the text as a sentence begins; unlike str.capitalize, the rest stays as it is."""
     return text[:1].upper() + text[1:]
 
 
 def names_in_all(tables: Sequence[Collection[Any]]) -> list[Any]:
-    """The names that all tables have, in the order of the first.
+    """Return the names that all tables have, in the order of the first.
 
     >>> names_in_all([("sex", "age", "job"), ("job", "sex")])
     ['sex', 'job']

@@ -42,7 +42,7 @@ class RawColumn:
     counts: IntArray | None = None
 
     def counted(self, codes: IntArray) -> IntArray:
-        """The records with each level and last those that are missing, from the codes as pandera has them."""
+        """Count the records with each level, and last those missing, from the codes as pandera has them."""
         if self.counts is None:
             known = np.may_share_memory(codes, self.encoded.codes)
             return (self.encoded if known else Encoded(codes, self.encoded.levels)).counts
@@ -52,7 +52,7 @@ class RawColumn:
 
 
 def read_columns(raw: pd.DataFrame, dictionary: Dictionary) -> dict[str, RawColumn]:
-    """The columns of a raw table that the dictionary describes, on threads."""
+    """Return the columns of a raw table that the dictionary describes, on threads."""
 
     def read(name: str) -> RawColumn:
         encoded = encode(raw[name])
@@ -65,7 +65,7 @@ def read_columns(raw: pd.DataFrame, dictionary: Dictionary) -> dict[str, RawColu
 
 
 def canonical_records(column: RawColumn, declared: Column) -> Any:
-    """The column's records in canonical form: categories, or plain text for identifiers."""
+    """Return the column's records in canonical form: categories, or plain text for identifiers."""
     encoded = column.levels.values.dictionary_encode()
     position = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     levels = encoded.dictionary
@@ -92,13 +92,13 @@ def canonical_records(column: RawColumn, declared: Column) -> Any:
 
 
 def _look_up(new: IntArray, codes: IntArray) -> IntArray:
-    """The new code of each; the same array where every code stays as it is."""
+    """Return the new code of each; the same array where every code stays as it is."""
     same = new.dtype == codes.dtype and np.array_equal(new[:-1], np.arange(len(new) - 1))
     return codes if same else new[codes]
 
 
 def rounding_changes(columns: Iterable[CodedColumn], tables: Sequence[str]) -> list[Change]:
-    """The records of each table whose number became another that differs from it by rounding noise only."""
+    """Count each table's records whose number became another that differs by rounding noise only."""
     return [
         Change(table, column.name, ROUNDING, stored.rounded)
         for column in columns
@@ -108,7 +108,7 @@ def rounding_changes(columns: Iterable[CodedColumn], tables: Sequence[str]) -> l
 
 
 def changes_of_column(column: RawColumn, table: str, name: str) -> list[Change]:
-    """What was done to a column, an entry for each rule that changed records."""
+    """Return what was done to a column, an entry for each rule that changed records."""
     counts = column.encoded.counts if column.counts is None else column.counts
     counted = {
         rule: int(counts[np.append(where, False)].sum()) for rule, where in column.levels.changed.items()

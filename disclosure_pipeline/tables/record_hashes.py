@@ -42,14 +42,14 @@ class Records(Protocol):
         """How many records it has."""
 
     def some_records(self, positions: IntArray) -> pd.DataFrame:
-        """Some records, by their positions and in the order of these."""
+        """Return some records, by their positions and in the order of these."""
 
     def records_from(self, start: int, stop: int) -> pd.DataFrame:
-        """The records from a position to before another one, or to the last."""
+        """Return the records from a position to before another one, or to the last."""
 
 
 def plain_type(column: Column) -> Any:
-    """The Arrow type of a column's canonical values.
+    """Return the Arrow type of a column's canonical values.
 
     >>> plain_type(Column(type="integer"))
     DataType(int64)
@@ -65,7 +65,7 @@ def plain_type(column: Column) -> Any:
 
 
 def mix(numbers: Hashes) -> Hashes:
-    """Every bit depends on every bit: the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
+    """Return every bit depends on every bit: the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
 
     >>> len(set(mix(np.arange(1000, dtype=np.uint64)).tolist()))
     1000
@@ -80,7 +80,7 @@ def mix(numbers: Hashes) -> Hashes:
 
 
 def hash_levels(levels: Any, key: str = _PANDAS_KEY) -> Hashes:
-    """A hash of each level of an Arrow array, which depends on nothing but its value and the key.
+    """Return a hash of each level of an Arrow array, which depends on nothing but its value and the key.
 
     `key`: 16 letters that decide the hashes of texts.
 
@@ -112,7 +112,7 @@ class ValueHashes:
     by_column: Mapping[str, Hashes]
 
     def combine(self, columns: Sequence[str]) -> Hashes:
-        """A hash of every record's values in some columns, in whatever order these are named."""
+        """Return a hash of every record's values in some columns, in whatever order these are named."""
         left_out = [name for name in self.by_column if name not in columns]
         if len(left_out) >= len(columns):
             return mix(_add(self.by_column, columns))
@@ -140,7 +140,7 @@ def hash_values(
     secret: bytes,
     groups: Mapping[str, Groups] | None = None,
 ) -> Iterator[tuple[ValueHashes, ValueHashes]]:
-    """Hashes of every record's values in some columns, batch by batch in the table's order.
+    """Hash every record's values in some columns, batch by batch in the table's order.
 
     The first are of the values as they are, the second of numbers grouped where `groups` says so. Without the
     `secret` (32 bytes) nobody can tell which values, or records, have the same hash. Numbers that differ by
@@ -178,14 +178,14 @@ def _look_up(
 
 
 def _hash_with_key(levels: Any, seed: bytes) -> Hashes:
-    """A hash of each level, and last that of a missing value."""
+    """Return a hash of each level, and last that of a missing value."""
     of_levels = np.append(hash_levels(levels, seed.hex()[:16]).astype(np.uint64), MISSING)
     first, second = (np.uint64(int.from_bytes(seed[at : at + 8], "little")) for at in (8, 16))
     return mix(mix(of_levels ^ first) + second)
 
 
 def _hash_groups(levels: Any, hashes: Hashes, groups: Groups, seed: bytes) -> Hashes:
-    """The hashes of numbers, those of one group made the same; special values and missing keep their own."""
+    """Return the hashes of numbers, equal within a group; special values and missing keep their own."""
     numbers = levels.to_numpy(zero_copy_only=False).astype(np.float64)
     special = np.append(np.isin(numbers, list(groups.special_values)), True)
     group = pa.array(np.searchsorted(groups.edges, numbers, side="right").astype(np.int64))
@@ -206,7 +206,7 @@ def _without_noise(levels: Any) -> Any:
 
 
 def content_sha256(frame: pd.DataFrame) -> str:
-    """Of the names and the records of a table in canonical form.
+    """Hash the names and the records of a table in canonical form.
 
     Two tables with the same records have the same hash, whatever the order of records and columns and
     whatever the categories that do not occur. It tells two contents apart, not two opponents: records are
@@ -221,7 +221,7 @@ def content_sha256(frame: pd.DataFrame) -> str:
 
 
 def values_sha256(columns: Mapping[str, Distinct]) -> str:
-    """Of the canonical values of every column, and of the numbers of records with each.
+    """Hash the canonical values of every column, and the numbers of records with each.
 
     It tells that a column changed, not that records changed within equal columns: what was measured is
     measured again before a release.
@@ -272,7 +272,7 @@ def sketch_parts(
     secret: bytes,
     groups: Mapping[str, Groups] | None = None,
 ) -> tuple[RecordSketch, ...]:
-    """The sketch of each part of a table in canonical form, in whatever order its records are.
+    """Return the sketch of each part of a table in canonical form, in whatever order its records are.
 
     >>> import pandas as pd
     >>> from disclosure_pipeline.tables.canonical_tables import CanonicalTable
@@ -298,7 +298,7 @@ def sketch_parts(
 
 
 def stack_sketches(sketches: Sequence[RecordSketch]) -> RecordSketch:
-    """The sketch of several tables as one.
+    """Return the sketch of several tables as one.
 
     >>> one = RecordSketch(np.ones(512, dtype=np.int64), np.ones(512, dtype=np.uint64))
     >>> stack_sketches([one, one]).records
@@ -311,7 +311,7 @@ def stack_sketches(sketches: Sequence[RecordSketch]) -> RecordSketch:
 
 
 def least_difference(sketch: RecordSketch, other: RecordSketch) -> int:
-    """In how many records two tables differ at least; 0 where they hold the same records.
+    """Return in how many records two tables differ at least; 0 where they hold the same records.
 
     The difference is the larger of two numbers: of the records that only `sketch` has, and of those that only
     `other` has; a record that was changed counts once. The bound is the difference itself unless records
@@ -331,12 +331,12 @@ def least_difference(sketch: RecordSketch, other: RecordSketch) -> int:
 
 
 def to_record(sketch: RecordSketch) -> dict[str, str]:
-    """A sketch as JSON has it."""
+    """Return a sketch as JSON has it."""
     return {"counts": _pack(sketch.counts.astype("<i8")), "sums": _pack(sketch.sums.astype("<u8"))}
 
 
 def from_record(record: Mapping[str, Any]) -> RecordSketch:
-    """The sketch of a record. ValueError, KeyError or TypeError where it is damaged.
+    """Return the sketch of a record. ValueError, KeyError or TypeError where it is damaged.
 
     >>> sketch = RecordSketch(np.arange(512), np.ones(512, dtype=np.uint64))
     >>> least_difference(from_record(to_record(sketch)), sketch)

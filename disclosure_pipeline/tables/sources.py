@@ -68,11 +68,11 @@ class FileSource(BaseModel):
         return redact_location(self.path)
 
     def open(self, table: str, stack: ExitStack) -> OpenTable:
-        """The table, open. InputError where there is no such file, or its format is not known."""
+        """Return the table, open. InputError where there is no such file, or its format is not known."""
         return _open_path(locate(self.path, table), self, table, stack)
 
     def file_format(self, name: str, folder: bool) -> FileFormat | None:
-        """Its format: as declared, else by its name; None where neither tells it."""
+        """Return its format: as declared, else by its name; None where neither tells it."""
         by_name = format_of(name) or (FileFormat("parquet") if folder else None)
         if self.format is not None:
             by_name = FileFormat(self.format, by_name.codec if by_name else None)
@@ -81,20 +81,20 @@ class FileSource(BaseModel):
         return FileFormat(by_name.format, by_name.codec, self.delimiter)
 
     def exists(self) -> bool:
-        """Whether the file or folder exists."""
+        """Return whether the file or folder exists."""
         return self._inspect(lambda path: path.is_file() or path.is_folder())
 
     def state(self) -> str | None:
-        """A mark of sizes and versions of its files, which changes when it is written again; cheap."""
+        """Return a mark of sizes and versions of its files, which changes when it is written again; cheap."""
         listed = self._inspect(lambda path: [(file.path, file.size, file.version) for file in path.files()])
         return hashlib.sha256(repr(listed).encode()).hexdigest()[:16]
 
     def sha256(self) -> str | None:
-        """The hash of its bytes, in hexadecimal digits."""
+        """Return the hash of its bytes, in hexadecimal digits."""
         return self._inspect(lambda path: path.sha256())
 
     def _inspect(self, look_up: Callable[[StoragePath], T]) -> T:
-        """What is looked up of its path. Where that fails an InputError without the file system's words."""
+        """Look something up of its path. InputError, without the file system's words, where that fails."""
         path = locate(self.path, self.redacted_location)
         try:
             return look_up(path)
@@ -116,15 +116,15 @@ class _Database(BaseModel):
         return self
 
     def exists(self) -> bool:
-        """True: a database is queried only when it is read."""
+        """Return True: a database is queried only when it is read."""
         return True
 
     def state(self) -> str | None:
-        """None: nothing cheap tells whether a database changed."""
+        """Return None: nothing cheap tells whether a database changed."""
         return None
 
     def sha256(self) -> str | None:
-        """None: a database has no bytes of its own; see `content_sha256`."""
+        """Return None: a database has no bytes of its own; see `content_sha256`."""
         return None
 
 
@@ -150,7 +150,7 @@ class SqlSource(_Database):
         return f"{redact_location(self.url)} ({self.table or 'query'})"
 
     def open(self, table: str, stack: ExitStack) -> OpenTable:
-        """The table, open over a connection of its own."""
+        """Return the table, open over a connection of its own."""
         return open_sql(fill_in_variables(self.url, table), self.table, self.schema_, self.query, stack)
 
 
@@ -165,14 +165,14 @@ class DuckDBSource(_Database):
         return f"{self.duckdb} ({self.table or 'query'})"
 
     def open(self, table: str, stack: ExitStack) -> OpenTable:
-        """The table, open for reading only."""
+        """Return the table, open for reading only."""
         path = Path(fill_in_variables(self.duckdb, table))
         if not path.is_file():
             raise InputError(f"{table}: there is no file {self.duckdb!r}.")
         return open_duckdb(str(path), self.table, self.query, stack)
 
     def exists(self) -> bool:
-        """Whether the file exists."""
+        """Return whether the file exists."""
         return Path(fill_in_variables(self.duckdb, "the table")).is_file()
 
 
@@ -181,14 +181,14 @@ Location = str | Path | Source
 
 
 def source_of(location: str | Path | Source) -> Source:
-    """A source as it is; the file at a path."""
+    """Return a source as it is; the file at a path."""
     return FileSource(path=str(location)) if isinstance(location, (str, Path)) else location
 
 
 def read_raw(
     location: str | Path | Source | Any, table: str, columns: Collection[str] | None = None
 ) -> pd.DataFrame:
-    """A table as a frame of raw levels: every column a dictionary-encoded Arrow array, missing is missing.
+    """Read a table as a frame of raw levels: dictionary-encoded Arrow columns; missing is missing.
 
     `location` is a source, a path or a UPath. Fields of CSV are text and an empty one is missing, so that
     "01", "1e5" and "NA" stay what they are. Of the `columns` those that the table has are read.
@@ -207,7 +207,7 @@ def read_raw(
 
 
 def columns_of(location: Location | Any, table: str, known: Collection[str] | None = None) -> tuple[str, ...]:
-    """The names of a table's columns. InputError as `read_raw`, which may name the `known` columns."""
+    """Return the names of a table's columns. InputError as `read_raw`, which may name the `known` columns."""
     try:
         with ExitStack() as stack:
             opened = _open(location, table, stack)
@@ -219,7 +219,7 @@ def columns_of(location: Location | Any, table: str, known: Collection[str] | No
 
 
 def read_batches(location: Location | Any, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """A table's batches one after the other, as Arrow arrays by column; `columns` are those it has.
+    """Return a table's batches one after the other, as Arrow arrays by column; `columns` are those it has.
 
     InputError as `read_raw`.
     """
@@ -234,7 +234,7 @@ def read_batches(location: Location | Any, table: str, columns: Sequence[str]) -
 
 
 def _error_message(error: Exception, location: Any, table: str) -> str:
-    """The message about an error while a table was read: no value and no password."""
+    """Return the message about an error while a table was read: no value and no password."""
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, ModuleNotFoundError):
@@ -262,7 +262,7 @@ def _open_path(path: StoragePath, source: FileSource, table: str, stack: ExitSta
 
 
 def _check_names(opened: OpenTable, columns: Collection[str] | None, table: str) -> None:
-    """Every name once. An unexpected name is not shown: without a header it is a value.
+    """Return every name once. An unexpected name is not shown: without a header it is a value.
 
     Where a dictionary says which columns there should be, its contract tells of another separator.
     """
@@ -276,7 +276,7 @@ def _check_names(opened: OpenTable, columns: Collection[str] | None, table: str)
 
 
 def describe_unreadable(location: Any, table: str, reason: str) -> str:
-    """Why a table cannot be read, as far as its place or the bytes of its file tell."""
+    """Say why a table cannot be read, as far as its place or the bytes of its file tell."""
     if isinstance(location, (SqlSource, DuckDBSource)):
         return (
             f"{table}: {location.redacted_location} cannot be read ({reason}): the database cannot be "
@@ -289,7 +289,7 @@ def describe_unreadable(location: Any, table: str, reason: str) -> str:
 
 
 def _find_file(location: Any, table: str) -> tuple[StoragePath, FileFormat | None]:
-    """The path of a file, and its format where that is known."""
+    """Return the path of a file, and its format where that is known."""
     path = locate(location.path if isinstance(location, FileSource) else location, table)
     source = location if isinstance(location, FileSource) else FileSource(path=path.redacted_location)
     return path, source.file_format(path.name, path.is_folder())
@@ -302,7 +302,7 @@ _OF_TEXT, _PACKED = 2, 10  # bytes in memory for a byte of a file; of a compress
 
 
 def bytes_needed(location: Location | Any, table: str) -> int:
-    """The bytes of memory for a file, or a folder of Parquet files. InputError where it cannot be read."""
+    """Estimate the memory for a file or a folder of Parquet files. InputError where it cannot be read."""
     path_or_location = location.path if isinstance(location, FileSource) else location
     try:
         path = locate(path_or_location, table)
