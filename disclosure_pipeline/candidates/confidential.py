@@ -32,7 +32,7 @@ def add_confidential(
     syntheses: Sequence[Any] | None = None,
     stage: Path | None = None,
 ) -> Measured:
-    """What was measured of a candidate, and its copies of every further confidential table's records.
+    """Return what was measured of a candidate, and its copies of every further confidential table's records.
 
     In the frame `confidential`, index (confidential, synthesis), of each file and of all of them stacked;
     the sha256 of each table beside it. `syntheses`: the candidate's tables, where they are read already.

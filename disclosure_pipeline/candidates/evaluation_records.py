@@ -21,13 +21,13 @@ EVALUATIONS = "evaluations"
 
 
 def count_evaluations(store: Store, ground_truth: str) -> int:
-    """How many contents were measured against the ground truth of that sha256."""
+    """Return how many contents were measured against the ground truth of that sha256."""
     folder = store.root / EVALUATIONS / ground_truth
     return len(list(folder.iterdir())) if folder.is_dir() else 0
 
 
 def count_recorded(store: Store) -> int:
-    """The same of the ground truth that is recorded; where none is, of the one that was evaluated most."""
+    """Count those of the recorded ground truth; where none is, of the one that was evaluated most."""
     try:
         sha256 = read_json(store.ground_truth, "ground_truth").get("sha256")
     except StoreError:
@@ -78,5 +78,5 @@ def record_evaluation(
 
 
 def _hash_content(snapshot: Snapshot) -> str:
-    """The same for the same tables, whatever their files are called."""
+    """Return the same for the same tables, whatever their files are called."""
     return hashlib.sha256("\n".join(sorted(file.sha256 for file in snapshot.files)).encode()).hexdigest()

@@ -20,13 +20,13 @@ class StoreError(DisclosurePipelineError):
 
 
 def hash_file(path: Path) -> str:
-    """The sha256 of a file's bytes, in hexadecimal."""
+    """Return the sha256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hash_stream(file).sha256
 
 
 def copy_hashed(original: IO[bytes], copy: IO[bytes]) -> HashedStream:
-    """Copy an opened file into another, through to the disk; the hash and size of what was copied."""
+    """Copy an opened file into another, through to the disk; return the hash and size copied."""
     copied = hash_stream(original, copy.write)
     copy.flush()
     os.fsync(copy.fileno())
@@ -78,12 +78,12 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def to_json(content: Mapping[str, Any]) -> bytes:
-    """The bytes of a JSON file, the same for the same content."""
+    """Return the bytes of a JSON file, the same for the same content."""
     return (_indent(content, "\n") + "\n").encode()
 
 
 def _indent(content: Any, newline: str) -> str:
-    """The text that `json.dumps` gives with an indent of 2, where it does without its encoder in C.
+    """Return the text that `json.dumps` gives with an indent of 2, where it does without its encoder in C.
 
     What nests no further is encoded at once. `newline`: with the white space of its own level.
     """
@@ -107,7 +107,7 @@ def _encode(content: Any, separator: str) -> str:
 
 
 def read_json(path: Path, made_by: str) -> dict[str, Any]:
-    """A JSON file of the store. StoreError where it is missing or no JSON; `made_by` names what writes it."""
+    """Read a JSON file of the store. StoreError where it is missing or no JSON; `made_by` writes it."""
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:

@@ -57,12 +57,12 @@ def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
 
 
 def path_of_page(folders: GateFolders, candidate: str) -> Path:
-    """The page of a candidate's dossier."""
+    """Return the page of a candidate's dossier."""
     return folders.store.candidate_folder(candidate) / PAGE
 
 
 def _read_others(folders: GateFolders, candidate: str) -> list[dict[str, Any]]:
-    """The dossiers of the gate's other candidates, oldest file first; one that cannot be read is left out."""
+    """Read the dossiers of the gate's other candidates, oldest file first; skip unreadable ones."""
     files = [
         file
         for file in folders.store.candidate_folder(candidate).parent.glob("*/dossier.json")
@@ -78,7 +78,7 @@ def _read_others(folders: GateFolders, candidate: str) -> list[dict[str, Any]]:
 
 
 def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
-    """The names of the clauses, and the refused waivers, of a dossier that stand against a release."""
+    """Return the names of the clauses, and the refused waivers, of a dossier that stand against a release."""
     return [
         *(
             clause["name"]
@@ -90,7 +90,7 @@ def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
 
 
 def describe_broken_clauses(content: Mapping[str, Any], smallest_count: int) -> dict[str, str]:
-    """The same, each as a sentence with its value and bound, and as one that anybody may read."""
+    """Return the same, each as a sentence with its value and bound, and as one that anybody may read."""
     broken = set(list_broken_clauses(content))
     judgements = [read_judgement_row(row) for row in content["clauses"]]
     records = [content["figures"]["N_d"], *content["figures"]["N_s"]]
@@ -107,7 +107,7 @@ def describe_broken_clauses(content: Mapping[str, Any], smallest_count: int) -> 
 
 
 def find_void_waivers(folders: GateFolders, content: Mapping[str, Any], now: datetime) -> list[str]:
-    """Which of the gate's waivers can let nothing pass, and why; those for this snapshot are left out."""
+    """Find the gate's waivers that can let nothing pass, and why, but for those for this snapshot."""
     clauses = [clause.name for clause in folders.gate.clauses() if can_be_waived(clause)]
     arrived = {snapshot.sha256 for snapshot in folders.store.read_snapshots()}
     problems = []

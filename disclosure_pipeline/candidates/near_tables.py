@@ -52,7 +52,7 @@ class FigureInput:
 
 
 def list_figure_inputs(gate: Gate) -> tuple[FigureInput, ...]:
-    """The whole table first, then each part that a figure of the gate is made of, once.
+    """Return the whole table first, then each part that a figure of the gate is made of, once.
 
     The guards read all columns, all but one, the targets alone, and all but numbers; the measures of identity
     the keys, those of a target the keys with it, grouped as they are measured, and not grouped where it is
@@ -123,7 +123,7 @@ class SketchedTable:
     def find_near_part(
         self, other: SketchedTable, inputs: Sequence[FigureInput], smallest_count: int
     ) -> str | None:
-        """In what it differs from another table in so few records, but in some, or may do so.
+        """Return in what it differs from another table in few records, but in some, or may do so.
 
         None where there is nothing, as of the same records again. Parts with few combinations of values are
         near to each other by chance: nothing is said of them then.
@@ -143,7 +143,7 @@ class SketchedTable:
 def sketch_candidate(
     store: Store, gate: Gate, tables: Mapping[str, Records], groups: Mapping[str, Groups] | None = None
 ) -> tuple[SketchedTable, ...]:
-    """What is measured of a candidate: each of its tables, by the names of messages, and all as one.
+    """Return what is measured of a candidate: each of its tables, by the names of messages, and all as one.
 
     `groups`: how the numbers that the gate groups are grouped for these tables.
     """
@@ -162,7 +162,7 @@ def sketch_candidate(
 def require_far_tables(
     store: Store, gate: Gate, candidate: str, content: str, tables: Sequence[SketchedTable]
 ) -> None:
-    """RefusedError where two of a candidate's tables, or one and an earlier one, differ in too few records.
+    """Raise RefusedError where two tables of candidates differ in too few records.
 
     These are fewer than the policy's `smallest_count`; the same records again are no new question, nor is
     the same `content` (the sha256 of what arrived) under another data dictionary. StoreError where the record
@@ -179,7 +179,7 @@ def require_far_tables(
 
 
 def _find_near(store: Store, gate: Gate, content: str, tables: Sequence[SketchedTable]) -> str | None:
-    """The first two tables that are near, in words; None where there are none."""
+    """Return the first two tables that are near, in words; None where there are none."""
     smallest_count, inputs = gate.policy.smallest_count, list_figure_inputs(gate)
     for table, other in combinations(tables, 2):
         part = table.find_near_part(other, inputs, smallest_count)
@@ -224,7 +224,7 @@ def record_tables(
 
 
 def is_recorded(store: Store, gate: Gate, content: str, ground_truth: str) -> bool:
-    """Whether a content was measured against this GT, read by the data dictionary as it is now."""
+    """Return whether a content was measured against this GT, read by the data dictionary as it is now."""
     try:
         record = read_json(_folder(store, gate) / f"{content}.json", "synthetic")
     except StoreError:
@@ -234,14 +234,14 @@ def is_recorded(store: Store, gate: Gate, content: str, ground_truth: str) -> bo
 
 
 def _folder(store: Store, gate: Gate) -> Path:
-    """Where the sketches of tables with the same columns lie: only these can be compared."""
+    """Return where the sketches of tables with the same columns lie: only these can be compared."""
     columns = {name: (gate.columns[name].type, gate.columns[name].time_zone) for name in gate.published}
     labels = [figure_input.label for figure_input in list_figure_inputs(gate)]
     return store.root / SKETCHES / _hash([_FORM, columns, labels])[:16]
 
 
 def _hash_definition(gate: Gate) -> str:
-    """Of all that the values of the published columns are read by."""
+    """Hash all that the values of the published columns are read by."""
     return _hash({name: gate.columns[name].model_dump(mode="json") for name in gate.published})
 
 
@@ -252,7 +252,7 @@ def _hash(content: Any) -> str:
 def _read_measured(
     store: Store, gate: Gate, leaving_out: str
 ) -> Iterator[tuple[str, tuple[SketchedTable, ...]]]:
-    """The candidates that were measured, each with its tables; one content is left out."""
+    """Return the candidates that were measured, each with its tables; one content is left out."""
     sizes = [1 << figure_input.part.bits for figure_input in list_figure_inputs(gate)]
     key = _identify_key(_read_key(store))
     for path in sorted(_folder(store, gate).glob("*.json")):
@@ -285,7 +285,7 @@ def _parse(
 
 
 def _read_key(store: Store) -> bytes:
-    """The key of the store's hashes, drawn when it is needed first. StoreError where it is damaged."""
+    """Return the key of the store's hashes, drawn when it is needed first. StoreError where it is damaged."""
     folder = store.root / SKETCHES
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / _KEY_FILE

@@ -56,7 +56,7 @@ class Engine:
 
 
 def choose_engine_for(gate: Gate, locations: Sequence[Location]) -> Engine:
-    """The engine of the gate for these tables."""
+    """Return the engine of the gate for these tables."""
     if gate.in_database:
         return Engine(fill_in_variables(gate.engine, "engine"), redact_location(gate.engine))
     if gate.engine == "auto" and gate.only_in_memory:
@@ -68,14 +68,14 @@ def choose_engine_for(gate: Gate, locations: Sequence[Location]) -> Engine:
 
 
 def choose_candidate_engine(folders: GateFolders, snapshot: Snapshot) -> Engine:
-    """The engine for GT and a candidate."""
+    """Return the engine for GT and a candidate."""
     stored = [folders.store.stored_path(file) for file in snapshot.files]
     largest = [folders.ground_truth, *folders.confidential.values()]
     return choose_engine_for(folders.gate, [*largest, *stored])
 
 
 def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
-    """GT in canonical form, and its sha256: of its bytes, or of what was read from a database.
+    """Read GT in canonical form, and its sha256: of its bytes, or of what a database returned.
 
     What is kept of it on disk is gone with the stack. StoreError where it is not there, or changes while it
     is read; ContractError where it breaks its contract.
@@ -84,12 +84,12 @@ def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) ->
 
 
 def read_confidential(folders: GateFolders, name: str, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
-    """A further confidential table of the gate, as `read_ground_truth` reads GT."""
+    """Return a further confidential table of the gate, as `read_ground_truth` reads GT."""
     return _read_source(folders.gate, folders.confidential[name], name_confidential(name), engine, stack)
 
 
 def name_confidential(name: str) -> str:
-    """What messages call a further confidential table."""
+    """Return what messages call a further confidential table."""
     return f"the confidential table {name!r}"
 
 
@@ -110,7 +110,7 @@ def _read_source(gate: Gate, source: Source, name: str, engine: Engine, stack: E
 
 
 def read_recorded_ground_truth(folders: GateFolders) -> str:
-    """The recorded sha256 of GT. StoreError where GT is not the one that was recorded."""
+    """Return the recorded sha256 of GT. StoreError where GT is not the one that was recorded."""
     recorded: str = read_json(folders.store.ground_truth, "ground_truth").get("sha256", "")
     if folders.ground_truth.sha256() not in {None, recorded}:
         raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
@@ -120,7 +120,7 @@ def read_recorded_ground_truth(folders: GateFolders) -> str:
 def read_synthesis(
     folders: GateFolders, engine: Engine, file: StoredFile, stack: ExitStack, stage: Path | None = None
 ) -> Any:
-    """One table of a snapshot in canonical form, read from the stored bytes or their copy in `stage`.
+    """Read one table of a snapshot in canonical form, from the stored bytes or their copy in `stage`.
 
     It has the columns that are published and no other. ContractError where it breaks its contract, or has a
     column of identifiers.
@@ -139,7 +139,7 @@ def read_synthesis(
 def read_syntheses(
     folders: GateFolders, engine: Engine, snapshot: Snapshot, stack: ExitStack, stage: Path | None = None
 ) -> list[Any]:
-    """The tables of a snapshot, each as `read_synthesis` reads it."""
+    """Return the tables of a snapshot, each as `read_synthesis` reads it."""
     return [read_synthesis(folders, engine, file, stack, stage) for file in snapshot.files]
 
 
@@ -176,7 +176,7 @@ def _choose_local_engine(folders: GateFolders, snapshot: Snapshot, stage: Path |
 
 
 def name_table(file: StoredFile) -> str:
-    """What messages call a table of a candidate."""
+    """Return what messages call a table of a candidate."""
     return f"synthetic table {file.name!r}"
 
 
@@ -202,7 +202,7 @@ def open_candidate(
     syntheses: Sequence[Any] | None = None,
     stage: Path | None = None,
 ) -> Iterator[OpenedCandidate]:
-    """The recorded GT and the tables of a candidate.
+    """Return the recorded GT and the tables of a candidate.
 
     `syntheses`: its tables, where they are read already. StoreError where GT is not the recorded one,
     RefusedError where it was asked too often, or about single records (see `record_evaluation`),
@@ -235,7 +235,7 @@ def open_candidate(
 def _open_holdout(
     folders: GateFolders, engine: Engine, tables: Sequence[Any], candidate: OpenedCandidate, stack: ExitStack
 ) -> OpenedCandidate:
-    """The same with the holdout, where the gate has one."""
+    """Return the same with the holdout, where the gate has one."""
     name = folders.gate.holdout
     if name is None:
         return candidate
@@ -253,7 +253,7 @@ def _sketch(
     stack: ExitStack,
     stage: Path | None,
 ) -> tuple[SketchedTable, ...]:
-    """The tables of a candidate as `near_tables` compares them; a database gives no records."""
+    """Return the tables of a candidate as `near_tables` compares them; a database gives no records."""
     if engine.is_database:
         local = _choose_local_engine(folders, snapshot, stage)
         syntheses = read_syntheses(folders, local, snapshot, stack, stage)
@@ -262,7 +262,7 @@ def _sketch(
 
 
 def _find_groups(gate: Gate, opened: OpenedTables) -> dict[str, Groups]:
-    """How the numbers that the gate groups are grouped for these tables: as they are measured."""
+    """Return how the numbers that the gate groups are grouped for these tables: as they are measured."""
     names = [name for name in gate.measured if gate.grouping.grouped(name)]
     return {
         column.name: Groups(gate.grouping.edges_of(column), gate.columns[column.name].special_values)
@@ -273,7 +273,7 @@ def _find_groups(gate: Gate, opened: OpenedTables) -> dict[str, Groups]:
 def _find_additions(
     folders: GateFolders, snapshot: Snapshot, ground_truth: Any, syntheses: Sequence[Any]
 ) -> list[Violation]:
-    """What a candidate holds beyond GT: levels, decimals, longer text, formulas; or identifiers of GT."""
+    """Find what a candidate holds beyond GT: levels, decimals, longer text, formulas; or GT's identifiers."""
     gate = folders.gate
     in_GT = ground_truth.values
     in_SD = {name_table(file): table.values for file, table in zip(snapshot.files, syntheses, strict=True)}
@@ -325,7 +325,7 @@ def record_ground_truth(folders: GateFolders) -> GroundTruth:
 
 
 def _hash_confidential(folders: GateFolders) -> dict[str, str]:
-    """The sha256 of each further confidential table; empty where it cannot be read."""
+    """Return the sha256 of each further confidential table; empty where it cannot be read."""
     hashes = {}
     for name, source in folders.confidential.items():
         hashes[name] = ""
@@ -335,7 +335,7 @@ def _hash_confidential(folders: GateFolders) -> dict[str, str]:
 
 
 def _read_hash(folders: GateFolders, name: str) -> str:
-    """The hash of what is read from a database, which has no bytes of its own."""
+    """Return the hash of what is read from a database, which has no bytes of its own."""
     with ExitStack() as stack:
         engine = choose_engine_for(folders.gate, [folders.confidential[name]])
         return read_confidential(folders, name, engine, stack)[1]

@@ -34,12 +34,12 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def is_safe_name(name: str) -> bool:
-    """Whether a candidate's id or a file's name is plain enough to become part of a path."""
+    """Return whether a candidate's id or a file's name is plain enough to become part of a path."""
     return _NAME.fullmatch(name) is not None and ".." not in name
 
 
 def require_safe_name(name: str, kind: str) -> str:
-    """The name itself. StoreError where it could lead anywhere but into its folder."""
+    """Return the name itself. StoreError where it could lead anywhere but into its folder."""
     if not is_safe_name(name):
         raise StoreError(
             f"The {kind} {name[:100]!r} is not allowed: letters, digits, '.', '_' and '-' only, a letter or "
@@ -60,15 +60,15 @@ class Store:
         return self.root / "ground_truth.json"
 
     def stored_path(self, file: StoredFile) -> Path:
-        """Where the bytes of a snapshot's file lie."""
+        """Return where the bytes of a snapshot's file lie."""
         return self.root / "objects" / f"{file.sha256}{suffix_of(file.name) or ''}"
 
     def candidate_folder(self, candidate: str) -> Path:
-        """The folder of a candidate's records."""
+        """Return the folder of a candidate's records."""
         return self.root / "candidates" / require_safe_name(candidate, "candidate")
 
     def read_snapshots(self) -> list[Snapshot]:
-        """The snapshots of all candidates; one whose record is damaged is left out."""
+        """Return the snapshots of all candidates; one whose record is damaged is left out."""
         snapshots = []
         for record in sorted((self.root / "candidates").glob("*/snapshot.json")):
             try:
@@ -132,7 +132,7 @@ def take_snapshot(
 
 @contextmanager
 def _open_folder(folder: Path, candidate: str) -> Iterator[int]:
-    """A candidate's folder, opened: what is read through it lies in that very folder."""
+    """Return a candidate's folder, opened: what is read through it lies in that very folder."""
     try:
         folder_handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
@@ -168,7 +168,7 @@ def _copy(name: str, folder_handle: int, store: Store) -> StoredFile:
 
 
 def _open_plain_file(name: str, folder_handle: int) -> BinaryIO:
-    """A file of an opened folder, to be read: refused if it became a link or a pipe in the meantime."""
+    """Open a file of an opened folder for reading; refuse what became a link or a pipe meanwhile."""
     try:
         # A pipe would be waited for until somebody writes into it.
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder_handle)
@@ -181,7 +181,7 @@ def _open_plain_file(name: str, folder_handle: int) -> BinaryIO:
 
 
 def read_snapshot(candidate: str, store: Store) -> Snapshot:
-    """The snapshot as it is recorded. StoreError where there is none, or not a whole one."""
+    """Return the snapshot as it is recorded. StoreError where there is none, or not a whole one."""
     record = read_json(store.candidate_folder(candidate) / "snapshot.json", "synthetic")
     try:
         snapshot = Snapshot(record["candidate"], tuple(StoredFile(**file) for file in record["files"]))
@@ -196,7 +196,7 @@ def read_snapshot(candidate: str, store: Store) -> Snapshot:
 
 
 def load_snapshot(candidate: str, store: Store) -> Snapshot:
-    """The recorded snapshot, its bytes checked against their hashes. StoreError where anything differs."""
+    """Load the recorded snapshot, its bytes checked against their hashes. StoreError where any differs."""
     snapshot = read_snapshot(candidate, store)
     for file in snapshot.files:
         path = store.stored_path(file)
@@ -261,7 +261,7 @@ def require_forward_clock(store: Store, now: datetime) -> None:
 
 
 def _read(store: Store) -> datetime | None:
-    """The recorded moment; StoreError where the record is damaged."""
+    """Return the recorded moment; StoreError where the record is damaged."""
     path = store.root / LAST_MOMENT
     if not path.exists():
         return None

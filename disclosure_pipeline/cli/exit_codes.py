@@ -42,7 +42,7 @@ EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code}  {meaning}" for code, me
 
 
 def code_of(decision: str | None) -> ExitCode:
-    """The exit code of a verdict; that of an undetermined one where there is none.
+    """Return the exit code of a verdict; that of an undetermined one where there is none.
 
     >>> code_of("refused")
     <ExitCode.REFUSED: 1>
@@ -54,14 +54,14 @@ def code_of(decision: str | None) -> ExitCode:
 
 
 def stop(message: str, code: ExitCode) -> click.ClickException:
-    """The exception that ends a command with a message and an exit code."""
+    """Return the exception that ends a command with a message and an exit code."""
     exception = click.ClickException(message)
     exception.exit_code = int(code)  # type: ignore[misc]  # click means it to be set
     return exception
 
 
 def report_errors(code: ExitCode = ExitCode.REFUSED) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Around a command: our own errors are told and end it with `code`, all others count as a crash.
+    """Print our own errors and end the command with `code`; all others count as a crash.
 
     Of an error that is not ours only its type and the lines it came through are told: its message may quote
     a record. Errors that say by themselves whether they refuse or leave undetermined end with that.
@@ -98,7 +98,7 @@ gate_argument = click.argument("gate", type=click.Path(exists=True, path_type=Pa
 
 
 def load_with_waivers(gate: Path) -> tuple[Path, GateFolders]:
-    """The file that defines the gate, and the gate with the waivers beside that file, and its folders."""
+    """Load the gate with the waivers beside its file; return that file, and the gate's folders."""
     from disclosure_pipeline.orchestration.gate_file import find_gate_file, folders_of, load_gate
     from disclosure_pipeline.policy.waivers import read_waivers
 

@@ -196,7 +196,7 @@ def status(gate: Path, shown_as: Format | None) -> None:
 
 
 def _write_time(time: datetime | None, shown_as: Format) -> str | None:
-    """A time (UTC); for readers to the minute."""
+    """Return a time (UTC); for readers to the minute."""
     if time is None:
         return None
     return f"{time:%Y-%m-%d %H:%M} UTC" if shown_as == "table" else time.isoformat()

@@ -139,7 +139,7 @@ def init(
 
 
 def _ask(question: str, option: str, default: str | None = None) -> str:
-    """The answer of a person. UsageError where nobody can be asked."""
+    """Return the answer of a person. UsageError where nobody can be asked."""
     if not _is_interactive():
         raise click.UsageError(f"Give {option}: nobody can be asked here.")
     answer: Any = click.prompt(question, default=default, err=True)

@@ -31,7 +31,7 @@ _SHOWN = ("Dorig", "DiSCO", "DiSCO_others", "DiSCO_beyond")
 
 
 def report_figures(result: Disclosure, shown_as: Format) -> Report:
-    """The result of `disclosure()`: the summary as tables, or a row for every figure as JSON and CSV."""
+    """Report the result of `disclosure()`: the summary as tables, or a row a figure as JSON and CSV."""
     facts: dict[str, Any] = {
         "keys": list(map(str, result.keys)),
         "targets": list(map(str, result.targets)),
@@ -80,7 +80,7 @@ def _list_meanings(result: Disclosure) -> list[dict[str, Any]]:
 
 
 def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
-    """A row for every figure: where it stands, its value, unit and meaning."""
+    """Return a row for every figure: where it stands, its value, unit and meaning."""
     for frame_name in _FRAMES:
         frame = result.frame(frame_name)
         labels = [str(name) for name in frame.index.names if name in _COLUMNS]
@@ -187,7 +187,7 @@ def _measure_for_page(
     engine: str,
     show: bool,
 ) -> Disclosure:
-    """All that the page shows, from tables that are opened once."""
+    """Return all that the page shows, from tables that are opened once."""
     from disclosure_pipeline.counting.opening import open_tables
     from disclosure_pipeline.evaluation.whole_tables import measure_whole_tables
     from disclosure_pipeline.evidence.page.rendering import SMALLEST_COUNT
@@ -221,7 +221,7 @@ def _column_and_number(text: str) -> tuple[str, float]:
 
 
 def column_and_whole_number(text: str) -> tuple[str, int]:
-    """Column and number of "income=20". UsageError where it is none.
+    """Return column and number of "income=20". UsageError where it is none.
 
     >>> column_and_whole_number("income=20")
     ('income', 20)
@@ -233,7 +233,7 @@ def column_and_whole_number(text: str) -> tuple[str, int]:
 
 
 def codes_by_column(special: tuple[str, ...]) -> dict[str, list[float]]:
-    """Column -> its codes. UsageError where one is no "COLUMN=NUMBER".
+    """Return column -> its codes. UsageError where one is no "COLUMN=NUMBER".
 
     >>> codes_by_column(("income=-8", "income=-9"))
     {'income': [-8.0, -9.0]}

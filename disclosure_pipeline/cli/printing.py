@@ -53,7 +53,7 @@ class Report:
 
 
 def format_option(*formats: Format) -> Callable[[F], F]:
-    """The option `--format` of a command that prints figures."""
+    """Return the option `--format` of a command that prints figures."""
     return click.option(
         "--format",
         "shown_as",
@@ -64,7 +64,7 @@ def format_option(*formats: Format) -> Callable[[F], F]:
 
 
 def choose_format(shown_as: Format | None) -> Format | None:
-    """The format that was asked for; tables on a terminal; None for plain lines."""
+    """Return the format that was asked for; tables on a terminal; None for plain lines."""
     return "table" if shown_as is None and sys.stdout.isatty() else shown_as
 
 
@@ -78,7 +78,7 @@ def print_report(report: Report, shown_as: Format) -> None:
 
 
 def _print_tables(report: Report) -> None:
-    """As tables as wide as the terminal, or of 80 columns where there is none; long cells are folded."""
+    """Print tables as wide as the terminal, or 80 columns where there is none; long cells are folded."""
     from rich import box
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -106,7 +106,7 @@ def _print_tables(report: Report) -> None:
 
 
 def print_sentences(sentences: Iterable[str]) -> None:
-    """A list of sentences under a table, folded at the terminal's width."""
+    """Return a list of sentences under a table, folded at the terminal's width."""
     from rich.console import Console
     from rich.text import Text
 
@@ -116,7 +116,7 @@ def print_sentences(sentences: Iterable[str]) -> None:
 
 
 def format_cell(value: Any) -> str:
-    """A cell for a reader: numbers with at most four decimals, nothing for what is not there.
+    """Return a cell for a reader: numbers with at most four decimals, nothing for what is not there.
 
     >>> format_cell(8.0), format_cell(1 / 3), format_cell(None), format_cell(True)
     ('8', '0.3333', '', 'yes')
@@ -133,7 +133,7 @@ def format_cell(value: Any) -> str:
 
 
 def to_json(report: Report) -> str:
-    """The report as one JSON object: its facts, and each table as a list of objects. No number is null."""
+    """Return the report as one JSON object: its facts, and each table as a list. No number is null."""
     tables = {
         table.name: [{name: _to_plain(row.get(name)) for name in table.columns} for row in table.rows]
         for table in report.tables
@@ -144,21 +144,21 @@ def to_json(report: Report) -> str:
 
 
 def to_csv(report: Report) -> str:
-    """The first table of a report as CSV, with a header; missing cells are empty."""
+    """Return the first table of a report as CSV, with a header; missing cells are empty."""
     table = report.tables[0]
     rows = [[_to_plain(row.get(name)) for name in table.columns] for row in table.rows]
     return "".join(map(_to_line, [table.columns, *rows]))
 
 
 def _to_line(cells: Sequence[Any]) -> str:
-    """A line of CSV. Only a writer that ends lines with both quotes a cell with a carriage return."""
+    """Return a line of CSV. Only a writer that ends lines with both quotes a cell with a carriage return."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\r\n").writerow(["" if cell is None else cell for cell in cells])
     return file.getvalue().removesuffix("\r\n") + "\n"
 
 
 def to_html(report: Report) -> str:
-    """The report as one page without scripts and without a request to anywhere."""
+    """Return the report as one page without scripts and without a request to anywhere."""
     heading = html.escape(report.heading)
     facts = "".join(
         f"<li>{html.escape(name.replace('_', ' '))}: {html.escape(format_cell(fact))}</li>"
@@ -190,7 +190,7 @@ def _to_html_table(table: Table) -> str:
 
 
 def _to_plain(value: Any) -> Any:
-    """A value that JSON has a word for: numbers of NumPy as Python's, what is not finite as None."""
+    """Return a value that JSON has a word for: numbers of NumPy as Python's, what is not finite as None."""
     if isinstance(value, list | tuple):
         return [_to_plain(item) for item in value]
     if hasattr(value, "item"):

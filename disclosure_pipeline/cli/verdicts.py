@@ -108,7 +108,7 @@ def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | N
 
 
 def _render(dossier: Mapping[str, Any], path: Path, shown_as: Format | None) -> str:
-    """The dossier as the text of a file: its own JSON, page or text, or its clauses as CSV."""
+    """Return the dossier as the text of a file: its own JSON, page or text, or its clauses as CSV."""
     from disclosure_pipeline.cli.printing import to_csv, to_html
     from disclosure_pipeline.evidence.dossier import to_markdown
 
@@ -134,7 +134,7 @@ def _summarise(dossier: Mapping[str, Any], shown_as: Format) -> Report:
 
 
 def _list_clauses(clauses: Sequence[Mapping[str, Any]], *, with_meaning: bool = True) -> Table:
-    """The clauses of a dossier as a table, those first that are not kept."""
+    """Return the clauses of a dossier as a table, those first that are not kept."""
     rows = [
         {
             "clause": clause["name"],
@@ -151,14 +151,14 @@ def _list_clauses(clauses: Sequence[Mapping[str, Any]], *, with_meaning: bool = 
 
 
 def _list_meanings(clauses: Sequence[Mapping[str, Any]]) -> Table:
-    """What the clauses that are not kept are about, each measure once."""
+    """Return what the clauses that are not kept are about, each measure once."""
     broken = {clause["measure"]: clause for clause in clauses if clause["outcome"] != "kept"}
     rows = [{"not kept": name, **_find_words(clause)} for name, clause in broken.items()]
     return Table("meanings", "What is not kept", ("not kept", *_WORDS), rows)
 
 
 def _show_clauses(clauses: Sequence[Mapping[str, Any]], shown_as: Format) -> tuple[Table, ...]:
-    """The clauses as one table for programs; for readers with the meanings apart, so that both fit."""
+    """Return the clauses as one table for programs; for readers with the meanings apart, so that both fit."""
     if shown_as != "table":
         return (_list_clauses(clauses),)
     return _list_clauses(clauses, with_meaning=False), _list_meanings(clauses)
@@ -182,7 +182,7 @@ def _find_words(clause: Mapping[str, Any]) -> dict[str, str]:
 def _print_lines(
     candidate: str, decision: str, reasons: Sequence[str], clauses: Sequence[Mapping[str, Any]]
 ) -> None:
-    """The verdict, then a line for each clause that is asked for, then the reasons."""
+    """Return the verdict, then a line for each clause that is asked for, then the reasons."""
     click.echo(f"{candidate}: {decision}")
     for row in _list_clauses(clauses).rows:
         value = "" if row["value"] is None else f" {row['value']:.4g}"

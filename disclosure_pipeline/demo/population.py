@@ -236,48 +236,48 @@ def as_reported(rng: np.random.Generator, amounts: Floats) -> npt.NDArray[np.int
 
 
 def _band_of_age() -> Codes:
-    """Position in _BANDS of each age (shape: ages)."""
+    """Return the position in _BANDS of each age (shape: ages)."""
     return np.repeat(np.arange(len(_BANDS), dtype=np.int16), np.diff([*_BANDS, OLDEST + 1]))
 
 
 def _age_pyramid() -> Floats:
-    """Weights of the ages: many between 45 and 65, few beyond 85 (shape: ages)."""
+    """Return weights of the ages: many between 45 and 65, few beyond 85 (shape: ages)."""
     known, weights = (16, 25, 35, 45, 52, 62, 75, 85, 97), (0.8, 0.95, 1.05, 1.0, 1.2, 1.15, 0.75, 0.4, 0.02)
     return np.interp(np.arange(YOUNGEST, OLDEST + 1), known, weights)
 
 
 def _share_of_men() -> Floats:
-    """Weights of women and men at each age: women outlive men (shape: ages, 2)."""
+    """Return weights of women and men at each age: women outlive men (shape: ages, 2)."""
     men = np.interp(np.arange(YOUNGEST, OLDEST + 1), [16, 50, 70, 97], [0.51, 0.5, 0.46, 0.25])
     return np.stack([1 - men, men], axis=1)
 
 
 def _region_weights() -> Floats:
-    """Weights of REGION by band: the young live in the cities (shape: bands, regions)."""
+    """Return weights of REGION by band: the young live in the cities (shape: bands, regions)."""
     weights = np.tile(_REGION_SHARE, (len(_BANDS), 1))
     weights[:, :2] *= np.array(_CITIES_BY_AGE)[:, np.newaxis]
     return weights
 
 
 def _by_two(first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
-    """Weights of the levels by two things that act independently (shape: first * second, levels)."""
+    """Return weights of levels by two things that act independently (shape: first * second, levels)."""
     product = np.asarray(first)[:, np.newaxis] * np.asarray(second)
     return product.reshape(-1, product.shape[2])
 
 
 def _work_weights() -> Floats:
-    """Weights of WORK by band, sex and whether the person is a mother who lives with a partner."""
+    """Return weights of WORK by band, sex and whether a person is a mother living with a partner."""
     return _by_two(_by_two(_WORK_BY_AGE, _WORK_BY_SEX), (_WORK_OF_OTHERS, _WORK_OF_MOTHERS))
 
 
 def _abroad_weights() -> Floats:
-    """Weights of no and yes by band and region."""
+    """Return weights of no and yes by band and region."""
     yes = np.outer(_ABROAD_BY_AGE, _ABROAD_BY_REGION).ravel()
     return np.stack([100 - yes, yes], axis=1)
 
 
 def _draw_incomes(rng: np.random.Generator, work: Codes, education: Codes) -> ExtensionArray:
-    """Monthly incomes with -8 for none and with gaps (shape: records)."""
+    """Draw monthly incomes with -8 for none and with gaps (shape: records)."""
     amounts = np.exp(rng.standard_normal(len(work)) * np.array(_INCOME_SPREAD)[work])
     amounts *= np.array(_INCOME_BY_WORK)[work]
     amounts *= np.array(_INCOME_BY_EDUCATION)[education]

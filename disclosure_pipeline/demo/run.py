@@ -73,7 +73,7 @@ def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
 
 
 def _require_own_folder(home: Path) -> None:
-    """DisclosurePipelineError where something lies in `home` that is not the demo's."""
+    """Raise DisclosurePipelineError where something lies in `home` that is not the demo's."""
     if (home / _MARKER).is_file():
         return
     others = sorted(path.name for path in home.iterdir()) if home.is_dir() else []
@@ -84,7 +84,7 @@ def _require_own_folder(home: Path) -> None:
 
 
 def _require_own_instance(home: Path, instance: dg.DagsterInstance) -> None:
-    """DisclosurePipelineError where the instance knows a gate of the demo's name that is not the demo's."""
+    """Raise DisclosurePipelineError where the instance knows a gate of the name that is not the demo's."""
     if (home / _MARKER).is_file():
         return
     if any(key.path[0] == GATE for key in instance.all_asset_keys()):
@@ -95,7 +95,7 @@ def _require_own_instance(home: Path, instance: dg.DagsterInstance) -> None:
 
 
 def sign_with(folder: Path) -> None:
-    """Let releases be signed with the demo's own key, which is made the first time."""
+    """Sign releases with the demo's own key, which is made the first time."""
     if not folder.exists():
         keygen(folder)
     files = KeyFiles.in_folder(folder)
@@ -115,7 +115,7 @@ def run_job(
 
 
 def _has_made_dossier(run: dg.ExecuteInProcessResult) -> bool:
-    """Whether a run made its dossier: one that lies there may be of an earlier run."""
+    """Return whether a run made its dossier: one that lies there may be of an earlier run."""
     assets = [event.asset_key for event in run.get_asset_materialization_events()]
     return any(key is not None and key.path[-1] == "dossier" for key in assets)
 
@@ -127,7 +127,7 @@ def _require_verdict(run: dg.ExecuteInProcessResult, reached: bool) -> None:
 
 
 def make_data(folder: Path, records: int, seed: int) -> None:
-    """Ground truth and two complete candidates as CSV files; what is the same already stays as it is."""
+    """Write the ground truth and two complete candidates as CSV files; what is the same stays as it is."""
     ground_truth = population(records, seed)
     honest = synthesise(ground_truth)
     tables: Mapping[str, pd.DataFrame] = {
@@ -147,7 +147,7 @@ def make_data(folder: Path, records: int, seed: int) -> None:
 
 
 def verdict(folder: Path, candidate: str) -> Verdict:
-    """What the dossier of a candidate says, and where it is published."""
+    """Return what the dossier of a candidate says, and where it is published."""
     evidence = folder / "store" / GATE / "candidates" / candidate
     dossier = read_json(evidence / "dossier.json", "the demo")
     published = folder / "releases" / GATE / candidate

@@ -160,7 +160,7 @@ def _fifths(income: _Coded) -> _Coded:
 
 
 def _income_edges(column: pd.Series) -> Floats:
-    """Edges of the income groups (shape: groups + 1, in money); the extremes of GT stay outside."""
+    """Return edges of the income groups (shape: groups + 1, money); GT's extremes stay outside."""
     amounts = column.dropna().to_numpy(dtype=np.float64)
     amounts = amounts[amounts != NO_OWN_INCOME]
     if not len(amounts):
@@ -177,7 +177,7 @@ def _draw_ages(rng: np.random.Generator, age: Codes) -> Codes:
 
 
 def _learn(target: _Coded, given: Sequence[_Coded]) -> Floats:
-    """Weights of the levels of `target` in each group of the given columns (shape: groups, levels).
+    """Learn weights of the levels of `target` in each group of the columns (shape: groups, levels).
 
     From the coarse groups to the fine: a group keeps its counts from _FEWEST_TO_LEARN on. The records with
     rarer levels are shared out among these levels as the coarser group has them: what holds for a few is not

@@ -31,7 +31,7 @@ _DATABASE = "database"
 def arrivals_sensor(
     gate: Gate, candidates: dg.DynamicPartitionsDefinition, ground_truth_job: Any, gate_job: Any
 ) -> dg.SensorDefinition:
-    """Starts one run for every candidate folder that is complete, and again if its content changes.
+    """Start one run for every candidate folder that is complete, and another if its content changes.
 
     A ground truth that is new or changed, or another confidential table that is, is checked and recorded
     first; candidates wait for it.
@@ -82,21 +82,21 @@ def arrivals_sensor(
 
 
 def _read_state(folders: GateFolders) -> str:
-    """A mark that changes when a confidential table is written again, or is there no more; cheap."""
+    """Return a mark that changes when a confidential table is written again, or is there no more; cheap."""
     tables = [folders.ground_truth, *folders.confidential.values()]
     states = [(table.state() or _DATABASE) if table.exists() else None for table in tables]
     return states[0] if len(states) == 1 and states[0] else repr(states)
 
 
 def _hash_tables(folders: GateFolders) -> dict[str, str | None]:
-    """The sha256 of each confidential table that is there, as a dossier's `measured` names them."""
+    """Return the sha256 of each confidential table that is there, as a dossier's `measured` names them."""
     further = {name_measured(name): source for name, source in folders.confidential.items()}
     tables = {GROUND_TRUTH: folders.ground_truth, **further}
     return {name: source.sha256() for name, source in tables.items() if source.exists()}
 
 
 def _is_outdated(current: str | None, recorded: str | None) -> bool:
-    """Whether a table has to be recorded.
+    """Return whether a table has to be recorded.
 
     A database has no hash until it is read: it is recorded once, and again when somebody asks.
     """
@@ -112,7 +112,7 @@ class Incoming:
 
 
 def find_complete_candidates(incoming: Path) -> Incoming:
-    """The folders in `incoming` that hold a marker file, in order of arrival of the marker."""
+    """Return the folders in `incoming` that hold a marker file, in order of arrival of the marker."""
     folders = [path for path in incoming.iterdir() if (path / MARKER).is_file()] if incoming.is_dir() else []
     folders.sort(key=lambda path: ((path / MARKER).stat().st_mtime_ns, path.name))
     return Incoming(
@@ -122,7 +122,7 @@ def find_complete_candidates(incoming: Path) -> Incoming:
 
 
 def _sign_listing(files: Iterable[Path]) -> str:
-    """Changes when a file is added, removed or written again. Cheap: the run itself hashes the content.
+    """Sign a listing: it changes when a file is added, removed or rewritten. The run hashes the content.
 
     A link counts as itself: one that leads nowhere must not stop the sensor for everybody else.
     """
@@ -134,7 +134,7 @@ def _sign_listing(files: Iterable[Path]) -> str:
 def ground_truth_schedule(
     gate: Gate, candidates: dg.DynamicPartitionsDefinition, gate_job: Any
 ) -> dg.ScheduleDefinition:
-    """Evaluates the newest candidates again once a changed ground truth, or another table, is recorded."""
+    """Evaluate the newest candidates again once a changed ground truth, or other table, is recorded."""
 
     @dg.schedule(
         name=f"{gate.name}_ground_truth_changed",
@@ -155,7 +155,7 @@ def ground_truth_schedule(
         since = datetime.fromisoformat(recorded.recorded_at)
 
         def is_outdated(name: str) -> bool:
-            """Not measured with the recorded tables, and not tried: what cannot be measured is tried once."""
+            """Return whether it was not measured with the recorded tables, nor tried: that is done once."""
             if name not in known_partitions or recorded.were_measured(_read_measured(folders, name)):
                 return False
             runs = dg.RunsFilter(
@@ -173,12 +173,12 @@ def ground_truth_schedule(
 
 
 def find_newest(folders: GateFolders) -> list[str]:
-    """The newest complete candidates, the latest last."""
+    """Return the newest complete candidates, the latest last."""
     return list(find_complete_candidates(folders.incoming).complete)[-NEWEST:]
 
 
 def _read_measured(folders: GateFolders, candidate: str) -> Any:
-    """The hashes of what a candidate was measured with last, if it was."""
+    """Return the hashes of what a candidate was measured with last, if it was."""
     path = folders.store.candidate_folder(candidate) / "figures.json"
     try:
         return read_json(path, "").get("measured")

@@ -13,7 +13,7 @@ from disclosure_pipeline.orchestration.measuring_assets import (
 
 
 def gate_assets(graph: GateGraph) -> list[dg.AssetsDefinition]:
-    """The assets of one gate, from ground_truth to release, and the list of its candidates."""
+    """Return the assets of one gate, from ground_truth to release, and the list of its candidates."""
     deciding = [
         ground_truth_asset(graph),
         synthetic_asset(graph),

@@ -61,12 +61,12 @@ class ClauseCheck:
         return f"{capitalized(words.title)}. {words.sentence} {bounds}."
 
     def may_fail(self, judgements: Mapping[Clause, Judgement]) -> bool:
-        """Whether it fails as a warning where each clause has that judgement, and is no error."""
+        """Return whether it fails as a warning where each clause has that judgement, and is no error."""
         return passes_with_warnings([judgements[clause] for clause in self.clauses])
 
 
 def group_clauses(clauses: Sequence[Clause]) -> tuple[ClauseCheck, ...]:
-    """The checks of `identity_disclosure` and `attribute_disclosure`, in order of their first clauses.
+    """Return the checks of `identity_disclosure` and `attribute_disclosure`, in order of their first clauses.
 
     The clauses on key overlaps are left out: they are one check of `synthetic`.
 
@@ -84,7 +84,7 @@ def group_clauses(clauses: Sequence[Clause]) -> tuple[ClauseCheck, ...]:
 
 
 def _list_bounds(clauses: Sequence[Clause]) -> list[str]:
-    """Each bound once, with the targets that it is for."""
+    """Return each bound once, with the targets that it is for."""
     columns_by_bound: dict[str, list[str]] = {}
     for clause in clauses:
         columns = columns_by_bound.setdefault(str(replace(clause, column=None)), [])
@@ -96,7 +96,7 @@ def _list_bounds(clauses: Sequence[Clause]) -> list[str]:
 
 
 def name_check(clause: Clause) -> str:
-    """The check that a clause belongs to; no name of a column is part of it.
+    """Return the check that a clause belongs to; no name of a column is part of it.
 
     >>> name_check(Clause("repU", None, 0.3, share_of="UiO")), name_check(Clause("nearer", None, 70))
     ('bound_repU_share_of_UiO', 'guard_nearer')
@@ -112,7 +112,7 @@ def name_check(clause: Clause) -> str:
 
 
 def _shorten(measure: str) -> str:
-    """The name of a measure as part of a check's name.
+    """Return the name of a measure as part of a check's name.
 
     >>> _shorten("generalized_cap__proportional_score"), _shorten("repU")
     ('generalized_proportional', 'repU')
@@ -124,13 +124,13 @@ def _shorten(measure: str) -> str:
 
 
 def passes_with_warnings(judgements: Sequence[Judgement]) -> bool:
-    """Whether some clause is not kept, and each such one is only warned of: by the policy, or by a waiver."""
+    """Return whether all clauses that are not kept only warn, by the policy or by a waiver; and some is."""
     broken = [judgement for judgement in judgements if judgement.outcome != "kept"]
     return bool(broken) and all(warns(judgement) for judgement in broken)
 
 
 def warns(judgement: Judgement) -> bool:
-    """Whether a clause that is not kept is only warned of: as the policy says, or by a waiver."""
+    """Return whether all clauses that are not kept only warn: by the policy, or by a waiver."""
     return judgement.clause.warns or judgement.outcome == "waived"
 
 
@@ -144,7 +144,7 @@ def find_check_problems(
     candidate: str,
     may_warn: Collection[dg.AssetCheckKey],
 ) -> list[str]:
-    """Which checks did not pass for a candidate, in a run that exists, on the latest materialisation.
+    """Return which checks did not pass for a candidate, in a run that exists, on the latest materialisation.
 
     A check of `may_warn` may have failed with a warning. Checks without partitions are those of the ground
     truth: they hold for every candidate.
@@ -168,7 +168,7 @@ class _EventLog:
         self.run = cache(instance.get_run_by_id)
 
     def _latest_materialization(self, asset: dg.AssetKey, partition: str | None) -> int | None:
-        """The storage id of an asset's latest materialisation; None where it was never materialised."""
+        """Return the storage id of the latest materialisation; None where there never was one."""
         partitions = None if partition is None else [partition]
         latest = self._instance.fetch_materializations(
             dg.AssetRecordsFilter(asset_key=asset, asset_partitions=partitions), limit=1
@@ -178,7 +178,7 @@ class _EventLog:
     def read_evaluations(
         self, check: dg.AssetCheckKey, partition: str | None
     ) -> list[tuple[str, dg.AssetCheckEvaluation]]:
-        """The newest evaluations of a check for a partition, newest first, each with the id of its run."""
+        """Return a check's newest evaluations for a partition, newest first, each with its run's id."""
         records = self._instance.event_log_storage.get_asset_check_execution_history(
             check, limit=_NEWEST, partition_filter=PartitionKeyFilter(key=partition)
         )
@@ -192,7 +192,7 @@ class _EventLog:
 def _find_check_problem(
     log: _EventLog, check: dg.AssetCheckKey, partition: str | None, *, may_warn: bool
 ) -> str | None:
-    """Why a check does not count as passed, or None."""
+    """Say why a check does not count as passed; None if it does."""
     latest = log.latest_materialization(check.asset_key, partition)
     if latest is None:
         return "speaks of an asset that was never materialised"
@@ -217,7 +217,7 @@ def _find_check_problem(
 
 
 def _read_evaluation(record: AssetCheckExecutionRecord) -> dg.AssetCheckEvaluation | None:
-    """The evaluation of an execution; None of one that has only been planned."""
+    """Return the evaluation of an execution; None of one that has only been planned."""
     event = record.event and record.event.dagster_event
     if not event or event.event_type != dg.DagsterEventType.ASSET_CHECK_EVALUATION:
         return None

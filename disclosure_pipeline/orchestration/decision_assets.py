@@ -29,7 +29,7 @@ _COLUMNS = ["candidate", "verdict", "worst clause", "records", "published", "dat
 
 
 def candidates_asset(graph: GateGraph) -> dg.AssetsDefinition:
-    """The asset that lists all candidates: at the end of each run of the gate, or run alone."""
+    """Return the asset that lists all candidates: at the end of each run of the gate, or run alone."""
 
     @dg.asset(
         key=graph.key("candidates"),
@@ -54,7 +54,7 @@ def candidates_asset(graph: GateGraph) -> dg.AssetsDefinition:
 
 
 def list_candidates(graph: GateGraph) -> dg.AssetMaterialization:
-    """The same list, to be handed over at the end of a run that changed where a candidate stands."""
+    """Return the same list, to be handed over at the end of a run that changed where a candidate stands."""
     return dg.AssetMaterialization(graph.key("candidates"), metadata=_describe_candidates(graph))
 
 
@@ -91,7 +91,7 @@ def _to_row(standing: Standing) -> dict[str, Any]:
 
 
 def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
-    """The asset that files the evidence of a candidate; its check `within_policy` blocks."""
+    """Return the asset that files the evidence of a candidate; its check `within_policy` blocks."""
     key = graph.key("dossier")
 
     @dg.asset(
@@ -155,7 +155,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
 
 
 def release_asset(graph: GateGraph, checks: Sequence[dg.AssetCheckSpec]) -> dg.AssetsDefinition:
-    """The asset that publishes an approved candidate, if all `checks` of the gate passed for it."""
+    """Return the asset that publishes an approved candidate, if all `checks` of the gate passed for it."""
 
     @dg.asset(
         key=graph.key("release"),

@@ -37,7 +37,7 @@ class Ending:
 
 
 def classify_failed_run(events: Sequence[dg.DagsterEvent], checks: Collection[dg.AssetCheckKey]) -> Ending:
-    """How a failed run ended, by its own events; `checks` are those of the gate.
+    """Return how a failed run ended, by its own events; `checks` are those of the gate.
 
     Refused or undetermined only where failed steps ended it and each of them says so: everything else is a
     crash. Only words of the gate's own checks and failures are repeated.
@@ -75,7 +75,7 @@ def classify_failed_run(events: Sequence[dg.DagsterEvent], checks: Collection[dg
 def _repeats_reasons(
     check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey], reasons: Collection[str]
 ) -> bool:
-    """Whether every clause that a check of the gate names is among the reasons already."""
+    """Return whether every clause that a check of the gate names is among the reasons already."""
     if check.asset_check_key not in checks:
         return False
     return set(_describe_publicly(check.metadata).split("; ")) <= set(reasons)
@@ -88,7 +88,7 @@ def _combine_outcomes(outcomes: Collection[RunOutcome]) -> RunOutcome:
 
 
 def _ended_by_steps(events: Iterable[dg.DagsterEvent]) -> bool:
-    """Whether the run says that it failed because its steps did, and nothing says otherwise."""
+    """Return whether the run says that it failed because its steps did, and nothing says otherwise."""
     failures = [event.job_failure_data for event in events if event.event_type is _RUN_FAILURE]
     reasons = {
         failure.failure_reason.value if failure and failure.failure_reason else None for failure in failures
@@ -97,7 +97,7 @@ def _ended_by_steps(events: Iterable[dg.DagsterEvent]) -> bool:
 
 
 def _read_decisions(events: Iterable[dg.DagsterEvent]) -> dict[dg.AssetKey, Any]:
-    """The decisions that the materialisations of a run hold: that of the dossier has one."""
+    """Return the decisions that the materialisations of a run hold: that of the dossier has one."""
     materializations = [
         event.step_materialization_data.materialization
         for event in events
@@ -115,7 +115,7 @@ def _interpret_failed_checks(
     decisions: Mapping[dg.AssetKey, Any],
     checks: Collection[dg.AssetCheckKey],
 ) -> RunOutcome:
-    """What the blocking checks that failed in a step mean together."""
+    """Return what the blocking checks that failed in a step mean together."""
     meanings: dict[tuple[str, str], Any] = {}
     for check in failed:
         name = (check.asset_key.path[-1], check.check_name)
@@ -132,7 +132,7 @@ def _interpret_failed_checks(
 
 
 def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Ending:
-    """How a failed step ended: by the failure that it raised, whose failed checks have to say the same.
+    """Classify a failed step by the failure that it raised; its failed checks have to say the same.
 
     `meaning` is that of the blocking checks that failed in the step.
     """
@@ -155,7 +155,7 @@ def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Endi
 
 
 def _read_reasons(raised: Any) -> tuple[str, ...]:
-    """The reasons of a failure that the gate raised, for anybody: a list of them, or its one sentence."""
+    """Read the reasons of a failure that the gate raised, for anybody: a list, or its one sentence."""
     reasons = raised.metadata.get(FOR_ANYBODY)
     if reasons is not None and isinstance(reasons.value, list):
         return tuple(map(str, reasons.value))
@@ -163,14 +163,14 @@ def _read_reasons(raised: Any) -> tuple[str, ...]:
 
 
 def _describe_check(check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey]) -> str:
-    """A failed check in words. Those of a check that somebody added to the gate may hold anything."""
+    """Return a failed check in words. Those of a check that somebody added to the gate may hold anything."""
     is_of_gate = check.asset_check_key in checks
     words = _describe_publicly(check.metadata) if is_of_gate else "not a check of the gate, words withheld"
     return f"{check.check_name} of {check.asset_key.path[-1]}: {words}"
 
 
 def _describe_publicly(metadata: Mapping[str, dg.MetadataValue[Any]]) -> str:
-    """What may be said to those who may not see exact figures of GT; descriptions are for custodians."""
+    """Say what those may know who may not see exact figures of GT; descriptions are for custodians."""
     words = metadata.get(FOR_ANYBODY)
     return str(words.value) if words is not None else "its words are withheld, the user interface has them"
 
@@ -178,7 +178,7 @@ def _describe_publicly(metadata: Mapping[str, dg.MetadataValue[Any]]) -> str:
 def failures_sensor(
     gate: Gate, checks: Iterable[dg.AssetCheckKey], jobs: Sequence[Any]
 ) -> dg.SensorDefinition:
-    """Reports how a failed run of the gate's jobs ended: in the log, and as the gate's file says.
+    """Report how a failed run of the gate's jobs ended: in the log, and as the gate's file says.
 
     NoticeError where a sender needs a package that is not installed.
     """
@@ -209,7 +209,7 @@ def failures_sensor(
 
 
 def _tag(notice: Notice, context: dg.RunFailureSensorContext) -> None:
-    """Let the run carry its verdict, also where it could not tag itself: its process was lost."""
+    """Tag the run with its verdict, even if it could not do so because its process was lost."""
     try:
         tag_run(context.instance, notice.run_id, notice.outcome)
     except Exception as error:  # of whatever storage: the notice is sent all the same
@@ -235,7 +235,7 @@ def _build_notice(
 
 
 def _is_published(gate: Gate, candidate: str) -> bool:
-    """Whether there is a release of that name; where the folders are not known here, none is known."""
+    """Return whether there is a release of that name; where the folders are not known here, none is known."""
     try:
         return is_published(folders_of(gate), candidate)
     except DisclosurePipelineError:
@@ -243,7 +243,7 @@ def _is_published(gate: Gate, candidate: str) -> bool:
 
 
 def _read_ending(instance: dg.DagsterInstance, run_id: str, checks: Collection[dg.AssetCheckKey]) -> Ending:
-    """How a run ended. Events that cannot be read count as a crash: somebody has to look at it."""
+    """Return how a run ended. Events that cannot be read count as a crash: somebody has to look at it."""
     try:
         entries = instance.all_logs(run_id, of_type={_CHECK, _MATERIALIZATION, _STEP_FAILURE, _RUN_FAILURE})
         return classify_failed_run([entry.get_dagster_event() for entry in entries], checks)

@@ -25,7 +25,7 @@ from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Source,
 
 
 def folders_of(gate: Gate, waivers: Sequence[Waiver] = ()) -> GateFolders:
-    """The gate with its folders; relative paths start at DAGSTER_HOME."""
+    """Return the gate with its folders; relative paths start at DAGSTER_HOME."""
     return GateFolders(
         gate=gate,
         ground_truth=_source(gate.ground_truth),
@@ -39,7 +39,7 @@ def folders_of(gate: Gate, waivers: Sequence[Waiver] = ()) -> GateFolders:
 
 
 def _source(declared: str | Source) -> Source:
-    """The source of a confidential table; a relative path of this machine starts at DAGSTER_HOME."""
+    """Return the source of a confidential table; a relative path of this machine starts at DAGSTER_HOME."""
     source = source_of(declared)
     if isinstance(source, FileSource) and not is_remote(source.path) and not source.path.startswith("${"):
         return source.model_copy(update={"path": str(_resolve(source.path))})
@@ -67,12 +67,12 @@ _PATHS = ("ground_truth", "incoming", "store", "releases", "trusted_keys")
 
 
 def find_gate_file(folder: Path) -> Path | None:
-    """The file in a folder that Dagster reads components from; None where there is none."""
+    """Return the file in a folder that Dagster reads components from; None where there is none."""
     return next((folder / name for name in _NAMES if (folder / name).is_file()), None)
 
 
 def fill_in_templates(gate: Gate, context: dg.ResolutionContext) -> Gate:
-    """The gate with the templates in its paths filled in; nothing else is a template.
+    """Return the gate with the templates in its paths filled in; nothing else is a template.
 
     A source of the ground truth that is no path has none: what it takes from the environment is taken
     when it is read, and is in no definition.
@@ -96,12 +96,12 @@ def fill_in_templates(gate: Gate, context: dg.ResolutionContext) -> Gate:
 
 
 def _is_filled(path: str) -> bool:
-    """Whether every environment variable in a template is set."""
+    """Return whether every environment variable in a template is set."""
     return "{{" not in path or all(os.environ.get(name) for name in _VARIABLE.findall(path))
 
 
 def load_gate(path: Path) -> Gate:
-    """The gate of a file, or of a folder with one, read strictly and without Dagster's loader.
+    """Return the gate of a file, or of a folder with one, read strictly and without Dagster's loader.
 
     DefinitionError, with the place, where it cannot be taken as it is written.
     """
@@ -112,7 +112,7 @@ def load_gate(path: Path) -> Gate:
 
 
 def parse_gate(text: str, file: Path) -> Gate:
-    """The gate of the text of a file. DefinitionError as `load_gate`."""
+    """Return the gate of the text of a file. DefinitionError as `load_gate`."""
     documents = read_documents(text, str(file))
     gates = [document for document in documents if _is_gate(document)]
     if len(gates) != 1:
@@ -126,7 +126,7 @@ def parse_gate(text: str, file: Path) -> Gate:
 
 
 def require_as_written(gate: Gate, file: Path, position: int) -> None:
-    """DefinitionError unless a component of a file is what the file, read strictly, says.
+    """Raise DefinitionError unless a component of a file is what the file, read strictly, says.
 
     `position`: which document of the file the component is.
     """
@@ -137,7 +137,7 @@ def require_as_written(gate: Gate, file: Path, position: int) -> None:
 
 
 def require_prerequisites(gate: Gate, file: Path, position: int = 0) -> None:
-    """DefinitionError, in one line with the places, where what the gate needs is not there.
+    """Raise DefinitionError, in one line with the places, where what the gate needs is missing.
 
     Only `dg check defs` (`dagster definitions validate`) asks for it: a web server or a run must not
     fail because a drive is away.
@@ -148,7 +148,7 @@ def require_prerequisites(gate: Gate, file: Path, position: int = 0) -> None:
 
 
 def list_missing(gate: Gate, file: Path, position: int = 0) -> list[str]:
-    """What the gate needs and is not there, each with file:line."""
+    """Return what the gate needs and is not there, each with file:line."""
     try:
         missing = find_missing(folders_of(gate), steps.now())
     except DisclosurePipelineError as error:  # a path that cannot be resolved
@@ -157,14 +157,14 @@ def list_missing(gate: Gate, file: Path, position: int = 0) -> list[str]:
 
 
 def place_problems(problems: Sequence[tuple[str, str]], file: Path, position: int = 0) -> list[str]:
-    """Problems of attributes of a definition, each with file:line; what is no attribute is of the first."""
+    """Place problems of attributes at file:line; what is no attribute is placed at the first."""
     documents = read_documents(read_file(file), str(file))
     places = documents[position].places if position < len(documents) else {}
     return [f"{file}:{_line(places, ('attributes', name))}: {name}: {problem}" for name, problem in problems]
 
 
 def is_validating() -> bool:
-    """Whether definitions are loaded for `dg check defs`: Dagster sets this variable for it."""
+    """Return whether definitions are loaded for `dg check defs`: Dagster sets this variable for it."""
     return os.environ.get("DAGSTER_IS_DEFS_VALIDATION_CLI") == "1"
 
 
@@ -187,7 +187,7 @@ def _validate(document: Document, file: Path) -> Gate:
 
 
 def _line(places: dict[tuple[str | int, ...], tuple[int, int]], path: tuple[str | int, ...]) -> int:
-    """The line of an entry, or of what it would stand in; pydantic adds names of its own to a path."""
+    """Return the line of an entry, or of what it would stand in; pydantic adds names of its own to a path."""
     place: tuple[str | int, ...] = ()
     for part in path:
         place = (*place, part) if (*place, part) in places else place

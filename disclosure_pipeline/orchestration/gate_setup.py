@@ -67,7 +67,7 @@ class GateSetup:
 
 
 def find_home(project: Path) -> Path:
-    """DAGSTER_HOME where it is set, else the folder `home` of a project."""
+    """Return DAGSTER_HOME where it is set, else the folder `home` of a project."""
     return Path(os.environ.get(HOME) or project / "home").resolve()
 
 
@@ -91,7 +91,7 @@ def set_up_project(folder: Path) -> Path:
 
 
 def _find_definitions(folder: Path, settings: str) -> Path:
-    """The folder `defs` of a project, as its root module says."""
+    """Return the folder `defs` of a project, as its root module says."""
     lines = [line.partition("=") for line in settings.splitlines() if line.strip().startswith("root_module")]
     module = lines[0][2].strip().strip("\"'").replace(".", "/") if len(lines) == 1 else ""
     for root in (folder / "src", folder):
@@ -164,7 +164,7 @@ class GateScaffolder(dg.Scaffolder[GateParams]):
 
     @classmethod
     def get_scaffold_params(cls) -> type[GateParams]:
-        """The parameters of the command."""
+        """Return the parameters of the command."""
         return GateParams
 
     def scaffold(self, request: dg.ScaffoldRequest[GateParams]) -> None:
@@ -191,6 +191,6 @@ class GateScaffolder(dg.Scaffolder[GateParams]):
 
 
 def _derive_name(folder: str) -> str:
-    """The name of a gate from that of its folder: small letters, digits and '_', a letter first."""
+    """Return the name of a gate from that of its folder: small letters, digits and '_', a letter first."""
     name = re.sub(r"[^a-z0-9_]", "_", folder.casefold())[:50]
     return name if name[:1].isalpha() else f"g{name}"[:50]

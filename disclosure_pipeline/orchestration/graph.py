@@ -28,7 +28,7 @@ class GateGraph:
         return folders_of(self.gate, self.waivers)
 
     def key(self, name: str) -> dg.AssetKey:
-        """The key of one of the gate's assets."""
+        """Return the key of one of the gate's assets."""
         return dg.AssetKey([self.gate.name, name])
 
     @property
@@ -42,7 +42,7 @@ class GateGraph:
         return group_clauses(self.gate.clauses())
 
     def attributes(self, description: str, kinds: set[str]) -> dict[str, Any]:
-        """What Dagster shows of every asset of the gate. Editing the policy makes its assets stale."""
+        """Return what Dagster shows of every asset of the gate. Editing the policy makes its assets stale."""
         return {
             "group_name": self.gate.name,
             "description": description,
@@ -53,7 +53,7 @@ class GateGraph:
         }
 
     def check(self, name: str, asset: str, description: str, *, blocking: bool = True) -> dg.AssetCheckSpec:
-        """A check of one of the gate's assets, with a result for each candidate but for the ground truth."""
+        """Return a check of one of the assets, with a result a candidate, but one of the ground truth."""
         partitions = None if asset == "ground_truth" else self.candidates
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dg.PreviewWarning)

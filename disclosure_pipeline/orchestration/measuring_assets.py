@@ -23,7 +23,7 @@ KEPT = "Every rule of the data dictionary is kept"
 
 
 def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:
-    """The asset that checks the ground truth against its data dictionary, and records its hash."""
+    """Return the asset that checks the ground truth against its data dictionary, and records its hash."""
     gate = graph.gate
     key = graph.key("ground_truth")
     upstream = (
@@ -63,7 +63,7 @@ def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:
 
 
 def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
-    """The asset that takes the snapshot of a candidate and compares it with the data dictionary and GT."""
+    """Build the asset that takes a candidate's snapshot and compares it with the dictionary and GT."""
     gate = graph.gate
     key = graph.key("synthetic")
     overlap_clauses = [clause for clause in gate.clauses() if clause.measure == "key_overlap"]
@@ -140,7 +140,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
 
 
 def _contract_result(key: dg.AssetKey, violations: Sequence[Violation]) -> dg.AssetCheckResult:
-    """The result of the check `contract`: where a table breaks its data dictionary."""
+    """Return the result of the check `contract`: where a table breaks its data dictionary."""
     return dg.AssetCheckResult(
         passed=not violations,
         asset_key=key,
@@ -157,12 +157,12 @@ def _contract_result(key: dg.AssetKey, violations: Sequence[Violation]) -> dg.As
 
 
 def _reasons(violations: Sequence[Violation]) -> dict[str, str]:
-    """Each violation in words for custodians, and in those for anybody."""
+    """Return each violation in words for custodians, and in those for anybody."""
     return {str(violation): violation.without_numbers for violation in violations}
 
 
 def _overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int, bound: float) -> dg.AssetCheckResult:
-    """The result of the check `key_overlap`: whether GT and the candidate share the values of the keys."""
+    """Return the result of the check `key_overlap`: whether GT and candidate share values of the keys."""
     shares = [
         judgement.value
         for judgement in arrival.overlaps
@@ -184,7 +184,7 @@ def _overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int, bound: flo
 
 
 def bins_asset(graph: GateGraph) -> dg.AssetsDefinition:
-    """The asset that shows the groups of grouped columns, so that an auditor can see their edges."""
+    """Return the asset that shows the groups of grouped columns, so that an auditor can see their edges."""
 
     @dg.asset(
         key=graph.key("bins"),
@@ -210,7 +210,7 @@ def bins_asset(graph: GateGraph) -> dg.AssetsDefinition:
 
 
 def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
-    """The two assets of one measurement, with checks of every clause but those on key overlaps."""
+    """Return the two assets of one measurement, with checks of every clause but those on key overlaps."""
     gate = graph.gate
     identity_key, attribute_key = graph.key("identity_disclosure"), graph.key("attribute_disclosure")
 

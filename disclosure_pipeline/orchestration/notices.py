@@ -73,7 +73,7 @@ Send = Callable[[Notice, dg.RunFailureSensorContext], None]
 
 
 def make_senders(notify: Notify) -> dict[str, Send]:
-    """The senders that a gate's file asks for, by name. No secret is read before something is sent.
+    """Return the senders that a gate's file asks for, by name. No secret is read before something is sent.
 
     NoticeError where a package that one needs is not installed.
     """
@@ -123,7 +123,7 @@ def send(notice: Notice, senders: Mapping[str, Send], context: dg.RunFailureSens
 
 
 def _send_once(sender: Send, notice: Notice, context: dg.RunFailureSensorContext) -> str | None:
-    """None where the notice was sent. Of an error that is not ours only its type and code are repeated."""
+    """Send the notice; return None, or the error. Of foreign errors only type and code are repeated."""
     try:
         sender(notice, context)
     except DisclosurePipelineError as error:
@@ -134,7 +134,7 @@ def _send_once(sender: Send, notice: Notice, context: dg.RunFailureSensorContext
 
 
 def _type_and_code(error: Exception) -> str:
-    """The type of an error, and the code that a server answered with."""
+    """Return the type of an error, and the code that a server answered with."""
     cause = getattr(error, "reason", None)  # what urllib wraps
     if isinstance(cause, Exception):
         error = cause
@@ -160,7 +160,7 @@ def _make_webhook_sender(secret: str) -> Send:
 
 
 def _build_opener() -> urllib.request.OpenerDirector:
-    """For http and https alone, through a proxy if the environment has one, and without redirects."""
+    """Build an opener for http and https alone, through the environment's proxy, without redirects."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),

@@ -44,7 +44,7 @@ def show_numbers(figures: Mapping[str, float | None]) -> dict[str, dg.FloatMetad
 def show_plots(
     result: Disclosure, judgements: Iterable[Judgement], targets: Sequence[str | None]
 ) -> dict[str, dg.FloatMetadataValue]:
-    """The riskiest figures of an asset under names that sort together.
+    """Return the riskiest figures of an asset under names that sort together.
 
     Such as DiSCO__income, DiSCO__income__bound and DiSCO__income__others, what other people's records would
     show. `targets`: those of the asset's figures, None for those of the whole table.
@@ -61,7 +61,7 @@ def show_plots(
 
 
 def _figures_of(result: Disclosure, measure: str, target: str | None) -> dict[str, float | None]:
-    """The worst value over the syntheses, and what others would show."""
+    """Return the worst value over the syntheses, and what others would show."""
     label = measure if target is None else f"{measure}__{target}"
     figures = {label: _find_worst(result, measure, target)}
     if not measure.endswith("_others"):
@@ -78,7 +78,7 @@ def _find_worst(result: Disclosure, measure: str, target: str | None) -> float |
 
 
 def _figures_of_clause(judgement: Judgement) -> dict[str, float | None]:
-    """The value and the limit of a clause."""
+    """Return the value and the limit of a clause."""
     clause = judgement.clause
     label = clause.measure if clause.column is None else f"{clause.measure}__{clause.column}"
     return {_name_value(clause, label): judgement.value, _name_bound(clause, label): judgement.limit}
@@ -107,7 +107,7 @@ FLAGS_SHOWN = 20
 def check_result(
     check: ClauseCheck, judgements: Mapping[Clause, PublicJudgement], asset: dg.AssetKey
 ) -> dg.AssetCheckResult:
-    """The clauses of a check as its result; `value` and `bound` are of that which is worst.
+    """Return the clauses of a check as its result; `value` and `bound` are of that which is worst.
 
     It fails where any of its clauses is not kept, as a warning where each such clause is only warned of.
     """
@@ -138,7 +138,7 @@ def check_result(
 def waivers_result(
     waivers: Sequence[Mapping[str, Any]], void: Sequence[str], asset: dg.AssetKey
 ) -> dg.AssetCheckResult:
-    """The waivers of a candidate's dossier as the result of a check; `void` are those that no content has.
+    """Show the waivers of a candidate's dossier as the result of a check; `void` ones fit no content.
 
     Refused ones are an error, used and void ones a warning.
     """
@@ -165,7 +165,7 @@ def waivers_result(
 
 
 def describe_release(released: Release, trusted_keys: Path | Sequence[TrustedKey]) -> dict[str, Any]:
-    """What was published, under which policy, and the command that verifies it."""
+    """Return what was published, under which policy, and the command that verifies it."""
     predicate = released.approval.predicate
     key = str(trusted_keys) if isinstance(trusted_keys, Path) else "PUBLIC_KEY.pem"
     lines = [
@@ -195,7 +195,7 @@ def describe_release(released: Release, trusted_keys: Path | Sequence[TrustedKey
 
 
 def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadataValue:
-    """A frame as a table; its index becomes columns. Missing values are empty.
+    """Return a frame as a table; its index becomes columns. Missing values are empty.
 
     `name`: that of the frame in the result, by which the columns are described.
     """
@@ -207,7 +207,7 @@ def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadata
 
 
 def show_flags(frame: pd.DataFrame, name: str) -> dict[str, Any]:
-    """How many flags a check has, and those that speak of the most people; all of them are in the dossier.
+    """Show how many flags a check has, and those of the most people; all of them are in the dossier.
 
     An event is stored with all that it shows, and a key of many levels has thousands of flags.
     """
@@ -226,7 +226,7 @@ def _name_type(dtype: Any) -> str:
 
 
 def frame_schema(frame: pd.DataFrame, name: str | None = None) -> dg.TableSchema:
-    """The columns of a frame, for the panel of that name; `name` as in `show_table`."""
+    """Return the columns of a frame, for the panel of that name; `name` as in `show_table`."""
     return dg.TableSchema(
         [
             dg.TableColumn(
@@ -240,7 +240,7 @@ def frame_schema(frame: pd.DataFrame, name: str | None = None) -> dg.TableSchema
 
 
 def dictionary_schema(gate: Gate) -> dg.TableSchema:
-    """The data dictionary of a gate, for the column panel; keys and targets are tagged."""
+    """Return the data dictionary of a gate, for the column panel; keys and targets are tagged."""
     role = dict.fromkeys(gate.keys, "key") | dict.fromkeys(gate.targets, "target")
     return dg.TableSchema(
         [
@@ -256,12 +256,12 @@ def dictionary_schema(gate: Gate) -> dg.TableSchema:
 
 
 def effective_clauses(clauses: Sequence[Clause]) -> dg.MarkdownMetadataValue:
-    """The clauses that are in force, as a list."""
+    """Return the clauses that are in force, as a list."""
     return dg.MetadataValue.md("\n".join(f"- {clause}" for clause in list_effective_clauses(clauses)))
 
 
 def clauses_table(clauses: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:
-    """The clauses of a dossier: clause, value, bound and outcome, those that are not kept first."""
+    """Return the clauses of a dossier: clause, value, bound and outcome, those that are not kept first."""
     in_order = sorted(clauses, key=lambda row: row["outcome"] == "kept")
     return _show_clauses(
         (row["name"], row["value"], row["at_least"], row["limit"], row["outcome"], row["warns"])
@@ -270,7 +270,7 @@ def clauses_table(clauses: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue
 
 
 def judgements_table(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:
-    """The same of judgements, in their order."""
+    """Return the same of judgements, in their order."""
     return _show_clauses(
         (
             judgement.clause.name,
@@ -300,6 +300,6 @@ def _show_clauses(
 
 
 def violations_table(violations: Sequence[Violation]) -> dg.TableMetadataValue:
-    """Violations of a contract: where, which rule, how many records; never a value."""
+    """Show violations of a contract: where, which rule, how many records; never a value."""
     names = ["table", "column", "rule", "records", "share"]
     return show_table(pd.DataFrame([vars(violation) for violation in violations], columns=names))

@@ -18,7 +18,7 @@ from disclosure_pipeline.tables.contract import ContractError
 
 
 def now() -> datetime:
-    """The time now, in UTC."""
+    """Return the time now, in UTC."""
     return datetime.now(timezone.utc)
 
 
@@ -30,7 +30,7 @@ RunOutcome = Literal["refused", "undetermined", "crashed"]
 
 
 def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
-    """Around a whole body: whatever it raises becomes a `Failure` that is not retried and carries no other.
+    """Turn whatever a body raises into a `Failure` that is not retried and carries no other error.
 
     Our own errors keep their message, which holds no GT value. Of any other error only its type and the
     lines of code it came through are repeated: its message may quote a record. `outcome` in the metadata
@@ -72,7 +72,7 @@ class FailureInWords(dg.Failure):
 
 
 def in_words(failure: dg.Failure) -> dg.Failure:
-    """The same failure, to be raised at once out of a step of Dagster's: it is recorded without a stack."""
+    """Return the same failure, to be raised at once out of a step: Dagster records it without a stack."""
     without_stack = FailureInWords(failure.description, failure.metadata, failure.allow_retries)
     if not hasattr(sys, "tracebacklimit"):  # whoever set a limit keeps it
         sys.tracebacklimit = 0
@@ -81,7 +81,7 @@ def in_words(failure: dg.Failure) -> dg.Failure:
 
 
 def restore_stacks() -> None:
-    """Let exceptions have their stacks again, if a failure took them."""
+    """Give exceptions their stacks again, if a failure took them."""
     while _stacks_are_left_out:
         _stacks_are_left_out.pop()
         if hasattr(sys, "tracebacklimit"):
@@ -111,7 +111,7 @@ class StepOutcome:
 def refuse(
     outcome: RunOutcome, sentence: str, reasons: Mapping[str, str], checks: Sequence[str]
 ) -> dg.Failure:
-    r"""The failure of a step whose blocking checks (by name) did not pass, with the reasons, a sentence each.
+    r"""Return the failure of a step whose blocking checks (by name) did not pass, with the reasons.
 
     `reasons`: each as custodians read it, and as a notice may say it.
 
@@ -134,7 +134,7 @@ def refuse(
 def gate_step(
     returns: Any = dg.MaterializeResult,
 ) -> Callable[[Callable[..., StepOutcome]], Callable[..., Iterator[StepResult]]]:
-    """Around the body of an asset: errors are redacted, its run is tagged with the verdict that ends it.
+    """Run the body of an asset: redact its errors, and tag its run with the verdict that ends it.
 
     `returns`: the annotation that Dagster reads.
     """
@@ -147,7 +147,7 @@ def gate_step(
         redacted = redact_errors(start)
 
         def hand_over(args: Any, kwargs: Any) -> Iterator[StepResult]:
-            """All results, once all are there; then the failure or the last words."""
+            """Return all results, once all are there; then the failure or the last words."""
             results: Sequence[StepResult] = ()
             verdict: Verdict | None = None
             last_words = ""
@@ -192,5 +192,5 @@ def _read_verdict(failure: dg.Failure) -> Verdict:
 
 
 def tag_run(instance: dg.DagsterInstance, run_id: str, verdict: Verdict) -> None:
-    """Let a run carry its verdict."""
+    """Tag a run with its verdict."""
     instance.add_run_tags(run_id, {VERDICT: verdict})

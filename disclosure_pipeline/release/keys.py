@@ -54,7 +54,7 @@ class KeyFiles:
 
     @classmethod
     def in_folder(cls, folder: Path) -> KeyFiles:
-        """The files of a folder that `keygen` wrote."""
+        """Return the files of a folder that `keygen` wrote."""
         return cls(folder / "signing-key.pem", folder / "public-key.pem", folder / "salt")
 
 
@@ -98,7 +98,7 @@ def _write_new(path: Path, content: bytes, mode: int, written: list[Path]) -> No
 
 
 def load_signer() -> Signer:
-    """The signer of releases: the private key in the file that DISCLOSURE_PIPELINE_SIGNING_KEY names.
+    """Return the signer of releases: the private key in the file that DISCLOSURE_PIPELINE_SIGNING_KEY names.
 
     Or the securesystemslib signer of the URI that the variable holds; then DISCLOSURE_PIPELINE_PUBLIC_KEY
     names the file of the public key. KeysError where there is none, it is not Ed25519, or others than its
@@ -160,7 +160,7 @@ def _read_public_pem() -> str:
 
 
 def _read_secret(path: Path, variable: str) -> bytes:
-    """The bytes of a secret file. KeysError unless it is a plain file that only this user has rights to."""
+    """Read a secret file. KeysError unless it is a plain file that only this user has rights to."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -186,7 +186,7 @@ def _read_secret(path: Path, variable: str) -> bytes:
 
 
 def parse_public_key(pem: str) -> SSlibKey:
-    """A public key from its PEM text. KeysError where it is no Ed25519 public key, or a weak one."""
+    """Return a public key from its PEM text. KeysError where it is no Ed25519 public key, or a weak one."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -210,7 +210,7 @@ def parse_public_key(pem: str) -> SSlibKey:
 
 
 def to_pem(key: Key) -> str:
-    """The PEM text of an Ed25519 public key."""
+    """Return the PEM text of an Ed25519 public key."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -219,7 +219,7 @@ def to_pem(key: Key) -> str:
 
 
 def parse_keys_by_id(trusted_keys: Iterable[TrustedKey]) -> dict[str, tuple[SSlibKey, TrustedKey]]:
-    """The trusted keys, parsed, by their id (sha256 of the key, as securesystemslib computes it).
+    """Return the trusted keys, parsed, by their id (sha256 of the key, as securesystemslib computes it).
 
     KeysError where there is none, one is no Ed25519 public key, or one is given twice.
     """
@@ -235,7 +235,7 @@ def parse_keys_by_id(trusted_keys: Iterable[TrustedKey]) -> dict[str, tuple[SSli
 
 
 def hash_with_salt(sha256: str) -> str:
-    """HMAC-SHA256 of a sha256 (64 hexadecimal digits), with the secret of DISCLOSURE_PIPELINE_SALT's file.
+    """Return the HMAC-SHA256 of a sha256 (64 hexadecimal digits), keyed by DISCLOSURE_PIPELINE_SALT's file.
 
     Whoever has not got the secret cannot test what was hashed. KeysError where there is none, others than
     its owner may read it, or it is shorter than 32 bytes.

@@ -76,7 +76,7 @@ def _require_folders(root: Path, releases: Path) -> None:
 
 
 def _find_needed(store: Store, releases: Path, cutoff_ns: int) -> tuple[set[str], list[str]]:
-    """The sha256 of all stored bytes that are needed, and which records are not understood."""
+    """Return the sha256 of all stored bytes that are needed, and which records are not understood."""
     needed: set[str] = set()
     unclear = []
     published = {path.name: path for path in releases.iterdir() if not path.name.startswith(_PARTIAL_PREFIX)}
@@ -96,7 +96,7 @@ def _find_needed(store: Store, releases: Path, cutoff_ns: int) -> tuple[set[str]
 
 
 def _read_released_hashes(folder: Path) -> set[str]:
-    """The sha256 of all files of a release. Whether they are still those is for `verify` to say."""
+    """Return the sha256 of all files of a release. Whether they are still those is for `verify` to say."""
     if not _is_folder(folder):
         raise StatementError("it is no folder")
     envelope, _ = read_envelope((folder / STATEMENT).read_bytes())
@@ -104,7 +104,7 @@ def _read_released_hashes(folder: Path) -> set[str]:
 
 
 def _read_snapshot(folder: Path, store: Store) -> Snapshot | None:
-    """The snapshot of a candidate; None where nothing is recorded of it. StoreError where it is damaged."""
+    """Read a candidate's snapshot; None where nothing is recorded. StoreError where it is damaged."""
     if not _is_folder(folder):
         raise StoreError("it is no folder.")
     records = [path for path in folder.iterdir() if not path.name.startswith(_NOT_A_RECORD)]
@@ -119,7 +119,7 @@ def _read_snapshot(folder: Path, store: Store) -> Snapshot | None:
 
 
 def _is_open(folder: Path, cutoff_ns: int) -> bool:
-    """Whether a candidate that is not published may still be: it is approved, or not old."""
+    """Return whether a candidate that is not published may still be: it is approved, or not old."""
     dossier = folder / "dossier.json"
     if dossier.exists():
         content = read_json(dossier, "dossier")
@@ -139,14 +139,14 @@ def _find_unneeded_objects(root: Path, needed: set[str]) -> Iterator[Path]:
 
 
 def _find_partial_files(root: Path) -> Iterator[Path]:
-    """Half-written files, wherever in the store something was being written."""
+    """Find half-written files, wherever in the store something was being written."""
     for place, _, names in os.walk(root):
         paths = (Path(place, name) for name in sorted(names) if name.startswith(_PARTIAL_PREFIX))
         yield from (path for path in paths if path.is_file())
 
 
 def _find_delivered_files(root: Path, cutoff_ns: int) -> Iterator[Path]:
-    """The files of candidates that were delivered whole and long ago, each folder after its files."""
+    """Return the files of candidates that were delivered whole and long ago, each folder after its files."""
     for folder in _list_folder(root / "delivered"):
         files = _list_folder(folder)
         if _is_folder(folder) and all(path.lstat().st_mtime_ns < cutoff_ns for path in (folder, *files)):
@@ -159,7 +159,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _list_folder(folder: Path) -> list[Path]:
-    """The paths in a folder, sorted; none where it is no folder, or a link to one."""
+    """Return the paths in a folder, sorted; none where it is no folder, or a link to one."""
     return sorted(folder.iterdir()) if _is_folder(folder) else []
 
 

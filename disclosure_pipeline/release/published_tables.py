@@ -98,7 +98,7 @@ class _ColumnWriter:
         return pa.dictionary(pa.int32(), self.type) if self.in_levels else self.type
 
     def write_levels(self, levels: Any) -> Any:
-        """The levels as they are published, an Arrow array."""
+        """Return the levels as they are published, an Arrow array."""
         written = levels.cast(self.type)
         if not self.quotes:
             return written
@@ -106,13 +106,13 @@ class _ColumnWriter:
         return pc.if_else(pa.array(starts_formula(written)), quoted, written)
 
     def choose_form(self, values: pd.Series[Any]) -> _ColumnWriter:
-        """In levels where they are texts, and so few that Parquet keeps a dictionary of them."""
+        """Choose levels for texts of which Parquet keeps a dictionary: so few are different."""
         levels = encode(values).levels
         fits = pa.types.is_string(self.type) and len(levels) <= _FEW_LEVELS and levels.nbytes <= _FEW_BYTES
         return replace(self, in_levels=fits)
 
     def write(self, values: pd.Series[Any]) -> Any:
-        """The values as they are published, an Arrow array of the `written_type`."""
+        """Return the values as they are published, an Arrow array of the `written_type`."""
         encoded = encode(values)
         levels = self.write_levels(encoded.levels)
         if not self.in_levels:
@@ -145,7 +145,7 @@ class _OrderedTable:
         return pa.schema([pa.field(name, column.written_type) for name, column in self.columns.items()])
 
     def batches(self) -> Iterator[Any]:
-        """The records in their order, as Arrow tables."""
+        """Return the records in their order, as Arrow tables."""
         for start in range(0, len(self.positions), _RECORDS):
             records = self.records.some_records(self.positions[start : start + _RECORDS])
             arrays = [column.write(records[name]) for name, column in self.columns.items()]
@@ -163,7 +163,7 @@ def _describe_columns(gate: Gate) -> dict[str, _ColumnWriter]:
 
 
 def _order_records(columns: Mapping[str, _ColumnWriter], records: Records) -> _OrderedTable:
-    """The records in an order that follows from the content alone, wherever each of them stood."""
+    """Return the records in an order that follows from the content alone, wherever each of them stood."""
     first = records.records_from(0, 1)
     columns = {name: column.choose_form(first[name]) for name, column in columns.items()}
     hashes = np.zeros(records.records, dtype=np.uint64)
@@ -177,7 +177,7 @@ def _order_records(columns: Mapping[str, _ColumnWriter], records: Records) -> _O
 
 
 def _sort_hashes(hashes: Hashes) -> tuple[Hashes, IntArray]:
-    """The hashes in ascending order, and the position of each.
+    """Return the hashes in ascending order, and the position of each.
 
     They are sorted without their lowest digits, in whose place the positions stand. Where those decide the
     order of two hashes, which is rare, they are sorted in whole.
@@ -201,7 +201,7 @@ def _sort_hashes(hashes: Hashes) -> tuple[Hashes, IntArray]:
 
 
 def _list_used_levels(column: Encoded) -> IntArray:
-    """The levels that records have, in the order in which they come; most columns show theirs soon."""
+    """Return the levels that records have, in the order in which they come; most columns show theirs soon."""
     used = _list_codes(column.codes[:_FIRST])
     if len(used) == len(column.levels) or len(used) == np.count_nonzero(column.counts[:-1]):
         return used
@@ -214,7 +214,7 @@ def _list_codes(codes: IntArray) -> IntArray:
 
 
 def _hash_records(records: pd.DataFrame, columns: Mapping[str, _ColumnWriter], out: Hashes) -> None:
-    """A hash of each record, which depends on nothing but its values, written into zeros."""
+    """Return a hash of each record, which depends on nothing but its values, written into zeros."""
     encoded = [(encode(records[name]), column) for name, column in columns.items()]
     of_levels = [
         np.append(hash_levels(column.write_levels(values.levels)).astype(np.uint64), MISSING)

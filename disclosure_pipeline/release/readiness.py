@@ -20,7 +20,7 @@ from disclosure_pipeline.tables.sources import DuckDBSource, SqlSource
 
 
 def find_missing(folders: GateFolders, now: datetime) -> list[tuple[str, str]]:
-    """What is not there, each as the attribute of the definition that it belongs to and a sentence on it."""
+    """List what is missing, each by its attribute of the definition and a sentence on it."""
     return [*_check_ground_truth(folders), *_check_confidential(folders), *_check_keys(folders, now)]
 
 
@@ -62,7 +62,7 @@ def _check_keys(folders: GateFolders, now: datetime) -> Iterator[tuple[str, str]
 
 
 def read_trusted_keys(folders: GateFolders) -> tuple[TrustedKey, ...]:
-    """The public keys that the gate believes. TrustError where they are not there, or cannot be read."""
+    """Read the public keys that the gate believes. TrustError where they are missing or unreadable."""
     keys = folders.trusted_keys
     return read_trusted(keys) if isinstance(keys, Path) else keys
 
@@ -80,7 +80,7 @@ class Finding:
 
 
 def check_readiness(folders: GateFolders, now: datetime) -> list[Finding]:
-    """Ground truth and its contract, keys, folders, environment and packages, each with what was found.
+    """Check ground truth and contract, keys, folders, environment and packages; say what was found.
 
     The ground truth is read as a whole; nothing is recorded and no folder is made.
     """
@@ -142,7 +142,7 @@ def _check_folders(folders: GateFolders) -> Iterator[Finding]:
 
 
 def _find_existing(path: Path) -> Path:
-    """The path itself, or the nearest one above it that is there."""
+    """Return the path itself, or the nearest one above it that is there."""
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
@@ -159,7 +159,7 @@ def _check_home() -> Finding:
 
 
 def _check_packages(folders: GateFolders) -> Iterator[Finding]:
-    """What the definition needs beside the package itself, by its extras."""
+    """Return what the definition needs beside the package itself, by its extras."""
     gate = folders.gate
     needed = {
         "measures": ("sklearn", "prediction", bool(gate.measures.prediction)),

@@ -60,7 +60,7 @@ class Stage:
 
 @contextmanager
 def stage_snapshot(snapshot: Snapshot, store: Store, staging: Path) -> Iterator[Stage]:
-    """A copy of a snapshot's bytes and an empty folder for the release, in one folder of `staging`.
+    """Return a copy of a snapshot's bytes and an empty folder for the release, in one folder of `staging`.
 
     What is measured and what is written anew for the release are the same tables, whatever happens to the
     store. One release of a candidate at a time; what a killed one left is removed. StoreError where the
@@ -98,7 +98,7 @@ def remove_abandoned(store: Store, staging: Path) -> None:
 
 
 def require_one_file_system(staging: Path, releases: Path) -> None:
-    """StoreError unless a staged folder can get its final name among the releases in one step."""
+    """Raise StoreError unless a staged folder can get its final name among the releases in one step."""
     staging.mkdir(parents=True, exist_ok=True)
     releases.mkdir(parents=True, exist_ok=True)
     if staging.stat().st_dev != releases.stat().st_dev:
@@ -215,7 +215,7 @@ def _refuse(candidate: str, decision: str, reasons: Sequence[str]) -> NoReturn:
 def _require_same(
     target: Path, gate: Gate, snapshot: Snapshot, trusted_keys: Sequence[TrustedKey]
 ) -> Approval:
-    """StoreError or VerificationError unless the very same content is published there, by this gate."""
+    """Raise StoreError or VerificationError unless this gate published the very same content there."""
     approval = verify(target, trusted_keys)
     published = approval.predicate
     expected = (gate.name, snapshot.candidate, snapshot.sha256)

@@ -51,13 +51,13 @@ class Revocation(BaseModel):
     revoked_at: Moment
 
     def concerns(self, released: Predicate) -> bool:
-        """Whether it is about a release of that gate: of that candidate, or of the same tables."""
+        """Return whether it is about a release of that gate: of that candidate, or of the same tables."""
         return self.gate == released.gate and (
             self.candidate == released.candidate or self.snapshot == released.snapshot
         )
 
     def __str__(self) -> str:
-        """Which release was revoked, when, and why."""
+        """Return which release was revoked, when, and why."""
         return (
             f"candidate {self.candidate} of gate {self.gate} was revoked at {self.revoked_at.isoformat()}: "
             f"{self.reason}"
@@ -99,7 +99,7 @@ def revoke(
 
 
 def _read_released(folder: Path, keys: Sequence[TrustedKey]) -> Predicate:
-    """What a folder's statement says, if its signature is right."""
+    """Return what a folder's statement says, if its signature is right."""
     try:
         envelope, problems = read_envelope((folder / STATEMENT).read_bytes())
         _, signature_problems = check_signature(envelope, parse_keys_by_id(keys))
@@ -113,7 +113,7 @@ def _read_released(folder: Path, keys: Sequence[TrustedKey]) -> Predicate:
 
 
 def read_revocations(file: Path, keys: Sequence[TrustedKey]) -> tuple[Revocation, ...]:
-    """The revocations in a file, one signed envelope a line.
+    """Return the revocations in a file, one signed envelope a line.
 
     RevocationError where it cannot be read, or one of them is not signed with one of the keys in its
     period: one that is passed over would not be missed.

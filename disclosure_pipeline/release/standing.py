@@ -40,7 +40,7 @@ class Standing:
     problem: str | None = None
 
     def __str__(self) -> str:
-        """Such as "published, refused today"."""
+        """Return words such as "published, refused today"."""
         standing = describe_standing(
             self.decision, is_published=self.is_published, is_current=self.is_current
         )
@@ -48,7 +48,7 @@ class Standing:
 
 
 def describe_standing(decision: str | None, *, is_published: bool, is_current: bool = True) -> str:
-    """The standing of a candidate in words.
+    """Return the standing of a candidate in words.
 
     >>> describe_standing("refused", is_published=True)
     'published, refused today'
@@ -67,12 +67,12 @@ def describe_standing(decision: str | None, *, is_published: bool, is_current: b
 
 
 def is_published(folders: GateFolders, candidate: str) -> bool:
-    """Whether there is a release of that name."""
+    """Return whether there is a release of that name."""
     return is_safe_name(candidate) and (folders.releases / candidate).is_dir()
 
 
 def list_standings(folders: GateFolders) -> list[Standing]:
-    """The standing of every candidate that has records or a release, in order of their names."""
+    """Return the standing of every candidate that has records or a release, in order of their names."""
     homes = [folders.store.root / "candidates", folders.releases]
     names = {path.name for home in homes if home.is_dir() for path in home.iterdir() if path.is_dir()}
     recorded, digest = read_recorded_tables(folders), folders.gate.policy_digest()
@@ -82,7 +82,7 @@ def list_standings(folders: GateFolders) -> list[Standing]:
 def _read_standing(
     folders: GateFolders, candidate: str, recorded: RecordedTables, policy_digest: str
 ) -> Standing:
-    """The standing of one candidate, by its dossier."""
+    """Return the standing of one candidate, by its dossier."""
     folder = folders.store.candidate_folder(candidate)
     path = folder / "dossier.json"
     arrival = _read(folder / ARRIVAL)
@@ -109,7 +109,7 @@ def _read_standing(
 
 
 def _describe_worst_clause(dossier: Mapping[str, Any]) -> str | None:
-    """Such as "repU: 10.9, at most 8"; None where the dossier does not have it."""
+    """Describe it as in "repU: 10.9, at most 8"; None where the dossier does not have it."""
     try:
         worst = find_worst_row(dossier["clauses"])
         if worst is None:
@@ -137,7 +137,7 @@ def _modified_at(path: Path) -> datetime | None:
 
 
 def _read(path: Any) -> dict[str, Any]:
-    """A record of the store; empty where there is none that can be read."""
+    """Return a record of the store; empty where there is none that can be read."""
     try:
         return read_json(path, "")
     except StoreError:
@@ -166,7 +166,7 @@ class CandidateRow:
 
 
 def list_candidates(folders: GateFolders) -> list[CandidateRow]:
-    """A row for every candidate that has records or a release, in order of their names."""
+    """Return a row for every candidate that has records or a release, in order of their names."""
     rows = []
     for standing in list_standings(folders):
         path = folders.store.candidate_folder(standing.candidate) / "dossier.json"
@@ -187,7 +187,7 @@ def list_candidates(folders: GateFolders) -> list[CandidateRow]:
 
 
 def read_newest_dossiers(folders: GateFolders, most: int) -> list[dict[str, Any]]:
-    """The dossiers that were written last, the newest first; of damaged ones none."""
+    """Return the dossiers that were written last, the newest first; of damaged ones none."""
     paths = sorted(
         (folders.store.root / "candidates").glob("*/dossier.json"),
         key=lambda path: (path.stat().st_mtime_ns, path.parent.name),
@@ -198,7 +198,7 @@ def read_newest_dossiers(folders: GateFolders, most: int) -> list[dict[str, Any]
 
 
 def describe_worst_clause(clauses: Sequence[Mapping[str, Any]]) -> str:
-    """Of a dossier's clauses the one that stands most against a release; empty where there is none.
+    """Describe the clause that stands most against a release; empty where there is none.
 
     A clause that could not be determined comes before one that is not kept, that before one that is; among
     those the one that is furthest beyond its bound, or nearest to it, in proportion. What only warns and what
@@ -224,7 +224,7 @@ def _rank_clause(clause: Mapping[str, Any]) -> tuple[bool, int, float]:
 
 
 def _find_share_of_bound(clause: Mapping[str, Any]) -> float:
-    """How much of its bound a figure takes up: more than 1 where the clause is not kept."""
+    """Return how much of its bound a figure takes up: more than 1 where the clause is not kept."""
     value, limit = clause["value"], clause["limit"]
     if value is None or limit is None:
         return float("inf")
@@ -240,7 +240,7 @@ def _read_time(path: Path) -> datetime:
 
 
 def _read_candidates_overview(path: Path) -> dict[str, Any]:
-    """A record of the store; empty where there is none that can be read."""
+    """Return a record of the store; empty where there is none that can be read."""
     try:
         return read_json(path, "")
     except StoreError:

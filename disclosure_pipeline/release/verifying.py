@@ -66,7 +66,7 @@ class Expected:
     not_before: datetime | None = None
 
     def find_differences(self, predicate: Predicate) -> list[str]:
-        """Sentences that say where a release is another one than was asked for."""
+        """List, in sentences, where a release is another one than was asked for."""
         problems = [
             f"it is of {what} {stated!r}, asked for was {expected!r}"
             for what, stated, expected in (
@@ -84,7 +84,7 @@ class Expected:
         return problems
 
     def list_unchecked(self) -> list[str]:
-        """What is not compared, a sentence each."""
+        """Return what is not compared, a sentence each."""
         consequences = {
             "--gate": (self.gate, "a release of another gate would be taken too"),
             "--candidate": (self.candidate, "a release of another candidate would be taken too"),
@@ -100,7 +100,7 @@ def verify(
     expected: Expected | None = None,
     revocations: Path | None = None,
 ) -> Approval:
-    """What was approved, if the folder holds exactly that, signed with one of the keys in its period.
+    """Return what was approved, if the folder holds exactly that, signed with one of the keys in its period.
 
     It has to be the release that is `expected`, and none that a file of signed revocations revokes. Nothing
     else outside the folder is read, and no link is followed. VerificationError with all that is wrong;
@@ -155,7 +155,7 @@ class _ReadFile:
 
 
 def _read_folder(folder: Path) -> tuple[dict[str, _ReadFile], list[str]]:
-    """The plain files of a folder by their names, and sentences on whatever else it holds."""
+    """Return the plain files of a folder by their names, and sentences on whatever else it holds."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
@@ -210,7 +210,7 @@ def _quote(name: str) -> str:
 
 
 def _make_printable(text: str) -> str:
-    """One line that does nothing to a terminal."""
+    """Return one line that does nothing to a terminal."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
