@@ -110,19 +110,19 @@ class AnonymityLoss:
 
 
 def precision_recall_coefficient(precision: float, recall: float) -> float:
-    """PRC of two shares: precision, made less where recall is low; recall alone where that is next to 0."""
+    """Return PRC of two shares: precision, reduced where recall is low; recall alone where that is tiny."""
     if recall <= _LEAST_RECALL:
         return recall
     return (1 - _discount(math.log10(recall))) * precision
 
 
 def _discount(log10_recall: float) -> float:
-    """How much less precision counts where recall is low."""
+    """Return how much less precision counts where recall is low."""
     return (log10_recall / math.log10(_LEAST_RECALL)) ** _ALPHA
 
 
 def _shortfall(counts: CertaintyCounts, records: int) -> float:
-    """1 - PRC from the integers: where nearly all is told rightly, PRC has few digits left for it."""
+    """Return 1 - PRC from the integers: where nearly all is told rightly, PRC has few digits left for it."""
     if counts.claimed / records <= _LEAST_RECALL:
         return 1 - counts.claimed / records
     lost = _discount(math.log1p((counts.claimed - records) / records) / math.log(10))
@@ -132,7 +132,7 @@ def _shortfall(counts: CertaintyCounts, records: int) -> float:
 def anonymity_loss(
     attack: Mapping[Fraction, CertaintyCounts], others: Mapping[Fraction, CertaintyCounts], records: int
 ) -> AnonymityLoss:
-    """From the counts at each certainty, of so many GT records, all in the same units.
+    """Compute the coefficient from the counts at each certainty, of so many GT records, in equal units.
 
     What others tell for certain is no loss.
     """
@@ -154,7 +154,7 @@ def anonymity_loss(
 
 
 def _best(counts: Mapping[Fraction, CertaintyCounts], records: int) -> tuple[float, Fraction]:
-    """The largest PRC and its certainty; of several the largest certainty."""
+    """Return the largest PRC and its certainty; of several the largest certainty."""
     return max(
         (
             precision_recall_coefficient(at.right / at.claimed, at.claimed / records) if at.claimed else 0.0,

@@ -99,7 +99,7 @@ class Attribute:
 
 
 def attribute(totals: Totals, N_d: int, N_s: int) -> Attribute:
-    """The percentages, and the largest and the mean number of records behind a DiSCO cell.
+    """Return the percentages, and the largest and the mean number of records behind a DiSCO cell.
 
     Where no cell counts towards DiSCO, max_denom is 0 and mean_denom NaN.
     """

@@ -45,7 +45,7 @@ class Squares:
         )
 
     def root(self) -> float:
-        """The root of the sum of squares."""
+        """Return the root of the sum of squares."""
         scaled = (self.whole << 2 * FRACTION_BITS) + (self.mixed << FRACTION_BITS + 1) + self.part
         return math.sqrt(scaled) / 2**FRACTION_BITS
 
@@ -83,7 +83,7 @@ def baseline_counts(
     no_guess: Mask,
     left: IntArray | None = None,
 ) -> BaselineCounts:
-    """From the cells of some or all q.
+    """Count what the baselines need, from the cells of some or all q.
 
     Args:
         f: The cells before any exclusion.
@@ -112,7 +112,7 @@ def baseline_counts(
 
 
 def lone_baseline_counts(GT: int, sizes: Sizes) -> BaselineCounts:
-    """Of `GT` q with one record, of GT, and any number of q without one; nothing is excluded."""
+    """Count the same for `GT` q that one GT record has, and any number that none has; nothing is excluded."""
     nothing, nobody = Grouped.nothing(), GuessCounts(Grouped.nothing(), Grouped.nothing())
     return BaselineCounts(
         by_d_q=Grouped.sum_by_group(np.array([1]), np.array([GT])),
@@ -129,7 +129,7 @@ def lone_baseline_counts(GT: int, sizes: Sizes) -> BaselineCounts:
 
 
 def added_by_cells(d_q: IntArray, d: IntArray, s_q: IntArray, s: IntArray, sizes: Sizes) -> IntArray:
-    """What one GT record of each cell adds to DiSCO at n less DiSCO_others, in units of 1 / `ONE_CHANCE`."""
+    """Return what a GT record of each cell adds to DiSCO at n less DiSCO_others, in 1 / `ONE_CHANCE`."""
     at_n = in_integers(sizes.q0(s_q - s)) - in_integers(sizes.q0(s_q))
     return at_n - in_integers(sizes.p0(d_q - d)) + in_integers(sizes.p0(d_q - 1))
 
@@ -141,7 +141,7 @@ def in_units_of_squares(added_by_q: IntArray) -> IntArray:
 
 
 def _added_by_keys(f: FrequencyTable, d: IntArray, occupied: IntArray, sizes: Sizes) -> IntArray:
-    """What the records of each q add to DiSCO at n less DiSCO_others, in the units of `Squares`."""
+    """Return what the records of each q add to DiSCO at n less DiSCO_others, in the units of `Squares`."""
     if not len(occupied):
         return np.empty(0, dtype=np.int64)
     added = added_by_cells(f.d_q[occupied], f.d[occupied], f.s_q[occupied], f.s[occupied], sizes)

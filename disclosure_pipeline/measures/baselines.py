@@ -163,7 +163,7 @@ def baselines(
     left_t: IntArray,
     no_guess: Mask,
 ) -> Baselines:
-    """The figures of what the exclusions leave.
+    """Return the figures of what the exclusions leave.
 
     `d_t`, `s_t` are all GT and SD records by target level, `left_t` the GT records that the exclusions leave.
     """
@@ -198,7 +198,7 @@ def baselines(
 
 
 def _weighted(grouped: Grouped, chances: Floats) -> float:
-    """The sums, each times a chance, added up exactly."""
+    """Return the sums, each times a chance, added up exactly."""
     return math.fsum((grouped.sums * chances).tolist())
 
 
@@ -211,13 +211,13 @@ def _in_synthetic_of_others(by_d_q: Grouped, sizes: Sizes) -> float:
 
 
 def _disclosed_at_n(counts: BaselineCounts, sizes: Sizes) -> float:
-    """DiSCO at n, in GT records."""
+    """Return DiSCO at n, in GT records."""
     by_rest, by_s_q = counts.by_other_levels_in_SD, counts.by_s_q
     return _weighted(by_rest, sizes.q0(by_rest.groups)) - _weighted(by_s_q, sizes.q0(by_s_q.groups))
 
 
 def _disclosed_by_others(counts: BaselineCounts, sizes: Sizes) -> float:
-    """DiSCO_others, in GT records."""
+    """Return DiSCO_others, in GT records."""
     by_rest, by_d_q = counts.by_other_levels, counts.by_d_q
     return _weighted(by_rest, sizes.p0(by_rest.groups)) - _weighted(by_d_q, sizes.p0(by_d_q.groups - 1))
 
@@ -228,7 +228,7 @@ def _attributed_at_n(ds_by_s_q: Grouped, sizes: Sizes) -> float:
 
 
 def _attributed_by_others(dd_by_d_q: Grouped, by_d_q: Grouped, sizes: Sizes) -> float:
-    """`dd_by_d_q` and `by_d_q`: d² and d added up by d_q, both of what the exclusions leave."""
+    """Return DCAP_others; `dd_by_d_q`, `by_d_q`: d² and d added up by d_q, of what the exclusions leave."""
     assert np.array_equal(dd_by_d_q.groups, by_d_q.groups)
     others = by_d_q.groups - 1
     pairs = Grouped(others, dd_by_d_q.sums - by_d_q.sums)
@@ -238,7 +238,7 @@ def _attributed_by_others(dd_by_d_q: Grouped, by_d_q: Grouped, sizes: Sizes) -> 
 def guessed_at_n(
     counts: BaselineCounts, sizes: Sizes, s_t: IntArray, left_t: IntArray, no_guess: Mask
 ) -> int:
-    """Right guesses from SD at n records, in units of 1 / `ONE`."""
+    """Return right guesses from SD at n records, in units of 1 / `ONE`."""
     draw = draw_of_synthetic(sizes)
     if not draw or not counts.drawn_from_SD:
         return guessed(counts.guessed, left_t, s_t, no_guess)
@@ -248,7 +248,7 @@ def guessed_at_n(
 def guessed_from_others(
     counts: BaselineCounts, sizes: Sizes, d_t: IntArray, left_t: IntArray, no_guess: Mask
 ) -> int:
-    """The larger of two: guessing the mode of the others of one's q, or always the mode of all others."""
+    """Return the larger of two: guessing the mode of the others of one's q, or the mode of all others."""
     draw = draw_of_others(sizes)
     if not draw or not counts.drawn_from_GT:
         return guessed_from_all_others(counts.guessed_others, d_t, left_t, no_guess)

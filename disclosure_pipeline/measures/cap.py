@@ -180,7 +180,7 @@ class CAP:
 
 
 def cap_measures(totals: Totals, cells: CellTotals, d_t: IntArray, N_d: int, N_s: int) -> CAP:
-    """The CAP figures of what the exclusions leave.
+    """Return the CAP figures of what the exclusions leave.
 
     `d_t`, the number of GT records with each target level, `N_d` and `N_s` are those of all records.
     """
@@ -211,7 +211,7 @@ def _sum(by_denominator: Grouped) -> int:
 
 
 def _scaled(part: int, whole: int, base: int, base_of: int) -> float:
-    """(x - b) / (1 - b) in percent, for x = part / whole and b = base / base_of; NaN where undefined."""
+    """Return (x - b) / (1 - b) in percent, x = part / whole, b = base / base_of; NaN where undefined."""
     if not whole or base == base_of:
         return math.nan
     b = Fraction(base, base_of)

@@ -32,7 +32,7 @@ class CertaintyCounts:
     right: int
 
     def times(self, units: int) -> CertaintyCounts:
-        """The same in units of 1 / `units`, in which averages over draws are counted."""
+        """Return the same in units of 1 / `units`, in which averages over draws are counted."""
         return CertaintyCounts(self.claimed * units, self.right * units)
 
 
@@ -69,7 +69,7 @@ class Certainty:
 
 
 def certainty(counts: CertaintyCounts, N_d: int) -> Certainty:
-    """The percentages."""
+    """Return the percentages."""
     return Certainty(
         DiS=percent(counts.claimed, N_d),
         DiSCO=percent(counts.right, N_d),
@@ -78,7 +78,7 @@ def certainty(counts: CertaintyCounts, N_d: int) -> Certainty:
 
 
 def certainty_counts(f: FrequencyTable, d: IntArray, c: Fraction, no_guess: Mask) -> CertaintyCounts:
-    """The GT records whose level is claimed from SD, and claimed rightly.
+    """Return the GT records whose level is claimed from SD, and claimed rightly.
 
     `d` are the GT records of each cell (shape: cells); c is above 0 and at most 1.
     """
@@ -92,7 +92,7 @@ def certainty_counts(f: FrequencyTable, d: IntArray, c: Fraction, no_guess: Mask
 def certainty_counts_of_others(
     f: FrequencyTable, d: IntArray, c: Fraction, no_guess: Mask
 ) -> CertaintyCounts:
-    """The same, where each person's level is claimed from the other GT records."""
+    """Return the same, where each person's level is claimed from the other GT records."""
     if not len(f.q):
         return CertaintyCounts(0, 0)
     may_be = ~no_guess[f.t]
@@ -110,7 +110,7 @@ def certainty_counts_of_others(
 
 
 def _enough(part: IntArray, whole: IntArray, c: Fraction) -> Mask:
-    """Whether a part is not 0, and at least the share c of the whole."""
+    """Return whether a part is not 0, and at least the share c of the whole."""
     return (part > 0) & (part * c.denominator >= whole * c.numerator)
 
 
@@ -121,7 +121,7 @@ _AT_A_TIME = 1 << 19  # numbers of drawn records, of some pairs of counts
 def drawn_certainty_counts(
     f: FrequencyTable, r: IntArray, c: Fraction, no_guess: Mask, draw: Draw
 ) -> CertaintyCounts:
-    """The GT records whose level is claimed, and claimed rightly, in units of 1 / `ONE`.
+    """Return the GT records whose level is claimed, and claimed rightly, in units of 1 / `ONE`.
 
     Claimed from a draw of the records `r` of each cell (shape: cells); where the draw leaves persons out,
     `r` are GT's. `no_guess` marks target levels (shape: targets); c is above 1/2 and at most 1.
@@ -152,7 +152,7 @@ def drawn_certainty_counts(
 
 
 def _weighted(people: IntArray, pair: IntArray, chances: Floats) -> int:
-    """The people of all pairs, each times its chance, in units of 1 / `ONE`: the same in any order."""
+    """Return the people of all pairs, each times its chance, in units of 1 / `ONE`: the same in any order."""
     sums = np.zeros(len(chances), dtype=np.int64)
     np.add.at(sums, pair, people)
     of_pairs = zip(sums.tolist(), chances.tolist(), strict=True)
@@ -160,7 +160,7 @@ def _weighted(people: IntArray, pair: IntArray, chances: Floats) -> int:
 
 
 def _chances_to_be_claimed(own: IntArray, others: IntArray, c: Fraction, chance: float) -> Floats:
-    """Of `own` records with a level and `others` without it, each drawn with the chance (shape: pairs)."""
+    """Return the chances of `own` records with a level and `others` without, drawn alike (shape: pairs)."""
     binomials = Binomials.tabulate(np.unique(np.concatenate((own, others))), chance)
     start = np.maximum(lowest(own, chance), 1)
     steps = np.maximum(highest(own, chance) - start + 1, 1)

@@ -53,7 +53,7 @@ class Chance:
 
 
 def chance(DiSCO: int, drawn: Grouped, s_t: IntArray, N_d: int, N_s: int) -> Chance:
-    """DiSCO by chance of the GT records that the exclusions leave; SD is permuted as it was before them.
+    """Compute DiSCO by chance of the GT records that the exclusions leave; SD is permuted before them.
 
     `DiSCO` is a number of records; for the rest see `disclosed_by_chance`.
     """
@@ -62,7 +62,7 @@ def chance(DiSCO: int, drawn: Grouped, s_t: IntArray, N_d: int, N_s: int) -> Cha
 
 
 def disclosed_by_chance(drawn: Grouped, s_t: IntArray, N_s: int) -> float:
-    """Expected number of GT records that count towards DiSCO when SD's target values are permuted.
+    """Return the expected GT records in DiSCO when SD's target values are permuted.
 
     `drawn` are the GT records to be counted whose q is in SD, by s_q * targets + t; `s_t` is the number of
     SD records with each target level (shape: targets):
@@ -83,7 +83,7 @@ def disclosed_by_chance(drawn: Grouped, s_t: IntArray, N_s: int) -> float:
 
 
 def all_of_one_level(with_level: int, records: int, drawn: IntArray) -> Floats:
-    """C(with_level, n) / C(records, n) for each n of `drawn`: n records drawn all have the level.
+    """Return C(with_level, n) / C(records, n) for each n of `drawn`: all n records drawn have the level.
 
     Multiplied out: the first record drawn has it with chance with_level / records, the next with
     (with_level - 1) / (records - 1), and so on. Unlike a difference of log-gammas this loses no digits,
@@ -100,7 +100,7 @@ def all_of_one_level(with_level: int, records: int, drawn: IntArray) -> Floats:
 
 
 def DCAP_by_chance(drawn: Grouped, s_t: IntArray, N_d: int, N_s: int) -> float:  # noqa: N802
-    """The expected DCAP when SD's target values are permuted, in percent of GT records: exact.
+    """Return the expected DCAP when SD's target values are permuted, in percent of GT records: exact.
 
     Each SD record then has level t with chance s_t / N_s, whatever its q: the sum of d_tq s_t / N_s over the
     q that SD has. `drawn` and `s_t` are as in `disclosed_by_chance`. Its spread is small, so a control that
@@ -125,7 +125,7 @@ _ROUNDING = 1e-9
 
 
 def permuted_DCAP(f: FrequencyTable) -> PermutedDCAP:  # noqa: N802 (a name of the field)
-    """From all cells of one target; those of q that SD does not have contribute nothing."""
+    """Compute the expected DCAP from all cells of a target; q that SD does not have contribute nothing."""
     in_both = np.flatnonzero((f.s_q > 0) & (f.d > 0))
     s_t = f.per_target(f.s).astype(np.float64)
     d, s_q, t, q = f.d[in_both], f.s_q[in_both].astype(np.float64), f.t[in_both], f.q[in_both]
@@ -143,7 +143,7 @@ def permuted_DCAP(f: FrequencyTable) -> PermutedDCAP:  # noqa: N802 (a name of t
 
 
 def standard_errors(difference: float, variance: float, largest: float) -> float:
-    """How far a sum of terms of at most `largest` is from its mean: the z of Bernstein's inequality.
+    """Return how far a sum of terms of at most `largest` is from its mean: the z of Bernstein's inequality.
 
     z solves difference = z error + z² largest / 3: standard errors where it is small, and fewer where single
     terms are large, so that a sum is farther away with a chance of about exp(-z²/2), however skewed they are.

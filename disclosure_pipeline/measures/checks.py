@@ -147,7 +147,7 @@ class TwoWay:
 
 
 def one_way(DiSCO_t: Grouped, original_t: Grouped, more_than: tuple[float, float]) -> list[OneWay]:
-    """The level with the most DiSCO records, if it has more than so many and more than so many percent.
+    """Return the level with the most DiSCO records, if they are more than so many, and so many percent.
 
     Of several levels with equally many the first is named. `DiSCO_t` and `original_t` are the DiSCO records
     and the GT records by target level, as the exclusions leave them.
@@ -175,7 +175,7 @@ def one_way(DiSCO_t: Grouped, original_t: Grouped, more_than: tuple[float, float
 def two_way(
     large: LargeCells, pairs_of_key: Sequence[Grouped], targets: int, more_than: float
 ) -> dict[str, list[Any]]:
-    """The pairs behind DiSCO cells of many records, where the key level nearly tells the target.
+    """Return the pairs behind DiSCO cells of many records, where the key level nearly tells the target.
 
     `large` are these cells, of what the exclusions leave. `pairs_of_key[k]` are all GT records, whatever is
     excluded, by level of key k * `targets` + target level. A pair is flagged where more than so many percent
@@ -205,7 +205,7 @@ def two_way(
 def large_cells(
     f: FrequencyTable, DiSCO: Cells, levels_of: Callable[[IntArray], IntArray], more_than: float
 ) -> LargeCells:
-    """The DiSCO cells of more than so many records.
+    """Return the DiSCO cells of more than so many records.
 
     `levels_of` gives the level of each key (shape: keys, q) in some of the q.
     """

@@ -41,7 +41,7 @@ class HitCounts:
 
 
 def hit_counts(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> HitCounts:
-    """From the counts of each q; an entry can stand for several `keys` that have the same counts."""
+    """Count from the counts of each q; an entry can stand for several `keys` with equal counts."""
     return HitCounts(
         int(((d_q == 1) * s_q * keys).sum()),
         int(((d_q == _PAIR) * keys).sum()),
@@ -89,7 +89,7 @@ class UniqueHits:
 
 
 def unique_hits(counts: HitCounts, sizes: Sizes) -> UniqueHits:
-    """How often an SD record has a q that exactly one GT record has, and how often a new record would.
+    """Return how often an SD record has a q that exactly one GT record has, and how often a new record would.
 
     A record drawn from the population after N_d others has a q that exactly one of them has with chance
     2 f2 / N_d, about. Source: Good 1953, "The population frequencies of species and the estimation of
@@ -181,12 +181,12 @@ class Copies:
 
 
 def copy_counts(d: IntArray, s: IntArray) -> CopyCounts:
-    """From the number of GT and of SD records with each combination of values."""
+    """Count from the number of GT and of SD records with each combination of values."""
     return CopyCounts(int((s * (d > 0)).sum()), int((d * (d > 1)).sum()), hit_counts(d, s))
 
 
 def copies(counts: CopyCounts, sizes: Sizes) -> Copies:
-    """Copies and unique copies, and what other people's records would show: see `hits.unique_hits`."""
+    """Compute copies and unique copies beside what other people's records would show: see `unique_hits`."""
     copied, repeated = percent(counts.copies, sizes.N_s), percent(counts.repeated, sizes.N_d)
     unique = unique_hits(counts.unique, sizes)
     return Copies(
@@ -220,7 +220,7 @@ class RecordCounts(Protocol):
 
 
 def has_equal_content(counts: RecordCounts, sizes: Sizes) -> bool:
-    """Whether one table holds all records of the other, where a fresh sample would miss ten at least.
+    """Return whether one table holds all records of the other, where a fresh sample would miss ten at least.
 
     `counts` are those of whole records. A new record of the population is unlike all GT records with chance
     f1 / N_d (Good-Turing: f1 GT records equal no other one), and equals a given one of these f1 with chance
@@ -233,7 +233,7 @@ def has_equal_content(counts: RecordCounts, sizes: Sizes) -> bool:
 
 
 def _missed_by_a_sample(counts: RecordCounts, sizes: Sizes) -> float:
-    """How many of the GT records that equal no other one a fresh sample as large as SD would not have."""
+    """Return how many of the GT records that equal no other one a fresh sample of SD's size would miss."""
     alone = counts.uniques.in_GT
     if not alone:
         return 0.0
@@ -244,7 +244,7 @@ def _missed_by_a_sample(counts: RecordCounts, sizes: Sizes) -> float:
 def hits_of_columns_apart(
     codes: Sequence[IntArray], sizes: Sequence[int], sets: Sequence[Sequence[int]]
 ) -> list[float]:
-    """Percent of records with columns drawn apart from GT's that hit a combination of a single GT record.
+    """Return the percent of records with GT's columns drawn apart that hit one GT record's combination.
 
     For each set of columns, by their places. `codes`: of each column the level of every GT record, below its
     entry of `sizes`.
@@ -263,6 +263,6 @@ def hits_of_columns_apart(
 
 
 def _hits(codes: Sequence[IntArray], sizes: Sequence[int], shares: Sequence[np.ndarray]) -> float:
-    """`shares`: of each column the share of the records that have the level of this record."""
+    """Return the percent for one set; `shares`: of each column the share of records with this level."""
     chance = reduce(np.multiply, shares)
     return 100 * sum_exactly(chance[find_lone_records(codes, sizes)])

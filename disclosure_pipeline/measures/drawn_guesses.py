@@ -25,12 +25,12 @@ _RECORDS = 15
 
 
 def lowest(records: IntArray, chance: float) -> IntArray:
-    """Hardly ever fewer of so many records are drawn."""
+    """Return a number of records below which hardly ever as few are drawn."""
     return np.maximum(np.floor(records * chance - _reach(records, chance)), 0).astype(np.int64)
 
 
 def highest(records: IntArray, chance: float) -> IntArray:
-    """Hardly ever more of so many records are drawn."""
+    """Return a number of records above which hardly ever as many are drawn."""
     reached = np.ceil(records * chance + _reach(records, chance)).astype(np.int64)
     return np.minimum(reached, records).astype(np.int64)
 
@@ -56,7 +56,7 @@ class Binomials:
 
     @classmethod
     def tabulate(cls, records: IntArray, chance: float) -> Binomials:
-        """For numbers of records that ascend, and a chance above 0 and below 1."""
+        """Tabulate for ascending numbers of records, and a chance above 0 and below 1."""
         low, high = lowest(records, chance), highest(records, chance)
         lengths = high - low + 3
         exactly, fewer = np.zeros(int(lengths.sum())), np.zeros(int(lengths.sum()))
@@ -72,7 +72,7 @@ class Binomials:
         return cls(records, low, first, exactly, fewer)
 
     def chances(self, records: IntArray, j: IntArray) -> tuple[Floats, Floats]:
-        """That exactly j, and that fewer of so many records are drawn (shape: records, j)."""
+        """Return the chances that exactly j, and that fewer of so many are drawn (shape: records, j)."""
         position = np.searchsorted(self.records, records)
         length = run_lengths(self.first, len(self.exactly))[position]
         within = np.clip(j - self.low[position][:, None] + 1, 0, length[:, None] - 1)
@@ -81,7 +81,7 @@ class Binomials:
 
 
 def _chances(records: int, low: int, high: int, chance: float) -> Floats:
-    """From the most likely number by ratios of neighbours, so that no digits are lost to large factors."""
+    """Compute from the most likely number by ratios of neighbours, so that large factors cost no digits."""
     odds = chance / (1 - chance)
     likely = min(max(int((records + 1) * chance), low), high)
     up, down = np.arange(likely, high), np.arange(likely, low, -1)
@@ -113,12 +113,12 @@ class Draw:
 
 
 def draw_of_synthetic(sizes: Sizes) -> Draw | None:
-    """The draw of SD, where it has more records than GT."""
+    """Return the draw of SD, where it has more records than GT."""
     return Draw(sizes.n, sizes.N_s, without_self=False) if sizes.synthetic_is_drawn else None
 
 
 def draw_of_others(sizes: Sizes) -> Draw | None:
-    """The draw of the other GT records, where SD has fewer records than they are."""
+    """Return the draw of the other GT records, where SD has fewer records than they are."""
     return Draw(sizes.n, sizes.N_d - 1, without_self=True) if sizes.others_are_drawn else None
 
 
@@ -143,7 +143,7 @@ class DrawnGuessCounts:
 def drawn_guess_counts(
     f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask, draw: Draw
 ) -> DrawnGuessCounts:
-    """Guessing the GT records `d` of each cell from a draw of the records `r` (shape: cells).
+    """Count guesses of the GT records `d` of each cell from a draw of the records `r` (shape: cells).
 
     `no_guess` marks target levels (shape: targets). Persons whose level it marks are no matter.
     """
@@ -159,7 +159,7 @@ def drawn_guess_counts(
 
 
 def guessed_from_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:
-    """Right guesses on average, in units of 1 / `ONE`.
+    """Return right guesses on average, in units of 1 / `ONE`.
 
     `people_t` are the GT records that are guessed, by level, `overall` the chance of each level to be the
     most frequent one of a draw (`overall_chances`; shape: targets).
@@ -171,13 +171,13 @@ def guessed_from_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: Int
 
 
 def guessed_by_overall_mode_of_draw(people_t: IntArray, overall: IntArray) -> int:
-    """Right guesses of always the most frequent level of a draw, in units of 1 / `ONE`."""
+    """Return right guesses of a draw's most frequent level for everyone, in units of 1 / `ONE`."""
     pairs = zip(people_t, overall, strict=True)
     return sum(int(people) * int(chance) for people, chance in pairs) * (ONE // ONE_CHANCE)
 
 
 def overall_chances(r_t: IntArray, no_guess: Mask, draw: Draw) -> IntArray:
-    """The chance of each level (shape: targets) to be named by a draw of the whole table, for one who has it.
+    """Return the chance of each level (shape: targets) to be named by a draw of all, for one who has it.
 
     In units of 1 / `ONE_CHANCE`. `r_t` are the records by level.
     """
@@ -187,7 +187,7 @@ def overall_chances(r_t: IntArray, no_guess: Mask, draw: Draw) -> IntArray:
 
 
 def chances_to_be_named(q: IntArray, r: IntArray, wanted: Mask, draw: Draw) -> Floats:
-    """The chance of each cell's level to be named in its q, for a person who has that level (shape: cells).
+    """Return the chance of each cell's level to be named in its q, for one who has it (shape: cells).
 
     `q` ascends; `r` are the records of each cell that can be drawn. Only of the cells that are `wanted`, all
     others may have 0.
@@ -218,14 +218,14 @@ def chances_to_be_named(q: IntArray, r: IntArray, wanted: Mask, draw: Draw) -> F
 
 
 def _none_drawn(records: IntArray, draw: Draw) -> Floats:
-    """The chance that none of so many records is drawn."""
+    """Return the chance that none of so many records is drawn."""
     numbers, position = np.unique(np.maximum(records, 0), return_inverse=True)
     left = (draw.records - draw.n) / draw.records
     return np.array([left**number for number in numbers.tolist()])[position.reshape(-1)]
 
 
 def _chances_among_rivals(q: IntArray, r: IntArray, draw: Draw) -> Floats:
-    """The same where each q has several levels: once for all q that have the same counts."""
+    """Return the same where each q has several levels: once for all q that have the same counts."""
     first = np.flatnonzero(first_of_run(q))
     lengths = run_lengths(first, len(q))
     number = _number_by_counts(r, first)
@@ -247,7 +247,7 @@ def _chances_among_rivals(q: IntArray, r: IntArray, draw: Draw) -> Floats:
 
 
 def _number_by_counts(r: IntArray, first: IntArray) -> IntArray:
-    """A number for each q, the same for those that have the same counts in whatever order, and no others."""
+    """Return a number for each q, equal for those with the same counts in whatever order."""
     lengths = run_lengths(first, len(r))
     descending = r[np.lexsort((-r, np.repeat(np.arange(len(first)), lengths)))]
     numbers = np.empty(len(first), dtype=np.int64)
@@ -270,7 +270,7 @@ class _Rivals:
     number: IntArray
 
     def chances(self, draw: Draw) -> Floats:
-        """The chance of a level of each entry to be named."""
+        """Return the chance of a level of each entry to be named."""
         first = np.flatnonzero(first_of_run(self.c))
         entries = run_lengths(first, len(self.c))
         start = np.maximum(lowest(self.r[first] - draw.without_self, draw.chance), 1)
@@ -297,7 +297,7 @@ class _Rivals:
     def _chances_of(
         self, selected: IntArray, entries: IntArray, j: IntArray, rule: int, binomials: Binomials, draw: Draw
     ) -> Floats:
-        """The sum over j (shape: entries, numbers of drawn records) of some whole classes."""
+        """Return the sum over j (shape: entries, numbers of drawn records) of some whole classes."""
         first = np.cumsum(entries) - entries
         exactly, fewer = binomials.chances(self.r[selected], j)
         own, _ = binomials.chances(self.r[selected] - 1, j) if draw.without_self else (exactly, fewer)
@@ -314,13 +314,13 @@ class _Rivals:
 
 @lru_cache(maxsize=256)  # the same few are asked for again and again, and each takes eigenvalues
 def _rule(nodes: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Nodes and weights of Gauss and Legendre from 0 to 1."""
+    """Return nodes and weights of Gauss and Legendre from 0 to 1."""
     z, weights = np.polynomial.legendre.leggauss(nodes)
     return tuple(((z + 1) / 2).tolist()), tuple((weights / 2).tolist())
 
 
 def _power(base: Floats, exponents: IntArray) -> Floats:
-    """Powers by multiplication alone, which every machine rounds alike."""
+    """Return powers by multiplication alone, which every machine rounds alike."""
     result, square, left = np.ones(base.shape), base, exponents
     while True:
         result = np.where(left & 1, result * square, result)
@@ -331,6 +331,6 @@ def _power(base: Floats, exponents: IntArray) -> Floats:
 
 
 def _split(positions: IntArray, sizes: IntArray) -> Iterator[IntArray]:
-    """The positions in parts that are not too large together, one at least in each."""
+    """Return the positions in parts that are not too large together, one at least in each."""
     part = (np.cumsum(sizes) - sizes) // _AT_A_TIME
     yield from np.split(positions, np.flatnonzero(np.diff(part)) + 1)

@@ -19,7 +19,7 @@ ONE = 2**160
 
 
 def percent(part: int | np.integer, whole: int | np.integer) -> float:
-    """100 * part / whole, rounded once; NaN where `whole` is 0, so that nothing passes a bound by it."""
+    """Return 100 * part / whole, rounded once; NaN where `whole` is 0, so that nothing passes a bound."""
     return 100 * int(part) / int(whole) if whole else math.nan
 
 
@@ -30,7 +30,7 @@ def total(counts: IntArray, where: Mask | None = None) -> int:
 
 
 def percent_of_quotients(numerators: IntArray, denominators: IntArray, whole: int) -> float:
-    """100 * sum(numerators / denominators) / whole, rounded once; NaN where `whole` is 0.
+    """Return 100 * sum(numerators / denominators) / whole, rounded once; NaN where `whole` is 0.
 
     Entries whose denominator is 0 must have a numerator of 0: they contribute nothing.
     """
@@ -38,7 +38,7 @@ def percent_of_quotients(numerators: IntArray, denominators: IntArray, whole: in
 
 
 def sum_of_quotients(numerators: IntArray, denominators: IntArray) -> int:
-    """sum(numerators / denominators) in units of 1 / `ONE`; too small by less than a unit a denominator.
+    """Return sum(numerators / denominators) in units of 1 / `ONE`, too small by under a unit a denominator.
 
     Numerators that share a denominator are added as integers first, so that the order of the records
     makes no difference. Entries whose denominator is 0 must have a numerator of 0.
@@ -51,7 +51,7 @@ def sum_of_quotients(numerators: IntArray, denominators: IntArray) -> int:
 
 
 def sum_exactly(values: npt.NDArray[np.float64]) -> float:
-    """The sum of finite numbers, rounded once, so that their order makes no difference.
+    """Return the sum of finite numbers, rounded once, so that their order makes no difference.
 
     As `math.fsum`, but many at a time. Source: Rump, Ogita and Oishi 2008, "Accurate floating-point
     summation part I", algorithm 3.2.
@@ -73,7 +73,7 @@ Part = TypeVar("Part")
 
 
 def add_up(parts: Sequence[Part]) -> Part:
-    """Results of one class, added up field by field; a field can name another way (`metadata["add"]`)."""
+    """Add results of one class up field by field; a field can name another way (`metadata["add"]`)."""
     return parts[0] if len(parts) == 1 else cast(Part, _add_up(parts))
 
 
@@ -111,7 +111,7 @@ class Grouped:
 
     @classmethod
     def sum_by_group(cls, groups: IntArray, values: IntArray) -> Grouped:
-        """The values (shape: that of groups, integers from 0 on) added up by group."""
+        """Return the values (shape: that of groups, integers from 0 on) added up by group."""
         if not len(groups):
             return cls.nothing()
         size = int(groups.max()) + 1
@@ -128,19 +128,19 @@ class Grouped:
 
     @classmethod
     def from_positions(cls, sums: IntArray) -> Grouped:
-        """The sums that are not 0, each by its position."""
+        """Return the sums that are not 0, each by its position."""
         groups = np.flatnonzero(sums)
         return cls(groups, sums[groups])
 
     @classmethod
     def joined(cls, parts: Sequence[Grouped]) -> Grouped:
-        """The sums of several parts."""
+        """Return the sums of several parts."""
         return cls.sum_by_group(
             np.concatenate([part.groups for part in parts]), np.concatenate([part.sums for part in parts])
         )
 
     def by_position(self, size: int) -> IntArray:
-        """The sum of each group from 0 to `size` - 1, where groups of no sum have 0."""
+        """Return the sum of each group from 0 to `size` - 1, where groups of no sum have 0."""
         sums = np.zeros(size, dtype=np.int64)
         sums[self.groups] = self.sums
         return sums

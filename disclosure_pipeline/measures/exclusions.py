@@ -29,7 +29,7 @@ class CodedExclusions:
     count_over: int | None = None
 
     def __bool__(self) -> bool:
-        """Whether anything at all is to be excluded."""
+        """Return whether anything at all is to be excluded."""
         return bool(
             self.target_levels
             or self.missing_target is not None
@@ -42,7 +42,7 @@ class CodedExclusions:
 def exclude(
     f: FrequencyTable, tables: DisclosureTables, key_levels: IntArray, exclusions: CodedExclusions
 ) -> tuple[DisclosureTables, dict[str, dict[str, int]]]:
-    """The reduced tables, and for each table the records that each step took out and what remains.
+    """Return the reduced tables, and for each table the records that each step took out and what remains.
 
     Whether a cell is disclosive was decided on the untouched tables and stays as it is. A record that one
     step took out is not counted again by a later one. `key_levels` is the level of each key in each q
@@ -67,7 +67,7 @@ def exclude(
 def are_left(
     exclusions: CodedExclusions, t: IntArray, d: IntArray, level_of: Callable[[int], IntArray]
 ) -> Mask:
-    """Whether the exclusions leave each cell, or each GT record.
+    """Return whether the exclusions leave each cell, or each GT record.
 
     `t` is its target level, `d` the number of GT records of its cell, `level_of` gives its level of a key.
     """
@@ -88,7 +88,7 @@ def _cells_over(cells: Cells, limit: int | None) -> Mask:
 
 
 def _exclusion_masks(f: FrequencyTable, key_levels: IntArray, exclusions: CodedExclusions) -> dict[str, Mask]:
-    """The cells that each of the first four steps names, in the order of the steps."""
+    """Return the cells that each of the first four steps names, in the order of the steps."""
     missing_key = np.zeros(len(f.q), dtype=bool)
     for k, missing in exclusions.missing_keys:
         missing_key |= (key_levels[k] == missing)[f.q]

@@ -43,14 +43,14 @@ class Chances:
 
     @classmethod
     def for_sizes(cls, sizes: Sizes) -> Chances:
-        """Of tables of these sizes."""
+        """Tabulate for tables of these sizes."""
         p0 = sizes.p0(_numbers(sizes.others_left, sizes.N_d - 1, sizes.n))
         q0 = sizes.q0(_numbers(sizes.synthetic_left, sizes.N_s, sizes.n))
         return cls(p0[p0 > _NO_CHANCE], q0[q0 > _NO_CHANCE])
 
 
 def _numbers(left: int, records: int, n: int) -> IntArray:
-    """0, 1, … up to where the chance, at most (1 - n / records) to the power of the number, is nothing."""
+    """Return 0, 1, … up to where the chance, at most (1 - n / records) to that power, is nothing."""
     most = math.ceil(-math.log(_NO_CHANCE) * records / n) if n else left
     return np.arange(min(left, most) + 1)
 
@@ -105,7 +105,7 @@ class KeyCounts:
 
 
 def disclosed(counts: DisclosedCounts, of_keys: KeyCounts, chances: Chances) -> Disclosed:
-    """See `baselines`."""
+    """Compute what is disclosed: see `baselines`."""
     return Disclosed(
         DiSCO=counts.DiSCO,
         at_n=float(counts.DiSCO)
@@ -136,7 +136,7 @@ class CellCounts:
 
 
 def disclosed_counts(cells: CellCounts, chances: Chances) -> DisclosedCounts:
-    """The support of a disclosed record is the number of SD records that agree on it."""
+    """Return the support of a disclosed record is the number of SD records that agree on it."""
     support = cells.support[cells.disclosed > 0]
     numbers, numbers_in_SD = len(chances.p0), len(chances.q0)
     return DisclosedCounts(
@@ -152,7 +152,7 @@ def disclosed_counts(cells: CellCounts, chances: Chances) -> DisclosedCounts:
 
 
 def _by_number(records: IntArray, other_records: IntArray, numbers: int) -> Floats:
-    """The sums of the records by their number of `other_records`, below so many `numbers`."""
+    """Return the sums of the records by their number of `other_records`, below so many `numbers`."""
     if numbers <= _FEW:
         return np.array([float(records[other_records == m].sum()) for m in range(numbers)])
     possible = other_records < numbers
@@ -183,7 +183,7 @@ class Guessing:
         return draw_of_others(self.sizes)
 
     def drawn_counts(self, f: FrequencyTable) -> tuple[DrawnGuessCounts | None, DrawnGuessCounts | None]:
-        """From SD, and from the others, where these are drawn."""
+        """Count from SD, and from the others, where these are drawn."""
         of_SD, of_others = self.drawn_synthetic, self.draw_of_others
         return (
             drawn_guess_counts(f, f.d, f.s, self.no_guess, of_SD) if of_SD else None,
@@ -193,7 +193,7 @@ class Guessing:
     def guessed_beyond(
         self, by_SD: GuessCounts | DrawnGuessCounts, by_others: GuessCounts | DrawnGuessCounts
     ) -> float:
-        """Percentage points."""
+        """Return the difference in percentage points."""
         difference = self._guessed_by_table(by_SD) - self._guessed_by_others(by_others)
         return percent(difference, self.sizes.N_d * ONE)
 

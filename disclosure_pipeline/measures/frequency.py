@@ -55,7 +55,7 @@ class Keys:
         return record
 
     def level_of(self, k: int) -> IntArray:
-        """The level of key k in each combination (shape: size)."""
+        """Return the level of key k in each combination (shape: size)."""
         return np.concatenate(self.columns[k])[self._example]
 
 
@@ -72,7 +72,7 @@ def combine_keys(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -
 
 
 def find_lone_records(columns: Sequence[IntArray], levels: Sequence[int]) -> IntArray:
-    """The positions of the records of one table that no other one equals, in any order.
+    """Return the positions of the records of one table that no other one equals, in any order.
 
     `columns[k]` are the codes of column k, all below `levels[k]`.
 
@@ -86,7 +86,7 @@ def find_lone_records(columns: Sequence[IntArray], levels: Sequence[int]) -> Int
 
 
 def _join(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -> tuple[list[IntArray], int]:
-    """The codes of all columns as digits of one number, table by table, and a number above all of these."""
+    """Return the codes of all columns as digits of one number a record, and a number above all of these."""
     joined: list[IntArray] = [np.zeros(len(table), dtype=np.int64) for table in columns[0]]
     product = 1
     for column, n in zip(columns, levels, strict=True):
@@ -144,16 +144,16 @@ class FrequencyTable:
         return np.cumsum(first_of_run(self.q)) - 1
 
     def sum_by_q(self, values: IntArray | Mask) -> IntArray:
-        """The values of all cells of each q that has cells, added up."""
+        """Return the values of all cells of each q that has cells, added up."""
         # Several times faster than adding up q by q.
         return summands(np.cumsum(values, dtype=np.int64)[self._last])
 
     def largest_by_q(self, values: IntArray) -> IntArray:
-        """The largest value of the cells of each q that has cells, of which there is at least one."""
+        """Return the largest value of the cells of each q that has cells, of which there is at least one."""
         return np.maximum.reduceat(values, self.first)
 
     def at_cells(self, by_q: npt.NDArray[Any], cells: IntArray | None = None) -> npt.NDArray[Any]:
-        """What each q that has cells has, at its cells, or at some `cells`."""
+        """Return what each q that has cells has, at its cells, or at some `cells`."""
         return by_q.take(self._q_of_cells if cells is None else self._q_of_cells[cells])
 
     def per_key(self, counts: IntArray) -> IntArray:
@@ -170,7 +170,7 @@ class FrequencyTable:
 
 
 def frequency_tables(keys: Keys, target: Sequence[IntArray], levels: int) -> list[FrequencyTable]:
-    """One table per synthesis; `target[0]` holds GT's codes, `target[i]` those of synthesis i."""
+    """Return a table per synthesis; `target[0]` holds GT's codes, `target[i]` those of synthesis i."""
     cells, counts = _count_cells(keys.q[0], target[0], keys.size, levels)
     return [
         _merge(keys, i, levels, cells, counts, *_count_cells(keys.q[i], target[i], keys.size, levels))
@@ -179,7 +179,7 @@ def frequency_tables(keys: Keys, target: Sequence[IntArray], levels: int) -> lis
 
 
 def _count_cells(q: IntArray, t: IntArray, keys: int, levels: int) -> tuple[IntArray, IntArray]:
-    """The cells that occur, as q * levels + t in ascending order, and the number of records in each."""
+    """Return the cells that occur, as q * levels + t in ascending order, and the records in each."""
     size = keys * levels
     cells = q.astype(np.int32 if size < 2**31 else np.int64)
     cells *= cells.dtype.type(levels)
@@ -201,7 +201,7 @@ def first_of_run(ascending: IntArray) -> Mask:
 
 
 def run_lengths(first: IntArray, end: int) -> IntArray:
-    """The length of each run, from their first entries and the end of the last.
+    """Return the length of each run, from their first entries and the end of the last.
 
     As `np.diff` with something to append, which takes many times as long for few runs.
 
@@ -212,7 +212,7 @@ def run_lengths(first: IntArray, end: int) -> IntArray:
 
 
 def summands(up_to: IntArray) -> IntArray:
-    """What was added up to these sums, from 0 on.
+    """Return what was added up to these sums, from 0 on.
 
     >>> summands(np.array([3, 5])).tolist()
     [3, 2]
@@ -241,7 +241,7 @@ def sort_together(codes: IntArray, numbers: IntArray) -> tuple[IntArray, IntArra
 
 
 def count_up(lengths: IntArray) -> IntArray:
-    """0, 1, … below each length, one after the other."""
+    """Return 0, 1, … below each length, one after the other."""
     return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 

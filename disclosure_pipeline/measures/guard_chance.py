@@ -25,7 +25,7 @@ _HALF_OF_THREE_QUARTERS, _THREE_QUARTERS, _HALF = 3 / 8, 3 / 4, 1 / 2
 
 
 def beyond_chance(figure: float, by_chance: float, expected: float = 0.0) -> float:
-    """What is bounded: a figure that goes further than chance does; otherwise what is expected, or less.
+    """Return what is bounded: a figure that goes further than chance, otherwise what is expected, or less.
 
     >>> beyond_chance(3.1, 4.2), beyond_chance(5.0, 4.2), beyond_chance(-0.7, 4.2)
     (0.0, 5.0, -0.7)
@@ -34,7 +34,7 @@ def beyond_chance(figure: float, by_chance: float, expected: float = 0.0) -> flo
 
 
 def hits_by_chance(counts: HitCounts, sizes: Sizes, apart: float, comparisons: int = 1) -> float:
-    """Percent of SD records that chance alone lets hit a combination of a single GT record, at most.
+    """Return the percent of SD records that chance alone lets hit a lone GT record, at most.
 
     `apart`: percent that hit one if columns are drawn apart. `comparisons`: so many sets of columns are
     looked at, of which the worst counts.
@@ -65,7 +65,7 @@ def hits_by_chance(counts: HitCounts, sizes: Sizes, apart: float, comparisons: i
 def guesses_by_chance(
     guessed: float, guessed_others: float, most_frequent: float, sizes: Sizes, comparisons: int = 1
 ) -> float:
-    """Percentage points by which chance alone lets more be guessed than from other people's records, at most.
+    """Return the points by which chance alone lets more be guessed than from other people, at most.
 
     `guessed`, `guessed_others`, at n records, and `most_frequent`, those that have the most frequent level of
     the target: percent of GT records. `comparisons`: the number of targets.
@@ -88,7 +88,7 @@ def guesses_by_chance(
 
 
 def nearness_by_chance(persons: int, sizes: Sizes) -> float:
-    """Percent of so many GT records that chance alone lets be nearer to SD than to the others, at most.
+    """Return the percent of GT records that chance alone lets be nearer to SD than to others, at most.
 
     50, and what the labels of the 2 n records that persons are compared with add by chance. Each is the
     nearest of some persons; the numbers of these differ about as much as they are large, which makes
@@ -104,7 +104,7 @@ def nearness_by_chance(persons: int, sizes: Sizes) -> float:
 
 
 def distance_by_chance(sizes: Sizes, comparisons: int = 1) -> float:
-    """How far (a share of 1) chance alone takes a column's TVD over the expected one, at most.
+    """Return how far (a share of 1) chance alone takes a column's TVD over the expected one, at most.
 
     One record changes TVD by 1 / N_s, or 1 / N_d, at most. `comparisons`: the number of columns.
 
@@ -117,7 +117,7 @@ def distance_by_chance(sizes: Sizes, comparisons: int = 1) -> float:
 
 
 def _limit(expected: float, further: float, records: int) -> float:
-    """Percent of so many records that is `further` than an expected share, both as arcsines of roots."""
+    """Return the percent that is `further` than an expected share, both as arcsines of roots."""
     angle = math.asin(math.sqrt(min(expected, 1.0))) + further
     share = math.sin(min(angle, math.pi / 2)) ** 2
     hits = share * (records + _THREE_QUARTERS) - _HALF_OF_THREE_QUARTERS
@@ -129,7 +129,7 @@ _RATES = np.geomspace(0.01, 6, 80)
 
 
 def bound_chance_of_nearness(counts: IntArray, difference: int) -> float:
-    """At most so probably does a table drawn anew differ in no more records than that.
+    """Bound the probability that a table drawn anew differs in no more records than that.
 
     `counts` are the numbers of a table's records with each combination of values, or with several that are
     counted together. The other table has as many records of the same distribution; the difference of a count

@@ -29,7 +29,7 @@ class GuessCounts:
 
 
 def guess_counts(f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask) -> GuessCounts:
-    """Guessing from the records `r` of each cell (shape: cells), none of which is the person's own.
+    """Count guesses from the records `r` of each cell (shape: cells), none of which is the person's own.
 
     `d` are the GT records to be guessed in each cell, `no_guess` marks target levels (shape: targets).
     """
@@ -49,7 +49,7 @@ def guess_counts(f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask) ->
 def guess_counts_without_self(
     f: FrequencyTable, inside: IntArray, r: IntArray, no_guess: Mask
 ) -> GuessCounts:
-    """Guessing from the records `r` of each cell but the person's own, who is one of them.
+    """Count guesses from the records `r` of each cell but the person's own, who is one of them.
 
     `inside` are those of the records `r` that are to be guessed (shape: cells; r, or 0 where excluded).
 
@@ -73,7 +73,7 @@ def guess_counts_without_self(
 
 
 def guessed(counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
-    """Expected number of right guesses, in units of 1 / `ONE`.
+    """Return the expected number of right guesses, in units of 1 / `ONE`.
 
     `people_t` are the GT records that are guessed, by level (shape: targets), `r_t` all the records to guess
     from. Where none of them has a level that may be guessed, nobody is guessed.
@@ -82,13 +82,13 @@ def guessed(counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Ma
 
 
 def guessed_without_self(counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
-    """As `guessed`, where the persons are among the records to guess from, and left out of them."""
+    """Return the same where the persons are among the records to guess from, and left out of them."""
     of_overall_mode = guessed_by_overall_mode_without_self(_unmatched(counts, people_t), r_t, no_guess)
     return _count_right(counts.named) + of_overall_mode
 
 
 def guessed_from_all_others(counts: GuessCounts, d_t: IntArray, left_t: IntArray, no_guess: Mask) -> int:
-    """The larger of two: guessing the mode of the others of one's q, or always the mode of all others.
+    """Return the larger of two: guessing the mode of the others of one's q, or always the mode of all others.
 
     `d_t` are all GT records by level (shape: targets), `left_t` those that are guessed.
     """
@@ -99,14 +99,14 @@ def guessed_from_all_others(counts: GuessCounts, d_t: IntArray, left_t: IntArray
 
 
 def guessed_by_overall_mode(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
-    """Right guesses of the most frequent level of all for the people, who are not among r_t."""
+    """Return right guesses of the most frequent level of all for people who are not among r_t."""
     overall = np.where(no_guess, 0, r_t)
     modes = np.flatnonzero((overall == overall.max(initial=0)) & (overall > 0))
     return int(people_t[modes].sum()) * ONE // len(modes) if len(modes) else 0
 
 
 def guessed_by_overall_mode_without_self(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
-    """The same for people that are among r_t, each left out when they are guessed.
+    """Return the same for people that are among r_t, each left out when they are guessed.
 
     Only the one most frequent level can be named rightly: without the person a level as frequent as another
     is behind that one.
@@ -121,7 +121,7 @@ def guessed_by_overall_mode_without_self(people_t: IntArray, r_t: IntArray, no_g
 
 
 def _unmatched(counts: GuessCounts, people_t: IntArray) -> IntArray:
-    """The people, by level, in whose q there is no record to guess from."""
+    """Return the people, by level, in whose q there is no record to guess from."""
     unmatched = people_t.astype(np.int64)
     unmatched[counts.matched.groups] -= counts.matched.sums
     return unmatched

@@ -35,7 +35,7 @@ class MatchedKeys:
 
 
 def matched_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> MatchedKeys:
-    """From the counts of each q; an entry can stand for several `keys` that have the same counts."""
+    """Count from the counts of each q; an entry can stand for several `keys` with equal counts."""
     matched = np.flatnonzero((d_q > 0) & (s_q > 0))
     d, s = d_q[matched].astype(np.int64), s_q[matched].astype(np.int64)
     number = keys if isinstance(keys, int) else keys[matched]
@@ -43,7 +43,7 @@ def matched_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> Matc
 
 
 def unique_at(counts: MatchedKeys, records: int, n: int, N_s: int) -> tuple[float, float]:
-    """RepU and unique_hits, in percent, on average over draws of n of so many records.
+    """Return repU and unique_hits, in percent, on average over draws of n of so many records.
 
     repU is of the n records, unique_hits of all N_s SD records.
     """
@@ -108,7 +108,7 @@ class BesideHoldout:
 
 
 def beside_holdout(of_GT: float, N_d: int, of_holdout: float, records: int) -> BesideHoldout:
-    """Two percentages, of N_d and of so many records, side by side."""
+    """Put two percentages, of N_d and of so many records, side by side."""
     low, high = newcombe(of_GT / 100 * N_d, N_d, of_holdout / 100 * records, records)
     return BesideHoldout(of_GT, of_holdout, of_GT - of_holdout, 100 * low, 100 * high)
 
@@ -130,7 +130,7 @@ class SharedRecords:
 def shared_records(
     copies: int, unique_copies: int, records: int, repeated: int, pairs: int, N_d: int
 ) -> SharedRecords:
-    """Whether a holdout has more of GT's records than a fresh sample would: `beyond`.
+    """Return whether a holdout has more of GT's records than a fresh sample would: `beyond`.
 
     `repeated` GT records equal another one, `pairs` are the whole records that exactly two GT records have.
     """

@@ -68,7 +68,7 @@ class Uniques:
 
 
 def uniques(d_q: IntArray, s_q: IntArray, occurs_in_SD: Mask, keys: IntArray | int = 1) -> Uniques:
-    """From the counts of each q; `occurs_in_SD` marks the q with s_q > 0 before any exclusion.
+    """Count from the counts of each q; `occurs_in_SD` marks the q with s_q > 0 before any exclusion.
 
     An entry can stand for several `keys` that have the same counts.
     """
@@ -81,7 +81,7 @@ def uniques(d_q: IntArray, s_q: IntArray, occurs_in_SD: Mask, keys: IntArray | i
 
 
 def identity(counts: Uniques, N_d: int, N_s: int) -> Identity:
-    """UiO, UiS, UiOiS and repU.
+    """Compute UiO, UiS, UiOiS and repU.
 
     The printed equations 2 and 3 of [R] have slips; these are the definitions that its text states.
     """
@@ -94,7 +94,7 @@ def identity(counts: Uniques, N_d: int, N_s: int) -> Identity:
 
 
 def unique_records(keys: Keys, synthesis: int = 1) -> tuple[Mask, Mask]:
-    """Two masks over the records of a synthesis (1…m) whose q is unique in it.
+    """Return two masks over the records of a synthesis (1…m) whose q is unique in it.
 
     First: its q is unique in GT too (a replicated unique). Second: its q occurs in GT, unique or not.
     """

@@ -69,7 +69,7 @@ class Individual:
 
 
 def combine_cells(keys: Keys, target: Sequence[IntArray], levels: int) -> Keys:
-    """The cells (q, t), numbered over GT and all syntheses: `q[i]` holds the cell of each record.
+    """Return the cells (q, t), numbered over GT and all syntheses: `q[i]` holds the cell of each record.
 
     `target[i]` are the codes of table i (0 is GT), all below `levels`.
     """
@@ -77,7 +77,7 @@ def combine_cells(keys: Keys, target: Sequence[IntArray], levels: int) -> Keys:
 
 
 def share_of_key(cells: Keys, keys: Keys, counted_in: int, records_of: int) -> Floats:
-    """The share of its own cell in its q in table `counted_in`, for each record of table `records_of`.
+    """Return the share of its own cell in its q in table `counted_in`, for each record of table `records_of`.
 
     pd for the GT records (0, 0), the individual CAP of the GT records (i, 0), WEAP of the SD records (i, i).
     0 where the q of the record is not in that table. [B; T]
@@ -88,7 +88,7 @@ def share_of_key(cells: Keys, keys: Keys, counted_in: int, records_of: int) -> F
 
 
 def individual(cells: Keys, keys: Keys, synthesis: int) -> Individual:
-    """What each GT record is exposed to in one synthesis, on the untouched tables."""
+    """Return what each GT record is exposed to in one synthesis, on the untouched tables."""
     cell, q = cells.q[0], keys.q[0]
     d, s = cells.counts[0][cell], cells.counts[synthesis][cell]
     d_q, s_q = keys.counts[0][q], keys.counts[synthesis][q]

@@ -16,7 +16,7 @@ _LARGEST_WEIGHT = 0.75
 
 
 def wilson(part: float, whole: int, confidence: float = CONFIDENCE) -> Interval:
-    """Interval for the share that `part` of `whole` independent records stand for: from 0 to 1.
+    """Return an interval from 0 to 1 for the share that `part` of `whole` independent records stand for.
 
     Ties may count half. (0, 1) where there is no record. Source: Wilson 1927, "Probable inference, the law of
     succession, and statistical inference".
@@ -33,7 +33,7 @@ def wilson(part: float, whole: int, confidence: float = CONFIDENCE) -> Interval:
 def newcombe(
     part: float, whole: int, other_part: float, other_whole: int, confidence: float = CONFIDENCE
 ) -> Interval:
-    """Interval for the difference of two independent shares, the first less the second: from -1 to 1.
+    """Return an interval from -1 to 1 for the first of two independent shares less the second.
 
     Source: Newcombe 1998, "Interval estimation for the difference between independent proportions", method
     10, which combines the Wilson intervals of both.
@@ -51,7 +51,7 @@ def newcombe(
 
 
 def paired_difference(only_first: int, only_second: int, pairs: int, confidence: float) -> Interval:
-    """Interval for the difference of two shares (first less second) that the same records have, from -1 to 1.
+    """Return an interval from -1 to 1 for the difference of two shares of the same records.
 
     Args:
         only_first: Number of records that are counted by the first share alone.
@@ -76,7 +76,7 @@ def paired_difference(only_first: int, only_second: int, pairs: int, confidence:
 def mean_of_population(
     sample: npt.NDArray[np.float64], population: int, confidence: float = CONFIDENCE
 ) -> Interval:
-    """Interval for the mean of a finite population of values from 0 to 1, from some that were drawn of it.
+    """Return an interval for the mean of a finite population of values from 0 to 1, by some of them.
 
     Args:
         sample: Values drawn without replacement, in random order (shape: drawn).

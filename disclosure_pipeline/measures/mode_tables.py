@@ -24,13 +24,13 @@ class Modes:
 
     @classmethod
     def from_table(cls, r: IntArray) -> Modes:
-        """Of a table (targets, q)."""
+        """Find the modes of a table (targets, q)."""
         largest = r.max(axis=0, initial=0)
         are_largest = r == largest
         return cls(largest, are_largest, _count_levels(are_largest))
 
     def records_of(self, d: IntArray) -> IntArray:
-        """The records of a table (targets, q) that have such a level (shape: q)."""
+        """Return the records of a table (targets, q) that have such a level (shape: q)."""
         records: IntArray = np.multiply(d, self.are_largest).sum(axis=0, dtype=d.dtype)
         return records
 
@@ -38,7 +38,7 @@ class Modes:
 def guess_counts_of_table(
     d: IntArray, r: IntArray, modes: Modes, right: IntArray, no_guess: Mask
 ) -> GuessCounts:
-    """As `guesses.guess_counts`, of tables (targets, q).
+    """Count as `guesses.guess_counts`, from tables (targets, q).
 
     `modes` are those of `r`, and `right` the records of `d` with them.
     """
@@ -54,7 +54,7 @@ def guess_counts_of_table(
 
 
 def guess_counts_of_table_without_self(r: IntArray, modes: Modes, no_guess: Mask) -> GuessCounts:
-    """As `guesses.guess_counts_without_self`, of a table (targets, q) whose records are all guessed."""
+    """Count as `guesses.guess_counts_without_self`, from a table (targets, q) of all guessed records."""
     if no_guess.any():
         r = r[_levels(no_guess)]
         modes = Modes.from_table(r)
@@ -68,13 +68,13 @@ def guess_counts_of_table_without_self(r: IntArray, modes: Modes, no_guess: Mask
 
 
 def _count_levels(levels: Mask) -> IntArray:
-    """How many levels are marked in each q."""
+    """Return how many levels are marked in each q."""
     counts: IntArray = np.add.reduce(levels.view(np.uint8), axis=0, dtype=np.min_scalar_type(len(levels)))
     return counts
 
 
 def _sum_of_some(r: IntArray, chosen: Mask) -> IntArray:
-    """The records of each level in some q (shape: q)."""
+    """Return the records of each level in some q (shape: q)."""
     sums: IntArray = r.sum(axis=1, dtype=np.int64)
     left_out = np.flatnonzero(~chosen)
     if 2 * len(left_out) > len(chosen):
@@ -83,19 +83,19 @@ def _sum_of_some(r: IntArray, chosen: Mask) -> IntArray:
 
 
 def _levels(no_guess: Mask) -> slice | IntArray:
-    """The levels that may be guessed, as a slice where they are the first ones: that copies nothing."""
+    """Return the levels that may be guessed, as a slice where they come first: that copies nothing."""
     may_be = np.flatnonzero(~no_guess)
     return slice(0, len(may_be)) if len(may_be) and may_be[-1] == len(may_be) - 1 else may_be
 
 
 def _grouped(groups: IntArray, sums: IntArray) -> Grouped:
-    """By number of levels, of which there are few."""
+    """Group by number of levels, of which there are few."""
     by_number = np.bincount(groups, weights=sums).astype(np.int64)
     present = np.flatnonzero(by_number)
     return Grouped(present, by_number[present])
 
 
 def _by_level(sums: IntArray, no_guess: Mask) -> Grouped:
-    """The sums of the levels that may be guessed."""
+    """Return the sums of the levels that may be guessed."""
     present = np.flatnonzero(sums)
     return Grouped(np.flatnonzero(~no_guess)[present], sums[present])

@@ -73,7 +73,7 @@ class NearestGuesses:
 
 
 def nearest_guesses(votes: Votes) -> NearestGuesses:
-    """Of several levels with most votes each is guessed equally often. NaN where there is no GT record."""
+    """Guess the level with most votes; several such are guessed equally often. NaN without GT records."""
     records = total(votes.d)
     named = np.where(votes.is_named, votes.d, 0)
     return NearestGuesses(
@@ -84,7 +84,7 @@ def nearest_guesses(votes: Votes) -> NearestGuesses:
 
 
 def votes_of_synthetic(f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None]) -> Votes:
-    """The nearest SD records vote on every GT record.
+    """Return the nearest SD records vote on every GT record.
 
     `numbers[k]` holds the place of each level of key k on a line from 0 to 1, NaN for what has none; None for
     a key whose levels are equal or not. The distance is the sum over the keys of the difference of places, or
@@ -94,14 +94,14 @@ def votes_of_synthetic(f: FrequencyTable, keys: Keys, numbers: Sequence[Floats |
 
 
 def votes_of_others(f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None]) -> Votes:
-    """The nearest other GT records vote on every GT record."""
+    """Return the nearest other GT records vote on every GT record."""
     return _votes(f, keys, numbers, f.d, leave_out_self=True)
 
 
 def _votes(
     f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None], r: IntArray, *, leave_out_self: bool
 ) -> Votes:
-    """The records `r` of each cell vote, all but the person's own if that is one of them."""
+    """Return the records `r` of each cell vote, all but the person's own if that is one of them."""
     cells = np.flatnonzero(f.d)
     votes = _votes_of_same_key(f, cells, r, leave_out_self=leave_out_self)
     lonely = np.flatnonzero(votes.pool == 0)
@@ -126,7 +126,7 @@ def _votes(
 
 
 def _votes_of_same_key(f: FrequencyTable, cells: IntArray, r: IntArray, *, leave_out_self: bool) -> Votes:
-    """The records with the person's very keys vote."""
+    """Return the records with the person's very keys vote."""
     own = 1 if leave_out_self else 0
     most = f.at_cells(f.largest_by_q(r))
     pool = f.at_cells(f.sum_by_q(r), cells) - own
@@ -163,7 +163,7 @@ class _Voters:
         return cls(f.q[cells], f.t[cells], r[cells], f.targets)
 
     def grouped(self, group: IntArray) -> _Voters:
-        """The votes of each group of cells (shape: cells) in place of those of each q."""
+        """Return the votes of each group of cells (shape: cells) in place of those of each q."""
         cell = group * self.targets + self.t
         order = np.argsort(cell, kind="stable")
         first = np.flatnonzero(np.concatenate(([True], np.diff(cell[order]) != 0)))
@@ -186,7 +186,7 @@ def _nearest_by_keys(
     *,
     leave_out_self: bool,
 ) -> Iterator[tuple[IntArray, Floats, IntArray]]:
-    """Some of the persons' q, the distance to the nearest, and their votes (shape: persons, targets).
+    """Return some of the persons' q, the distance to the nearest, and their votes (shape: persons, targets).
 
     Who differs in h keys agrees in exactly one set of the others: where nobody is nearer, the votes are the
     sums over these sets of the votes of those who agree in them.
@@ -220,7 +220,7 @@ def _nearest_by_keys(
 def _combine(
     levels: Sequence[IntArray], kept: Sequence[int], keys: Keys, persons: IntArray, voters: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """The combinations of some keys, numbered; of no keys there is one, which everybody has."""
+    """Return the combinations of some keys, numbered; of no keys there is one, which everybody has."""
     if not kept:
         return np.zeros(len(persons), dtype=np.int64), np.zeros(len(voters), dtype=np.int64)
     columns = [(levels[k][persons], levels[k][voters]) for k in kept]
@@ -242,7 +242,7 @@ def _nearest_on_lines(
     *,
     leave_out_self: bool,
 ) -> Iterator[tuple[IntArray, Floats, IntArray]]:
-    """The same where some keys are numbers: each q of a person is compared with each q of a voter."""
+    """Return the same where some keys are numbers: each q of a person is compared with each q of a voter."""
     q = np.unique(voters.q)
     step = max(1, _AT_A_TIME // max(len(q), voters.targets))
     for start in range(0, len(persons), step):

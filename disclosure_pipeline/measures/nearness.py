@@ -61,7 +61,7 @@ class Nearness:
 
 
 def nearness(to_SD: IntArray, to_others: IntArray) -> Nearness:
-    """From the distances of GT records to the nearest SD record and to the nearest other GT record.
+    """Compute from GT records' distances to the nearest SD record and to the nearest other GT record.
 
     Records that are as near to the one as to the other count half.
     """
@@ -72,6 +72,6 @@ def nearness(to_SD: IntArray, to_others: IntArray) -> Nearness:
 
 
 def twice_mid_ranks(counts: IntArray) -> IntArray:
-    """Twice the mid-rank of each value, from the number of records with each, in order: whole numbers."""
+    """Return twice the mid-rank of each value, from the ordered numbers of records: whole numbers."""
     up_to = np.cumsum(counts)
     return 2 * (up_to - counts) + counts + 1

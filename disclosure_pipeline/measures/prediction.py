@@ -224,12 +224,12 @@ _ROUNDING = 1e-12
 
 
 def most_frequent(levels: IntArray, size: int) -> int:
-    """The naive guess of a level: the most frequent code of 0..size-1, the first of several."""
+    """Return the naive guess of a level: the most frequent code of 0..size-1, the first of several."""
     return int(np.bincount(levels, minlength=size).argmax())
 
 
 def mean(values: Floats) -> float:
-    """The mean, rounded once and so independent of the order: the naive guess of a number. NaN of nothing."""
+    """Return the mean, rounded once, whatever the order: the naive guess of a number. NaN of nothing."""
     try:
         return math.fsum(values.tolist()) / len(values) if len(values) else math.nan
     except OverflowError:  # a sum beyond the largest float passes no bound
@@ -237,7 +237,7 @@ def mean(values: Floats) -> float:
 
 
 def normalised_confidence(confidence: Floats, level: IntArray) -> Floats:
-    """The gain (g - b) / (1 - b) of each GT record: 0 is the base rate, 1 certainty. [RAPID, section 2].
+    """Return the gain (g - b) / (1 - b) of each GT record: 0 is the base rate, 1 certainty. [RAPID, 2].
 
     Args:
         confidence: g, the confidence of 0 to 1 that the record's true level was given (shape: records).
@@ -253,7 +253,7 @@ def normalised_confidence(confidence: Floats, level: IntArray) -> Floats:
 
 
 def above(r: Floats, tau: float) -> Mask:
-    """The records whose normalised confidence is more than tau, strictly; never where it is NaN. [RAPID].
+    """Mark records whose normalised confidence is above tau, strictly; never where it is NaN. [RAPID].
 
     Confidences are rounded quotients of counts: one that equals tau but for the rounding is not above it.
     """
@@ -261,7 +261,7 @@ def above(r: Floats, tau: float) -> Mask:
 
 
 def relative_errors(true: Floats, predicted: Floats) -> Floats:
-    """|predicted - true| in percent of |true|; of a true 0: 0 if predicted is 0 too, else infinite. [H]."""
+    """Return |predicted - true| in percent of |true|; of a true 0: 0 if predicted too, else infinite. [H]."""
     error = np.abs(predicted - true)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         relative = 100 * (error / np.abs(true))
@@ -269,7 +269,7 @@ def relative_errors(true: Floats, predicted: Floats) -> Floats:
 
 
 def within(true: Floats, predicted: Floats, epsilon: float, absolute_epsilon: float | None = None) -> Mask:
-    """The records whose relative error is less than epsilon percent, strictly. [RAPID, section 2].
+    """Return the records whose relative error is less than epsilon percent, strictly. [RAPID, section 2].
 
     Where the true value is 0 or close to it the relative error tells nothing, and [RAPID] asks for an
     absolute one: with `absolute_epsilon` the records whose absolute error is less than that count too.
@@ -299,7 +299,7 @@ class Outcomes:
 
 
 def classification(outcomes: Outcomes, tau: float) -> Classification:
-    """The figures of one synthesis; a record counts for RAPID where its normalised confidence r > tau."""
+    """Compute one synthesis's figures; a record counts for RAPID where normalised confidence r > tau."""
     N_d = len(outcomes.correct_SD)
     from_SD, from_GT, in_sample, naive, same_size_SD, same_size_GT = (
         int(np.count_nonzero(correct))
@@ -342,7 +342,7 @@ def regression(
     epsilon: float,
     absolute_epsilon: float | None = None,
 ) -> Regression:
-    """The figures of one synthesis, from the true value and the predictions of each GT record scored."""
+    """Compute one synthesis's figures, from each scored GT record's true value and predictions."""
     guess = np.full(len(true), naive)
     return Regression(
         mse_SD=_mean_squared_error(true, from_SD),
@@ -358,7 +358,7 @@ def regression(
 
 
 def worse(true: Floats, predicted: Floats, reference: Floats) -> Mask:
-    """The records whose prediction has a larger absolute error than the reference has, strictly. [H]."""
+    """Mark records whose prediction has a larger absolute error than the reference's, strictly. [H]."""
     return np.abs(predicted - true) > np.abs(reference - true)
 
 

@@ -72,19 +72,19 @@ def attack(f: FrequencyTable, keys: Keys, method: str) -> Attack:
 
 
 def cap_protection(attack: Attack) -> float:
-    """Mean of 1 - right / pool over the attacked GT records, 1 where the pool is empty. NaN without any."""
+    """Return the mean of 1 - right / pool over attacked GT records, 1 for an empty pool. NaN without any."""
     wrong = np.where(attack.pool > 0, attack.pool - attack.right, 1)
     return _share(sum_of_quotients(attack.d * wrong, np.maximum(attack.pool, 1)), attack.records * ONE)
 
 
 def wrong_shares(attack: Attack) -> npt.NDArray[np.float64]:
-    """1 - right / pool of each attacked GT record, 1 where the pool is empty; in order of the cells."""
+    """Return 1 - right / pool of each attacked GT record, 1 where the pool is empty; ordered by cells."""
     wrong = np.where(attack.pool > 0, attack.pool - attack.right, 1) / np.maximum(attack.pool, 1)
     return np.repeat(wrong, attack.d)
 
 
 def baselines(levels: Sequence[int], d_t: IntArray) -> Baselines:
-    """The three baselines from the number of levels of each sensitive column in GT, and the counts d_t.
+    """Compute the baselines from the levels of each sensitive column in GT, and the counts d_t.
 
     The number of combinations can be beyond every float; it is a Python integer, and only the share that
     is left of it becomes a float.
@@ -98,14 +98,14 @@ def baselines(levels: Sequence[int], d_t: IntArray) -> Baselines:
 
 
 def score(protection: float, baseline: float) -> float:
-    """Protection in units of the baseline, at most 1; NaN where the baseline is 0 or either is NaN."""
+    """Return protection in units of the baseline, at most 1; NaN where the baseline is 0 or either is NaN."""
     if not baseline or math.isnan(baseline) or math.isnan(protection):
         return math.nan
     return min(protection / baseline, 1.0)
 
 
 def _share(part: int, whole: int) -> float:
-    """The quotient of two integers, rounded once; NaN where `whole` is 0, which passes no bound."""
+    """Return the quotient of two integers, rounded once; NaN where `whole` is 0, which passes no bound."""
     return part / whole if whole else math.nan
 
 
@@ -116,7 +116,7 @@ def _same_key(f: FrequencyTable) -> Attack:
 
 
 def _nearest_keys(f: FrequencyTable, keys: Keys, matched: Attack) -> Attack:
-    """The attack in which those without a match have the SD records at the smallest Hamming distance.
+    """Return the attack in which those without a match have the SD records at the smallest Hamming distance.
 
     An SD record that differs from q in exactly h keys agrees with it on exactly one set of the other keys,
     and where nothing is nearer than h, whoever agrees with q on such a set differs in all the rest. So the
@@ -150,7 +150,7 @@ def _nearest_keys(f: FrequencyTable, keys: Keys, matched: Attack) -> Attack:
 def _combine(
     columns: Sequence[tuple[IntArray, IntArray]], levels: Sequence[int], gt: int, sd: int
 ) -> tuple[tuple[IntArray, ...], int]:
-    """The combinations of some columns, numbered; of no columns at all there is one, which everyone has."""
+    """Return the combinations of some columns, numbered; of no columns there is one, which all have."""
     if not columns:
         return (np.zeros(gt, dtype=np.int64), np.zeros(sd, dtype=np.int64)), 1
     combined = combine_keys(columns, levels)
@@ -160,7 +160,7 @@ def _combine(
 def _agreeing(
     q: tuple[IntArray, ...], size: int, t: tuple[IntArray, IntArray], targets: int, s: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """For each GT cell: how many SD records agree with it in q and t, and how many in q.
+    """Count for each GT cell the SD records that agree with it in q and t, and those that agree in q.
 
     `q` and `t` hold the codes of GT's cells and of SD's, below `size` and `targets`; `s` counts SD's records.
     """

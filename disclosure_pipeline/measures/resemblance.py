@@ -97,7 +97,7 @@ class Resemblance:
 
 
 def resemblance(o: IntArray, s: IntArray) -> Resemblance:
-    """From the counts of all cells; neither table is empty.
+    """Compute from the counts of all cells; neither table is empty.
 
     Sources: Snoke, Raab, Nowok, Dibben & Slavkovic 2018, "General and specific utility measures for synthetic
     data"; Raab, Nowok & Dibben 2021, "Assessing, visualizing and improving the utility of synthetic data"
@@ -121,12 +121,12 @@ def resemblance(o: IntArray, s: IntArray) -> Resemblance:
 
 
 def distance(o: IntArray | np.ndarray, s: IntArray | np.ndarray) -> float:
-    """Total variation distance of two tables of counts: half the sum of the differences of shares."""
+    """Return the total variation distance of two tables of counts."""
     return math.fsum(np.abs(o / o.sum() - s / s.sum())) / 2
 
 
 def distance_relabelled(o: IntArray, s: IntArray) -> float:
-    """The same once levels are matched by their frequency, the most frequent to the most frequent.
+    """Return the same once levels are matched by their frequency, the most frequent to the most frequent.
 
     Where this is small and `distance` large, levels may only have other names.
     """
@@ -134,7 +134,7 @@ def distance_relabelled(o: IntArray, s: IntArray) -> float:
 
 
 def _expected_distance(p: np.ndarray, n1: float, n2: float) -> float:
-    """Of two samples of so many records from cells of probability p: the mean of |normal| in each."""
+    """Return the distance expected of two samples from cells of probability p: the mean of |normal|."""
     return math.fsum(np.sqrt(2 / math.pi * p * (1 - p) * (1 / n1 + 1 / n2))) / 2
 
 
@@ -175,7 +175,7 @@ class Relabelling:
 
 
 def relabelling(o: IntArray, s: IntArray) -> Relabelling:
-    """From the numbers of GT and of SD records with each level, missing last; neither table is empty."""
+    """Compute from the GT and SD records with each level, missing last; neither table is empty."""
     apart = resemblance(o, s)
     relabelled = distance(_by_frequency(o), _by_frequency(s))
     beyond = max(0.0, apart.TVD - apart.TVD_expected)
@@ -188,7 +188,7 @@ def _by_frequency(counts: IntArray) -> IntArray:
 
 
 def missing_beyond(o: IntArray, s: IntArray) -> float:
-    """Percentage points by which more SD records than GT records have no value in a column.
+    """Return the points by which more SD records than GT records have no value in a column.
 
     `o`, `s`: the numbers of GT and of SD records with each level, missing last; neither table is empty.
 
@@ -224,7 +224,7 @@ class Overlap:
 
 
 def overlap(d: IntArray, s: IntArray) -> Overlap:
-    """From the number of GT and of SD records with each value of a column, or of the whole key.
+    """Compute from the GT and SD records with each value of a column, or of the whole key.
 
     NaN where a table has no record at all.
     """
@@ -243,11 +243,11 @@ class Shared:
 
 
 def shared(d: IntArray, s: IntArray) -> Shared:
-    """From the number of GT and of SD records with each value of a column, or of the whole key."""
+    """Count from the GT and SD records with each value of a column, or of the whole key."""
     return Shared(int((d * (s > 0)).sum()), int((s * (d > 0)).sum()))
 
 
 def copies(rows: Keys) -> tuple[int, ...]:
-    """The number of records of each synthesis that are in GT too; `rows` combines every column compared."""
+    """Count the records of each synthesis that are in GT too; `rows` combines every column compared."""
     in_GT = rows.counts[0] > 0
     return tuple(int(in_GT[q].sum()) for q in rows.q[1:])

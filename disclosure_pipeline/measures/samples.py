@@ -54,16 +54,16 @@ class Sizes:
         return self.others_are_drawn or self.synthetic_is_drawn
 
     def p0(self, records: IntArray) -> Floats:
-        """P0(m) for each m of `records`: of n drawn from the other GT records, none is among m of them."""
+        """Return P0(m) for each m of `records`: of n drawn from the other GT records, none is among m."""
         return none_drawn(records, self.N_d - 1, self.n)
 
     def q0(self, records: IntArray) -> Floats:
-        """Q0(m) for each m of `records`: the same of SD records."""
+        """Return Q0(m) for each m of `records`: the same of SD records."""
         return none_drawn(records, self.N_s, self.n)
 
 
 def none_drawn(records: IntArray, total: int, n: int) -> Floats:
-    """C(total - m, n) / C(total, n) for each m of `records`: of n drawn from so many, none is among those m.
+    """Return C(total - m, n) / C(total, n) for each m of `records`: of n drawn none is among those m.
 
     The same as C(total - n, m) / C(total, m): all of the m are among those left. Exactly 1 where m is 0,
     exactly 0 where fewer than m are left.
@@ -72,5 +72,5 @@ def none_drawn(records: IntArray, total: int, n: int) -> Floats:
 
 
 def in_integers(chances: Floats) -> IntArray:
-    """Chances in units of 1 / `ONE_CHANCE`."""
+    """Return chances in units of 1 / `ONE_CHANCE`."""
     return np.rint(chances * ONE_CHANCE).astype(np.int64)

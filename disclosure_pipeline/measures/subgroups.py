@@ -145,7 +145,7 @@ class Subgroup:
 
 
 def subgroup(f: FrequencyTable, d: IntArray, no_guess: Mask) -> Subgroup:
-    """Of the GT records `d` of each cell of `f` (shape: cells)."""
+    """Compute the figures of the GT records `d` of each cell of `f` (shape: cells)."""
     sizes = Sizes(f.N_d, f.N_s)
     records = int(d.sum())
     exposed_cells = (f.s > 0) & (f.s == f.s_q)
@@ -160,7 +160,7 @@ def subgroup(f: FrequencyTable, d: IntArray, no_guess: Mask) -> Subgroup:
 def _disclosure_of_group(
     records: int, exposed: int, at_n: float, by_others: float, everybody: int, N_d: int
 ) -> dict[str, Any]:
-    """The figures of a group from its sums, all in records, and of `everybody` whom DiSCO counts."""
+    """Return the figures of a group from its sums, all in records, and of `everybody` whom DiSCO counts."""
     low, high = wilson(exposed, records)
     share = records / N_d
     ends = [end / share for end in wilson(exposed, everybody)] if everybody else [math.nan, math.nan]
@@ -190,7 +190,7 @@ class RecordDisclosure:
 
     @classmethod
     def from_table(cls, f: FrequencyTable, position: IntArray) -> RecordDisclosure:
-        """Of the GT records whose cells are these of `f`."""
+        """Tell the disclosure of the GT records whose cells are these of `f`."""
         sizes = Sizes(f.N_d, f.N_s)
         at_n = in_integers(sizes.q0(f.s_q - f.s) - sizes.q0(f.s_q))
         occupied = f.d > 0
@@ -201,7 +201,7 @@ class RecordDisclosure:
         return cls(exposed[position], at_n[position], by_others[position])
 
     def of_groups(self, group: IntArray, groups: int) -> list[dict[str, Any]]:
-        """The figures of `Subgroup`, but for guesses, of each group that has a record (shape: GT records)."""
+        """Return the figures of `Subgroup` but for guesses, of each group (shape: GT records)."""
         records = _add_up(np.ones_like(self.exposed), group, groups)
         sums = [_add_up(part, group, groups) for part in (self.exposed, self.at_n, self.by_others)]
         everybody = int(self.exposed.sum())
@@ -225,7 +225,7 @@ def _add_up(values: IntArray, group: IntArray, groups: int) -> IntArray:
 
 
 def disclosed_of(f: FrequencyTable, d: IntArray, sizes: Sizes) -> tuple[float, float]:
-    """DiSCO at n and DiSCO_others of some GT records, in records: see `baselines`."""
+    """Return DiSCO at n and DiSCO_others of some GT records, in records: see `baselines`."""
     occupied = np.flatnonzero(d)
     d_q, d_tq, s_q, s_tq = f.d_q[occupied], f.d[occupied], f.s_q[occupied], f.s[occupied]
     at_n = d[occupied] * (sizes.q0(s_q - s_tq) - sizes.q0(s_q))
@@ -234,7 +234,7 @@ def disclosed_of(f: FrequencyTable, d: IntArray, sizes: Sizes) -> tuple[float, f
 
 
 def _guessed_beyond_of(f: FrequencyTable, d: IntArray, no_guess: Mask) -> float:
-    """Percentage points; NaN where the group has no record."""
+    """Return percentage points; NaN where the group has no record."""
     sizes, d_t = Sizes(f.N_d, f.N_s), f.per_target(d)
     counts = baseline_counts(f, sizes, no_guess, d)
     by_SD = guessed_at_n(counts, sizes, f.per_target(f.s), d_t, no_guess)
@@ -243,7 +243,7 @@ def _guessed_beyond_of(f: FrequencyTable, d: IntArray, no_guess: Mask) -> float:
 
 
 def merged_groups(records: IntArray, smallest: int) -> IntArray:
-    """The groups that are reported together, as positions in `records`: those of fewer than `smallest`.
+    """Return the groups that are reported together, as positions in `records`: those below `smallest`.
 
     Where there is one such group, or all of them have fewer records together, the difference to the whole
     would tell of them: then the next larger group is among them too.

@@ -30,7 +30,7 @@ class TogetherCounts:
 
     @classmethod
     def from_pairs(cls, unique_in_any: int, of_targets: Sequence[tuple[int, int]]) -> TogetherCounts:
-        """From `any` and `agreed` of each target."""
+        """Count from `any` and `agreed` of each target."""
         return cls(unique_in_any, tuple(n for n, _ in of_targets), tuple(n for _, n in of_targets))
 
 
@@ -68,7 +68,7 @@ class TogetherIdentity:
 
 
 def together(counts: TogetherCounts, N_d: int) -> tuple[TogetherIdentity, list[Together]]:
-    """The percentages, those of each target in their order."""
+    """Return the percentages, those of each target in their order."""
     of_targets = [
         Together(percent(any_of, N_d), percent(agreed, N_d))
         for any_of, agreed in zip(counts.any, counts.agreed, strict=True)
@@ -97,12 +97,12 @@ class Disclosed:
         return (self.rightly > 1) & (self.rightly == self.tables)
 
     def count(self, d: IntArray) -> tuple[int, int]:
-        """The GT records of both kinds, where each entry stands for `d` of them."""
+        """Return the GT records of both kinds, where each entry stands for `d` of them."""
         return total(d, self.any), total(d, self.agreed)
 
 
 def disclosed_of_tables(by_cell: Sequence[IntArray]) -> Disclosed:
-    """From the records of each synthesis in every cell (shape: q, t)."""
+    """Tell what is disclosed from the records of each synthesis in every cell (shape: q, t)."""
     tables = np.zeros((len(by_cell[0]), 1), dtype=np.int64)
     rightly = np.zeros(by_cell[0].shape, dtype=np.int64)
     for s in by_cell:
@@ -114,7 +114,7 @@ def disclosed_of_tables(by_cell: Sequence[IntArray]) -> Disclosed:
 
 
 def count_unique_in_any(d_q: IntArray, s_q_of_tables: Sequence[IntArray]) -> int:
-    """The q that one GT record has, and one record of at least one synthesis."""
+    """Return the q that one GT record has, and one record of at least one synthesis."""
     in_any = np.zeros(len(d_q), dtype=bool)
     for s_q in s_q_of_tables:
         in_any |= s_q == 1
@@ -122,7 +122,7 @@ def count_unique_in_any(d_q: IntArray, s_q_of_tables: Sequence[IntArray]) -> int
 
 
 def disclosed(cells: Keys, keys: Keys, syntheses: Sequence[int]) -> Disclosed:
-    """From the cell and the key combination of each record of all tables (GT is 0)."""
+    """Tell what is disclosed from the cell and the key combination of each record (GT is 0)."""
     records = len(keys.q[0])
     tables, rightly = np.zeros(records, dtype=np.int64), np.zeros(records, dtype=np.int64)
     for synthesis in syntheses:
@@ -137,7 +137,7 @@ def disclosed(cells: Keys, keys: Keys, syntheses: Sequence[int]) -> Disclosed:
 
 
 def replicated_uniques_together(keys: Keys, syntheses: Sequence[int]) -> Mask:
-    """The GT records that are unique in GT, and whose key combination is unique in at least one table."""
+    """Count the records unique in GT whose key combination is unique in at least one table."""
     alone = keys.counts[0] == 1
     in_any = np.zeros(keys.size, dtype=bool)
     for synthesis in syntheses:

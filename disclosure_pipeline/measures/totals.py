@@ -32,11 +32,11 @@ class Cells:
         return total(self.counts, self.where)
 
     def without(self, excluded: Mask) -> Cells:
-        """The cells that are left when the excluded ones are set to zero."""
+        """Return the cells that are left when the excluded ones are set to zero."""
         return Cells(self.counts, self.where & ~excluded)
 
     def values(self) -> IntArray:
-        """The counts, zero where `where` does not hold."""
+        """Return the counts, zero where `where` does not hold."""
         return np.where(self.where, self.counts, 0)
 
 
@@ -88,7 +88,7 @@ class LargeCells:
 
     @classmethod
     def joined(cls, parts: Sequence[LargeCells]) -> LargeCells:
-        """The cells of several parts."""
+        """Return the cells of several parts."""
         return cls(
             np.concatenate([part.key_levels for part in parts], axis=1),
             np.concatenate([part.t for part in parts]),
@@ -118,7 +118,7 @@ class CellTotals:
 
 
 def cell_totals(f: FrequencyTable, d: IntArray, DiSCO: Mask, levels: int, guessed: Grouped) -> CellTotals:
-    """From the cells of some or all q.
+    """Count from the cells of some or all q.
 
     `d` are the GT records that the exclusions leave in each cell, `DiSCO` marks the cells that then count
     towards it; what an intruder would guess, and the smallest d, are of the untouched tables. `levels` is
@@ -140,7 +140,7 @@ def cell_totals(f: FrequencyTable, d: IntArray, DiSCO: Mask, levels: int, guesse
 
 
 def _smallest_cell(f: FrequencyTable, levels: int) -> tuple[int, Fraction]:
-    """The smallest d and the smallest d / d_q: see `CellTotals`."""
+    """Return the smallest d and the smallest d / d_q: see `CellTotals`."""
     d_q = f.d_q[f.first]
     in_GT = d_q > 0
     if not in_GT.any():
@@ -202,7 +202,7 @@ class Totals:
 
 
 def totals_of_keys(k: KeySums) -> Totals:
-    """From the five sums of each key; nothing is excluded."""
+    """Compute from the five sums of each key; nothing is excluded."""
     in_SD = k.s_q > 0
     GT_has_one = (k.d_q > 0) & (k.dd == k.d_q * k.d_q)
     SD_has_one = in_SD & (k.ss == k.s_q * k.s_q)
@@ -232,7 +232,7 @@ def totals_of_keys(k: KeySums) -> Totals:
 
 
 def totals_of_tables(f: FrequencyTable, tables: DisclosureTables) -> Totals:
-    """From the cells that the exclusions leave; pd and ps are taken anew from them.
+    """Compute from the cells that the exclusions leave; pd and ps are taken anew from them.
 
     Whether a q is in the other table and whether ps = 1 are of the untouched tables: an intruder sees them
     whatever is excluded.

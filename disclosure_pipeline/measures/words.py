@@ -104,7 +104,7 @@ class Words:
         return f"{title}. {self.sentence} {self._unit_sentence} {self.direction}"
 
     def explain(self, name: str) -> str:
-        """All words, on lines of their own, under the name of the column."""
+        """Return all words, on lines of their own, under the name of the column."""
         lines = [f"{name}: {self.title}", self.sentence, self._unit_sentence, self.direction]
         return "\n".join([*lines, f"Source: {self.source}."])
 
@@ -114,7 +114,7 @@ class Words:
 
 
 def words_of_fields(measures: type, names: Iterable[str] | None = None) -> dict[str, Words]:
-    """The words that stand beside the fields of a class, all or some of them, in the order of the class.
+    """Return the words beside the fields of a class, all or some of them, in the order of the class.
 
     Example:
         >>> from disclosure_pipeline.measures.identity import Identity
