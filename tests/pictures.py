@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 from support import homes
+from support.browser import resize
 from support.paths import ROOT
 from support.ui_pages import HEIGHT, WIDTH, Pages, ui_pages
 
@@ -33,23 +33,23 @@ _CLOSE_GREETING = "[...document.querySelectorAll('button')].find((b) => b.textCo
 def draw(pages: Pages, name: str) -> None:
     """Write one picture."""
     path, words, height = PICTURES[name]
-    pages.tab.resize(WIDTH, height)
+    resize(pages.tab, WIDTH, height)
     pages.open(path, words)
     time.sleep(3)  # what moves comes to rest
     pages.tab.evaluate(_CLOSE_GREETING)
     time.sleep(1)
     pages.open(path, words)
     time.sleep(3)
-    pages.tab.picture(ROOT / "docs" / "images" / f"{name}.png")
+    pages.tab.screenshot(path=ROOT / "docs" / "images" / f"{name}.png")
 
 
 def main() -> None:
     """Draw all of them."""
-    with homes.copied(Path(sys.argv[1])) as home, tempfile.TemporaryDirectory() as folder:
+    with homes.copied(Path(sys.argv[1])) as home:
         keys = home / "demo" / "keys"
         os.environ["DISCLOSURE_PIPELINE_SIGNING_KEY"] = str(keys / "signing-key.pem")
         os.environ["DISCLOSURE_PIPELINE_SALT"] = str(keys / "salt")
-        with ui_pages(home, Path(folder)) as pages:
+        with ui_pages(home) as pages:
             for name in PICTURES:
                 draw(pages, name)
 

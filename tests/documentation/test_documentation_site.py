@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urldefrag, urlparse
 
 import pytest
-from support.browser import Browser, browser_tabs
+from support.browser import browser_tab, resize, visit
 from support.paths import ROOT
 from support.processes import run_program
 from support.sampling import only_in_ci
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 pytestmark = only_in_ci("builds the whole site")
 
@@ -90,39 +93,29 @@ def test_every_link_leads_to_a_page_and_a_place_that_are_there(site: Path) -> No
 
 
 @pytest.fixture(scope="module")
-def tabs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Browser]]:
-    """Several: each page is watched until it has been quiet for a while."""
-    with browser_tabs(tmp_path_factory.mktemp("browser"), 6) as opened:
-        yield opened
+def tab() -> Iterator[Page]:
+    with browser_tab() as tab:
+        yield tab
 
 
-def test_nothing_is_loaded_from_elsewhere_and_nothing_goes_wrong(site: Path, tabs: list[Browser]) -> None:
-    every = pages(site)
-
-    def visit_pages(number: int) -> list[Path]:
-        tab, visited = tabs[number], every[number :: len(tabs)]
-        for page in visited:
-            visit = tab.open(page.as_uri())
-            assert not [address for address in visit.requests if not address.startswith(("file:", "data:"))]
-            assert not visit.console, page.name
-            assert tab.evaluate("document.querySelector('h1, #search-results') !== null"), page.name
-            assert tab.evaluate("[...document.images].every(image => image.naturalWidth > 0)"), page.name
-        return visited
-
-    with ThreadPoolExecutor(len(tabs)) as pool:
-        visited = [page for of_tab in pool.map(visit_pages, range(len(tabs))) for page in of_tab]
-    assert sorted(visited) == every
+def test_nothing_is_loaded_from_elsewhere_and_nothing_goes_wrong(site: Path, tab: Page) -> None:
+    for page in pages(site):
+        done = visit(tab, page.as_uri())
+        assert not [address for address in done.requests if not address.startswith(("file:", "data:"))]
+        assert not done.console, page.name
+        assert tab.evaluate("document.querySelector('h1, #search-results') !== null"), page.name
+        assert tab.evaluate("[...document.images].every(image => image.naturalWidth > 0)"), page.name
 
 
-def test_the_search_finds_a_page(site: Path, tabs: list[Browser]) -> None:
-    visit = tabs[0].open(f"{(site / 'search.html').as_uri()}?q=waiver")
-    assert "how_to/waive.html" in tabs[0].evaluate("document.querySelector('#search-results').innerHTML")
-    assert not visit.console
+def test_the_search_finds_a_page(site: Path, tab: Page) -> None:
+    done = visit(tab, f"{(site / 'search.html').as_uri()}?q=waiver")
+    assert "how_to/waive.html" in tab.evaluate("document.querySelector('#search-results').innerHTML")
+    assert not done.console
 
 
-def test_pages_fit_a_narrow_window(site: Path, tabs: list[Browser]) -> None:
+def test_pages_fit_a_narrow_window(site: Path, tab: Page) -> None:
     """Wide tables scroll by themselves."""
-    tabs[0].resize(400, 800)
+    resize(tab, 400, 800)
     for name in ("index", "policy", "glossary", "reference/gate"):
-        tabs[0].open((site / f"{name}.html").as_uri())
-        assert tabs[0].evaluate("document.documentElement.scrollWidth") <= 400, name
+        tab.goto((site / f"{name}.html").as_uri())
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 400, name

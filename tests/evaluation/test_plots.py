@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from reference.cap import Record
-from support.browser import browser
+from support.browser import browser_tab, visit
 from support.doubts import FEW_SHARED_VALUES
 from support.processes import fork
 from support.sampling import examples, some_of
@@ -179,15 +179,15 @@ def test_a_forked_process_saves_the_same(tmp_path: Path) -> None:
 
 def test_every_page_draws_its_plot_without_a_network(charts: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
-    with browser(tmp_path) as tab:
+    with browser_tab() as tab:
         for number, name in enumerate(some_of(charts)):
             page = tmp_path / f"{number}.html"
             dp.save_plot(charts[name], page)
-            visit = tab.open(page.as_uri())
-            assert [address for address in visit.requests if not address.startswith("data:")] == [
+            done = visit(tab, page.as_uri())
+            assert [address for address in done.requests if not address.startswith("data:")] == [
                 page.as_uri()
             ], name
-            assert not visit.console, name
+            assert not done.console, name
             assert tab.evaluate("document.querySelector('canvas, svg').getBoundingClientRect().width") > 100
 
 

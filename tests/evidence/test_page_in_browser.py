@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
-from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
+from contextlib import contextmanager, nullcontext
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import gates
-from support.browser import NAMES_CUT, Browser, browser
+from support.browser import NAMES_CUT, browser_tab, resize, show, visit
 from support.sampling import some_of
 
 import disclosure_pipeline as dp
@@ -22,8 +20,12 @@ from disclosure_pipeline.evidence.page.rendering import render_page, render_resu
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import judge
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 EDITIONS = ("internal", "publication")
 MILLIMETRE = 96 / 25.4  # pixels
+PAPER_WIDTH = int((210 - 2 * 14) * MILLIMETRE)
 
 
 def write_pages(folder: Path) -> Mapping[str, Path]:
@@ -55,27 +57,37 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("browser")) as tab:
+def tab() -> Iterator[Page]:
+    with browser_tab() as tab:
         yield tab
+
+
+@contextmanager
+def printed(tab: Page) -> Iterator[None]:
+    """Show pages as they would be printed."""
+    tab.emulate_media(media="print")
+    try:
+        yield
+    finally:
+        tab.emulate_media(media="null")
 
 
 PAGES = [*(f"{name}-{edition}" for name in ("refused", "approved") for edition in EDITIONS), "measured"]
 
 
 @pytest.mark.parametrize("page", some_of(PAGES))
-def test_it_asks_for_nothing_and_says_nothing(page: str, paths: Mapping[str, Path], tab: Browser) -> None:
+def test_it_asks_for_nothing_and_says_nothing(page: str, paths: Mapping[str, Path], tab: Page) -> None:
     address = paths[page].as_uri()
-    visit = tab.open(address)
-    assert [request for request in visit.requests if request not in {address, "data:,"}] == []
-    assert visit.console == []
+    done = visit(tab, address)
+    assert [request for request in done.requests if request not in {address, "data:,"}] == []
+    assert done.console == []
     verdict = {"refused": "Refused: ", "approved": "Approved: ", "measured": "Measured: "}
     shown = " ".join(str(tab.evaluate("document.body.innerText")).split())
     assert shown.startswith(verdict[page.split("-", maxsplit=1)[0]])
 
 
 def test_the_policy_of_a_page_forbids_what_does_not_belong_there(
-    paths: Mapping[str, Path], tab: Browser, tmp_path: Path
+    paths: Mapping[str, Path], tab: Page, tmp_path: Path
 ) -> None:
     """What somebody adds to a page is neither loaded nor run; and the tests above could fail."""
     added = (
@@ -87,54 +99,50 @@ def test_the_policy_of_a_page_forbids_what_does_not_belong_there(
     page = tmp_path / "page.html"
     text = paths["refused-internal"].read_text(encoding="utf-8")
     page.write_text(text.replace("</body>", f"{added}</body>"), encoding="utf-8")
-    visit = tab.open(page.as_uri())
-    blocked = " ".join(message for message in visit.console if "Content Security Policy" in message)
+    done = visit(tab, page.as_uri())
+    blocked = " ".join(message for message in done.console if "Content Security Policy" in message)
     assert "frame-src" in blocked
     for address in ("a.png", "b.js"):
         assert f"http://example.org/{address}" in blocked
-    assert "http://example.org/c.css" not in visit.requests
+    assert "http://example.org/c.css" not in done.requests
     assert "Refused: " in str(tab.evaluate("document.body.innerText"))
-    assert len([message for message in visit.console if "Content Security Policy" in message]) >= 6
+    assert len([message for message in done.console if "Content Security Policy" in message]) >= 6
     page.write_text('<img src="http://example.org/a.png"><script>nothing()</script>')
-    visit = tab.open(page.as_uri())
-    assert "http://example.org/a.png" in visit.requests
-    assert visit.console
+    done = visit(tab, page.as_uri())
+    assert "http://example.org/a.png" in done.requests
+    assert done.console
 
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
 @pytest.mark.parametrize(("page", "width"), some_of(product(PAGES, (1280, 390))))
-def test_axe_finds_nothing(page: str, width: int, paths: Mapping[str, Path], tab: Browser) -> None:
+def test_axe_finds_nothing(page: str, width: int, paths: Mapping[str, Path], tab: Page) -> None:
     """WCAG 2.2 AA and what axe-core recommends beside it, on a desk and on a telephone."""
-    tab.resize(width, 900)
-    tab.show(paths[page].as_uri())
-    tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8") + ";null")
-    document = json.loads(
-        tab.evaluate(
-            f"axe.run(document, {{runOnly: {json.dumps(RULES)}}}).then(found => JSON.stringify("
-            "{passes: found.passes.length, violations: found.violations.map(rule => "
-            "[rule.id, rule.nodes.map(node => node.html.slice(0, 200))])}))"
-        )
-    )
-    assert document["violations"] == []
-    assert document["passes"] > 15
+    from axe_playwright_python.sync_playwright import Axe
+
+    resize(tab, width, 900)
+    show(tab, paths[page].as_uri())
+    checked = Axe().run(tab, options={"runOnly": RULES})
+    assert checked.response["violations"] == []
+    assert len(checked.response["passes"]) > 15
 
 
-def test_axe_would_find_something(tab: Browser, tmp_path: Path) -> None:
+def test_axe_would_find_something(tab: Page, tmp_path: Path) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
     page = tmp_path / "page.html"
     page.write_text('<p style="color: #ccc">pale</p><img src="data:,">')
-    tab.open(page.as_uri())
-    tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8") + ";null")
-    ids = tab.evaluate("axe.run(document).then(found => found.violations.map(rule => rule.id))")
-    assert {"color-contrast", "image-alt"} <= set(ids)
+    tab.goto(page.as_uri())
+    found = {rule["id"] for rule in Axe().run(tab).response["violations"]}
+    assert {"color-contrast", "image-alt"} <= found
 
 
 @pytest.mark.parametrize("page", some_of(["refused-internal", "approved-publication"]))
-def test_nothing_is_wider_than_the_window(page: str, paths: Mapping[str, Path], tab: Browser) -> None:
+def test_nothing_is_wider_than_the_window(page: str, paths: Mapping[str, Path], tab: Page) -> None:
     for width in (1280, 390):
-        tab.resize(width, 900)
-        tab.show(paths[page].as_uri())
+        resize(tab, width, 900)
+        show(tab, paths[page].as_uri())
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -152,27 +160,24 @@ WORDS_CUT = """
 
 
 @pytest.mark.parametrize("page", some_of(["refused-internal", "approved-publication", "measured"]))
-def test_no_name_is_cut_or_written_over_another(page: str, paths: Mapping[str, Path], tab: Browser) -> None:
+def test_no_name_is_cut_or_written_over_another(page: str, paths: Mapping[str, Path], tab: Page) -> None:
     """In tables and charts, on a screen and on paper, whatever font the browser has."""
-    for width, media in ((1280, ""), (390, ""), (int((210 - 2 * 14) * MILLIMETRE), "print")):
-        tab.resize(width, 1000)
-        tab.command("Emulation.setEmulatedMedia", media=media)
-        try:
-            tab.show(paths[page].as_uri())
-            assert tab.evaluate(WORDS_CUT) == [], (width, media)
-            assert tab.evaluate(NAMES_CUT) == [], (width, media)
-        finally:
-            tab.command("Emulation.setEmulatedMedia", media="")
+    show(tab, paths[page].as_uri())
+    for width, on_paper in ((1280, False), (390, False), (PAPER_WIDTH, True)):
+        resize(tab, width, 1000)
+        with printed(tab) if on_paper else nullcontext():
+            assert tab.evaluate(WORDS_CUT) == [], (width, on_paper)
+            assert tab.evaluate(NAMES_CUT) == [], (width, on_paper)
 
 
-def test_no_name_of_a_plot_is_cut(tab: Browser, tmp_path: Path) -> None:
+def test_no_name_of_a_plot_is_cut(tab: Page, tmp_path: Path) -> None:
     """The picture of a result, saved as SVG; beside its rows stand flags."""
     result = dp.disclosure(gates.ground_truth(), gates.ground_truth(), ["sex", "age"], one_way=(0, 0))
     dp.save_plot(result.plot(), tmp_path / "plot.svg")
     page = tmp_path / "plot.html"
     page.write_text((tmp_path / "plot.svg").read_text(encoding="utf-8"), encoding="utf-8")
-    tab.resize(1280, 1000)
-    tab.open(page.as_uri())
+    resize(tab, 1280, 1000)
+    tab.goto(page.as_uri())
     assert "one-way" in tab.evaluate("document.querySelector('svg').textContent")
     assert tab.evaluate(NAMES_CUT) == []
 
@@ -183,32 +188,29 @@ A4_HEIGHT = (297 - 2 * 16) * MILLIMETRE
 
 
 @pytest.mark.parametrize("page", some_of(["refused-internal", "approved-publication"]))
-def test_it_prints_on_a4(page: str, paths: Mapping[str, Path], tab: Browser) -> None:
+def test_it_prints_on_a4(page: str, paths: Mapping[str, Path], tab: Page) -> None:
     """As many pages as its length asks for, each of the size of A4, with text that can be searched."""
-    tab.show(paths[page].as_uri())
-    printed = b64decode(tab.command("Page.printToPDF", preferCSSPageSize=True)["data"])
-    assert printed.startswith(b"%PDF")
-    sizes = {tuple(map(float, size.split())) for size in re.findall(rb"/MediaBox\s*\[([^\]]+)\]", printed)}
+    show(tab, paths[page].as_uri())
+    document = tab.pdf(prefer_css_page_size=True)
+    assert document.startswith(b"%PDF")
+    sizes = {tuple(map(float, size.split())) for size in re.findall(rb"/MediaBox\s*\[([^\]]+)\]", document)}
     assert sizes
     for left, bottom, right, top in sizes:
         assert (round((right - left) / 72 * 25.4), round((top - bottom) / 72 * 25.4)) == (210, 297)
-    pages = len(re.findall(rb"/Type\s*/Page\b", printed))
+    pages = len(re.findall(rb"/Type\s*/Page\b", document))
     assert 4 <= pages <= 20
 
 
-def test_what_must_not_be_cut_is_told_so_and_fits_a_page(paths: Mapping[str, Path], tab: Browser) -> None:
+def test_what_must_not_be_cut_is_told_so_and_fits_a_page(paths: Mapping[str, Path], tab: Page) -> None:
     """Charts and rows are kept whole, and heads of tables repeated, in the styles that hold on paper."""
-    tab.resize(int((210 - 2 * 14) * MILLIMETRE), 1000)
-    tab.show(paths["refused-internal"].as_uri())
-    tab.command("Emulation.setEmulatedMedia", media="print")
-    try:
+    resize(tab, PAPER_WIDTH, 1000)
+    show(tab, paths["refused-internal"].as_uri())
+    with printed(tab):
         styles = tab.evaluate(
             "['figure', 'tbody tr', 'thead'].map(name => [...document.querySelectorAll(name)].map(element => "
             "[getComputedStyle(element).breakInside, getComputedStyle(element).display, "
             "element.getBoundingClientRect().height]))"
         )
-    finally:
-        tab.command("Emulation.setEmulatedMedia", media="")
     figures, rows, heads = styles
     assert figures
     assert all(inside == "avoid" and height < A4_HEIGHT for inside, _, height in figures)
@@ -221,9 +223,9 @@ def test_what_must_not_be_cut_is_told_so_and_fits_a_page(paths: Mapping[str, Pat
 COLOURS = {"#12436d", "#28a197", "#801650", "#f46a25"}
 
 
-def test_charts_have_the_palette_and_tell_apart_by_shape(paths: Mapping[str, Path], tab: Browser) -> None:
+def test_charts_have_the_palette_and_tell_apart_by_shape(paths: Mapping[str, Path], tab: Page) -> None:
     """Marks of one chart that differ in colour differ in form, too."""
-    tab.show(paths["refused-internal"].as_uri())
+    show(tab, paths["refused-internal"].as_uri())
     charts: list[list[list[Any]]] = tab.evaluate(
         "[...document.querySelectorAll('figure svg')].map(chart => [...chart.querySelectorAll('path')]"
         ".map(mark => [mark.getAttribute('stroke'), mark.getAttribute('d')]))"

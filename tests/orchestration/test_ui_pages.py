@@ -23,13 +23,13 @@ pytestmark = only_in_ci("runs the demo, starts the user interface and a browser"
 
 
 @pytest.fixture(scope="module")
-def pages(demo: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
+def pages(demo: tuple[Path, str]) -> Iterator[Pages]:
     """The user interface over what the demo left."""
     with homes.copied(demo[0]) as home, pytest.MonkeyPatch.context() as patch, gates.quiet():
         patch.setenv("DAGSTER_HOME", str(home))
         patch.setenv("DISCLOSURE_PIPELINE_SIGNING_KEY", str(home / "demo/keys/signing-key.pem"))
         patch.setenv("DISCLOSURE_PIPELINE_SALT", str(home / "demo/keys/salt"))
-        with ui_pages(home, tmp_path_factory.mktemp("browser")) as opened:
+        with ui_pages(home) as opened:
             yield opened
 
 

@@ -8,10 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from support.browser import Browser, browser
+from support.browser import browser_tab, resize, show
 from support.processes import PATIENCE
 from support.web_server import DEMO_GATE, Server, web_server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 WIDTH, HEIGHT = 1440, 900
 
@@ -25,16 +29,16 @@ class Pages:
     """A browser before the user interface of a home."""
 
     server: Server
-    tab: Browser
+    tab: Page
 
     def open(self, path: str, words: Sequence[str]) -> str:
         """Open a page and wait until it shows all of these words and nothing moves; all that it shows."""
-        self.tab.open(self._address(path))
+        self.tab.goto(self._address(path))
         return self._wait_for(path, words)
 
     def show(self, path: str, words: Sequence[str]) -> str:
         """The same of a page that no test changed, which is not loaded again where it is open."""
-        self.tab.show(self._address(path))
+        show(self.tab, self._address(path))
         return self._wait_for(path, words)
 
     def _address(self, path: str) -> str:
@@ -50,7 +54,7 @@ class Pages:
             if not missing and widths == widths_before:
                 return shown
             assert time.monotonic() < limit, f"{path} does not show {missing}, but:\n{shown}"
-            time.sleep(0.3)
+            self.tab.wait_for_timeout(300)
 
     def find_cut_names(self, names: Sequence[str]) -> list[str]:
         """Which of these names are shown with an ellipsis, or wider than what holds them."""
@@ -110,8 +114,8 @@ _FIND_TOO_LONG = """(() => {
 
 
 @contextmanager
-def ui_pages(home: Path, folder: Path) -> Iterator[Pages]:
-    """The user interface over a home of the demo, 1,440 pixels wide; the browser's profile is in `folder`."""
-    with web_server(home, DEMO_GATE) as server, browser(folder, "127.0.0.1") as tab:
-        tab.resize(WIDTH, HEIGHT)
+def ui_pages(home: Path) -> Iterator[Pages]:
+    """The user interface over a home of the demo, 1,440 pixels wide."""
+    with web_server(home, DEMO_GATE) as server, browser_tab("127.0.0.1") as tab:
+        resize(tab, WIDTH, HEIGHT)
         yield Pages(server, tab)
