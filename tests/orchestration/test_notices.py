@@ -56,14 +56,20 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def web() -> Iterator[Posted]:
+def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Posted]:
+    """The server whose address HOOK is."""
     with receivers.web_server() as posted:
+        monkeypatch.setenv("HOOK", posted.url)
         yield posted
 
 
+# Sends a notice as a gate's file asks; returns why it did not arrive.
+Sent = Callable[..., dict[str, str]]
+
+
 @pytest.fixture
-def context() -> Iterator[dg.RunFailureSensorContext]:
-    """What Dagster hands to the sensor after a run that failed."""
+def sent() -> Iterator[Sent]:
+    """Sending in the context that Dagster hands to the sensor after a run that failed."""
 
     @dg.op
     def fails() -> None:
@@ -76,16 +82,10 @@ def context() -> Iterator[dg.RunFailureSensorContext]:
     silent = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     with dg.DagsterInstance.ephemeral() as instance:
         ran = failing.execute_in_process(instance=instance, raise_on_error=False, run_config=silent)
-        yield dg.build_run_status_sensor_context(
+        context = dg.build_run_status_sensor_context(
             "failures", ran.get_run_failure_event(), instance, ran.dagster_run
         ).for_run_failure()
-
-
-def sent(
-    notify: dict[str, Any], context: dg.RunFailureSensorContext, notice: Notice = NOTICE
-) -> dict[str, str]:
-    """Send the notice as a gate's file asks; why it did not arrive."""
-    return send(notice, make_senders(Notify.model_validate(notify)), context)
+        yield lambda notify, notice=NOTICE: send(notice, make_senders(Notify.model_validate(notify)), context)
 
 
 # The gate's file
@@ -159,11 +159,9 @@ def test_the_log_always_has_it(outcome: Any, level: int, caplog: pytest.LogCaptu
 # The webhook
 
 
-def test_the_webhook_gets_json(
-    web: Posted, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_webhook_gets_json(web: Posted, sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOK", f"{web.url}services/{PASSWORD}")
-    assert sent({"webhook": "${HOOK}"}, context) == {}
+    assert sent({"webhook": "${HOOK}"}) == {}
     ((path, headers, _),) = web.requests
     assert path == f"/services/{PASSWORD}"
     assert headers["Content-Type"] == "application/json"
@@ -181,32 +179,22 @@ def test_the_webhook_gets_json(
     ]
 
 
-def test_what_fails_at_first_is_sent_again(
-    web: Posted, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("answers", "problems"), [([503, 500, 200], {}), ([503], {"webhook": "HTTPError 503"})]
+)
+def test_it_is_tried_three_times(
+    answers: list[int], problems: dict[str, str], web: Posted, sent: Sent
 ) -> None:
-    monkeypatch.setenv("HOOK", web.url)
-    web.answers = [503, 500, 200]
-    assert sent({"webhook": "${HOOK}"}, context) == {}
-    assert len(web.requests) == 3
-
-
-def test_it_is_not_tried_for_ever(
-    web: Posted, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOOK", web.url)
-    web.answers = [503]
-    assert sent({"webhook": "${HOOK}"}, context) == {"webhook": "HTTPError 503"}
+    web.answers = [*answers]
+    assert sent({"webhook": "${HOOK}"}) == problems
     assert len(web.requests) == 3
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_not_followed(
-    web: Posted, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch, status: int
-) -> None:
+def test_a_redirect_is_not_followed(web: Posted, sent: Sent, status: int) -> None:
     with receivers.web_server() as other:
         web.answers, web.location = [status], other.url
-        monkeypatch.setenv("HOOK", web.url)
-        assert sent({"webhook": "${HOOK}"}, context) == {"webhook": f"HTTPError {status}"}
+        assert sent({"webhook": "${HOOK}"}) == {"webhook": f"HTTPError {status}"}
         assert other.requests == []
 
 
@@ -223,38 +211,36 @@ def test_a_redirect_is_not_followed(
     ],
 )
 def test_an_error_tells_what_is_wrong_but_not_the_url(
-    url: str | None, message: str, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
+    url: str | None, message: str, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HOOK", raising=False)
     if url is not None:
         monkeypatch.setenv("HOOK", url.replace("PORT", str(services.free_port())))
-    (problem,) = sent({"webhook": "${HOOK}"}, context).values()
+    (problem,) = sent({"webhook": "${HOOK}"}).values()
     assert message in problem
     assert PASSWORD not in problem and "127.0.0.1" not in problem
 
 
 def test_a_server_that_hangs_is_left_and_keeps_no_other_waiting(
-    web: Posted, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
+    web: Posted, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notices, "SECONDS", 0.5)
     web.delay = 1
-    monkeypatch.setenv("HOOK", web.url)
     monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         notify = {"webhook": "${HOOK}", "email": EMAIL | {"port": silent.getsockname()[1]}}
         start = time.monotonic()
-        problems = sent(notify, context)
+        problems = sent(notify)
         assert time.monotonic() - start < 10  # without a limit it would wait for ever
     assert set(problems) == {"webhook", "email"}
     assert problems["email"] == "no answer within 0.5 s"
 
 
 def test_one_way_that_fails_keeps_no_other_from_arriving(
-    web: Posted, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
+    web: Posted, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOOK", web.url)
     monkeypatch.delenv("MAIL_PASSWORD", raising=False)
-    problems = sent({"webhook": "${HOOK}", "email": EMAIL}, context)
+    problems = sent({"webhook": "${HOOK}", "email": EMAIL})
     assert list(problems) == ["email"]
     assert "MAIL_PASSWORD, which is not set" in problems["email"]
     assert len(web.requests) == 1
@@ -273,10 +259,10 @@ def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("encryption", ["SSL", "STARTTLS"])
-def test_an_email_arrives(trusted: Path, encryption: str, context: dg.RunFailureSensorContext) -> None:
+def test_an_email_arrives(trusted: Path, encryption: str, sent: Sent) -> None:
     with receivers.mail_server(trusted, encryption, PASSWORD) as mailbox:
         arguments = EMAIL | {"port": mailbox.port, "encryption": encryption}
-        assert sent({"email": arguments}, context) == {}
+        assert sent({"email": arguments}) == {}
     ((to, raw),) = mailbox.messages
     assert to == EMAIL["to"]
     assert mailbox.logins == ["gate@example.org"]
@@ -291,22 +277,20 @@ def test_an_email_arrives(trusted: Path, encryption: str, context: dg.RunFailure
     assert gates.CANARIES[0] not in raw  # as Dagster's own text would have it
 
 
-def test_an_email_with_a_wrong_password_is_said_to_be_one(
-    trusted: Path, context: dg.RunFailureSensorContext
-) -> None:
+def test_an_email_with_a_wrong_password_is_said_to_be_one(trusted: Path, sent: Sent) -> None:
     with receivers.mail_server(trusted, "SSL", "another") as mailbox:
-        problems = sent({"email": EMAIL | {"port": mailbox.port, "user": "gate"}}, context)
+        problems = sent({"email": EMAIL | {"port": mailbox.port, "user": "gate"}})
     assert problems == {"email": "SMTPAuthenticationError 535"}
     assert set(mailbox.logins) == {"gate"}
     assert mailbox.messages == []
 
 
 def test_a_mail_server_that_cannot_prove_its_name_gets_no_password(
-    tmp_path: Path, context: dg.RunFailureSensorContext, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
     with receivers.mail_server(receivers.certificate(tmp_path), "SSL", PASSWORD) as mailbox:
-        problems = sent({"email": EMAIL | {"port": mailbox.port}}, context)
+        problems = sent({"email": EMAIL | {"port": mailbox.port}})
     assert problems == {"email": "SSLCertVerificationError"}
     assert mailbox.logins == []
 
@@ -332,9 +316,9 @@ def slack(web: Posted, monkeypatch: pytest.MonkeyPatch) -> Posted:
     return web
 
 
-def test_slack_gets_a_message(slack: Posted, context: dg.RunFailureSensorContext) -> None:
+def test_slack_gets_a_message(slack: Posted, sent: Sent) -> None:
     notice = replace(NOTICE, candidate="'<!channel>'")
-    assert sent({"slack": SLACK}, context, notice) == {}
+    assert sent({"slack": SLACK}, notice) == {}
     ((path, headers, _),) = slack.requests
     assert path == "/chat.postMessage"
     assert headers["Authorization"] == f"Bearer {PASSWORD}"
@@ -344,6 +328,6 @@ def test_slack_gets_a_message(slack: Posted, context: dg.RunFailureSensorContext
     assert content["text"] == escaped != notice.text
 
 
-def test_slack_says_why_it_refuses_a_message(slack: Posted, context: dg.RunFailureSensorContext) -> None:
+def test_slack_says_why_it_refuses_a_message(slack: Posted, sent: Sent) -> None:
     slack.body = b'{"ok": false, "error": "channel_not_found"}'
-    assert sent({"slack": SLACK}, context) == {"slack": "SlackApiError channel_not_found"}
+    assert sent({"slack": SLACK}) == {"slack": "SlackApiError channel_not_found"}

@@ -211,10 +211,7 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     ),
     "swapped": (_swap, ["'first.csv' was changed", "'second.csv' was changed"]),
     "emptied": (_add("first.csv"), ["'first.csv' was changed"]),
-    "longer": (
-        lambda folder: (folder / "first.csv").open("ab").write(b"\n"),
-        ["'first.csv' was changed"],
-    ),
+    "longer": (lambda folder: (folder / "first.csv").open("ab").write(b"\n"), ["'first.csv' was changed"]),
     "an empty folder": (lambda folder: (folder / "more").mkdir(), ["'more' cannot be read: it is a folder"]),
     "in a folder": (_move_into_folder, ["'tables' cannot be read: it is a folder", "'first.csv' is missing"]),
     "a link to the same": (
@@ -238,10 +235,7 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         ["'first.csv' is missing", "'second.csv' is missing"],
     ),
     "no statement": (lambda folder: (folder / STATEMENT).unlink(), ["it holds no statement"]),
-    "nothing at all": (
-        _empty,
-        ["it holds no statement"],
-    ),
+    "nothing at all": (_empty, ["it holds no statement"]),
 }
 
 
@@ -309,6 +303,26 @@ def _signature(content: dict[str, Any]) -> dict[str, Any]:
     return actual
 
 
+def _replace(before: bytes, after: bytes) -> Callable[[bytes], bytes]:
+    return lambda raw: raw.replace(before, after, 1)
+
+
+def _with(**changes: Any) -> Callable[[bytes], bytes]:
+    return _edit(lambda content: content.update(changes))
+
+
+def _with_signature(**changes: Any) -> Callable[[bytes], bytes]:
+    return _edit(lambda content: _signature(content).update(changes))
+
+
+def _with_predicate(**changes: Any) -> Callable[[bytes], bytes]:
+    return _edit(lambda content: content["predicate"].update(changes))
+
+
+def _with_clause(**changes: Any) -> Callable[[bytes], bytes]:
+    return _edit(lambda content: content["predicate"]["clauses"][0].update(changes))
+
+
 def _unpadded(content: dict[str, Any]) -> None:
     """Of the payload, and of the signature, whose 64 bytes always need it."""
     content["payload"] = content["payload"].rstrip("=")
@@ -352,15 +366,9 @@ ENVELOPES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         ),
         "not written as",
     ),
-    "an entry twice": (
-        lambda raw: raw.replace(b'{"payload":', b'{"payloadType":"x","payload":', 1),
-        "not written as",
-    ),
-    "an escape": (lambda raw: raw.replace(b"payloadType", b"payload\\u0054ype", 1), "not written as"),
-    "an escape in the payload": (
-        lambda raw: raw.replace(b'"payload":"e', b'"payload":"\\u0065', 1),
-        "not written as",
-    ),
+    "an entry twice": (_replace(b'{"payload":', b'{"payloadType":"x","payload":'), "not written as"),
+    "an escape": (_replace(b"payloadType", b"payload\\u0054ype"), "not written as"),
+    "an escape in the payload": (_replace(b'"payload":"e', b'"payload":"\\u0065'), "not written as"),
     "base64 without padding": (_edit(_unpadded), "no signed envelope"),
     "base64 with white space": (
         _edit(lambda content: content.update(payload=f"{content['payload']}\n")),
@@ -368,12 +376,12 @@ ENVELOPES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     ),
     "base64 with other trailing bits": (_edit(_trailing_bits), "not written as"),
     "no payload": (_edit(lambda content: content.pop("payload")), "payload: Field required"),
-    "an empty payload": (_edit(lambda content: content.update(payload="")), "signature is wrong|no JSON"),
-    "a number for payload": (_edit(lambda content: content.update(payload=1)), "payload: Input should be"),
+    "an empty payload": (_with(payload=""), "signature is wrong|no JSON"),
+    "a number for payload": (_with(payload=1), "payload: Input should be"),
     "no type": (_edit(lambda content: content.pop("payloadType")), "payloadType: Field required"),
-    "another type": (_edit(lambda content: content.update(payloadType="text/plain")), "it is of type"),
+    "another type": (_with(payloadType="text/plain"), "it is of type"),
     "no signatures": (_edit(lambda content: content.pop("signatures")), "signatures: Field required"),
-    "an empty list of signatures": (_edit(lambda content: content.update(signatures=[])), "signatures: List"),
+    "an empty list of signatures": (_with(signatures=[]), "signatures: List"),
     "two signatures": (
         _edit(lambda content: content.update(signatures=content["signatures"] * 2)),
         "signatures: List",
@@ -386,32 +394,23 @@ ENVELOPES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         _edit(lambda content: content.update(signatures={"0": _signature(content)})),
         "signatures: Input should be",
     ),
-    "an empty signature": (_edit(lambda content: _signature(content).update(sig="")), "signature is wrong"),
-    "a signature of zeros": (
-        _edit(lambda content: _signature(content).update(sig=base64.b64encode(bytes(64)).decode())),
-        "signature is wrong",
-    ),
+    "an empty signature": (_with_signature(sig=""), "signature is wrong"),
+    "a signature of zeros": (_with_signature(sig=base64.b64encode(bytes(64)).decode()), "signature is wrong"),
     "a signature that is too long": (
-        _edit(lambda content: _signature(content).update(sig=base64.b64encode(bytes(65)).decode())),
+        _with_signature(sig=base64.b64encode(bytes(65)).decode()),
         "signature is wrong",
     ),
     "the signature in another number": (_edit(_add_order), "signature is wrong"),
     "no id of the key": (_edit(lambda content: _signature(content).pop("keyid")), "keyid: Field required"),
-    "an empty id of the key": (_edit(lambda content: _signature(content).update(keyid="")), "none of those"),
+    "an empty id of the key": (_with_signature(keyid=""), "none of those"),
     "the id of the key in capitals": (
         _edit(lambda content: _signature(content).update(keyid=_signature(content)["keyid"].upper())),
         "none of those",
     ),
-    "a long id of the key": (
-        _edit(lambda content: _signature(content).update(keyid="\x1b[2J" * 999)),
-        "none of",
-    ),
-    "half a character": (_edit(lambda content: content.update(payload="x")), "no signed envelope"),
-    "a field more": (_edit(lambda content: content.update(more=1)), "more: Extra"),
-    "a field more in the signature": (
-        _edit(lambda content: _signature(content).update(more=1)),
-        "more: Extra",
-    ),
+    "a long id of the key": (_with_signature(keyid="\x1b[2J" * 999), "none of"),
+    "half a character": (_with(payload="x"), "no signed envelope"),
+    "a field more": (_with(more=1), "more: Extra"),
+    "a field more in the signature": (_with_signature(more=1), "more: Extra"),
 }
 
 
@@ -514,10 +513,7 @@ CONTRADICTIONS: dict[str, tuple[Change, str]] = {
     "a value beyond its limit": (with_clause("repU", value=8.0000001), "by value and limit it is exceeded"),
     "an exceeded clause": (with_clause("repU", value=9.0, outcome="exceeded"), "stands against an approval"),
     "a kept clause said to be exceeded": (with_clause("repU", outcome="exceeded"), "it is kept"),
-    "an undetermined clause": (
-        with_clause("repU", outcome="undetermined"),
-        "could not be determined",
-    ),
+    "an undetermined clause": (with_clause("repU", outcome="undetermined"), "could not be determined"),
     "no value": (with_clause("repU", value=None), "clause repU does not tell its value"),
     "no value of a clause that breaks its limit": (
         with_clause("repU", value=None, outcome="exceeded"),
@@ -570,10 +566,7 @@ CONTRADICTIONS: dict[str, tuple[Change, str]] = {
         with_clause(CONTROL, "controls", outcome="exceeded"),
         "stands against an approval",
     ),
-    "the value of a control": (
-        with_clause(CONTROL, "controls", value=0.0),
-        "tells a value that is no share",
-    ),
+    "the value of a control": (with_clause(CONTROL, "controls", value=0.0), "tells a value that is no share"),
     "a control that failed and says so": (
         with_clause(CONTROL, "controls", outcome="undetermined"),
         "could not be determined",
@@ -637,71 +630,44 @@ PAYLOADS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "nested": (lambda _: b"[" * 100_000, "no JSON"),
     "a list": (lambda _: b"[]", "its _type is 'None'"),
     "an older statement": (
-        _edit(lambda content: content.update(_type="https://in-toto.io/Statement/v0.1")),
+        _with(_type="https://in-toto.io/Statement/v0.1"),
         "its _type is 'https://in-toto.io/Statement/v0.1'",
     ),
     "a newer predicate": (
-        _edit(lambda content: content.update(predicateType="urn:disclosure-pipeline:release:v2")),
+        _with(predicateType="urn:disclosure-pipeline:release:v2"),
         "its predicateType is 'urn:disclosure-pipeline:release:v2'.*newer version of this package",
     ),
-    "a list for its type": (_edit(lambda content: content.update(predicateType=[])), "predicateType is"),
-    "not approved": (
-        _edit(lambda content: content["predicate"].update(decision="refused")),
-        "predicate.decision: Input should be 'approved'",
-    ),
-    "a field more": (_edit(lambda content: content["predicate"].update(more=1)), "predicate.more: Extra"),
+    "a list for its type": (_with(predicateType=[]), "predicateType is"),
+    "not approved": (_with_predicate(decision="refused"), "predicate.decision: Input should be 'approved'"),
+    "a field more": (_with_predicate(more=1), "predicate.more: Extra"),
     "a field less": (_edit(lambda content: content["predicate"].pop("policy")), "policy: Field required"),
-    "no files": (_edit(lambda content: content.update(subject=[])), "subject: Tuple should have"),
-    "no clauses": (
-        _edit(lambda content: content["predicate"].update(clauses=[])),
-        "clauses: Tuple should",
-    ),
-    "a figure as text": (
-        _edit(lambda content: content["predicate"]["clauses"][0].update(value="3.0")),
-        "not written in its one form",
-    ),
-    "a figure that is true": (
-        _edit(lambda content: content["predicate"]["clauses"][0].update(value=True)),
-        "not written in its one form",
-    ),
-    "a whole number for a figure": (
-        _edit(lambda content: content["predicate"]["clauses"][0].update(value=3)),
-        "not written in its one form",
-    ),
-    "NaN": (lambda raw: raw.replace(b'"limit":8.0', b'"limit":NaN', 1), "finite number"),
-    "infinity": (
-        lambda raw: raw.replace(b'"limit":8.0', b'"limit":1e999', 1),
-        "finite number",
-    ),
-    "NaN in the policy": (
-        lambda raw: raw.replace(b'"smallest_count":10', b'"smallest_count":NaN', 1),
-        "definition",
-    ),
+    "no files": (_with(subject=[]), "subject: Tuple should have"),
+    "no clauses": (_with_predicate(clauses=[]), "clauses: Tuple should"),
+    "a figure as text": (_with_clause(value="3.0"), "not written in its one form"),
+    "a figure that is true": (_with_clause(value=True), "not written in its one form"),
+    "a whole number for a figure": (_with_clause(value=3), "not written in its one form"),
+    "NaN": (_replace(b'"limit":8.0', b'"limit":NaN'), "finite number"),
+    "infinity": (_replace(b'"limit":8.0', b'"limit":1e999'), "finite number"),
+    "NaN in the policy": (_replace(b'"smallest_count":10', b'"smallest_count":NaN'), "definition"),
     "a policy with very many levels": (
-        lambda raw: raw.replace(b'"smallest_count":10', b'"smallest_count":' + b"[" * 700 + b"]" * 700, 1),
+        _replace(b'"smallest_count":10', b'"smallest_count":' + b"[" * 700 + b"]" * 700),
         "its statement cannot be read",
     ),
     "a time without an offset": (
-        _edit(lambda content: content["predicate"].update(published_at="2026-03-01T12:00:00")),
+        _with_predicate(published_at="2026-03-01T12:00:00"),
         "published_at: Input should have timezone info",
     ),
     "a time as a number": (
-        _edit(lambda content: content["predicate"].update(published_at=1772366400)),
+        _with_predicate(published_at=1772366400),
         "published_at: expected a date and time with an offset",
     ),
     "a time written otherwise": (
-        _edit(lambda content: content["predicate"].update(published_at="2026-03-01T12:00:00Z")),
+        _with_predicate(published_at="2026-03-01T12:00:00Z"),
         "not written in its one form",
     ),
-    "white space": (
-        lambda raw: json.dumps(json.loads(raw)).encode(),
-        "not written in its one",
-    ),
+    "white space": (lambda raw: json.dumps(json.loads(raw)).encode(), "not written in its one"),
     "a line feed": (lambda raw: raw + b"\n", "not written in its one form"),
-    "an entry twice": (
-        lambda raw: raw.replace(b'{"_type":', b'{"_type":"x","_type":', 1),
-        "not written in its one form",
-    ),
+    "an entry twice": (_replace(b'{"_type":', b'{"_type":"x","_type":'), "not written in its one form"),
 }
 
 
