@@ -9,7 +9,7 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -312,6 +312,13 @@ def take(folder: Path, root: Path) -> Snapshot:
 def read_json(path: Path) -> Any:
     """The content of a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def edit_json(path: Path, change: Callable[[Any], object]) -> int:
+    """Change the content of a JSON file."""
+    content = read_json(path)
+    change(content)
+    return path.write_text(json.dumps(content), encoding="utf-8")
 
 
 def run_demo(home: Path) -> str:
