@@ -151,12 +151,10 @@ def remembered_results(results_folder: Path) -> Iterator[None]:
 @pytest.fixture
 def home(tmp_path: Path, small_gate: dg.Definitions, monkeypatch: pytest.MonkeyPatch) -> Iterator[gates.Home]:
     """An empty home of the small gate, with an instance that is in memory."""
-    import dagster as dg
     from support import gates
 
-    gates.with_keys(tmp_path, monkeypatch)
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield gates.Home(tmp_path, small_gate, instance)
+    with gates.home_in_memory(tmp_path, small_gate, monkeypatch) as home:
+        yield home
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -13,8 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import TypeAdapter
 from support import altered_copies, gates, services
 from support.gate_steps import NOW, deliver, folders, steps, write
+from support.registers import PASSWORD_VARIABLE, REGISTERS
 from support.sampling import only_in_ci, some_of
 from support.services import require_engine
 
@@ -133,76 +134,32 @@ def test_a_broken_contract(broken: str, tmp_path: Path) -> None:
     assert actual["arrival"][0]
 
 
-@contextmanager
-def duckdb_file(root: Path, ground_truth: pd.DataFrame) -> Iterator[tuple[GateFolders, Any]]:
-    import duckdb
-
-    path = root / "registers.duckdb"
-    with duckdb.connect(str(path)) as database:
-        database.register("frame", ground_truth)
-        database.execute("CREATE TABLE people AS FROM frame")
-    source = DuckDBSource(duckdb=str(path), table="people")
-    definition = gates.definition(ground_truth=source.model_dump(), engine=f"duckdb:///{path}")
-    gate = folders(root, gates.definition(), "memory", "unused")
-    yield replace(gate, gate=Gate.model_validate(definition), ground_truth=source), path
-
-
 @only_in_ci("all steps of a gate, twice")
-def test_a_table_of_duckdb(tmp_path: Path) -> None:
-    """Measured in place; its hash tells that a column changed; nothing is left there."""
+@pytest.mark.parametrize("kind", ["duckdb", "postgresql"])
+def test_a_table_of_a_database(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measured in place; its hash tells that a column changed; nothing is left, no password is told."""
     require_engine(DATABASE)
-    import duckdb
-
     write(tmp_path / "gt.parquet", gates.ground_truth())
     deliver(tmp_path, "c", gates.honest())
     expected = compared(steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), "c"))
-    with duckdb_file(tmp_path, gates.ground_truth()) as (gate, path):
-        assert compared(steps(gate, "c")) == expected
-        with duckdb.connect(str(path)) as database:
-            assert database.execute("SHOW ALL TABLES").fetchall()[0][2] == "people"
-            assert len(database.execute("SHOW ALL TABLES").fetchall()) == 1
-            database.execute("UPDATE people SET age = age + 1 WHERE age = (SELECT min(age) FROM people)")
+    with REGISTERS[kind](tmp_path) as registers:
+        registers.write({"people": gates.ground_truth()})
+        definition = gates.definition(ground_truth=registers.source("people"), engine=registers.engine)
+        source: Any = TypeAdapter[Any](DuckDBSource | SqlSource).validate_python(definition["ground_truth"])
+        gate = folders(tmp_path, gates.definition(), "memory", "unused")
+        gate = replace(gate, gate=Gate.model_validate(definition), ground_truth=source)
+        actual = steps(gate, "c")
+        assert services.PASSWORD not in str(actual)
+        assert compared(actual) == expected
+        assert registers.list_tables() == ["people"]
+        registers.write({"people": gates.ground_truth().assign(age=lambda table: table["age"].clip(21))})
         with pytest.raises(StoreError, match="not the recorded one"):
             evaluation.evaluate(gate, "c", NOW)
-
-
-@only_in_ci("all steps of a gate, twice")
-def test_a_table_of_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a URL whose password is a variable of the environment; it is told nowhere.
-
-    Queries are compiled, as a server does it that nobody set up otherwise.
-    """
-    require_engine(DATABASE)
-    import sqlalchemy as sa
-
-    write(tmp_path / "gt.parquet", gates.ground_truth())
-    deliver(tmp_path, "c", gates.honest())
-    expected = compared(steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), "c"))
-    server = services.postgres()
-    monkeypatch.setenv("GATE_PASSWORD", services.PASSWORD)
-    url = server.url_with("GATE_PASSWORD")
-    engine = sa.create_engine(server.url)
-    with engine.begin() as connection:
-        gates.ground_truth().to_sql("people", connection, index=False)
-        connection.execute(sa.text(f"ALTER DATABASE {server.database} SET jit = on"))
-    source = SqlSource(url=url, table="people")
-    definition = gates.definition(
-        ground_truth=source.model_dump(by_alias=True), engine=url.replace("+psycopg", "")
-    )
-    gate = replace(
-        folders(tmp_path, gates.definition(), "memory", "unused"),
-        gate=Gate.model_validate(definition),
-        ground_truth=source,
-    )
-    actual = steps(gate, "c")
-    assert services.PASSWORD not in str(actual)
-    assert compared(actual) == expected
-    with engine.begin() as connection:
-        assert sa.inspect(connection).get_table_names() == ["people"]
-    monkeypatch.setenv("GATE_PASSWORD", "wrong-4712")
-    with pytest.raises(dp.InputError) as refused:
-        evaluation.evaluate(gate, "c", NOW)
-    assert "wrong-4712" not in str(refused.value)
+        if kind == "postgresql":
+            monkeypatch.setenv(PASSWORD_VARIABLE, "wrong-4712")
+            with pytest.raises(dp.InputError) as refused:
+                evaluation.evaluate(gate, "c", NOW)
+            assert "wrong-4712" not in str(refused.value)
 
 
 def test_the_tables_of_the_controls_are_invented(tmp_path: Path) -> None:

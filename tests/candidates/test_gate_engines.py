@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import date, datetime
 from itertools import product
 from pathlib import Path
@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import altered_copies, gates
 from support.gate_steps import NOW, deliver, folders, steps, write
-from support.gates import COPY, GATE, HONEST, Home
+from support.gates import COPY, GATE, HONEST, Home, home_in_memory
 from support.outcomes import ran, state
 from support.sampling import examples, only_in_ci, some_of
 from support.small_batches import tiny_batches
@@ -38,9 +38,7 @@ from disclosure_pipeline.counting.partitioned.opened_files import StreamedTable,
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical import read_levels
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable, read_canonical
-from disclosure_pipeline.tables.contract import (
-    ContractError,
-)
+from disclosure_pipeline.tables.contract import ContractError
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.levels import level_label
 
@@ -321,14 +319,6 @@ def test_a_ground_truth_that_changes_while_it_is_read_first(
 # Runs in Dagster.
 
 
-@contextmanager
-def at(path: Path, defs: dg.Definitions, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    path.mkdir(exist_ok=True)
-    gates.with_keys(path, monkeypatch)
-    with dg.DagsterInstance.ephemeral(tempdir=str(path / "tmp")) as instance:
-        yield Home(path, defs, instance)
-
-
 @pytest.fixture(scope="module")
 def definitions() -> dict[str, dg.Definitions]:
     return {engine: gates.load(gates.definition(engine=engine)) for engine in HERE}
@@ -369,7 +359,10 @@ def test_runs_end_in_the_same_files_and_checks(
     for engine in HERE:
         (tmp_path / engine).mkdir()
         (tmp_path / engine / "keys").symlink_to(tmp_path / "keys-of-both" / "keys")
-        with at(tmp_path / engine, definitions[engine], monkeypatch) as home, tiny_batches():
+        with (
+            home_in_memory(tmp_path / engine, definitions[engine], monkeypatch) as home,
+            tiny_batches(),
+        ):
             home.write_ground_truth(gates.ground_truth())
             home.deliver(HONEST, {"a.csv": gates.honest(1), "b.csv": gates.honest(2)})
             home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
@@ -397,10 +390,8 @@ def test_a_release_with_the_other_engine(
 ) -> None:
     """It measures again and demands the same bytes: who counted is no part of them, nor of the policy."""
     [other] = set(HERE) - {first}
-    with at(tmp_path, definitions[first], monkeypatch) as home, tiny_batches():
-        home.write_ground_truth(gates.ground_truth())
-        home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-        assert home.run_ground_truth().success
+    with home_in_memory(tmp_path, definitions[first], monkeypatch) as home, tiny_batches():
+        home.prepare({HONEST: gates.honest()})
         for asset in ("synthetic", "bins", "identity_disclosure", "dossier"):
             assert home.materialize(asset, HONEST).success
         other_home = Home(home.path, definitions[other], home.instance)
@@ -453,11 +444,7 @@ def test_several_reasons_are_all_told() -> None:
 @pytest.mark.parametrize("engine", ["spark", "duckdb://", "", None, "Partitioned"])
 def test_a_gate_knows_no_other_engine(engine: Any) -> None:
     with pytest.raises(ValueError, match="engine"):
-        Gate.model_validate(_with_engine(engine))
-
-
-def _with_engine(engine: Any) -> dict[str, Any]:
-    return gates.definition() | {"engine": engine}
+        Gate.model_validate(gates.definition() | {"engine": engine})
 
 
 def test_no_engine_changes_the_policy() -> None:
@@ -483,10 +470,11 @@ def test_auto_says_what_it_took_and_why(
     changes: dict[str, Any], free: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("disclosure_pipeline.counting.opening.available_memory", lambda: free)
-    with at(tmp_path, gates.load(gates.definition(**changes)), monkeypatch) as home, tiny_batches():
-        home.write_ground_truth(gates.ground_truth())
-        home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-        assert home.run_ground_truth().success
+    with (
+        home_in_memory(tmp_path, gates.load(gates.definition(**changes)), monkeypatch) as home,
+        tiny_batches(),
+    ):
+        home.prepare({HONEST: gates.honest()})
         run = home.run_gate(HONEST)
         assert run.success
         assert engine_descriptions(run) == {message}

@@ -126,10 +126,7 @@ def test_of_all_files_together(tmp_path: Path) -> None:
 def test_a_run_measures_no_such_table(home: gates.Home) -> None:
     """Through Dagster: the run is refused, says why, and materialises no figure."""
     base = gates.honest()
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver("first", {"synthetic.csv": base})
-    home.deliver("second", {"synthetic.csv": one_income(other_work(base))})
-    assert home.run_ground_truth().success
+    home.prepare({"first": base, "second": one_income(other_work(base))})
     assert home.run_gate("first").success
     second = home.run_gate("second")
     assert not second.success

@@ -54,11 +54,8 @@ KEPT_OUT_BY_DAGSTER = ("...", "\n", "\r", "\t", "\0")
 def recorded(small_gate: dg.Definitions) -> Iterator[Path]:
     """A home in which the ground truth is recorded, and nothing else. To be copied."""
     with gates.quick_folder() as path, pytest.MonkeyPatch.context() as patch:
-        gates.with_keys(path, patch)
-        with gates.quiet(), dg.DagsterInstance.ephemeral() as instance:
-            home = Home(path, small_gate, instance)
-            home.write_ground_truth(gates.ground_truth())
-            assert home.run_ground_truth().success
+        with gates.home_in_memory(path, small_gate, patch) as home:
+            home.prepare()
         yield path
 
 
@@ -72,9 +69,8 @@ def home(recorded: Path, small_gate: dg.Definitions, monkeypatch: pytest.MonkeyP
         for folder in (outer / "secret", outer / "secret" / "evil"):
             (folder / "synthetic.csv").write_text(gates.ground_truth().to_csv(index=False))
             (folder / MARKER).touch()
-        gates.with_keys(path, monkeypatch)
-        with gates.quiet(), dg.DagsterInstance.ephemeral() as instance:
-            yield Home(path, small_gate, instance)
+        with gates.home_in_memory(path, small_gate, monkeypatch) as home:
+            yield home
 
 
 def listing(home: Home) -> dict[str, str]:

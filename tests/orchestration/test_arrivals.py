@@ -125,11 +125,10 @@ def test_candidates_wait_for_the_ground_truth(home: Home) -> None:
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     assert daemon.tick() == []
     assert daemon.failure_text is not None and "ground truth" in daemon.failure_text
-    home.write_ground_truth(gates.ground_truth())
     (request,) = daemon.tick()
     assert (request.job_name, request.partition_key) == (f"{GATE}_ground_truth", None)
     assert daemon.tick() == []  # it is not recorded yet, and asked for once
-    assert home.run_ground_truth().success
+    home.prepare()
     assert daemon.candidates() == [HONEST]
 
 

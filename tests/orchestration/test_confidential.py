@@ -44,13 +44,10 @@ def last_year() -> pd.DataFrame:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     """A gate with a further confidential table, and the ground truth recorded."""
-    gates.with_keys(tmp_path, monkeypatch)
     defs = gates.load(gates.definition(policy=LOOSE, confidential={NAME: "last_year.csv"}))
     last_year().to_csv(tmp_path / "last_year.csv", index=False)
-    with dg.DagsterInstance.ephemeral() as instance:
-        home = Home(tmp_path, defs, instance)
-        home.write_ground_truth(gates.ground_truth())
-        assert home.run_ground_truth().success
+    with gates.home_in_memory(tmp_path, defs, monkeypatch) as home:
+        home.prepare()
         yield home
 
 

@@ -171,9 +171,7 @@ def test_a_planned_check_is_not_an_evaluated_one(home: Home, monkeypatch: pytest
     def broken(*_: Any) -> None:
         raise ValueError
 
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    assert home.run_ground_truth().success
+    home.prepare({HONEST: gates.honest()})
     with monkeypatch.context() as patch:
         patch.setattr(measuring_assets, "measure", broken)
         assert not home.run_gate(HONEST).success

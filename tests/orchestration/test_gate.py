@@ -298,9 +298,7 @@ def test_the_small_gate_approves_one_and_refuses_the_other(finished: Path) -> No
 
 
 def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> None:
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
-    home.run_ground_truth()
+    home.prepare({COPY: gates.ground_truth()})
     ran = home.run_gate(COPY)
     assert not ran.success
     assert materialized(ran) == {*ASSETS, "candidates"} - {"release"}
@@ -323,10 +321,9 @@ def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> N
 
 
 def test_several_syntheses_are_released_together(home: Home) -> None:
-    home.write_ground_truth(gates.ground_truth())
     tables = {f"{i}.csv": gates.honest(seed=i) for i in (1, 2, 3)}
     home.deliver("three", tables)
-    home.run_ground_truth()
+    home.prepare()
     assert home.run_gate("three").success
     dossier = read_json(home.record("three", "dossier.json"))
     assert dossier["figures"]["N_s"] == [300 - 2] * 3
@@ -339,9 +336,8 @@ def test_several_syntheses_are_released_together(home: Home) -> None:
 
 
 def test_one_leaky_synthesis_among_several_refuses_them_all(home: Home) -> None:
-    home.write_ground_truth(gates.ground_truth())
     home.deliver("three", {"1.csv": gates.honest(1), "2.csv": gates.ground_truth(), "3.csv": gates.honest(3)})
-    home.run_ground_truth()
+    home.prepare()
     ran = home.run_gate("three")
     worst = max(row["repU"] for row in read_json(home.record("three", "dossier.json"))["figures"]["identity"])
     assert checks(ran)["identity_disclosure:bound_repU"].metadata["value"].value == worst
@@ -351,11 +347,10 @@ def test_one_leaky_synthesis_among_several_refuses_them_all(home: Home) -> None:
 
 def test_parquet_is_measured_as_csv_is(home: Home, finished: Path) -> None:
     home.path.mkdir(exist_ok=True)
-    home.write_ground_truth(gates.ground_truth())
     folder = home.deliver(HONEST, {}, complete=False)
     gates.honest().to_parquet(folder / "synthetic.parquet")
     (folder / gates.MARKER).touch()
-    home.run_ground_truth()
+    home.prepare()
     assert home.run_gate(HONEST).success
     wanted = read_json(finished / "store" / GATE / "candidates" / HONEST / "dossier.json")
     assert read_json(home.record(HONEST, "dossier.json"))["figures"] == wanted["figures"]
@@ -397,9 +392,8 @@ def test_a_ground_truth_that_breaks_its_contract_is_not_recorded(home: Home) -> 
     ),
 )
 def test_a_synthesis_that_breaks_its_contract_is_not_measured(home: Home, damage: Any, rule: str) -> None:
-    home.write_ground_truth(gates.ground_truth())
     home.deliver("broken", {"1.csv": gates.honest(), "2.csv": damage(gates.honest())})
-    home.run_ground_truth()
+    home.prepare()
     ran = home.run_gate("broken")
     assert not ran.success
     assert materialized(ran) <= {"synthetic", "candidates"}
@@ -414,9 +408,7 @@ def test_a_synthesis_that_breaks_its_contract_is_not_measured(home: Home, damage
 
 @pytest.mark.parametrize("content", [b"", b"sex,age\n\xff\xfe,3\n", b"sex,age,work,income\nf,1\n"])
 def test_a_damaged_file_is_refused(home: Home, content: bytes) -> None:
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver("damaged", {"synthetic.csv": content})
-    home.run_ground_truth()
+    home.prepare({"damaged": content})
     ran = home.run_gate("damaged")
     assert not ran.success
     assert "Unexpected" not in "".join(failures(ran).values())
@@ -424,9 +416,7 @@ def test_a_damaged_file_is_refused(home: Home, content: bytes) -> None:
 
 
 def test_tables_that_share_few_values_of_a_key_are_not_compared(home: Home) -> None:
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver("strange", {"synthetic.csv": gates.honest().assign(age=98)})
-    home.run_ground_truth()
+    home.prepare({"strange": gates.honest().assign(age=98)})
     ran = home.run_gate("strange")
     assert not ran.success
     assert materialized(ran) == {"synthetic", "candidates"}
@@ -438,9 +428,7 @@ def test_tables_that_share_few_values_of_a_key_are_not_compared(home: Home) -> N
 
 def test_a_copy_written_in_another_way_is_still_a_copy(home: Home) -> None:
     """As floats and with a different case of nothing: canonical form brings the tables together."""
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver("floats", {"synthetic.csv": gates.ground_truth().astype({"age": float, "income": float})})
-    home.run_ground_truth()
+    home.prepare({"floats": gates.ground_truth().astype({"age": float, "income": float})})
     ran = home.run_gate("floats")
     check_results = checks(ran)["identity_disclosure:bound_repU"]
     assert not check_results.passed
@@ -514,9 +502,7 @@ def test_no_value_of_the_ground_truth_is_written_anywhere(home_on_disk: Home) ->
     home = home_on_disk
     broken = gates.ground_truth().astype({"age": object})
     broken.loc[3, "age"] = CANARIES[0]
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    assert home.run_ground_truth().success
+    home.prepare({HONEST: gates.honest()})
     assert home.run_gate(HONEST).success
     home.write_ground_truth(broken)
     assert not home.run_ground_truth().success
@@ -544,9 +530,7 @@ def test_the_gate_gives_the_figures_of_the_paper(tmp_path: Path, monkeypatch: py
         targets=list(printed),
         policy={"repU": 15, "DiSCO": {"at_most": 36, "targets": {"workab": 53}}},
     )
-    gates.with_keys(tmp_path, monkeypatch)
-    with dg.DagsterInstance.ephemeral() as instance:
-        home = Home(tmp_path, gates.load(attributes), instance)
+    with gates.home_in_memory(tmp_path, gates.load(attributes), monkeypatch) as home:
         home.deliver("paper", {"synthetic.csv": (SD2011 / "synthetic.csv").read_bytes()})
         assert home.run_ground_truth().success
         assert home.run_gate("paper").success
@@ -559,9 +543,8 @@ def test_the_gate_gives_the_figures_of_the_paper(tmp_path: Path, monkeypatch: py
 
 def test_an_empty_group_of_candidates_is_no_release(home: Home) -> None:
     """A folder that holds its marker and nothing else."""
-    home.write_ground_truth(gates.ground_truth())
     home.deliver("empty", {})
-    home.run_ground_truth()
+    home.prepare()
     ran = home.run_gate("empty")
     assert not ran.success
     assert "holds no table" in "".join(failures(ran).values())

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
@@ -41,12 +40,9 @@ def other_people() -> pd.DataFrame:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     """A gate with a holdout, and the ground truth recorded."""
-    gates.with_keys(tmp_path, monkeypatch)
     other_people().to_csv(tmp_path / "others.csv", index=False)
-    with dg.DagsterInstance.ephemeral() as instance:
-        home = Home(tmp_path, gates.load(definition()), instance)
-        home.write_ground_truth(gates.ground_truth())
-        assert home.run_ground_truth().success
+    with gates.home_in_memory(tmp_path, gates.load(definition()), monkeypatch) as home:
+        home.prepare()
         yield home
 
 

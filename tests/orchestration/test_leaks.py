@@ -303,9 +303,7 @@ def fresh_home(keys: Path, defs: dg.Definitions, patch: pytest.MonkeyPatch) -> I
     folder = keys.parent / "home"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(keys, folder / "keys")
-    gates.with_keys(folder, patch)
-    with dg.DagsterInstance.ephemeral() as instance:
-        home = Home(folder, defs, instance)
+    with gates.home_in_memory(folder, defs, patch) as home:
         home.write_ground_truth(ground_truth())
         home.deliver(HONEST, {"synthetic.csv": synthetic()})
         yield home

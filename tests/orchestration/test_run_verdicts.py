@@ -88,9 +88,7 @@ def test_a_crash_is_tagged_as_one_and_stacks_are_taken_again(
     def raises(*_: Any) -> NoReturn:
         raise ValueError(CANARIES[0])
 
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    assert home.run_ground_truth().success
+    home.prepare({HONEST: gates.honest()})
     monkeypatch.setattr(evaluation, "judge", raises)
     run = home.run_gate(HONEST)
     assert verdict(home, run) == "crashed"
@@ -119,11 +117,9 @@ def test_a_tag_is_no_evidence(finished_home: Home) -> None:
 
 
 def test_the_list_of_candidates_follows_each_run(home: Home) -> None:
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
-    home.deliver("broken", {"synthetic.csv": gates.honest().drop(columns="age")})
-    assert home.run_ground_truth().success
+    home.prepare(
+        {HONEST: gates.honest(), COPY: gates.ground_truth(), "broken": gates.honest().drop(columns="age")}
+    )
     before, after = materialized(home.run_gate(HONEST), "candidates")
     assert [row["verdict"] for row in rows(before["candidates"])] == ["approved"]
     (row,) = rows(after["candidates"])
@@ -164,9 +160,7 @@ def test_the_list_of_candidates_follows_each_run(home: Home) -> None:
 
 def test_a_candidate_that_could_not_be_compared_is_listed_until_it_is_judged(home: Home) -> None:
     """It says of what kind the problem is; what arrives later under its name is listed by its own dossier."""
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver("again", {"synthetic.csv": gates.honest().assign(age=98)})
-    assert home.run_ground_truth().success
+    home.prepare({"again": gates.honest().assign(age=98)})
     (listed,) = materialized(home.run_gate("again"), "candidates")
     (row,) = rows(listed["candidates"])
     assert row["verdict"] == "undetermined: too little overlap"

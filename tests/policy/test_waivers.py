@@ -229,10 +229,7 @@ def refused_once(strict_gate: dg.Definitions) -> Iterator[Path]:
         gates.with_keys(path, patch)
         with gates.instance_on_disk(path) as instance:
             home = Home(path, strict_gate, instance)
-            home.write_ground_truth(gates.ground_truth())
-            home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-            home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
-            assert home.run_ground_truth().success
+            home.prepare({HONEST: gates.honest(), COPY: gates.ground_truth()})
             assert not home.run_gate(HONEST).success
             rows = dossier(home)["clauses"]
             assert [clause["name"] for clause in rows if clause["outcome"] == "exceeded"] == ["repU"]

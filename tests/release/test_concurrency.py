@@ -36,8 +36,7 @@ def template(small_gate: dg.Definitions) -> Iterator[Path]:
     """A home in which the ground truth is recorded and candidates have arrived. To be copied."""
     with homes.new_home() as path:
         with opened(path, small_gate) as home:
-            home.write_ground_truth(gates.ground_truth())
-            assert home.run_ground_truth().success
+            home.prepare()
             for number in range(MANY):
                 home.deliver(named(number), {"synthetic.csv": table(number)})
             home.instance.add_dynamic_partitions(f"{GATE}_candidates", [named(n) for n in range(MANY)])

@@ -344,9 +344,7 @@ def held_up(small_gate: dg.Definitions) -> Iterator[Path]:
     """A home with a candidate that is approved and not released. To be copied."""
     with homes.new_home() as path:
         with opened(path, small_gate) as home:
-            home.write_ground_truth(gates.ground_truth())
-            home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-            assert home.run_ground_truth().success
+            home.prepare({HONEST: gates.honest()})
             assert up_to_the_dossier(home, HONEST).success
         yield path
 

@@ -121,10 +121,9 @@ class Undisturbed:
 def undisturbed(small_gate: dg.Definitions, results_folder: Path) -> Iterator[Undisturbed]:
     with homes.new_home() as template:
         with opened(template, small_gate) as home:
-            home.write_ground_truth(gates.ground_truth())
             home.deliver(HONEST, {"1.csv": gates.honest(1), "2.csv": gates.honest(2)})
             home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
-            assert home.run_ground_truth().success
+            home.prepare()
             home.instance.add_dynamic_partitions(f"{GATE}_candidates", [HONEST, COPY])
         ran, moments, digests, states, worked_out_anew = {}, {}, {}, {}, {}
         for candidate in (HONEST, COPY):

@@ -59,9 +59,7 @@ def test_a_step_reads_a_table_once_and_a_run_the_ground_truth_three_times(
         return read_canonical_table(location, engine, dictionary, table, *others, **by_name)
 
     monkeypatch.setattr(reading, "read_canonical_table", read_and_count)
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    assert home.run_ground_truth().success
+    home.prepare({HONEST: gates.honest()})
     assert home.run_gate(HONEST).success
     # GT: to record it, to measure, and for the release, which measures again; SD in the last two.
     assert Counter(read) == {GROUND_TRUTH: 3, "synthetic table 'synthetic.csv'": 2}
@@ -112,9 +110,7 @@ def test_nothing_is_released_before_anything_ran(home: Home) -> None:
 
 @pytest.mark.parametrize("asset", ["synthetic", "identity_disclosure"])
 def test_nothing_is_released_without_a_dossier(home: Home, asset: str) -> None:
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    home.run_ground_truth()
+    home.prepare({HONEST: gates.honest()})
     for earlier in ("synthetic", "identity_disclosure"):
         assert home.materialize(earlier, HONEST).success
         if earlier == asset:

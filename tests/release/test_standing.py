@@ -189,9 +189,7 @@ def test_a_damaged_record_of_the_clock_stops(content: str, tmp_path: Path) -> No
 
 
 def test_nothing_is_signed_while_the_clock_is_back(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    assert home.run_ground_truth().success
+    home.prepare({HONEST: gates.honest()})
     now = steps.now()
     require_forward_clock(Store(home.store), now)
     monkeypatch.setattr(steps, "now", lambda: now - timedelta(hours=1))

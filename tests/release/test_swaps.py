@@ -41,10 +41,7 @@ def strict() -> dg.Definitions:
 @pytest.fixture
 def ready(home: Home) -> Home:
     """A home with two candidates of which nothing ran yet."""
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
-    assert home.run_ground_truth().success
+    home.prepare({HONEST: gates.honest(), COPY: gates.ground_truth()})
     assert home.materialize("synthetic", COPY).success
     return home
 

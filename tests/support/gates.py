@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import dagster as dg
@@ -172,6 +173,14 @@ def load(attributes: Mapping[str, Any], waivers: Mapping[str, str] | None = None
             return defs
 
 
+@contextmanager
+def home_in_memory(path: Path, defs: dg.Definitions, patch: pytest.MonkeyPatch) -> Iterator["Home"]:
+    """A home with keys, whose instance is in memory."""
+    with_keys(path, patch)
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield Home(path, defs, instance)
+
+
 @dataclass(frozen=True)
 class Home:
     """A DAGSTER_HOME with a gate in it. `defs` can be of another definition of the same gate."""
@@ -218,6 +227,13 @@ class Home:
         path.write_bytes(content)
         return path
 
+    def prepare(self, candidates: Mapping[str, pd.DataFrame | bytes] = MappingProxyType({})) -> None:
+        """Record the ground truth and deliver candidates of one table each."""
+        self.write_ground_truth(ground_truth())
+        for candidate, table in candidates.items():
+            self.deliver(candidate, {"synthetic.csv": table})
+        assert self.run_ground_truth().success
+
     def run_ground_truth(self) -> dg.ExecuteInProcessResult:
         """Run the job that checks and records the ground truth."""
         return self._run(f"{GATE}_ground_truth", None)
@@ -254,10 +270,7 @@ _SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 def finish(home: Home) -> None:
     """Record the ground truth and run the gate over an honest candidate and over a copy of GT."""
-    home.write_ground_truth(ground_truth())
-    home.deliver(HONEST, {"synthetic.csv": honest()})
-    home.deliver(COPY, {"synthetic.csv": ground_truth()})
-    assert home.run_ground_truth().success
+    home.prepare({HONEST: honest(), COPY: ground_truth()})
     assert home.run_gate(HONEST).success
     assert not home.run_gate(COPY).success
 

@@ -63,12 +63,17 @@ def registers_of_duckdb(folder: Path) -> Iterator[Registers]:
 
 @contextmanager
 def registers_of_postgresql(folder: Path) -> Iterator[Registers]:
-    """With a password that only a variable of the environment holds."""
+    """With a password that only a variable of the environment holds.
+
+    Queries are compiled, as a server does it that nobody set up otherwise.
+    """
     require_engine("duckdb://")  # Ibis
     server = postgres()
     import sqlalchemy as sa
 
     engine, url = sa.create_engine(server.url), server.url_with(PASSWORD_VARIABLE)
+    with engine.begin() as connection:
+        connection.execute(sa.text(f"ALTER DATABASE {server.database} SET jit = on"))
 
     def write(tables: Mapping[str, pd.DataFrame]) -> None:
         with engine.begin() as connection:
