@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import altered_copies, gates
 from support.gate_steps import NOW, deliver, folders, steps, write
-from support.gates import COPY, GATE, HONEST, Home, home_in_memory
+from support.gates import COPY, GATE, HONEST, Home, home_in_memory, spoil
 from support.outcomes import ran, state
 from support.sampling import examples, only_in_ci, some_of
 from support.small_batches import tiny_batches
@@ -195,20 +195,11 @@ def test_controls_of_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
-def text(column: str, value: Any) -> Callable[[pd.DataFrame], Any]:
-    def change(table: pd.DataFrame) -> pd.DataFrame:
-        table = table.astype({column: object})
-        table.loc[table.index[:5], column] = value
-        return table
-
-    return change
-
-
 BROKEN: dict[str, Callable[[pd.DataFrame], pd.DataFrame | bytes]] = {
-    "another level": text("sex", "x"),
-    "no number": text("age", "old"),
-    "out of range": text("age", 101),
-    "several rules at once": lambda table: text("age", "old")(text("sex", "x")(table)).assign(work=None),
+    "another level": spoil("sex", "x"),
+    "no number": spoil("age", "old"),
+    "out of range": spoil("age", 101),
+    "several rules at once": lambda table: spoil("age", "old")(spoil("sex", "x")(table)).assign(work=None),
     "nothing but gaps": lambda table: table.assign(work=None),
     "a column less": lambda table: table.drop(columns="age"),
     "a column more": lambda table: table.assign(note="n"),

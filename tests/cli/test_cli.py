@@ -3,7 +3,7 @@
 import io
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,15 @@ from click.testing import CliRunner, Result
 from support import gates
 from support.processes import fork
 from support.sampling import only_in_ci
+from support.small_batches import tiny_batches
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.counting import opening
 from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
-from disclosure_pipeline.counting.memory.radix import Limits
-from disclosure_pipeline.counting.partitioned import engine as partitioned
 from disclosure_pipeline.demo.run import HONEST, LEAKY
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.page import rendering
-from disclosure_pipeline.tables import files
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.sources import read_raw
 
@@ -34,8 +32,11 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
+Tables = Callable[..., list[Path]]
+
+
 @pytest.fixture
-def tables(tmp_path: Path) -> Callable[..., list[Path]]:
+def tables(tmp_path: Path) -> Tables:
     """Writes GT and syntheses as CSV or Parquet."""
 
     def write(*syntheses: pd.DataFrame, suffix: str = ".csv") -> list[Path]:
@@ -58,18 +59,20 @@ ACCEPT = "--accept-doubts"
 OPTIONS = ("--key", "sex", "--key", "age", "--groups", "income=5", "--special", "income=-8")
 
 
+def disclosed(ground_truth: Any, syntheses: Any) -> dp.Disclosure:
+    """What the library finds with these options."""
+    return dp.disclosure(
+        ground_truth, syntheses, ["sex", "age"], groups={"income": 5}, special_values={"income": [-8]}
+    )
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_measure_prints_what_the_library_finds(tables: Callable[..., list[Path]], suffix: str) -> None:
+def test_measure_prints_what_the_library_finds(tables: Tables, suffix: str) -> None:
     syntheses = [gates.honest(1), gates.ground_truth()]
     shown = run("measure", *tables(*syntheses, suffix=suffix), *OPTIONS)
     assert shown.exit_code == 0, shown.output
-    result = dp.disclosure(
-        gates.ground_truth().astype({"age": str}),
-        [table.astype({"age": str}) for table in syntheses],
-        ["sex", "age"],
-        groups={"income": 5},
-        special_values={"income": [-8]},
-    )
+    ground_truth, *as_text = (table.astype({"age": str}) for table in (gates.ground_truth(), *syntheses))
+    result = disclosed(ground_truth, as_text)
     assert shown.stdout == f"{result}\n"
 
 
@@ -77,18 +80,17 @@ ENGINES = ("auto", "memory", "partitioned")
 
 
 @pytest.fixture
-def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_parts() -> Iterator[None]:
     """Many batches and many parts, where tables are measured so."""
-    monkeypatch.setattr(partitioned, "Limits", lambda: Limits(table=0, spill_part=50))
-    monkeypatch.setattr(files, "_ROWS", 64)
-    monkeypatch.setattr(files, "_BLOCK", 1 << 10)
+    with tiny_batches(spill_part=50):
+        yield
 
 
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
 @pytest.mark.parametrize("targets", [(), ("--target", "income")])
 def test_measure_finds_the_same_with_every_engine(
-    tables: Callable[..., list[Path]], suffix: str, targets: tuple[str, ...]
+    tables: Tables, suffix: str, targets: tuple[str, ...]
 ) -> None:
     """The same on the standard output stream; on the other one, who counted."""
     paths = tables(gates.honest(1), gates.honest(2), suffix=suffix)
@@ -104,9 +106,7 @@ def test_measure_finds_the_same_with_every_engine(
 
 
 @pytest.mark.usefixtures("in_parts")
-def test_measure_chooses_its_engine(
-    tables: Callable[..., list[Path]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_measure_chooses_its_engine(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = tables(gates.honest())
     roomy = run("measure", *paths, *OPTIONS)
     monkeypatch.setattr("disclosure_pipeline.counting.opening.available_memory", lambda: 1000)
@@ -116,10 +116,6 @@ def test_measure_chooses_its_engine(
     assert "Reading the ground truth" in scarce.stderr and "Measuring" in scarce.stderr
     assert scarce.stdout == roomy.stdout
     assert run("measure", *paths, *OPTIONS, "--engine", "spark").exit_code == 2
-
-
-def without_engine(shown: Result) -> str:
-    return re.sub("^Engine: .*\n", "", shown.output, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -135,23 +131,26 @@ def without_engine(shown: Result) -> str:
     ],
 )
 def test_measure_warns_and_refuses_alike(
-    change: Callable[[pd.DataFrame], pd.DataFrame], tables: Callable[..., list[Path]]
+    change: Callable[[pd.DataFrame], pd.DataFrame], tables: Tables
 ) -> None:
     paths = tables(change(gates.honest()))
     in_memory, in_batches = (run("measure", *paths, *OPTIONS, "--engine", name) for name in ENGINES[1:])
-    assert without_engine(in_batches) == without_engine(in_memory)
+    in_memory_text, in_batches_text = (
+        re.sub("^Engine: .*\n", "", shown.output, flags=re.MULTILINE) for shown in (in_memory, in_batches)
+    )
+    assert in_batches_text == in_memory_text
     assert in_batches.exit_code == in_memory.exit_code
     assert "Warning" in in_memory.output or in_memory.exit_code == 1
 
 
-def test_measure_one_target(tables: Callable[..., list[Path]]) -> None:
+def test_measure_one_target(tables: Tables) -> None:
     shown = run("measure", *tables(gates.honest()), *OPTIONS[:4], "--target", "work")
     assert shown.exit_code == 0
     assert "work" in shown.stdout and "income" not in shown.stdout
 
 
 @pytest.mark.parametrize("shown_as", ["json", "csv"])
-def test_measure_writes_every_figure(tables: Callable[..., list[Path]], shown_as: str) -> None:
+def test_measure_writes_every_figure(tables: Tables, shown_as: str) -> None:
     """Of several syntheses also what at least one of them gives away, which is in no mean over them."""
     paths = tables(gates.honest(1), gates.honest(2))
     shown = run("measure", *paths, *OPTIONS, "--format", shown_as)
@@ -160,9 +159,7 @@ def test_measure_writes_every_figure(tables: Callable[..., list[Path]], shown_as
         rows = pd.DataFrame(json.loads(shown.stdout)["figures"])
     else:
         rows = pd.read_csv(io.StringIO(shown.stdout), float_precision="round_trip")
-    result = dp.disclosure(
-        paths[0], paths[1:], ["sex", "age"], groups={"income": 5}, special_values={"income": [-8]}
-    )
+    result = disclosed(paths[0], paths[1:])
     for name in ("identity", "together_identity", "attribute", "together", "cap", "key_overlap"):
         written = rows.loc[rows["frame"] == name, "value"].astype(float)
         assert len(written) and written.tolist() == pytest.approx(
@@ -171,7 +168,7 @@ def test_measure_writes_every_figure(tables: Callable[..., list[Path]], shown_as
     assert rows["meaning"].fillna("").astype(bool).all()
 
 
-def test_measure_writes_a_page(tables: Callable[..., list[Path]]) -> None:
+def test_measure_writes_a_page(tables: Tables) -> None:
     ground_truth, synthetic = tables(gates.honest())
     shown = run("measure", ground_truth, synthetic, *OPTIONS, "--format", "html")
     assert shown.exit_code == 0
@@ -181,7 +178,7 @@ def test_measure_writes_a_page(tables: Callable[..., list[Path]]) -> None:
     assert f"{repU:.1f}" in shown.stdout
 
 
-def test_the_page_of_tables_that_may_not_be_coded_alike_says_so(tables: Callable[..., list[Path]]) -> None:
+def test_the_page_of_tables_that_may_not_be_coded_alike_says_so(tables: Tables) -> None:
     honest = gates.honest()
     paths = tables(honest.assign(sex=honest["sex"].str.upper()))
     shown = run("measure", *paths, *OPTIONS, "--format", "html")
@@ -192,9 +189,7 @@ def test_the_page_of_tables_that_may_not_be_coded_alike_says_so(tables: Callable
 
 
 @pytest.mark.parametrize("engine", ["memory", "partitioned"])
-def test_the_page_of_two_tables_has_copies_nearness_and_groups(
-    tables: Callable[..., list[Path]], engine: str
-) -> None:
+def test_the_page_of_two_tables_has_copies_nearness_and_groups(tables: Tables, engine: str) -> None:
     """As the page of a candidate, but for what only a gate has."""
     ground_truth, synthetic = tables(gates.ground_truth())
     shown = run("measure", ground_truth, synthetic, *OPTIONS, "--engine", engine, "--format", "html")
@@ -209,7 +204,7 @@ def test_the_page_of_two_tables_has_copies_nearness_and_groups(
 
 
 def test_the_page_of_two_tables_opens_and_codes_them_once(
-    tables: Callable[..., list[Path]], monkeypatch: pytest.MonkeyPatch
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
     coded: list[str] = []
@@ -233,7 +228,7 @@ def test_the_page_of_two_tables_opens_and_codes_them_once(
 
 
 def test_the_page_of_several_tables_tells_what_the_library_finds(
-    tables: Callable[..., list[Path]], monkeypatch: pytest.MonkeyPatch
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every frame of `disclosure()` that the page is made of, of each table and of all of them as one."""
     rendered: list[Disclosure] = []
@@ -241,9 +236,7 @@ def test_the_page_of_several_tables_tells_what_the_library_finds(
     paths = tables(gates.honest(1), gates.ground_truth())
     assert run("measure", *paths, *OPTIONS, "--format", "html").exit_code == 0
     [result] = rendered
-    expected = dp.disclosure(
-        paths[0], paths[1:], ["sex", "age"], groups={"income": 5}, special_values={"income": [-8]}
-    )
+    expected = disclosed(paths[0], paths[1:])
     assert (result.N_s, result.warnings, result.ledger) == (expected.N_s, expected.warnings, expected.ledger)
     assert result.stacked is not None and expected.stacked is not None
     for name in ("identity", "together_identity", "attribute", "together", "cap", "key_overlap", "one_way"):
@@ -251,7 +244,7 @@ def test_the_page_of_several_tables_tells_what_the_library_finds(
         pd.testing.assert_frame_equal(result.stacked.frame(name), expected.stacked.frame(name))
 
 
-def test_measure_says_where_tables_share_few_values(tables: Callable[..., list[Path]]) -> None:
+def test_measure_says_where_tables_share_few_values(tables: Tables) -> None:
     """A risk near 0 may mean that they are not coded alike."""
     shown = run("measure", *tables(gates.honest().assign(sex=["female", "male"] * 149)), *OPTIONS)
     assert shown.exit_code == 3
@@ -305,9 +298,7 @@ def test_a_table_that_went_through_pandas_is_the_same_table(tmp_path: Path) -> N
         (("--key", "sex", "--special", "income=none"), "COLUMN=NUMBER"),
     ],
 )
-def test_measure_refuses(
-    tables: Callable[..., list[Path]], options: tuple[str, ...], message: str, engine: str
-) -> None:
+def test_measure_refuses(tables: Tables, options: tuple[str, ...], message: str, engine: str) -> None:
     """With a message, not with a traceback, and without a value of the tables."""
     shown = run("measure", *tables(gates.honest()), *options, "--engine", engine)
     assert shown.exit_code != 0
@@ -316,7 +307,7 @@ def test_measure_refuses(
     assert not [canary for canary in gates.CANARIES if canary in shown.output]
 
 
-def test_measure_refuses_damaged_files(tables: Callable[..., list[Path]], tmp_path: Path) -> None:
+def test_measure_refuses_damaged_files(tables: Tables, tmp_path: Path) -> None:
     (path, good) = tables(gates.honest())
     for content in (b"", b"sex,age\nf\n", b"\xff\xfe", b"sex,age,work,income\n"):
         (tmp_path / "damaged.csv").write_bytes(content)

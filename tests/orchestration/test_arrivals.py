@@ -125,10 +125,11 @@ def test_candidates_wait_for_the_ground_truth(home: Home) -> None:
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     assert daemon.tick() == []
     assert daemon.failure_text is not None and "ground truth" in daemon.failure_text
+    home.write_ground_truth(gates.ground_truth())
     (request,) = daemon.tick()
     assert (request.job_name, request.partition_key) == (f"{GATE}_ground_truth", None)
     assert daemon.tick() == []  # it is not recorded yet, and asked for once
-    home.prepare()
+    assert home.run_ground_truth().success
     assert daemon.candidates() == [HONEST]
 
 
@@ -171,10 +172,7 @@ def test_the_sensor_leaves_out_names_that_are_not_allowed(daemon: Daemon) -> Non
 
 
 def test_the_sensor_tells_no_value(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    def raises(*_: Any) -> None:
-        raise ValueError(gates.CANARIES[0])
-
-    monkeypatch.setattr("disclosure_pipeline.orchestration.arrivals.find_complete_candidates", raises)
+    monkeypatch.setattr("disclosure_pipeline.orchestration.arrivals.find_complete_candidates", gates.crash)
     with pytest.raises(Exception) as caught:
         daemon.tick()
     error: BaseException | None = caught.value

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import numpy as np
 import pandas as pd
 import pytest
 from support import gates
@@ -27,18 +26,8 @@ LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
 
 
 def last_year() -> pd.DataFrame:
-    """Other people, and a fifth who are in the ground truth too; one has an amount of their own."""
-    truth, random = gates.ground_truth(), np.random.default_rng(5)
-    others = pd.DataFrame(
-        {
-            "sex": random.choice(["f", "m"], 240),
-            "age": random.choice(truth["age"], 240),
-            "work": random.choice(["office", "field", "none"], 240),
-            "income": random.integers(0, 1000, 240),
-        }
-    )
-    others.loc[0, "income"] = gates.AMOUNT
-    return pd.concat([others, truth.head(60)], ignore_index=True)
+    """Other people, and a fifth who are in the ground truth too."""
+    return pd.concat([gates.last_year(240), gates.ground_truth().head(60)], ignore_index=True)
 
 
 @pytest.fixture

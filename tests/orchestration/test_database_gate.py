@@ -21,21 +21,6 @@ NAME = "last_year"
 LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
 
 
-def last_year() -> pd.DataFrame:
-    """Other people, one of whom has an amount of their own."""
-    random = np.random.default_rng(5)
-    others = pd.DataFrame(
-        {
-            "sex": random.choice(["f", "m"], 280),
-            "age": random.choice(gates.ground_truth()["age"], 280),
-            "work": random.choice(["office", "field", "none"], 280),
-            "income": random.integers(0, 1000, 280),
-        }
-    )
-    others.loc[0, "income"] = gates.AMOUNT
-    return others
-
-
 # Spark takes long for a run: never for what other databases tell as well.
 QUICK = ("duckdb", "postgresql")
 
@@ -74,7 +59,7 @@ def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         REGISTERS[request.param](tmp_path_factory.mktemp("registers")) as registers,
         dg.DagsterInstance.ephemeral() as instance,
     ):
-        registers.write({"people": gates.ground_truth(), NAME: last_year()})
+        registers.write({"people": gates.ground_truth(), NAME: gates.last_year(280)})
         definition = gates.definition(
             policy=LOOSE,
             ground_truth=registers.source("people"),
@@ -168,9 +153,9 @@ def noise_in_the_numbers() -> pd.DataFrame:
 DISGUISES = {
     "one column changed everywhere": (one_column_changed, "nearer"),
     "noise in the numbers": (noise_in_the_numbers, "nearer"),
-    "last year's table": (lambda: last_year().drop(index=0), f"unique_copies_beyond[{NAME}]"),
+    "last year's table": (lambda: gates.last_year(280).drop(index=0), f"unique_copies_beyond[{NAME}]"),
     "last year's table, one column changed": (
-        lambda: last_year().drop(index=0).eval("income = income + 1"),
+        lambda: gates.last_year(280).drop(index=0).eval("income = income + 1"),
         f"nearer[{NAME}]",
     ),
 }
@@ -199,5 +184,5 @@ def test_a_changed_table_is_measured_anew(recorded: Recorded, home: Home) -> Non
         assert home.run_ground_truth().success
         assert not home.run_gate(HONEST).success
     finally:
-        recorded.registers.write({NAME: last_year()})
+        recorded.registers.write({NAME: gates.last_year(280)})
     assert outcomes(home, HONEST)[f"unique_copies_beyond[{NAME}]"] == "exceeded"

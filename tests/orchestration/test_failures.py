@@ -83,13 +83,6 @@ def watching(finished_home: Home, telling: dg.Definitions) -> Daemon:
 # What runs end in. Each takes a home and lets one run of the gate fail.
 
 
-def raises(*_: Any, **__: Any) -> NoReturn:
-    try:
-        raise KeyError(CANARIES[1])
-    except KeyError as error:
-        raise ValueError(f"could not convert {CANARIES[0]!r}") from error
-
-
 def a_copy(home: Home, _: pytest.MonkeyPatch) -> None:
     home.run_gate(COPY)
 
@@ -140,18 +133,18 @@ def a_ground_truth_that_breaks_its_contract(home: Home, _: pytest.MonkeyPatch) -
 
 
 def a_crash(home: Home, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(evaluation, "judge", raises)
+    patch.setattr(evaluation, "judge", gates.crash)
     home.run_gate(HONEST)
 
 
 def a_crash_after_the_verdict(home: Home, patch: pytest.MonkeyPatch) -> None:
     """The clauses are not kept, and then something breaks: nobody can say that it was refused."""
-    patch.setattr("disclosure_pipeline.candidates.filing.to_markdown", raises)
+    patch.setattr("disclosure_pipeline.candidates.filing.to_markdown", gates.crash)
     home.run_gate(COPY)
 
 
 def a_crash_of_the_ground_truth(home: Home, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(opening, "read_canonical", raises)
+    patch.setattr(opening, "read_canonical", gates.crash)
     home.run_ground_truth()
 
 
@@ -269,7 +262,7 @@ def test_events_that_cannot_be_read_are_told_of_as_a_crash(
     watching: Daemon, web: Posted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_copy(watching.home, monkeypatch)
-    monkeypatch.setattr(dg.DagsterInstance, "all_logs", raises)
+    monkeypatch.setattr(dg.DagsterInstance, "all_logs", gates.crash)
     assert watching.tick() == [None]
     (notice,) = web.contents()
     assert notice["outcome"] == "crashed"
@@ -296,7 +289,7 @@ def added_and_failing() -> dg.AssetCheckResult:
     ("body", "message"),
     [
         (added_and_failing, "plausible of synthetic: not a check of the gate, words withheld"),
-        (raises, "Step small__synthetic_plausible failed with ValueError: its message is withheld."),
+        (gates.crash, "Step small__synthetic_plausible failed with ValueError: its message is withheld."),
     ],
     ids=["fails", "raises"],
 )

@@ -178,18 +178,9 @@ def test_success_and_refusal_write_no_value(
         assert not leaks(home, printed(capfd))
 
 
-def text(column: str, value: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    def change(table: pd.DataFrame) -> pd.DataFrame:
-        table = table.astype({column: object})
-        table.loc[table.index[:5], column] = value
-        return table
-
-    return change
-
-
 BROKEN: dict[str, tuple[dict[str, Any], Callable[[pd.DataFrame], pd.DataFrame]]] = {
-    "a date that is none": ({}, text("born", CANARIES[0])),
-    "a number that is none": ({}, text("income", CANARIES[4])),
+    "a date that is none": ({}, gates.spoil("born", CANARIES[0])),
+    "a number that is none": ({}, gates.spoil("income", CANARIES[4])),
     "a level that is not declared": ({"work": {"type": "category", "levels": ["office"]}}, lambda t: t),
     "a number out of range": ({"income": {"type": "integer", "range": [0, 10]}}, lambda t: t),
     "no value at all": ({}, lambda t: t.assign(town=None)),

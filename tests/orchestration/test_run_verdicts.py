@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import Any, NoReturn
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -85,11 +85,8 @@ def test_runs_carry_their_verdict_and_end_in_words(home: Home) -> None:
 def test_a_crash_is_tagged_as_one_and_stacks_are_taken_again(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def raises(*_: Any) -> NoReturn:
-        raise ValueError(CANARIES[0])
-
     home.prepare({HONEST: gates.honest()})
-    monkeypatch.setattr(evaluation, "judge", raises)
+    monkeypatch.setattr(evaluation, "judge", gates.crash)
     run = home.run_gate(HONEST)
     assert verdict(home, run) == "crashed"
     try:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 import dagster as dg
 import numpy as np
@@ -98,6 +98,21 @@ def honest(seed: int = 1) -> pd.DataFrame:
     random = np.random.default_rng(seed)
     source = ground_truth().iloc[:-2]
     return pd.DataFrame({name: random.choice(source[name].to_numpy(), len(source)) for name in source})
+
+
+def last_year(records: int) -> pd.DataFrame:
+    """Other people than those of the ground truth, one of whom has an amount of their own."""
+    random = np.random.default_rng(5)
+    others = pd.DataFrame(
+        {
+            "sex": random.choice(["f", "m"], records),
+            "age": random.choice(ground_truth()["age"], records),
+            "work": random.choice(["office", "field", "none"], records),
+            "income": random.integers(0, 1000, records),
+        }
+    )
+    others.loc[0, "income"] = AMOUNT
+    return others
 
 
 def resolve(attributes: Mapping[str, Any]) -> dp.DisclosureGate:
@@ -332,6 +347,26 @@ def edit_json(path: Path, change: Callable[[Any], object]) -> int:
     content = read_json(path)
     change(content)
     return path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def crash(*_: Any, **__: Any) -> NoReturn:
+    """Stand for a function that breaks: its errors tell canaries, also where they are in a local variable."""
+    local = CANARIES[1]
+    try:
+        raise KeyError(local)
+    except KeyError as error:
+        raise ValueError(f"could not convert {CANARIES[0]!r}") from error
+
+
+def spoil(column: str, value: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Return what writes a value into the first five records of a column."""
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        table = table.astype({column: object})
+        table.loc[table.index[:5], column] = value
+        return table
+
+    return change
 
 
 def run_demo(home: Path) -> str:

@@ -174,6 +174,7 @@ def test_a_candidate_is_named_as_it_was_delivered(what: str, home: Home) -> None
     assert not run.success
     checks = [str(check.description) for check in gates.checks(run).values() if not check.passed]
     text = "\n".join([*gates.failures(run).values(), *checks])
+    assert "Unexpected" not in text and home.nothing_published()
     assert message in text
     assert f"synthetic table {delivered!r}" in text
     stored = [path.stem.split(".")[0] for path in (home.store / "objects").iterdir()]
