@@ -1,7 +1,7 @@
 """A Sphinx extension: writes what the code says of itself into docs/generated/, before the pages are read.
 
 The attributes of a gate from its model, the command line from its commands, the library from its docstrings,
-the pictures of the gallery from the code that is shown there.
+the glossary from the words beside each measure, the gallery's pictures from the code that is shown there.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import code_reference
+import column_reference
 import command_reference
 import gallery
 import gate_reference
@@ -21,6 +22,7 @@ PAGES = {
     "gate.md": gate_reference.page,
     "commands.md": command_reference.page,
     "library.md": code_reference.page,
+    "glossary.md": column_reference.page,
 }
 
 

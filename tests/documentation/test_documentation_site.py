@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -14,6 +15,8 @@ from support.browser import browser_tab, resize, visit
 from support.paths import ROOT
 from support.processes import run_program
 from support.sampling import only_in_ci
+
+from disclosure_pipeline.evaluation.glossary import FRAMES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -77,6 +80,13 @@ def test_there_is_a_page_for_every_document(site: Path) -> None:
     assert documents <= {page.relative_to(site) for page in pages(site)}
 
 
+def test_the_glossary_has_every_column(site: Path) -> None:
+    text = (site / "reference" / "glossary.html").read_text(encoding="utf-8")
+    for frame, columns in FRAMES.items():
+        section = text.split(f'<section id="{frame.replace("_", "-")}">')[1].split("</section>")[0]
+        assert re.findall(r"<tr[^>]*><td><p>(\w+)</p></td>", section) == list(columns)
+
+
 def test_every_link_leads_to_a_page_and_a_place_that_are_there(site: Path) -> None:
     of_page = {page: links(page) for page in pages(site)}
     broken = []
@@ -116,6 +126,6 @@ def test_the_search_finds_a_page(site: Path, tab: Page) -> None:
 def test_pages_fit_a_narrow_window(site: Path, tab: Page) -> None:
     """Wide tables scroll by themselves."""
     resize(tab, 400, 800)
-    for name in ("index", "policy", "glossary", "reference/gate"):
+    for name in ("index", "policy", "reference/glossary", "reference/gate"):
         tab.goto((site / f"{name}.html").as_uri())
         assert tab.evaluate("document.documentElement.scrollWidth") <= 400, name

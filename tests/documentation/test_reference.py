@@ -7,6 +7,7 @@ import re
 import sys
 
 import code_reference
+import column_reference
 import command_reference
 import gate_reference
 import pytest
@@ -14,6 +15,7 @@ import yaml
 from support.paths import ROOT
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.evaluation.glossary import FRAMES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -53,6 +55,17 @@ def test_every_public_name_is_there_with_its_docstring() -> None:
         assert first in section
     assert page.count("```") % 2 == 0
     assert "#### Disclosure.plot" in page
+
+
+def test_every_column_of_every_frame_is_there_with_its_words() -> None:
+    sections = column_reference.page().split("## `")[1:]
+    assert [section.split("`")[0] for section in sections] == list(FRAMES)
+    for section, columns in zip(sections, FRAMES.values(), strict=True):
+        rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| ")][1:]
+        assert [row[0].removeprefix("| ") for row in rows] == list(columns)
+        for row, words in zip(rows, columns.values(), strict=True):
+            assert row[1:4] == [words.title, words.sentence, words.unit_and_denominator]
+            assert row[4:] == [words.high_is, f"{words.source} |"]
 
 
 @pytest.mark.parametrize("path", ["README.md", "docs/how_to/own_project.md"])

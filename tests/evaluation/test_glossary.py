@@ -15,7 +15,6 @@ from support.paths import ROOT
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.glossary import FRAMES, LABELS, describe_column, find_heading, find_words
-from disclosure_pipeline.evaluation.glossary_page import write_glossary
 from disclosure_pipeline.evidence.dossier import collect_figures
 from disclosure_pipeline.evidence.validation import build_metric_tables
 from disclosure_pipeline.measures.words import SHARE
@@ -216,13 +215,6 @@ def test_a_result_explains_its_columns(tables: tuple[pd.DataFrame, pd.DataFrame]
         result.explain("zzzz")
     with pytest.raises(dp.InputError, match="no measure 3"):
         result.explain(3)  # type: ignore[arg-type]
-
-
-def test_the_page_of_the_documentation_is_written_from_the_words() -> None:
-    page = Path(ROOT) / "docs" / "glossary.md"
-    assert page.read_text(encoding="utf-8") == write_glossary(), (
-        "docs/glossary.md is not what write_glossary() gives: write it again"
-    )
 
 
 def test_names_on_the_page_of_measures_have_words() -> None:
