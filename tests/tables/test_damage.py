@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import pickle
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +20,9 @@ from support.sampling import some_of
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.tables.canonical_tables import read_canonical
 from disclosure_pipeline.tables.damage import describe_separator, name_separator
+from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.sources import FileSource, columns_of, read_raw
 
 SECRET = "Quetzalcoatl"
@@ -47,6 +51,22 @@ def arrow() -> bytes:
 def with_holes(content: bytes) -> bytes:
     """Some of its first bytes overwritten."""
     return content[:50] + b"\xff" * 200 + content[250:]
+
+
+def change_byte(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
+
+
+def told(read: Callable[[], object]) -> str:
+    """The message of a refusal; neither it nor anything that hangs on to it holds a value."""
+    with pytest.raises(InputError) as refused:
+        read()
+    error = refused.value
+    assert error.__context__ is None and error.__cause__ is None
+    everything = f"{''.join(traceback.format_exception(error))} {error!r} {error.args!r} {vars(error)!r}"
+    assert SECRET not in everything and SECRET.encode() not in pickle.dumps(error)
+    return str(error)
 
 
 # What is in the file -> the words that say what is wrong with it.
@@ -90,7 +110,21 @@ PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         "damaged: it cannot be unpacked",
     ),
     "gzip, only by name": ("t.csv.gz", csv, "its name says gzip, but it is not compressed so"),
+    "gzip, one byte another": (
+        "t.csv.gz",
+        lambda: change_byte(gzip.compress(csv())),
+        "damaged: it cannot be unpacked",
+    ),
     "bzip2, truncated": ("t.csv.bz2", lambda: bz2.compress(csv())[:-9], "damaged: it cannot be unpacked"),
+    "zstd, truncated": (
+        "t.csv.zst",
+        lambda: pa.compress(csv(), "zstd", asbytes=True)[:-20],
+        "damaged: it cannot be unpacked",
+    ),
+    "text as Arrow": ("t.arrow", csv, "its name says Arrow, its content is text, such as CSV"),
+    "a record cut off": ("t.csv", lambda: csv()[: csv().rindex(b",")], "has 2 fields, expected are 3 as in"),
+    "a header in Latin-1": ("t.csv", lambda: "größe,a\nx,1\n".encode("latin-1"), "line 1 is not UTF-8"),
+    "zeros": ("t.csv", lambda: bytes(64), "or no text: it holds zero bytes"),
 }
 
 
@@ -99,14 +133,15 @@ def test_the_message_says_which_it_is(what: str, tmp_path: Path) -> None:
     """With the name of the file, and with no value of it; the same where only its columns are asked for."""
     name, content, text = PROBLEMS[what]
     (tmp_path / name).write_bytes(content())
-    for location in (tmp_path / name, FileSource(path=str(tmp_path / name))):
-        with pytest.raises(InputError) as refused:
-            read_raw(location, TABLE)
-        message = str(refused.value)
+    columns = {"sex": Column(type="category")}
+    for read in (
+        lambda: read_raw(tmp_path / name, TABLE),
+        lambda: read_raw(FileSource(path=str(tmp_path / name)), TABLE),
+        lambda: read_canonical(tmp_path / name, columns, TABLE, ["sex"], only_known=True),
+    ):
+        message = told(read)
         assert text in message
         assert message.startswith(f"{TABLE}: {name!r} cannot be read: ") or "separator" in message
-        assert SECRET not in message
-        assert refused.value.__context__ is None
 
 
 @pytest.mark.parametrize("what", PROBLEMS)
@@ -115,10 +150,14 @@ def test_the_choice_of_an_engine_says_the_same(what: str, tmp_path: Path) -> Non
     name, content, message = PROBLEMS[what]
     (tmp_path / name).write_bytes(content())
     (tmp_path / "people.csv").write_bytes(csv())
-    with pytest.raises(InputError) as refused:
-        dp.disclosure(tmp_path / "people.csv", tmp_path / name, ["sex"])
-    assert message in str(refused.value) and SECRET not in str(refused.value)
-    assert refused.value.__context__ is None
+    assert message in told(lambda: dp.disclosure(tmp_path / "people.csv", tmp_path / name, ["sex"]))
+
+
+@pytest.mark.parametrize("content", [f"{SECRET},b,{SECRET}\n1,2,3\n", "a,,\n1,2,3\n"])
+def test_names_that_are_there_twice_are_told_by_their_places(content: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(content)
+    message = told(lambda: read_raw(tmp_path / "t.csv", TABLE))
+    assert message.startswith(TABLE) and "have the same name" in message
 
 
 def test_a_header_without_records_is_not_a_damaged_file(tmp_path: Path) -> None:

@@ -193,41 +193,6 @@ def refusal(location: Any, columns: list[str] | None = None) -> str:
     return str(error)
 
 
-def good() -> bytes:
-    return text(example()).to_csv(index=False).encode()
-
-
-DAMAGED: dict[str, tuple[str, bytes | Callable[[], bytes]]] = {
-    "ragged": ("t.csv", f"code,age\nx,1\n{CANARY},1,2\n".encode()),
-    "cut off": ("t.csv", lambda: good()[: good().rindex(b",True,")]),
-    "Latin-1": ("t.csv", f"code,age\n\xfc{CANARY},1\n".encode("latin-1")),
-    "Latin-1 header": ("t.csv", "größe,age\nx,1\n".encode("latin-1")),
-    "empty": ("t.csv", b""),
-    "gzip cut off": ("t.csv.gz", lambda: gzip.compress(good() * 1000)[:-20]),
-    "gzip damaged": ("t.csv.gz", lambda: _damaged(gzip.compress(good()))),
-    "bzip2 cut off": ("t.csv.bz2", lambda: bz2.compress(good())[:-20]),
-    "zstd cut off": ("t.csv.zst", lambda: pa.compress(good(), "zstd", asbytes=True)[:-20]),
-    "no gzip": ("t.csv.gz", good),
-    "no Parquet": ("t.parquet", good),
-    "no Arrow": ("t.arrow", good),
-    "duplicate name": ("t.csv", f"{CANARY},b,{CANARY}\n1,2,3\n".encode()),
-}
-
-
-def _damaged(content: bytes) -> bytes:
-    middle = len(content) // 2
-    return content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
-
-
-@pytest.mark.parametrize("what", DAMAGED)
-def test_a_damaged_file_is_refused_without_a_value(what: str, tmp_path: Path) -> None:
-    name, content = DAMAGED[what]
-    (tmp_path / name).write_bytes(content() if callable(content) else content)
-    message = refusal(tmp_path / name)
-    assert message.startswith("T")
-    assert "cannot be read" in message or "same name" in message
-
-
 def test_a_column_that_is_there_twice_is_named_if_it_was_asked_for(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("age,b,age\n1,2,3\n")
     assert "columns 1 and 3 have the same name, 'age'" in refusal(tmp_path / "t.csv", ["age"])
@@ -425,7 +390,7 @@ def test_a_universal_path_brings_its_own_options(bucket: str, tmp_path: Path) ->
         endpoint_url=bucket,
         client_kwargs={"region_name": "us-east-1"},
     )
-    path.write_bytes(good())
+    path.write_bytes(text(example()).to_csv(index=False).encode())
     assert_is_example(read_raw(path, "T"))
     assert "no file" in refusal(path.parent / "absent.csv")
 
