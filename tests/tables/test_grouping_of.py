@@ -23,42 +23,29 @@ def test_what_is_asked() -> None:
     assert grouping_of(special_values={"n": np.array([-8.0])}).special_values == {"n": (-8.0,)}
 
 
-@pytest.mark.parametrize("groups", [5, "n", ["n"], 0, False, [("n", 5)]])
-def test_groups_that_are_no_mapping(groups: Any) -> None:
-    with pytest.raises(InputError, match="groups must be a mapping from column to number of groups"):
-        grouping_of(groups)
+NO_MAPPING = "groups must be a mapping from column to number of groups"
+NO_NUMBER = "groups of column 'n' must be a whole number from 2 on"
+NO_SPECIAL = "special_values must be a mapping from column to a list of numbers"
+NO_VALUES = "special_values of column 'n' must be a list of numbers"
+NO_EDGES = "edges of column 'n' must be at least three finite numbers"
+REFUSED: list[tuple[str, list[dict[str, Any]]]] = [
+    (NO_MAPPING, [{"groups": groups} for groups in (5, "n", ["n"], 0, False, [("n", 5)])]),
+    (NO_NUMBER, [{"groups": {"n": number}} for number in (1, 0, -2, 2.0, "3", None, True)]),
+    (NO_SPECIAL, [{"special_values": special} for special in (-8, "n", [-8], 0)]),
+    (
+        NO_VALUES,
+        [
+            {"special_values": {"n": values}}
+            for values in (-8, "-8", None, ["-8"], [None], [math.nan], [True], {"a": 1}, b"8")
+        ],
+    ),
+    ("edges must be one of", [{"edges": edges} for edges in (5, None, "quantiles", ["pooled"], [0, 1, 2])]),
+    ("Column 'n' is in groups and in edges", [{"groups": {"n": 3}, "edges": {"n": [0, 1, 2]}}]),
+    (NO_EDGES, [{"edges": {"n": edges}} for edges in ([0, 1], [0, 2, 1], [0, 1, math.inf], "abc", 3)]),
+]
 
 
-@pytest.mark.parametrize("number", [1, 0, -2, 2.0, "3", None, True])
-def test_numbers_of_groups(number: Any) -> None:
-    with pytest.raises(InputError, match="groups of column 'n' must be a whole number from 2 on"):
-        grouping_of({"n": number})
-
-
-@pytest.mark.parametrize("special", [-8, "n", [-8], 0])
-def test_special_values_that_are_no_mapping(special: Any) -> None:
-    with pytest.raises(InputError, match="special_values must be a mapping from column to a list of numbers"):
-        grouping_of(special_values=special)
-
-
-@pytest.mark.parametrize("values", [-8, "-8", None, ["-8"], [None], [math.nan], [True], {"a": 1}, b"8"])
-def test_special_values_that_are_no_list_of_numbers(values: Any) -> None:
-    with pytest.raises(InputError, match="special_values of column 'n' must be a list of numbers"):
-        grouping_of(special_values={"n": values})
-
-
-@pytest.mark.parametrize("edges", [5, None, "quantiles", ["pooled"], [0, 1, 2]])
-def test_edges_that_are_no_rule(edges: Any) -> None:
-    with pytest.raises(InputError, match="edges must be one of"):
-        grouping_of(edges=edges)
-
-
-def test_groups_and_edges_of_one_column() -> None:
-    with pytest.raises(InputError, match="Column 'n' is in groups and in edges"):
-        grouping_of({"n": 3}, None, {"n": [0, 1, 2]})
-
-
-@pytest.mark.parametrize("edges", [[0, 1], [0, 2, 1], [0, 1, math.inf], "abc", 3])
-def test_edges_that_are_none(edges: Any) -> None:
-    with pytest.raises(InputError, match="edges of column 'n' must be at least three finite numbers"):
-        grouping_of(edges={"n": edges})
+@pytest.mark.parametrize(("message", "arguments"), [(text, one) for text, every in REFUSED for one in every])
+def test_what_cannot_be_asked_is_refused(message: str, arguments: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=message):
+        grouping_of(**arguments)
