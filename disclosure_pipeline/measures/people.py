@@ -1,0 +1,126 @@
+"""How many people are found in what is published: the share of GT's records that SD holds, at SD's full size.
+
+This project's own. Guards that count SD's records are diluted by honest ones; here every person counts once,
+however many records are published beside theirs. A fresh table of as many records finds some people, too; two
+bounds of how many are known without a holdout, and the smaller one is expected. Columns drawn apart are the
+safest table there can be, so what they find is expected at least.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from disclosure_pipeline.measures.exact import IntArray, percent, sum_exactly
+from disclosure_pipeline.measures.samples import Sizes
+
+ONCE_IN = 10_000
+"""One table in so many, as safe as a table can be, has a figure that counts as beyond chance."""
+
+
+@dataclass(frozen=True)
+class PeopleCounts:
+    """Integers over the combinations of some columns.
+
+    alone: GT records whose combination no other one has (f1). pairs: combinations of exactly two (f2). found:
+    those of `alone` whose combination is in SD. alone_in_SD: SD records whose combination no other one has.
+    """
+
+    alone: int
+    pairs: int
+    found: int
+    alone_in_SD: int
+
+    @classmethod
+    def from_combinations(cls, d: IntArray, s: IntArray) -> PeopleCounts:
+        """Count from the number of GT and of SD records with each combination."""
+        alone = d == 1
+        return cls(
+            int(np.count_nonzero(alone)),
+            int(np.count_nonzero(d == 2)),  # noqa: PLR2004 (a pair)
+            int(np.count_nonzero(alone & (s > 0))),
+            int(np.count_nonzero(s == 1)),
+        )
+
+
+@dataclass(frozen=True)
+class PeopleCopied:
+    """Percent of GT records; `beyond` in percentage points.
+
+    `by_chance`: how far chance alone takes `beyond` in tables of these sizes, once in `ONCE_IN`.
+    """
+
+    people_copied: float
+    people_copied_expected: float
+    people_copied_beyond: float
+    people_copied_by_chance: float
+
+
+def people_copied(
+    counts: PeopleCounts, sizes: Sizes, apart: float = 0.0, comparisons: int = 1
+) -> PeopleCopied:
+    """Return the people who are found in SD, beside those that a fresh table of N_s records would find.
+
+    `apart`: percent of the GT records that columns drawn apart would find (`found_in_columns_apart`).
+    `comparisons`: how many sets of columns, or groups, are looked at, of which the worst counts.
+
+    A fresh table finds at most (f1/N)(1 − exp(−N_s · 2 f2 / (N f1))): Good and Turing's mean chance of those
+    combinations, and Jensen's inequality. Were SD fresh, it would find at most (f1/N)(1 − S1/N_s) of them,
+    Good and Turing's coverage of SD itself.
+
+    >>> people_copied(PeopleCounts(alone=900, pairs=20, found=310, alone_in_SD=950), Sizes(1000, 1000))
+    ... # doctest: +ELLIPSIS
+    PeopleCopied(people_copied=31.0, people_copied_expected=3.91..., people_copied_beyond=27.08..., ...)
+
+    Source: Good 1953, "The population frequencies of species and the estimation of population parameters".
+    """
+    z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * max(comparisons, 1)))
+    expected = max(_fresh(counts.alone, counts.pairs, counts.alone_in_SD, sizes), apart)
+    highest = max(
+        _fresh(counts.alone, _highest_mean(counts.pairs, z), _lowest_mean(counts.alone_in_SD, z), sizes),
+        apart,
+    )
+    found = percent(counts.found, sizes.N_d)
+    most = min(_highest_count(highest * sizes.N_d / 100, z), counts.alone)
+    by_chance = max(100 * most / sizes.N_d - expected, 0.0)
+    return PeopleCopied(found, expected, found - expected, by_chance)
+
+
+def _fresh(alone: int, pairs: float, alone_in_SD: float, sizes: Sizes) -> float:
+    """Percent of GT records that a fresh table finds at most: the smaller of both bounds."""
+    if not alone or not sizes.N_s:
+        return 0.0
+    by_coverage_of_GT = -math.expm1(-sizes.N_s * 2 * pairs / (sizes.N_d * alone))
+    by_coverage_of_SD = 1 - alone_in_SD / sizes.N_s
+    return 100 * alone / sizes.N_d * min(by_coverage_of_GT, by_coverage_of_SD)
+
+
+def found_in_columns_apart(
+    chances: npt.NDArray[np.float64], sizes: Sizes, records: int | None = None
+) -> float:
+    """Return the percent of GT records that N_s records with columns drawn apart find.
+
+    `chances`: of each GT record whose combination no other one has, the product of the shares of its values.
+    They are of all GT records, or of a sample of so many `records`.
+    """
+    return 100 * sum_exactly(-np.expm1(-sizes.N_s * chances)) / (records or sizes.N_d)
+
+
+def _highest_mean(count: int, z: float) -> float:
+    """The mean of a Poisson variable that is so small only by chance (Wilson & Hilferty 1931)."""
+    n = count + 1
+    return n * (1 - 1 / (9 * n) + z / (3 * math.sqrt(n))) ** 3
+
+
+def _lowest_mean(count: int, z: float) -> float:
+    """The mean of a Poisson variable that is so large only by chance."""
+    return count * max(1 - 1 / (9 * count) - z / (3 * math.sqrt(count)), 0.0) ** 3 if count else 0.0
+
+
+def _highest_count(mean: float, z: float) -> int:
+    """How large a Poisson variable gets by chance (Anscombe 1948)."""
+    return math.ceil((math.sqrt(mean + 3 / 8) + z / 2) ** 2 - 3 / 8)
