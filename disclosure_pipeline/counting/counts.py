@@ -23,6 +23,7 @@ from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import guess_counts
 from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys
 from disclosure_pipeline.measures.identity import Uniques, uniques
+from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import Shared, shared
 from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.measures.totals import (
@@ -53,6 +54,12 @@ class KeyCounts:
     shared: Shared
     unique_hits: HitCounts
     matched: MatchedKeys
+
+    @property
+    def people(self) -> PeopleCounts:
+        """GT records that are alone with their keys, and how many of them are found in SD."""
+        uniques = self.uniques
+        return PeopleCounts(uniques.in_GT, self.unique_hits.pairs, uniques.in_GT_of_keys_in_SD, uniques.in_SD)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.copies import CopyCounts
 from disclosure_pipeline.measures.copies import copies as copies_of
 from disclosure_pipeline.measures.exact import percent
+from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.frames import as_frames
@@ -38,8 +39,11 @@ def copies(ground_truth: Any, synthetic: Any) -> pd.DataFrame:
         tables have. Percent of the SD records: `copies` equal a GT record in all of them; `unique_copies`
         equal a GT record that no other GT record equals. `copies_others`: percent of the GT records that
         equal another one; `unique_copies_others`: percent of new records of the same population that would
-        equal exactly one GT record (Good-Turing). `…_beyond`: the differences, in percentage points; high
-        is a risk. Missing values are equal to each other.
+        equal exactly one GT record (Good-Turing). Percent of the GT records, which no honest records beside
+        them dilute: `people_copied` equal no other GT record and are in the synthetic table,
+        `people_copied_expected` would be in as large a fresh one. `…_beyond`: the differences, in percentage
+        points; high is a risk; `people_copied_by_chance`: how far chance takes it. Missing values are equal
+        to each other.
 
     Raises:
         InputError: No column is in all tables, or one has no common kind of value.
@@ -153,6 +157,7 @@ def _copy_figures(columns: Sequence[CodedColumn], counts: Sequence[CopyCounts]) 
     N_d, *N_s = (len(table.stored) for table in columns[0].tables)
     return [
         row_of(copies_of(synthesis_counts, Sizes(N_d, n)))
+        | row_of(people_copied(synthesis_counts.people, Sizes(N_d, n)))
         for synthesis_counts, n in zip(counts, N_s, strict=True)
     ]
 

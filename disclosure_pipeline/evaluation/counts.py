@@ -24,6 +24,7 @@ from disclosure_pipeline.measures.copies import HitCounts
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.individual import combine_cells
+from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import check_names
@@ -162,15 +163,23 @@ WITHOUT_NUMBERS = "all but numbers"
 
 
 @dataclass(frozen=True)
+class FoundCopies:
+    """Copies by some columns: SD records that hit one GT record, and GT records that are found."""
+
+    hits: HitCounts
+    people: PeopleCounts
+
+
+@dataclass(frozen=True)
 class RecordSets:
     """`whole`: the counts of each synthesis by all columns.
 
-    `columns`: label -> a set of columns; `partial`: label -> the hits of each synthesis by these.
+    `columns`: label -> a set of columns; `partial`: label -> the copies of each synthesis by these.
     """
 
     whole: Sequence[KeyCounts]
     columns: Mapping[str, Sequence[CodedColumn]]
-    partial: Mapping[str, Sequence[HitCounts]]
+    partial: Mapping[str, Sequence[FoundCopies]]
 
 
 def code_shared_columns(
@@ -198,8 +207,8 @@ def count_record_sets(
     of_sets = [CountRequest(columns), *map(CountRequest, sets.values())]
     counted = opened.count([*requests, *of_sets], on_progress)
     whole, *partial = counted[len(requests) :]
-    hits = [[keys.unique_hits for keys in counts.keys] for counts in partial]
-    return counted[: len(requests)], RecordSets(whole.keys, sets, dict(zip(sets, hits, strict=True)))
+    found = [[FoundCopies(keys.unique_hits, keys.people) for keys in counts.keys] for counts in partial]
+    return counted[: len(requests)], RecordSets(whole.keys, sets, dict(zip(sets, found, strict=True)))
 
 
 def _list_sets(columns: Sequence[CodedColumn], targets: Sequence[Any]) -> dict[str, Sequence[CodedColumn]]:
@@ -227,8 +236,8 @@ def _count_in_memory(columns: Sequence[CodedColumn], sets: Mapping[str, Sequence
             *(count_copies(sets[label]) for label in sets if label in {TARGETS_ALONE, WITHOUT_NUMBERS}),
         ]
         whole = counts.whole
-    hits = [[of_synthesis.unique for of_synthesis in of_set] for of_set in partial]
-    return RecordSets(whole, sets, dict(zip(sets, hits, strict=True)))
+    found = [[FoundCopies(counts.unique, counts.people) for counts in of_set] for of_set in partial]
+    return RecordSets(whole, sets, dict(zip(sets, found, strict=True)))
 
 
 def combine_columns(columns: Sequence[CodedColumn], sample: IntArray | None = None) -> Keys:

@@ -76,13 +76,12 @@ COPIES_APART: dict[str, Words] = {
 
 GUARDS: dict[str, Words] = {
     "partial_copies_beyond": Words(
-        "near copies of one person beyond a fresh sample",
-        "So many more synthetic records equal the record of exactly one person in all columns but one, in "
-        "the targets, or in all but numbers, than a fresh sample of other people would show.",
+        "near copies beyond a fresh sample",
+        "This many more synthetic records nearly copy one person, or this many more people are nearly found, "
+        "than in a fresh sample: by all columns but one, by the targets, or by all but numbers.",
         POINTS,
         "",
-        finding="{value} more of the synthetic records are near copies of one person than a fresh sample "
-        "would show",
+        finding="{value} more records, or people, are near copies than in a fresh sample",
     ),
     "relabelled": Words(
         "values that look renamed",

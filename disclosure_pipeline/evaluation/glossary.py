@@ -23,6 +23,7 @@ from disclosure_pipeline.measures.identity import Identity
 from disclosure_pipeline.measures.individual import Individual
 from disclosure_pipeline.measures.nearest_guess import NearestGuesses
 from disclosure_pipeline.measures.nearness import Nearness
+from disclosure_pipeline.measures.people import PeopleCopied
 from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.measures.protection import METHODS
 from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
@@ -74,6 +75,8 @@ _IDENTITY = words_of_fields(Identity) | words_of_fields(UniqueHits)
 _COPIES = words_of_fields(Copies)
 _GUARD_COPIES = {name: words for name, words in _COPIES.items() if name.startswith("unique")}
 _GUARD_COPIES |= frame_words.COPIES_APART | frame_words.with_chance(_sample(_COPIES, "unique_copies_beyond"))
+_PEOPLE = words_of_fields(PeopleCopied)
+_GUARD_COPIES |= frame_words.with_chance(_sample(_PEOPLE, "people_copied_beyond")) | _PEOPLE
 _NEARER = frame_words.with_chance(_sample(words_of_fields(Nearness), "nearer"))
 _PARTIAL_COPIES = frame_words.with_chance(_sample(frame_words.GUARDS, "partial_copies_beyond"))
 _RENAMED = words_of_fields(Relabelling)
@@ -106,7 +109,7 @@ FRAMES: Mapping[str, Mapping[str, Words]] = {
     "warnings": frame_words.WARNINGS,
     "protection": _PROTECTION,
     "prediction": words_of_fields(Regression) | words_of_fields(Classification),
-    "copies": _COPIES | _sample(frame_words.EXACT_COPIES, "columns"),
+    "copies": _COPIES | _PEOPLE | _sample(frame_words.EXACT_COPIES, "columns"),
     "partial_copies": _COPIES | _GUARD_COPIES,
     "columns_apart": {
         **_RENAMED,

@@ -6,16 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import guess_is_impossible
-from disclosure_pipeline.evaluation.counts import RecordSets
+from disclosure_pipeline.evaluation.counts import FoundCopies, RecordSets
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.nearest import draw_comparisons, nearness_frame
 from disclosure_pipeline.evaluation.resemblance import GROUPS, resemblance_of_columns
 from disclosure_pipeline.measures.copies import (
-    HitCounts,
+    chances_of_columns_apart,
     has_equal_content,
     hits_of_columns_apart,
     unique_hits,
@@ -27,6 +29,7 @@ from disclosure_pipeline.measures.guard_chance import (
     hits_by_chance,
     nearness_by_chance,
 )
+from disclosure_pipeline.measures.people import found_by_columns_apart, people_copied
 from disclosure_pipeline.measures.resemblance import missing_beyond, relabelling
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -39,6 +42,7 @@ APART_SAMPLE = 200_000
 PAIRS_SAMPLE = 100_000
 """So many records of each table are enough to see how far apart pairs of columns are."""
 
+_COPIED = ("unique_copies", "people_copied")
 _ORDERED = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}
 
 
@@ -48,7 +52,8 @@ class Guards:
 
     `guards`: index synthesis. unique_copies, unique_copies_others: see `copies()`. unique_copies_apart: what
     values drawn column by column from GT would show. unique_copies_beyond: beyond the larger of both.
-    partial_copies_beyond: the largest unique_copies_beyond of `partial_copies`. nearer: see `nearest()`; NaN
+    people_copied: percent of the GT records, see `measures.people`. partial_copies_beyond: the largest
+    unique_copies_beyond or people_copied_beyond of `partial_copies`. nearer: see `nearest()`; NaN
     of a single GT record. relabelled, missing_beyond: the largest `looks_renamed` and `missing_beyond` of
     `columns_apart`.
     equal_content: 1 where SD holds GT's records, else 0. TVD_column_beyond, TVD_pair_beyond: the largest TVD
@@ -115,20 +120,24 @@ def measure_copies(
     sample = opened.code_records(columns, APART_SAMPLE, 0)
     places = {column.name: place for place, column in enumerate(columns)}
     sets = [columns, *(records.columns[label] for label in records.partial)]
-    of_all, *of_sets = hits_of_columns_apart(
-        [column.codes[0] for column in sample],
-        [column.size for column in sample],
-        [[places[column.name] for column in of_set] for of_set in sets],
+    of_GT = [column.codes[0] for column in sample]
+    of_all, *of_sets = (
+        _ColumnsApart(chances, len(of_GT[0]))
+        for chances in chances_of_columns_apart(
+            of_GT,
+            [column.size for column in sample],
+            [[places[column.name] for column in of_set] for of_set in sets],
+        )
     )
     partial = _measure_partial_copies(records, sizes, dict(zip(records.partial, of_sets, strict=True)))
-    of_partial = ["unique_copies_beyond", "unique_copies_beyond_chance"]
-    largest_partial = partial[of_partial].groupby(level="synthesis").max()
+    by_set = partial.groupby(level="synthesis").max()
+    largest = {
+        f"partial_copies_{suffix}": by_set[[f"{name}_{suffix}" for name in _COPIED]].max(axis=1)
+        for suffix in ("beyond", "beyond_chance")
+    }
     rows = [
-        _name_copies(counts.unique_hits, size, of_all)
-        | {
-            "partial_copies_beyond": largest_partial.loc[synthesis, of_partial[0]],
-            "partial_copies_beyond_chance": largest_partial.loc[synthesis, of_partial[1]],
-        }
+        _name_copies(FoundCopies(counts.unique_hits, counts.people), size, of_all)
+        | {name: figures.loc[synthesis] for name, figures in largest.items()}
         for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1)
     ]
     frame = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
@@ -167,12 +176,29 @@ def bound_guesses(
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(index=guesses.index.names)
 
 
-def _name_copies(counts: HitCounts, sizes: Sizes, apart: float, comparisons: int = 1) -> dict[str, float]:
-    hits = unique_hits(counts, sizes)
+@dataclass(frozen=True)
+class _ColumnsApart:
+    """The chances of each lone GT record to be hit by columns drawn apart, of so many GT records."""
+
+    chances: npt.NDArray[np.float64]
+    records: int
+
+
+def _name_copies(
+    counts: FoundCopies, sizes: Sizes, columns_apart: _ColumnsApart, comparisons: int = 1
+) -> dict[str, float]:
+    hits = unique_hits(counts.hits, sizes)
+    apart = hits_of_columns_apart(columns_apart.chances)
     expected = max(hits.unique_hits_others, apart)
     beyond = hits.unique_hits - expected
-    by_chance = hits_by_chance(counts, sizes, apart, comparisons) - expected
+    by_chance = hits_by_chance(counts.hits, sizes, apart, comparisons) - expected
+    found_apart = found_by_columns_apart(columns_apart.chances, sizes.N_s, columns_apart.records)
+    people = people_copied(counts.people, sizes, found_apart, comparisons)
     return {
+        **row_of(people),
+        "people_copied_beyond_chance": beyond_chance(
+            people.people_copied_beyond, people.people_copied_by_chance
+        ),
         "unique_copies": hits.unique_hits,
         "unique_copies_others": hits.unique_hits_others,
         "unique_copies_apart": apart,
@@ -183,12 +209,12 @@ def _name_copies(counts: HitCounts, sizes: Sizes, apart: float, comparisons: int
 
 
 def _measure_partial_copies(
-    records: RecordSets, sizes: Sequence[Sizes], apart: Mapping[str, float]
+    records: RecordSets, sizes: Sequence[Sizes], apart: Mapping[str, _ColumnsApart]
 ) -> pd.DataFrame:
     rows = {
         (label, synthesis): _name_copies(counts, size, apart[label], len(records.partial))
-        for label, hits in records.partial.items()
-        for synthesis, (counts, size) in enumerate(zip(hits, sizes, strict=True), start=1)
+        for label, found in records.partial.items()
+        for synthesis, (counts, size) in enumerate(zip(found, sizes, strict=True), start=1)
     }
     index = pd.MultiIndex.from_tuples(list(rows), names=["columns", "synthesis"])
     return pd.DataFrame(list(rows.values()), index=index)

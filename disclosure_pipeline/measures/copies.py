@@ -9,10 +9,12 @@ from functools import reduce
 from typing import Annotated, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import IntArray, percent, sum_exactly
 from disclosure_pipeline.measures.frequency import find_lone_records
 from disclosure_pipeline.measures.identity import Uniques
+from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import Shared
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.words import (
@@ -104,12 +106,13 @@ class CopyCounts:
     """Integers that add up over whole records.
 
     copies: SD records that equal a GT record. repeated: GT records that equal another one. unique: SD records
-    that equal a GT record which no other one equals.
+    that equal a GT record which no other one equals. people: those GT records, and how many of them SD holds.
     """
 
     copies: int
     repeated: int
     unique: HitCounts
+    people: PeopleCounts
 
 
 @dataclass(frozen=True)
@@ -180,9 +183,13 @@ class Copies:
     ]
 
 
-def copy_counts(d: IntArray, s: IntArray) -> CopyCounts:
-    """Count from the number of GT and of SD records with each combination of values."""
-    return CopyCounts(int((s * (d > 0)).sum()), int((d * (d > 1)).sum()), hit_counts(d, s))
+def copy_counts(d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0)) -> CopyCounts:
+    """Count from the number of GT and of SD records with each combination of values.
+
+    `single`: see `PeopleCounts.from_combinations`.
+    """
+    people = PeopleCounts.from_combinations(d, s, single)
+    return CopyCounts(int((s * (d > 0)).sum()), int((d * (d > 1)).sum()), hit_counts(d, s), people)
 
 
 def copies(counts: CopyCounts, sizes: Sizes) -> Copies:
@@ -241,28 +248,30 @@ def _missed_by_a_sample(counts: RecordCounts, sizes: Sizes) -> float:
     return alone * math.exp(sizes.N_s * math.log1p(-chance)) if chance < 1 else 0.0
 
 
-def hits_of_columns_apart(
-    codes: Sequence[IntArray], sizes: Sequence[int], sets: Sequence[Sequence[int]]
-) -> list[float]:
-    """Return the percent of records with GT's columns drawn apart that hit one GT record's combination.
+def chances_of_columns_apart(
+    codes: Sequence[IntArray], levels: Sequence[int], sets: Sequence[Sequence[int]]
+) -> list[npt.NDArray[np.float64]]:
+    """Return the chances that a record with columns drawn apart from GT's hits a certain GT record.
 
-    For each set of columns, by their places. `codes`: of each column the level of every GT record, below its
-    entry of `sizes`.
+    For each set of columns (by their places), of each GT record whose combination no other one has, in any
+    order: Π p_j, p_j the share of the records with its level of column j. `codes`: of each column the level
+    of every GT record (or of a sample), below its entry of `levels`.
 
-    >>> hits_of_columns_apart([np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])], [2, 2], [[0, 1], [1]])
-    [50.0, 25.0]
+    >>> codes = [np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])]
+    >>> [chances.tolist() for chances in chances_of_columns_apart(codes, [2, 2], [[0, 1], [1]])]
+    [[0.375, 0.125], [0.25]]
     """
     shares = [
         (np.bincount(column, minlength=size) / len(column))[column]
-        for column, size in zip(codes, sizes, strict=True)
+        for column, size in zip(codes, levels, strict=True)
     ]
-    return [
-        _hits([codes[k] for k in places], [sizes[k] for k in places], [shares[k] for k in places])
-        for places in sets
-    ]
+    chances = []
+    for places in sets:
+        alone = find_lone_records([codes[k] for k in places], [levels[k] for k in places])
+        chances.append(reduce(np.multiply, (shares[k][alone] for k in places)))
+    return chances
 
 
-def _hits(codes: Sequence[IntArray], sizes: Sequence[int], shares: Sequence[np.ndarray]) -> float:
-    """Return the percent for one set; `shares`: of each column the share of records with this level."""
-    chance = reduce(np.multiply, shares)
-    return 100 * sum_exactly(chance[find_lone_records(codes, sizes)])
+def hits_of_columns_apart(chances: npt.NDArray[np.float64]) -> float:
+    """Return the percent of records with columns drawn apart that hit one of these GT records."""
+    return 100 * sum_exactly(chances)

@@ -16,10 +16,8 @@ import numpy.typing as npt
 
 from disclosure_pipeline.measures.copies import HitCounts
 from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.people import ONCE_IN
 from disclosure_pipeline.measures.samples import Sizes
-
-ONCE_IN = 10_000
-"""One table in so many, as safe as a table can be, has a figure that counts as beyond chance."""
 
 _HALF_OF_THREE_QUARTERS, _THREE_QUARTERS, _HALF = 3 / 8, 3 / 4, 1 / 2
 

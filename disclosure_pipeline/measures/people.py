@@ -11,12 +11,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import IntArray, percent, sum_exactly
 from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.words import (
+    BEYOND_FRESH_SAMPLE,
+    BY_CHANCE,
+    BY_FRESH_SAMPLE,
+    BY_SYNTHETIC,
+    GOOD,
+    POINTS,
+    Words,
+)
 
 ONCE_IN = 10_000
 """One table in so many, as safe as a table can be, has a figure that counts as beyond chance."""
@@ -36,14 +46,17 @@ class PeopleCounts:
     alone_in_SD: int
 
     @classmethod
-    def from_combinations(cls, d: IntArray, s: IntArray) -> PeopleCounts:
-        """Count from the number of GT and of SD records with each combination."""
+    def from_combinations(cls, d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0)) -> PeopleCounts:
+        """Count from the number of GT and of SD records with each combination.
+
+        `single`: further combinations that one record has in both tables together: one of GT, one of SD.
+        """
         alone = d == 1
         return cls(
-            int(np.count_nonzero(alone)),
+            int(np.count_nonzero(alone)) + single[0],
             int(np.count_nonzero(d == 2)),  # noqa: PLR2004 (a pair)
             int(np.count_nonzero(alone & (s > 0))),
-            int(np.count_nonzero(s == 1)),
+            int(np.count_nonzero(s == 1)) + single[1],
         )
 
 
@@ -54,10 +67,50 @@ class PeopleCopied:
     `by_chance`: how far chance alone takes `beyond` in tables of these sizes, once in `ONCE_IN`.
     """
 
-    people_copied: float
-    people_copied_expected: float
-    people_copied_beyond: float
-    people_copied_by_chance: float
+    people_copied: Annotated[
+        float,
+        Words(
+            "people found",
+            "These people's records, which no other person has, are in the synthetic table.",
+            source=GOOD,
+            finding="{value} of the people are in the synthetic table, with a record that nobody else has",
+            beside=BY_SYNTHETIC,
+        ),
+    ]
+    people_copied_expected: Annotated[
+        float,
+        Words(
+            "people found in a fresh sample",
+            "These people would be found in equally many records of other people, or in columns drawn apart.",
+            high_is="neither",
+            source=GOOD,
+            beside=BY_FRESH_SAMPLE,
+        ),
+    ]
+    people_copied_beyond: Annotated[
+        float,
+        Words(
+            "people found beyond a fresh sample",
+            "This many more people are found in the synthetic table than in equally many fresh records.",
+            POINTS,
+            "",
+            source=GOOD,
+            finding="{value} more of the people are found than in a fresh sample",
+            beside=BEYOND_FRESH_SAMPLE,
+        ),
+    ]
+    people_copied_by_chance: Annotated[
+        float,
+        Words(
+            "people found beyond a fresh sample: by chance",
+            "Chance alone takes the figure this far in honest tables of this size, once in 10,000.",
+            POINTS,
+            "",
+            "neither",
+            GOOD,
+            beside=BY_CHANCE,
+        ),
+    ]
 
 
 def people_copied(
@@ -65,11 +118,11 @@ def people_copied(
 ) -> PeopleCopied:
     """Return the people who are found in SD, beside those that a fresh table of N_s records would find.
 
-    `apart`: percent of the GT records that columns drawn apart would find (`found_in_columns_apart`).
+    `apart`: percent of the GT records that columns drawn apart would find (`found_by_columns_apart`).
     `comparisons`: how many sets of columns, or groups, are looked at, of which the worst counts.
 
-    A fresh table finds at most (f1/N)(1 − exp(−N_s · 2 f2 / (N f1))): Good and Turing's mean chance of those
-    combinations, and Jensen's inequality. Were SD fresh, it would find at most (f1/N)(1 − S1/N_s) of them,
+    A fresh table finds at most (f1/N)(1 - exp(-N_s · 2 f2 / (N f1))): Good and Turing's mean chance of those
+    combinations, and Jensen's inequality. Were SD fresh, it would find at most (f1/N)(1 - S1/N_s) of them,
     Good and Turing's coverage of SD itself.
 
     >>> people_copied(PeopleCounts(alone=900, pairs=20, found=310, alone_in_SD=950), Sizes(1000, 1000))
@@ -99,15 +152,15 @@ def _fresh(alone: int, pairs: float, alone_in_SD: float, sizes: Sizes) -> float:
     return 100 * alone / sizes.N_d * min(by_coverage_of_GT, by_coverage_of_SD)
 
 
-def found_in_columns_apart(
-    chances: npt.NDArray[np.float64], sizes: Sizes, records: int | None = None
-) -> float:
+def found_by_columns_apart(chances: npt.NDArray[np.float64], N_s: int, records: int) -> float:
     """Return the percent of GT records that N_s records with columns drawn apart find.
 
-    `chances`: of each GT record whose combination no other one has, the product of the shares of its values.
-    They are of all GT records, or of a sample of so many `records`.
+    `chances`: see `copies.chances_of_columns_apart`; they are of so many GT `records`.
+
+    >>> round(found_by_columns_apart(np.array([0.375, 0.125]), N_s=4, records=4), 1)
+    29.3
     """
-    return 100 * sum_exactly(-np.expm1(-sizes.N_s * chances)) / (records or sizes.N_d)
+    return 100 * sum_exactly(-np.expm1(-N_s * chances)) / records
 
 
 def _highest_mean(count: int, z: float) -> float:

@@ -18,18 +18,25 @@ class Guards(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    people_copied_beyond: Annotated[
+        Points,
+        Field(
+            description="Percentage points of the GT records that no other one equals and SD holds, over "
+            "what a fresh table of SD's size holds"
+        ),
+    ] = 2.5
     unique_copies_beyond: Annotated[
         Points,
         Field(
             description="Percentage points of the SD records that equal a GT record which no other one "
-            "equals, over what a fresh sample shows"
+            "equals, over what a fresh sample shows: sees what is copied in a table much smaller than GT"
         ),
     ] = 2.5
     partial_copies_beyond: Annotated[
         Points,
         Field(
-            description="The same in all columns but one, in the targets alone, or in all but numbers: the "
-            "largest of these"
+            description="The larger of both in all columns but one, in the targets alone, or in all but "
+            "numbers: the largest of these"
         ),
     ] = 7
     guessed_beyond: Annotated[
@@ -71,6 +78,7 @@ class Guards(BaseModel):
 
 
 DEFAULTS: Mapping[str, float] = {
+    "people_copied_beyond": 2.5,
     "unique_copies_beyond": 2.5,
     "partial_copies_beyond": 7,
     "guessed_beyond": 6,

@@ -190,6 +190,7 @@ def _require_bounds(bounded: Sequence[Clause], targets: Sequence[str]) -> None:
 
 def _clauses_of_guards(guards: Guards, targets: Sequence[str]) -> Iterator[Clause]:
     """Of what every gate looks at: over all columns, and of each target what the keys let guess."""
+    yield Clause("people_copied_beyond", None, guards.people_copied_beyond)
     yield Clause("unique_copies_beyond", None, guards.unique_copies_beyond)
     yield Clause("partial_copies_beyond", None, guards.partial_copies_beyond)
     yield Clause("nearer", None, guards.nearer)

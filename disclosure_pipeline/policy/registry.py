@@ -138,7 +138,7 @@ DOUBTS: dict[str, Measure] = {
 GUARDS: dict[str, Measure] = {
     **{
         name: Measure("guards", "guards", f"{name}_chance", per_target=False)
-        for name in ("unique_copies_beyond", "partial_copies_beyond")
+        for name in ("people_copied_beyond", "unique_copies_beyond", "partial_copies_beyond")
     },
     "nearer": Measure("guards", "guards", "nearer_beyond_chance", per_target=False),
     "guessed_beyond": Measure("guards", "guessed", "guessed_beyond_chance"),
@@ -146,7 +146,7 @@ GUARDS: dict[str, Measure] = {
 
 # The guards that every further confidential table has, too: in the frame `confidential`, index (confidential,
 # synthesis), by the same columns.
-OF_CONFIDENTIAL = ("unique_copies_beyond", "partial_copies_beyond", "nearer")
+OF_CONFIDENTIAL = ("people_copied_beyond", "unique_copies_beyond", "partial_copies_beyond", "nearer")
 CONFIDENTIAL = "confidential"
 
 # What the bound `beyond` of a measure is about: the smaller of two figures, so that it is broken where both

@@ -13,13 +13,13 @@ from support.sampling import examples
 
 from disclosure_pipeline.measures.copies import HitCounts, hit_counts, unique_hits
 from disclosure_pipeline.measures.guard_chance import (
-    ONCE_IN,
     beyond_chance,
     distance_by_chance,
     guesses_by_chance,
     hits_by_chance,
     nearness_by_chance,
 )
+from disclosure_pipeline.measures.people import ONCE_IN
 from disclosure_pipeline.measures.resemblance import resemblance
 from disclosure_pipeline.measures.samples import Sizes
 

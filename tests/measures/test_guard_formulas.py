@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sampling import examples
 
-from disclosure_pipeline.measures.copies import RecordCounts, has_equal_content, hits_of_columns_apart
+from disclosure_pipeline.measures.copies import (
+    RecordCounts,
+    chances_of_columns_apart,
+    has_equal_content,
+    hits_of_columns_apart,
+)
+from disclosure_pipeline.measures.people import found_by_columns_apart
 from disclosure_pipeline.measures.resemblance import relabelling
 from disclosure_pipeline.measures.samples import Sizes
 
@@ -22,16 +28,18 @@ RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, 
 @given(RECORDS)
 def test_columns_drawn_apart(records: list[tuple[int, int]]) -> None:
     columns = [np.array(column) for column in zip(*records, strict=True)]
-    [hits, of_second] = hits_of_columns_apart(columns, [4, 5], [[0, 1], [1]])
-    assert [of_second] == hits_of_columns_apart(columns[1:], [5], [[0]])
+    chances, of_second = chances_of_columns_apart(columns, [4, 5], [[0, 1], [1]])
+    np.testing.assert_array_equal(of_second, chances_of_columns_apart(columns[1:], [5], [[0]])[0])
     often = Counter(records)
     shares = [Counter(column) for column in zip(*records, strict=True)]
-    chance = sum(
+    expected = [
         math.prod(shares[i][level] / len(records) for i, level in enumerate(record))
         for record, number in often.items()
         if number == 1
-    )
-    assert hits == pytest.approx(100 * chance)
+    ]
+    assert hits_of_columns_apart(chances) == pytest.approx(100 * sum(expected))
+    found = sum(1 - math.exp(-7 * chance) for chance in expected)
+    assert found_by_columns_apart(chances, 7, len(records)) == pytest.approx(100 * found / len(records))
 
 
 def test_renamed_levels() -> None:

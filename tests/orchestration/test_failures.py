@@ -353,6 +353,7 @@ def test_a_refusal_is_one_for_what_its_events_say(
         "DiSCO[income]",
         "repU",
         "repU / UiO",
+        "people_copied_beyond",
         "unique_copies_beyond",
         "partial_copies_beyond",
         "nearer",

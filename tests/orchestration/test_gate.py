@@ -307,6 +307,7 @@ def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> N
         "identity_disclosure:bound_repU",
         "identity_disclosure:bound_repU_share_of_UiO",
         "attribute_disclosure:bound_DiSCO",
+        "identity_disclosure:guard_people_copied_beyond",
         "identity_disclosure:guard_unique_copies_beyond",
         "identity_disclosure:guard_partial_copies_beyond",
         "attribute_disclosure:guard_guessed_beyond",

@@ -48,6 +48,7 @@ def test_every_gate_has_them() -> None:
 @pytest.mark.parametrize(
     "guards",
     [
+        {"people_copied_beyond": 100},
         {"unique_copies_beyond": 100},
         {"unique_copies_beyond": math.inf},
         {"partial_copies_beyond": None},

@@ -23,6 +23,7 @@ KINDS: dict[str, tuple[Clause, float, float | None, bool]] = {
     "share of GT's own risk": (Clause("repU", None, 0.5, share_of="UiO"), 6, 10, True),
     "share of GT's own risk of a target": (Clause("DiSCO", "work", 0.5, share_of="Dorig"), 6, 10, True),
     "records that are excluded": (Clause("excluded", "work", 50), 60, None, False),
+    "people found": (Clause("people_copied_beyond", None, 2.5), 3, None, False),
     "copies": (Clause("unique_copies_beyond", None, 2.5), 3, None, False),
     "near copies": (Clause("partial_copies_beyond", None, 7), 8, None, False),
     "nearest records": (Clause("nearer", None, 70), 71, None, False),

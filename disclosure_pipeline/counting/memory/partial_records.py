@@ -170,6 +170,7 @@ def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCo
     number = records.codes.dtype.type
     codes, both = records.codes, BothNumbers.from_records(records)
     numbers = both.numbers
+    of_GT, single = int(records.d.sum()), 0  # of GT; combinations of one SD record that were taken out
     counts = []
     above = codes // number(order.lower_size)
     for weight in order.code.weights[-len(order.lower) :]:
@@ -177,6 +178,7 @@ def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCo
         # Who is alone above is alone in all, and above the columns that are still lower.
         alone = new & np.append(new[1:], True) & both.is_single(numbers)
         if np.count_nonzero(alone) > _MANY * len(alone):
+            single += both.count_single_synthetic(numbers[alone])
             together = np.flatnonzero(~alone)
             codes, numbers, new = codes[together], numbers[together], new[together]
         above = codes // number(weight)
@@ -185,5 +187,6 @@ def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCo
         cells -= 1
         cells *= weight
         cells += (codes - above * number(weight)).astype(np.int64)
-        counts.append(copy_counts(*both.add_up(cells, numbers, entries)))
+        d, s, single_here = both.add_up(cells, numbers, entries)
+        counts.append(copy_counts(d, s, (of_GT - int(d.sum()), single + single_here)))
     return counts

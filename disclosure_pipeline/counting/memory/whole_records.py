@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import KeyCounts, count_keys
 from disclosure_pipeline.counting.memory.radix import Codes, Radix, add, radix
@@ -79,18 +81,29 @@ class BothNumbers:
         """Marks those that stand for one record of GT, or one of SD."""
         return (numbers == 1) | (numbers == 1 << self.digits_of_s)
 
-    def add_up(self, cells: IntArray, numbers: IntArray, entries: int) -> tuple[IntArray, IntArray]:
-        """The d and the s of each cell, without cells of a single record; `cells` are below `entries`."""
+    def count_single_synthetic(self, numbers: npt.NDArray[Any]) -> int:
+        """Count those that stand for one record of SD and none of GT."""
+        return int(np.count_nonzero(numbers == 1)) if self.digits_of_s else 0
+
+    def add_up(self, cells: IntArray, numbers: IntArray, entries: int) -> tuple[IntArray, IntArray, int]:
+        """Return the d and the s of each cell of several records, those of SD alone perhaps left out.
+
+        Last the number of cells that a single SD record has. `cells` are below `entries`.
+        """
+        of_SD = (1 << self.digits_of_s) - 1
         if entries <= _CELLS * len(cells) and self.is_exact_as_float:
             table = np.bincount(cells, numbers, entries)
             sums: IntArray = table[np.flatnonzero(table > 1 << self.digits_of_s)].astype(np.int64)
+            single = self.count_single_synthetic(table)
         else:
             cells, numbers = sort_together(cells, numbers)
             new = np.append(first_of_run(cells), True)
-            together = np.flatnonzero(~(new[:-1] & new[1:] & self.is_single(numbers)))
+            alone = new[:-1] & new[1:] & self.is_single(numbers)
+            single = self.count_single_synthetic(numbers[alone])
+            together = np.flatnonzero(~alone)
             first = np.flatnonzero(new[together])
             sums = np.add.reduceat(numbers[together], first) if len(first) else numbers[:0]
-        return sums >> self.digits_of_s, sums & ((1 << self.digits_of_s) - 1)
+        return sums >> self.digits_of_s, sums & of_SD, single
 
 
 def find_distinct(pooled: Codes) -> DistinctRecords:

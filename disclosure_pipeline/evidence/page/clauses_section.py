@@ -23,6 +23,7 @@ _ORDER = (
     "guessed_beyond",
     "repU",
     "unique_hits_beyond",
+    "people_copied_beyond",
     "unique_copies_beyond",
     "partial_copies_beyond",
     "nearer",

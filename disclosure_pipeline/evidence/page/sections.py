@@ -26,44 +26,40 @@ Content = Mapping[str, Any]
 
 
 def show_copies(content: Content) -> Figure | None:
-    """Copies of one person in all columns, and in all but one, beside what a fresh sample would show."""
+    """Draw the people found by all columns, and by all but one, beside what a fresh sample would show."""
     figures = content["figures"]
     rows = [{"columns": "all columns", **row} for row in figures["guards"]]
     rows += list(figures["partial_copies"])
-    rows = [row for row in rows if row.get("unique_copies") is not None]
+    rows = [row for row in rows if row.get("people_copied") is not None]
     if not rows:
         return None
     worst: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         label = str(row["columns"])
-        if label not in worst or row["unique_copies"] > worst[label]["unique_copies"]:
+        if label not in worst or row["people_copied"] > worst[label]["people_copied"]:
             worst[label] = row
-    marks = {
-        "unique_copies": charts.SYNTHETIC,
-        "unique_copies_others": charts.OTHERS,
-        "unique_copies_apart": charts.CHANCE,
-    }
+    marks = {"people_copied": charts.SYNTHETIC, "people_copied_expected": charts.OTHERS}
     points = [
         (label, find_heading(column, "partial_copies"), row[column])
         for label, row in worst.items()
         for column in marks
         if row.get(column) is not None
     ]
-    largest = max(worst.values(), key=lambda row: row.get("unique_copies_beyond") or -math.inf)
-    beyond = largest.get("unique_copies_beyond")
+    largest = max(worst.values(), key=lambda row: row.get("people_copied_beyond") or -math.inf)
+    beyond = largest.get("people_copied_beyond")
     title = (
-        "No more records are copies of one person than in a fresh sample"
+        "No more people are found than in a fresh sample"
         if beyond is None or beyond <= 0
-        else f"Copies of one person, in {largest['columns']}: {beyond:.1f} points more than in a fresh sample"
+        else f"People found by {largest['columns']}: {beyond:.1f} points more than in a fresh sample"
     )
     return Figure(
         title,
-        charts.draw_rows(points, name_marks(marks, "partial_copies"), "% of the records"),
-        "How many records equal the record of exactly one person, by the columns that are compared.",
+        charts.draw_rows(points, name_marks(marks, "partial_copies"), "% of the people"),
+        "People whose record nobody else has, and a synthetic record equals, by the columns compared.",
         tabulate(
-            "Records that equal the record of exactly one person, in percent",
+            "People whose record nobody else has and the synthetic table holds, in percent",
             worst.values(),
-            ["columns", "synthesis", *marks, "unique_copies_beyond"],
+            ["columns", "synthesis", *marks, "people_copied_beyond"],
             "partial_copies",
         ),
     )
