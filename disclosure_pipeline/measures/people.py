@@ -147,7 +147,7 @@ def _fresh(alone: int, pairs: float, alone_in_SD: float, sizes: Sizes) -> float:
     """Percent of GT records that a fresh table finds at most: the smaller of both bounds."""
     if not alone or not sizes.N_s:
         return 0.0
-    by_coverage_of_GT = -math.expm1(-sizes.N_s * 2 * pairs / (sizes.N_d * alone))
+    by_coverage_of_GT = 0.0 - math.expm1(-sizes.N_s * 2 * pairs / (sizes.N_d * alone))
     by_coverage_of_SD = 1 - alone_in_SD / sizes.N_s
     return 100 * alone / sizes.N_d * min(by_coverage_of_GT, by_coverage_of_SD)
 
