@@ -12,7 +12,6 @@ from data import CASES, KEY_SETS, KEYS, TARGETS, write
 from figures import Figures, differences
 from measuring import Prepare, in_turn
 from peers import duckdb_by_hand, ours, pandas_by_hand, polars_by_hand, protection
-from profiling import Place, profiled
 from results import ALL, GATE, OURS, PEERS, PROTECTION, READ, SDMETRICS, Comparison, Results, machine, today
 
 _LARGE = 1_000_000  # from more records on a tenth of them is measured, too
@@ -32,33 +31,28 @@ _GROWTH = 1.5  # its seconds by the number of records, to what power, about: mor
 
 def measure(records: int, folder: Path) -> Results:
     """The largest tables and, where they are large, those of a tenth; the files go into the folder."""
-    cases, profiles = [], {}
+    cases = []
     for size in [records // 10, records] if records > _LARGE else [records]:
         written = {draw: write(folder, size, draw) for draw in {case.draw for case in CASES.values()}}
         for name, case in CASES.items():
-            keys, paths = case.keys, written[case.draw]
-            comparison, places = _case(name, keys, size, paths)
-            cases.append(comparison)
-            profiles[name] = places  # that of the largest stays
+            cases.append(_case(name, case.keys, size, written[case.draw]))
     protected = list(_protection(records // 10, folder))
     runs = [(case, size) for size in gate_run.SIZES if size <= records for case in KEY_SETS]
     costs = [gate_run.cost(case, size, folder) for case, size in runs]
     small = gate_run.small_cost(folder) if costs else None
-    return Results(today(), machine(), cases, protected, profiles, costs, small)
+    return Results(today(), machine(), cases, protected, costs, small)
 
 
-def _case(
-    case: str, keys: Sequence[str], records: int, paths: Sequence[Path]
-) -> tuple[Comparison, Sequence[Place]]:
+def _case(case: str, keys: Sequence[str], records: int, paths: Sequence[Path]) -> Comparison:
     print(f"{case}, {records:,} records", flush=True)
     works = {name: (prepare, (paths, keys, TARGETS)) for name, prepare in WORKS.items()}
-    measurements, places = in_turn(works, same_figures, (OURS, profiled))
+    measurements = in_turn(works, same_figures)
     first = measurements[OURS].first
     assert first is not None
     unique = first.result.counts["UiO"]
     return Comparison(
         case, records, measurements, 100 * unique / records, 100 * unique / _keys(paths[0], keys)
-    ), places
+    )
 
 
 def same_figures(results: Mapping[str, Figures | None]) -> None:
@@ -82,7 +76,7 @@ def _protection(most: int, folder: Path) -> Iterator[Comparison]:
             PROTECTION: (protection.ours, (paths, KEYS, _PROTECTED)),
             ALL: (ours.from_frames, (paths, KEYS, TARGETS)),
         }
-        measurements, _ = in_turn(works, _same_protection)
+        measurements = in_turn(works, _same_protection)
         yield Comparison("4 keys", records, measurements)
         expected, before = (
             measurements[SDMETRICS].seconds if measurements[SDMETRICS].runs else math.inf,

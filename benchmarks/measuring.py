@@ -149,12 +149,8 @@ def _serve(connection: Connection, prepare: Prepare, arguments: tuple[Any, ...])
 def in_turn(
     works: Mapping[str, tuple[Prepare, Sequence[Any]]],
     check: Callable[[Mapping[str, Any]], None],
-    profile: tuple[str, Callable[[Callable[[], Any]], Any]] | None = None,
-) -> tuple[dict[str, Measured], Any]:
-    """Every work once, for its memory and its result, which are checked; then all of them, several times.
-
-    At last one of them is profiled.
-    """
+) -> dict[str, Measured]:
+    """Run every work once, for its memory and its result, which are checked; then all, several times."""
     measurements = {name: Measured() for name in works}
     with _workers(works, measurements) as workers:
         for name in works:
@@ -170,7 +166,7 @@ def in_turn(
             for name, measured_work in measurements.items():
                 if measured_work.first and (i < FEW or measured_work.first.seconds < LONG):
                     _try(measured_work, workers[name], first=False)
-        return measurements, workers[profile[0]].ask(profile[1]) if profile else None
+    return measurements
 
 
 @contextmanager

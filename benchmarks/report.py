@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import gate_run
-from data import KEY_SETS, TARGETS
+from data import KEY_SETS
 from measuring import FEW, LONG, OFTEN, SECONDS, Measured
-from profiling import Place
 from results import GATE, OURS, PEERS, PROTECTION, READ, SDMETRICS, Comparison, Results
 
 _BEGIN, _END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
-_PLACES = 10
 _IMAGE = "images/benchmarks.svg"
 
 # The most that ours may take: times the CPU seconds of the read (in the order of the cases), gigabytes,
@@ -79,75 +77,51 @@ def summary(results: Results) -> str:
 
 
 _HOW = """\
-GT is the demo's population, SD its honest synthesis; in the uniform case every level of a column is as
-frequent as any other, and a key combination has 1.5 records on average at 10 million. Targets: {targets};
-2 to 25 levels, some missing.
-Everybody starts from tables in memory in the form that suits the library (categories, enumerations, integers)
-and computes identity, attribute and CAP disclosure from joint counts: a row for each combination of keys and
-target level that occurs, added up by key. Ours also computes chance, overlap, guesses of the most frequent
-level, the least possible CAP, and the one-way and two-way checks. Before anything was timed, the counts of
-all were equal to ours, and the rest to 1e-9.
+GT is the demo's population, SD its honest synthesis, {records:,} records each. In the uniform case all
+levels of a column are equally frequent. There are five targets with 2 to 25 levels, some of them missing.
+Everybody starts from tables in memory, in the form that suits the library, and computes identity, attribute
+and CAP disclosure; before anything is timed, all results are compared with ours and found equal.
+`dp.disclosure` also computes baselines, overlaps and checks.
 
-Every work has a process of its own. Its first run gives the peak of resident memory over what the process
-held before, which are the tables. Then all run in turn, {often} times ({few} where a run takes over
-{long} s); what takes over {most} s is stopped. Medians and ranges; CPU seconds are those of all threads."""
+Each contestant runs in its own process. The first run gives the peak of memory beyond the tables; then all
+take turns, {often} times ({few} where a run takes over {long} s), and are stopped after {most} s. Figures
+are medians and ranges; CPU seconds add up all threads."""
 
 _SDMETRICS = """\
-SDMetrics measures CAP protection only: of one target here, with 4 keys, by `DisclosureProtection` with the
-method `cap`. `dp.disclosure_protection` is the same measure, and its figure was equal to 1e-9;
-`dp.disclosure` computes all measures of five targets. Sizes at which SDMetrics would take over a minute are
-not run."""
+SDMetrics measures CAP protection of one target, here with 4 keys and {records:,} records;
+`dp.disclosure_protection` is the same measure and gives the same figure to 1e-9. `dp.disclosure` computes
+all measures of five targets."""
 
 _GATE_RUN = """\
-The job of a gate in this process, from the files that arrived to the published release: snapshot, contract,
-overlaps, groups, all measures, controls, dossier, and everything once more before it is signed. Each work has
-a process of its own and ran once over few records before; the first run tells the peak of memory, the others
-the time. Every run gets a new file of the same records. Times: CPU seconds in those of one `dp.disclosure` of
-the same files. A run measures twice, with its guards (copies, near copies, nearness, resemblance); what these
-take by themselves is measured, too, over tables that are in memory and coded."""
-
-_PROFILE = """\
-Ours was run once more while its threads were looked at every 2 ms. A share is that of the moments at which a
-thread worked in a function of the package, or in what NumPy or pandas did for it; waiting is left out. The
-line is the one of the function at which it was met most often. Shares add up over threads: a function on one
-thread keeps the clock running longer than its share tells."""
+From the files that arrive to the published release: a run measures twice, runs its guards and controls, and
+writes the dossier and the release. “Times” compares CPU seconds with those of one `dp.disclosure` of the
+same files."""
 
 
 def _lines(results: Results) -> Iterator[str]:
     largest = results.largest
     yield "# Benchmarks"
-    yield f"Written by `make bench` on {results.day}."
-    yield _table(["", ""], [[name, value] for name, value in results.machine.items()])
+    machine = "; ".join(f"{name}: {value}" for name, value in results.machine.items())
+    yield f"Written by `make bench` on {results.day}. {machine}."
     yield f"![Seconds of ours, the peers and the read]({_IMAGE})"
-    yield "## The targets"
-    yield f"They are meant for {_MEANT_FOR:,} records on two cores; these are {largest[0].records:,}."
-    yield _table(["case", "figure", "measured", "at most", ""], list(_targets(largest)))
-    yield "## Ours, the peers and the read"
-    targets = ", ".join(f"`{target}`" for target in TARGETS)
-    yield _HOW.format(targets=targets, often=OFTEN, few=FEW, long=LONG, most=SECONDS)
-    for of in results.cases:
-        yield f"### {of.case}, {of.records:,} records"
-        yield (
-            f"Of the key combinations in GT, {of.unique_keys:.1f} % are unique, which are {of.unique:.2f} % "
-            "of its records."
-        )
+    yield _HOW.format(records=largest[0].records, often=OFTEN, few=FEW, long=LONG, most=SECONDS)
+    for of in largest:
+        yield f"## {of.case}, {of.records:,} records"
+        yield f"{of.unique_keys:.1f} % of the keys in GT are unique: {of.unique:.2f} % of the records."
         yield _comparison(of, READ)
     if results.protection:
         yield "## SDMetrics"
-        yield _SDMETRICS
-    for of in results.protection:
-        yield f"### {of.records:,} records"
-        yield _comparison(of, PROTECTION)
-    if results.gate_runs:
+        yield _SDMETRICS.format(records=results.protection[-1].records)
+        yield _comparison(results.protection[-1], PROTECTION)
+    largest_runs = [cost for cost in results.gate_runs if cost.records == largest[0].records]
+    if largest_runs:
         yield "## A run of the gate"
         yield _GATE_RUN
-        yield gate_run.table(results.gate_runs)
-        yield _table(["case", "figure", "measured", "at most", ""], list(_gate_targets(results)))
-    yield "## What takes the remaining time"
-    yield _PROFILE
-    for case, places in results.profiles.items():
-        yield f"### {case}, {largest[0].records:,} records"
-        yield _table(["share", "function", "line"], list(_shares(places)))
+        yield gate_run.table(largest_runs)
+    yield "## Limits"
+    yield f"`make bench` holds these for {_MEANT_FOR:,} records on two cores."
+    rows = [*_targets(largest), *_gate_targets(largest_runs, results.small_gate_run)]
+    yield _table(["case", "figure", "measured", "at most", ""], rows)
 
 
 def _targets(cases: Sequence[Comparison]) -> Iterator[list[str]]:
@@ -169,8 +143,8 @@ def _targets(cases: Sequence[Comparison]) -> Iterator[list[str]]:
             yield [of.case, what, f"{figure:.2f} {unit}", f"{most} {unit}", kept]
 
 
-def _gate_targets(results: Results) -> Iterator[list[str]]:
-    for cost in results.gate_runs:
+def _gate_targets(costs: Sequence[gate_run.GateCost], small: Measured | None) -> Iterator[list[str]]:
+    for cost in costs:
         if not (cost.gate_run.runs and cost.disclosure.runs and cost.guards.runs):
             continue
         case, name = f"{cost.case}, {cost.records:,} records", "CPU seconds / those of the measurement"
@@ -178,7 +152,6 @@ def _gate_targets(results: Results) -> Iterator[list[str]]:
         most = gate_run.MOST_TIMES_WITHOUT_GUARDS
         yield _target(case, f"{name}, without the guards", cost.times_without_guards, "times", most)
         yield _target(case, "peak memory over its", cost.gigabytes, "GB", gate_run.MOST_GIGABYTES)
-    small = results.small_gate_run
     if small and small.runs:
         case = f"the demo's gate, {gate_run.SMALL:,} records"
         yield _target(case, "seconds, once the process is up", small.seconds, "s", gate_run.MOST_SECONDS)
@@ -209,14 +182,6 @@ def _comparison(of: Comparison, base: str) -> str:
         )
     header = "times the read" if base == READ else f"times {base}"
     return _table(["", "seconds", "range", "CPU seconds", header, "peak GB"], rows)
-
-
-def _shares(places: Sequence[Place]) -> Iterator[list[str]]:
-    for place in places[:_PLACES]:
-        line = place.line.replace("|", "\\|")
-        yield [f"{100 * place.share:.0f} %", f"`{place.module}`: `{place.function}`", f"`{line}`"]
-    rest = sum(place.share for place in places[_PLACES:])
-    yield [f"{100 * rest:.0f} %", f"{max(0, len(places) - _PLACES)} others", ""]
 
 
 def _seconds(of: Measured) -> str:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from gate_run import GateCost
 from measuring import Measured
-from profiling import Place
 
 READ, OURS, GATE = (
     "Parquet read (pyarrow)",
@@ -49,7 +48,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Results:
-    """`cases`: the smaller sizes first; `profiles`: by case, of ours at the largest size.
+    """`cases`: the smaller sizes first.
 
     `gate_runs`: runs of the gate against one measurement; `small_gate_run`: one over the demo's records.
     """
@@ -58,7 +57,6 @@ class Results:
     machine: Mapping[str, str]
     cases: Sequence[Comparison]
     protection: Sequence[Comparison]
-    profiles: Mapping[str, Sequence[Place]]
     gate_runs: Sequence[GateCost] = ()
     small_gate_run: Measured | None = None
 

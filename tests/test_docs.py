@@ -51,7 +51,11 @@ def exists(path: str) -> bool:
     return any((base / path).exists() for base in (ROOT, PACKAGE))
 
 
-@pytest.mark.parametrize("page", [*sorted(DOCS.glob("*.md")), ROOT / "README.md"], ids=lambda page: page.name)
+DOCUMENTS = [path for path in sorted(DOCS.rglob("*.md")) if "generated" not in path.parts]
+DOCUMENTS += [ROOT / "README.md", ROOT / "tests" / "mutants.md"]
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.name)
 def test_every_module_that_is_named_exists(page: Path) -> None:
     assert not [path for path in modules(page) if not exists(path)]
 

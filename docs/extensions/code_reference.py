@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -20,8 +20,12 @@ _ENTRY = re.compile(r"^(\s*)(\w[\w.]*): (.*)$")
 
 def page() -> str:
     """Functions first, then the kinds of results and arguments, then errors."""
-    parts = [("Functions", inspect.isfunction), ("Remedies", inspect.ismodule), ("Classes", _is_class)]
-    parts.append(("Errors", _is_error))
+    parts: list[tuple[str, Callable[[Any], bool]]] = [
+        ("Functions", inspect.isfunction),
+        ("Remedies", inspect.ismodule),
+        ("Classes", _is_class),
+        ("Errors", _is_error),
+    ]
     sections = []
     for title, belongs in parts:
         names = [name for name in dp.__all__ if belongs(getattr(dp, name))]
