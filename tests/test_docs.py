@@ -26,12 +26,13 @@ def test_figures_in_sentences_are_printed_on_the_page(page: str) -> None:
     """A decimal or a percentage in a sentence is one that some block prints."""
     text = (DOCS / page).read_text(encoding="utf-8")
     sentences = _EDITION.sub("", re.sub(r"`[^`\n]*`", "", BLOCK.sub("", text)))
-    printed = {figure for language, block in blocks(page) if language == "text" for figure in numbers(block)}
+    printed = {
+        figure
+        for language, block in blocks(page)
+        if language == "text"
+        for figure in re.findall(r"\d+(?:\.\d+)?", block)
+    }
     assert set(_FIGURE.findall(sentences)) <= printed
-
-
-def numbers(text: str) -> set[str]:
-    return set(re.findall(r"\d+(?:\.\d+)?", text))
 
 
 # Modules that are named

@@ -334,13 +334,6 @@ def engine_descriptions(result: dg.ExecuteInProcessResult) -> set[str]:
     return {str(engine.value) for engine in engines.values()}
 
 
-def evaluations(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
-    return {
-        name: (check.passed, check.severity, check.description, check.metadata)
-        for name, check in gates.checks(result).items()
-    }
-
-
 def test_runs_end_in_the_same_files_and_checks(
     definitions: Mapping[str, dg.Definitions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,7 +359,13 @@ def test_runs_end_in_the_same_files_and_checks(
             del written[f"store/{GATE}/ground_truth.json"]["recorded_at"]
             actual[engine] = (
                 written,
-                [evaluations(result) for result in (ground_truth, honest, copy)],
+                [
+                    {
+                        name: (check.passed, check.severity, check.description, check.metadata)
+                        for name, check in gates.checks(result).items()
+                    }
+                    for result in (ground_truth, honest, copy)
+                ],
                 ran(copy).failures,
             )
     assert actual["partitioned"] == actual["memory"]

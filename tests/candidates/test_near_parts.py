@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -167,11 +166,6 @@ def test_the_same_keys_with_other_targets(tmp_path: Path) -> None:
     assert not [outcome["refused"] for outcome in outcomes if "refused" in outcome]
 
 
-def coarse_gate(**changes: Any) -> Gate:
-    """A gate whose keys have two values."""
-    return Gate.model_validate(gates.definition(keys=["sex"], **changes))
-
-
 def near_pairs(gate: Gate, root: Path, tables: list[pd.DataFrame]) -> list[str]:
     """The parts in which tables are held to be near, of each with each before."""
     inputs, store = list_figure_inputs(gate), Store(root / "store")
@@ -198,7 +192,7 @@ def test_new_syntheses_of_the_same_model_are_far(tmp_path: Path, keys: list[str]
 
 def test_counts_that_agree_by_chance_are_not_told_from_an_attack(tmp_path: Path) -> None:
     """With two values of the keys, one record of them; with the keys and income together it is seen."""
-    gate, base = coarse_gate(), gates.honest()
+    gate, base = Gate.model_validate(gates.definition(keys=["sex"])), gates.honest()
     assert near_pairs(gate, tmp_path, [base, one_sex(income_moved(other_work(base)))]) == []
     assert near_pairs(gate, tmp_path, [base, one_sex(other_work(base))]) == ["the keys and 'income'"]
 

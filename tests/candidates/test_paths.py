@@ -253,10 +253,6 @@ def held(name: str, content: bytes = b"") -> Make:
     return replaced(name, lambda path: path.write_bytes(content))
 
 
-def tables_in_a_folder(home: Home, folder: Path) -> None:
-    shutil.copytree(home.path / "incoming" / "good", folder / "2.parquet")
-
-
 def file_for_a_folder(_: Home, folder: Path) -> None:
     shutil.rmtree(folder)
     folder.touch()
@@ -278,7 +274,9 @@ FOLDERS: dict[str, Make] = {
     "another table that is a pipe": replaced("2.csv", os.mkfifo),
     "a table that is a socket": replaced("2.csv", bound),
     "a table that is a folder": replaced("synthetic.csv", Path.mkdir),
-    "a folder of tables": tables_in_a_folder,
+    "a folder of tables": lambda home, folder: shutil.copytree(
+        home.path / "incoming" / "good", folder / "2.parquet"
+    ),
     "a folder that is a link to the ground truth's": linked_folder(lambda home: home.path),
     "a folder that is a link to one outside": linked_folder(lambda home: home.path.parents[1] / "evil"),
     "a folder that is a link to a candidate": linked_folder(lambda home: home.path / "incoming" / "good"),

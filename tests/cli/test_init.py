@@ -230,11 +230,8 @@ def test_dagster_scaffolds_the_same_gate(tables: Path) -> None:
     assert (other / "home" / "keys" / "public-key.pem").is_file() and (other / ".env").is_file()
     plain = dg(*scaffold, "example", folder=other)
     assert plain.returncode == 0, plain.stdout + plain.stderr
-    assert load_example(other / "src/custodian/defs/example/defs.yaml") == EXAMPLE.keys
-
-
-def load_example(file: Path) -> tuple[str, ...]:
-    return parse_gate(file.read_text(), file).keys
+    file = other / "src/custodian/defs/example/defs.yaml"
+    assert parse_gate(file.read_text(), file).keys == EXAMPLE.keys
 
 
 # The text

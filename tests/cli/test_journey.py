@@ -57,10 +57,6 @@ def write_tables(folder: Path) -> None:
         table.to_csv(folder / name / "table.csv", index=False)
 
 
-def read_variables(file: Path) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in file.read_text().splitlines())
-
-
 def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: Path) -> None:
     """In one process each, as a shell runs them; the runs by Dagster's own means."""
     write_tables(tmp_path)
@@ -85,7 +81,7 @@ def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: P
     keys = [argument for key in ("sex", "age", "region", "household") for argument in ("--key", key)]
     ground_truth = ("--ground-truth", "confidential.csv", "--special", "income=-8")
     call("init", home, "--name", "survey", "--table", "invented.csv", *ground_truth, *keys)
-    environment |= read_variables(home / ".env")
+    environment |= dict(line.split("=", 1) for line in (home / ".env").read_text().splitlines())
     gate = home / "gates" / "defs" / "survey"
     call("check", gate)
     drafted = yaml.safe_load(call("policy", "draft", gate).stdout)

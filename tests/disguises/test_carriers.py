@@ -181,14 +181,6 @@ def with_another_field(folder: Path) -> None:
     (folder / "synthetic.csv").write_text("\n".join([header, f"{first},{CARRIED}", *lines]) + "\n")
 
 
-def with_index(folder: Path) -> None:
-    gates.honest().set_index(pd.Index([CARRIED] * 298)).to_parquet(folder / "synthetic.parquet")
-
-
-def with_another_column(folder: Path) -> None:
-    gates.honest().assign(note=CARRIED).to_csv(folder / "synthetic.csv", index=False)
-
-
 def with_another_level(folder: Path) -> None:
     table = gates.honest()
     table.loc[0, "work"] = CARRIED
@@ -196,11 +188,15 @@ def with_another_level(folder: Path) -> None:
 
 
 REFUSED: dict[str, Callable[[Path], None]] = {
-    "an index": with_index,
+    "an index": lambda folder: (
+        gates.honest().set_index(pd.Index([CARRIED] * 298)).to_parquet(folder / "synthetic.parquet")
+    ),
     "a comment": with_comment,
     "a comment after the records": with_comment_after,
     "another field": with_another_field,
-    "another column": with_another_column,
+    "another column": lambda folder: (
+        gates.honest().assign(note=CARRIED).to_csv(folder / "synthetic.csv", index=False)
+    ),
     "one cell": with_another_level,
 }
 
@@ -225,16 +221,13 @@ def test_what_is_among_the_values_is_refused(home: Home, carrier: str) -> None:
 FORMULA = "=HYPERLINK(A1)"
 
 
-def ground_truth_with_formulas() -> pd.DataFrame:
-    return gates.ground_truth().replace({"work": {"field": FORMULA, "none": "-5"}})
-
-
 @pytest.mark.parametrize("formulas", some_of(["quote", "refuse"]))
 def test_a_cell_that_a_spreadsheet_would_run(home: Home, formulas: str) -> None:
     """Published with an apostrophe before it, in every format, where the gate says so; else refused."""
     gate = dataclasses.replace(home, defs=gates.load(gates.definition(formulas=formulas, csv=True)))
-    gate.write_ground_truth(ground_truth_with_formulas())
-    honest = gates.honest().replace({"work": {"field": FORMULA, "none": "-5"}})
+    work = {"work": {"field": FORMULA, "none": "-5"}}
+    gate.write_ground_truth(gates.ground_truth().replace(work))
+    honest = gates.honest().replace(work)
     gate.deliver(HONEST, {"synthetic.csv": honest})
     assert gate.run_ground_truth().success
     ran = gate.run_gate(HONEST)

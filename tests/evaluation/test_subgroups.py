@@ -18,14 +18,10 @@ from disclosure_pipeline.measures.subgroups import merged_groups
 pytestmark = FEW_SHARED_VALUES
 
 
-def groups_of(gt: list[Record]) -> list[str]:
-    return ["odd" if i % 3 else "even" for i in range(len(gt))]
-
-
 @given(tables(), tables(most=20))
 def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Record]) -> None:
     """Of tables of any sizes; a level that no GT record has is no guess."""
-    members = groups_of(gt)
+    members = ["odd" if i % 3 else "even" for i in range(len(gt))]
     result = dp.subgroups(frame(gt).assign(g=members), frame(sd), KEYS, "t", by="g", smallest_count=1)
     assert result["records"].sum() == len(gt)
     everybody = [one_level(sd, q) and (q, t) in sd for q, t in gt]

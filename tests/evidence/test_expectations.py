@@ -346,19 +346,15 @@ def test_no_value_is_told(
     assert not [canary for canary in gates.CANARIES if canary in message]
 
 
-def upper(SD: pd.DataFrame) -> pd.DataFrame:
-    return SD.assign(sex=SD["sex"].str.upper())
-
-
-def blank(SD: pd.DataFrame) -> pd.DataFrame:
-    return SD.assign(sex=SD["sex"] + " ")
-
-
-def shifted(SD: pd.DataFrame) -> pd.DataFrame:
-    return SD.assign(age=SD["age"] + 0.25)
-
-
-@pytest.mark.parametrize("disguise", [upper, blank, shifted])
+@pytest.mark.parametrize(
+    "disguise",
+    [
+        lambda SD: SD.assign(sex=SD["sex"].str.upper()),
+        lambda SD: SD.assign(sex=SD["sex"] + " "),
+        lambda SD: SD.assign(age=SD["age"] + 0.25),
+    ],
+    ids=["upper", "blank", "shifted"],
+)
 def test_a_copy_in_disguise_does_not_look_safe(
     ours: ModuleType, disguise: Callable[[pd.DataFrame], pd.DataFrame]
 ) -> None:

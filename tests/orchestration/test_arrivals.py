@@ -317,17 +317,15 @@ def test_no_asset_takes_an_unsafe_partition(finished_home: Home, candidate: str,
         outside.rmdir()
 
 
-def _symlink(folder: Path) -> None:
-    (folder / "link.csv").symlink_to(folder.parents[1] / "ground_truth.csv")
-
-
 FILES: dict[str, Any] = {
     "unknown format": lambda folder: (folder / "notes.txt").write_text("x"),
     "no suffix": lambda folder: (folder / "notes").write_text("x"),
     "a manifest": lambda folder: (folder / "manifest.json").write_text("{}"),
     "a hidden file": lambda folder: (folder / ".synthetic.csv").write_text("x"),
     "a folder": lambda folder: (folder / "more.csv").mkdir(),
-    "a link to the ground truth": _symlink,
+    "a link to the ground truth": lambda folder: (folder / "link.csv").symlink_to(
+        folder.parents[1] / "ground_truth.csv"
+    ),
     "a name with a blank": lambda folder: (folder / "a b.csv").write_text("x"),
     "no marker": lambda folder: (folder / MARKER).unlink(),
     "no table": lambda folder: (folder / "synthetic.csv").unlink(),

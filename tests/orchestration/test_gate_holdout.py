@@ -51,11 +51,6 @@ def dossier_of(home: Home) -> dict[str, Any]:
     return content
 
 
-def shown_holdouts(content: dict[str, Any]) -> dict[str, str]:
-    """What the page shows of the holdout beside each clause."""
-    return {row.name: row.holdout for group in group_clauses(content) for row in group.rows}
-
-
 @pytest.mark.parametrize("files", [1, 2])
 def test_its_figures_are_those_of_disclosure(home: Home, files: int) -> None:
     tables = [gates.honest()[part::files] for part in range(files)]
@@ -85,7 +80,7 @@ def test_the_page_shows_it_and_the_public_edition_rounds_it(home: Home) -> None:
     assert home.run_gate(HONEST).success
     content = dossier_of(home)
     exact = {row["target"]: row for row in content["figures"]["holdout"] if row["measure"] == "DiSCO"}
-    shown = shown_holdouts(content)
+    shown = {row.name: row.holdout for group in group_clauses(content) for row in group.rows}
     for target, row in exact.items():
         assert shown[f"DiSCO[{target}]"] == f"{row['holdout']:.1f} %"
     assert shown["nearer"] == MISSING

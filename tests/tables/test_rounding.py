@@ -32,10 +32,6 @@ def slowly(levels: list[float]) -> list[bool]:
     return begins
 
 
-def noisy(values: list[tuple[float, int]]) -> list[float]:
-    return sorted({value * (1 + noise * 1e-10) for value, noise in values} - {math.nan})
-
-
 VALUES = st.lists(
     st.tuples(
         st.sampled_from(
@@ -51,7 +47,8 @@ VALUES = st.lists(
 @example([(1.0, noise) for noise in range(30)])
 @example([(1e9, 0), (1e9 + 1, 0), (1e9 + 2, 0)])
 def test_runs_are_those_that_are_found_one_by_one(values: list[tuple[float, int]]) -> None:
-    levels = noisy([(value, 0 if math.isinf(value) else noise) for value, noise in values])
+    noisy = {value * (1 + (0 if math.isinf(value) else noise) * 1e-10) for value, noise in values}
+    levels = sorted(noisy - {math.nan})
     first = first_of_runs(np.array(levels, dtype=np.float64))
     assert (first is None) == all(slowly(levels))
     if first is not None:
