@@ -11,7 +11,7 @@ import dagster as dg
 import pandas as pd
 import pytest
 import yaml
-from support import gates
+from support import gates, releases
 from support.gates import CANARIES, COPY, GATE, HONEST, Home, checks, failures, materialized, read_json
 from support.paths import ROOT, SD2011
 from support.sampling import some_of
@@ -23,7 +23,6 @@ from disclosure_pipeline.evidence.dossier import FRAMES, format_cell
 from disclosure_pipeline.orchestration import decision_assets, measuring_assets, presentation
 from disclosure_pipeline.orchestration.clause_checks import group_clauses
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.public_figures import has_public_value
 from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.statement import STATEMENT
 
@@ -171,16 +170,7 @@ def test_the_statement_fits_what_is_published(
     assert predicate.policy.definition == gate.policy.model_dump(mode="json")
     assert predicate.run_id == demo_run(demo_instance, DEMO_HONEST).run_id
     dossier = demo_dossier(home, DEMO_HONEST)
-    rows = {row["name"]: row for row in dossier["clauses"]}
-    stated = {clause.name: clause for clause in (*predicate.clauses, *predicate.controls)}
-    assert stated.keys() == rows.keys()
-    step = 100 * 10 / min(predicate.ground_truth.records, *dossier["figures"]["N_s"])
-    for name, clause in stated.items():  # as the dossier has it, rounded to ten records
-        assert (clause.bound, clause.outcome) == (rows[name]["bound"], rows[name]["outcome"])
-        assert clause.limit == (None if clause.share_of else rows[name]["limit"])
-        assert (clause.value is not None) == has_public_value(clause.measure, clause.share_of)
-        if clause.value is not None:
-            assert 0 <= clause.value - max(0, rows[name]["value"]) <= 2 * step
+    releases.assert_states_clauses(predicate, dossier)
     assert predicate.ground_truth.records == dossier["figures"]["N_d"] // 10 * 10
     assert {"python", "disclosure-pipeline", "dagster", "pandas"} <= set(predicate.versions)
     assert predicate.waivers == ()

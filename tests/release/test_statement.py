@@ -21,7 +21,7 @@ from securesystemslib.signer import CryptoSigner, Signature
 from support import releases
 from support.paths import ROOT
 
-from disclosure_pipeline.policy.public_figures import has_public_value, round_figure
+from disclosure_pipeline.policy.public_figures import round_figure
 from disclosure_pipeline.policy.trust import read_trusted
 from disclosure_pipeline.release.keys import KeysError, parse_keys_by_id, to_pem
 from disclosure_pipeline.release.predicate import Predicate, StatementError, build_predicate
@@ -44,7 +44,7 @@ def signer() -> CryptoSigner:
     return CryptoSigner.generate_ed25519()
 
 
-def stated(content: dict[str, Any], **changes: Any) -> Predicate:
+def stated(content: dict[str, Any], definition: dict[str, Any] | None = None, **changes: Any) -> Predicate:
     """The predicate of a dossier's content."""
     arguments: dict[str, Any] = {
         "dossier": releases.hex_of(b"dossier"),
@@ -54,13 +54,11 @@ def stated(content: dict[str, Any], **changes: Any) -> Predicate:
         "measured_at": releases.PUBLISHED,
         "published_at": releases.PUBLISHED,
     }
-    return build_predicate(content, releases.content()[1], **arguments | changes)
+    return build_predicate(content, definition or releases.content()[1], **arguments | changes)
 
 
 # What it says
 
-ROUNDED = {"value", "limit", "words"}
-NOT_STATED = {"control", "waiver", "note"}
 # Ten of the fewest records, in percent.
 STEP = 100 * 10 / 298
 
@@ -78,21 +76,9 @@ def test_it_says_what_the_dossier_says(waived: bool) -> None:
     assert predicate.policy.digest == content["policy_digest"]
     assert predicate.policy.definition == definition
     assert (predicate.policy.keys, predicate.policy.targets) == (("sex", "age"), ("work", "income"))
-    for is_control, clauses in ((False, predicate.clauses), (True, predicate.controls)):
-        rows = [row for row in content["clauses"] if row["control"] is is_control]
-        assert rows
-        assert [
-            {name: value for name, value in clause.model_dump().items() if name not in ROUNDED}
-            for clause in clauses
-        ] == [
-            {name: value for name, value in row.items() if name not in ROUNDED | NOT_STATED} for row in rows
-        ]
-        for clause, row in zip(clauses, rows, strict=True):
-            assert clause.limit == (None if clause.share_of else row["limit"])
-            assert (clause.value is not None) == has_public_value(clause.measure, clause.share_of)
-            assert clause.value is None or 0 <= clause.value - max(0, row["value"]) <= 2 * STEP
-        # A note is on a clause that is not kept, and such a guard is not approved.
-        assert not any(row["note"] for row in rows)
+    releases.assert_states_clauses(predicate, content)
+    # A note is on a clause that is not kept, and such a guard is not approved.
+    assert not any(row["note"] for row in content["clauses"])
     assert predicate.ground_truth.records == content["figures"]["N_d"] == 300
     assert [(table.name, table.records) for table in predicate.synthetic] == [
         ("first.csv", 298),
@@ -208,16 +194,7 @@ def test_what_is_not_known_is_not_stated(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize("bound", [math.nan, math.inf, -math.inf])
 def test_the_policy_section_holds_no_nan(bound: float) -> None:
     with pytest.raises(StatementError, match="definition"):
-        build_predicate(
-            releases.content()[0],
-            {"repU": {"targets": [bound]}},
-            dossier=releases.hex_of(b""),
-            ground_truth=releases.hex_of(b""),
-            tables=dict.fromkeys(releases.files(), 298),
-            run_id="3f0c",
-            measured_at=releases.PUBLISHED,
-            published_at=releases.PUBLISHED,
-        )
+        stated(releases.content()[0], {"repU": {"targets": [bound]}})
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from securesystemslib.signer import CryptoSigner
 from disclosure_pipeline.candidates.store import Snapshot, StoredFile
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.public_figures import has_public_value
 from disclosure_pipeline.policy.trust import TrustedKey, without_period
 from disclosure_pipeline.policy.verdict import judge, waive
 from disclosure_pipeline.policy.waivers import Waiver
@@ -94,6 +95,25 @@ def predicate(*, waived: bool = False, published: datetime = PUBLISHED) -> Predi
         measured_at=published - timedelta(minutes=1),
         published_at=published,
     )
+
+
+def assert_states_clauses(predicate: Predicate, content: dict[str, Any]) -> None:
+    """Every clause and control is that of the dossier's content, but for figures rounded to ten records."""
+    rounded, not_stated = {"value", "limit", "words"}, {"control", "waiver", "note"}
+    step = 100 * 10 / min(content["figures"]["N_d"], *content["figures"]["N_s"])
+    for is_control, clauses in ((False, predicate.clauses), (True, predicate.controls)):
+        rows = [row for row in content["clauses"] if row["control"] is is_control]
+        assert rows
+        assert [
+            {name: value for name, value in clause.model_dump().items() if name not in rounded}
+            for clause in clauses
+        ] == [
+            {name: value for name, value in row.items() if name not in rounded | not_stated} for row in rows
+        ]
+        for clause, row in zip(clauses, rows, strict=True):
+            assert clause.limit == (None if clause.share_of else row["limit"])
+            assert (clause.value is not None) == has_public_value(clause.measure, clause.share_of)
+            assert clause.value is None or 0 <= clause.value - max(0, row["value"]) <= 2 * step
 
 
 def publish(folder: Path, signer: CryptoSigner, made: Predicate | None = None) -> Path:
