@@ -15,9 +15,9 @@ from disclosure_pipeline.analyses.exposure_counts import ExposureFigures
 from disclosure_pipeline.analyses.exposure_search import Search, SetFigures, estimate_seconds, search_key_sets
 from disclosure_pipeline.analyses.key_set_tree import (
     MOST_COLUMNS,
-    Column,
     ExposedRecords,
     ExposureTarget,
+    KeySetColumn,
     Synthesis,
 )
 from disclosure_pipeline.analyses.key_sets import join_names
@@ -243,8 +243,8 @@ def _prepare(
     return search, list(coded.values())
 
 
-def _column(column: CodedColumn) -> Column:
-    return Column(column.codes, column.size)
+def _column(column: CodedColumn) -> KeySetColumn:
+    return KeySetColumn(column.codes, column.size)
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from disclosure_pipeline.analyses.key_set_tree import (
-    Block,
     Codes,
     ExposedRecords,
     ExposureTarget,
+    KeyBlock,
     KeySet,
     Synthesis,
 )
@@ -20,10 +20,10 @@ from disclosure_pipeline.measures.drawn_guesses import DrawnGuessCounts
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
 from disclosure_pipeline.measures.exposure import (
     CellCounts,
-    Disclosed,
     DisclosedCounts,
     Guessing,
-    KeyCounts,
+    KeySetDisclosure,
+    KeySetKeys,
     disclosed,
     disclosed_counts,
 )
@@ -43,7 +43,7 @@ _SMALL_TABLE = 1 << 16
 class ExposureFigures:
     """Of one key set, target and synthesis: records, and percentage points."""
 
-    disclosed: Disclosed
+    disclosed: KeySetDisclosure
     guessed_beyond: float
 
 
@@ -71,7 +71,7 @@ class _Part:
     """One target, and some key combinations of a set, numbered from 0, with their records."""
 
     key_set: KeySet
-    block: Block
+    block: KeyBlock
     target: ExposureTarget
 
     @property
@@ -132,7 +132,7 @@ def measure_key_set(
     syntheses: Sequence[Synthesis],
     support: int,
     exposed: Sequence[ExposedRecords],
-    of_keys: Sequence[KeyCounts],
+    of_keys: Sequence[KeySetKeys],
 ) -> list[ExposureFigures]:
     """The figures in each synthesis; who is exposed with so much `support` is added to `exposed`.
 
@@ -155,7 +155,7 @@ def measure_key_set(
 
 def _figures(
     counts: _BlockCounts,
-    of_keys: KeyCounts,
+    of_keys: KeySetKeys,
     cells: Sequence[FrequencyTable],
     guessing: Guessing,
     synthesis: Synthesis,

@@ -14,17 +14,17 @@ import numpy as np
 
 from disclosure_pipeline.analyses.exposure_counts import ExposureFigures, measure_key_set
 from disclosure_pipeline.analyses.key_set_tree import (
-    Column,
     ExposedRecords,
     ExposureTarget,
     KeySet,
+    KeySetColumn,
     Synthesis,
     form_key_set,
     iterate_key_sets,
 )
 from disclosure_pipeline.measures.copies import HitCounts, hit_counts
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.exposure import KeyCounts
+from disclosure_pipeline.measures.exposure import KeySetKeys
 from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress
 
@@ -43,7 +43,7 @@ class Search:
     `place[k]` is the place at which the caller named column k. `records` are those of each table, GT first.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[KeySetColumn, ...]
     place: tuple[int, ...]
     targets: tuple[ExposureTarget, ...]
     syntheses: tuple[Synthesis, ...]
@@ -162,7 +162,7 @@ def _search_part(search: Search, columns: tuple[tuple[int, ...], int]) -> tuple[
 def _measure(search: Search, key_set: KeySet, exposed: Exposed) -> SetFigures:
     d_q, *s = key_set.counts
     of_keys = [
-        KeyCounts.from_frequencies(d_q, key_set.counts[synthesis.table], synthesis.chances)
+        KeySetKeys.from_frequencies(d_q, key_set.counts[synthesis.table], synthesis.chances)
         for synthesis in search.syntheses
     ]
     return SetFigures(

@@ -33,19 +33,21 @@ _RECORDS_AT_A_TIME = 1 << 20
 
 
 @dataclass(frozen=True)
-class Column:
+class KeySetColumn:
     """A column of GT (first) and the syntheses as codes below `size`, one for each record."""
 
     codes: tuple[Codes, ...]
     size: int
 
-    def of_records(self, records: Sequence[IntArray]) -> Column:
+    def of_records(self, records: Sequence[IntArray]) -> KeySetColumn:
         """The codes of some records of each table."""
-        return Column(tuple(codes[rows] for codes, rows in zip(self.codes, records, strict=True)), self.size)
+        return KeySetColumn(
+            tuple(codes[rows] for codes, rows in zip(self.codes, records, strict=True)), self.size
+        )
 
 
 @dataclass(frozen=True)
-class Runs:
+class KeyRuns:
     """Parts of the records, each with key combinations of its own; the last entry of each is the end.
 
     Part i has the key combinations from `q[i]` on, and in table k the records from `records[k][i]` on.
@@ -55,11 +57,11 @@ class Runs:
     records: tuple[IntArray, ...]
 
     @classmethod
-    def one(cls, size: int, records: Sequence[int]) -> Runs:
+    def one(cls, size: int, records: Sequence[int]) -> KeyRuns:
         """All in one part."""
         return cls(np.array([0, size]), tuple(np.array([0, number]) for number in records))
 
-    def blocks(self, targets: int) -> Iterator[Block]:
+    def blocks(self, targets: int) -> Iterator[KeyBlock]:
         """Some parts at a time, so that their records and a table (targets, q) stay in the cache."""
         records = np.add.reduce(self.records)
         filled = self.q * (targets / _ENTRIES_AT_A_TIME) + records / _RECORDS_AT_A_TIME
@@ -72,11 +74,11 @@ class Runs:
         ]
         for q, *of_tables in zip(*bounds, strict=True):
             if of_tables[0][0] < of_tables[0][1]:
-                yield Block(slice(*q), tuple(slice(*of_table) for of_table in of_tables))
+                yield KeyBlock(slice(*q), tuple(slice(*of_table) for of_table in of_tables))
 
 
 @dataclass(frozen=True)
-class Block:
+class KeyBlock:
     """The key combinations of some parts, and their records in each table; there is a GT record."""
 
     q: slice
@@ -103,7 +105,7 @@ class KeySet:
     rows: tuple[IntArray | None, ...]
     counts: tuple[IntArray, ...]
     size: int
-    runs: Runs
+    runs: KeyRuns
 
     @classmethod
     def nothing(cls, records: Sequence[int]) -> KeySet:
@@ -114,7 +116,7 @@ class KeySet:
             (None,) * len(records),
             tuple(np.array([number]) for number in records),
             1,
-            Runs.one(1, records),
+            KeyRuns.one(1, records),
         )
 
     def pick(self, table: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -131,13 +133,13 @@ class KeySet:
         )
         q = tuple(of_table[places] for of_table, places in zip(self.q, order, strict=True))
         first = tuple(np.concatenate(([0], np.cumsum(counts))) for counts in self.counts)
-        runs = Runs(np.arange(self.size + 1), first)
+        runs = KeyRuns(np.arange(self.size + 1), first)
         return KeySet(self.columns, q, (None,) * len(q), self.counts, self.size, runs), rows
 
-    def with_column(self, position: int, column: Column) -> KeySet:
+    def with_column(self, position: int, column: KeySetColumn) -> KeySet:
         """The set with one column more."""
         size = self.size * column.size
-        runs = Runs(self.runs.q * column.size, self.runs.records)
+        runs = KeyRuns(self.runs.q * column.size, self.runs.records)
         q = []
         for table, codes in enumerate(column.codes):
             joined = self.q[table] * column.size
@@ -146,7 +148,7 @@ class KeySet:
         if size > _LARGEST:
             numbers, distinct = pd.factorize(np.concatenate(q))
             q, size = np.split(numbers, np.cumsum([len(table) for table in q])[:-1]), len(distinct)
-            runs = Runs.one(size, [len(table) for table in q])
+            runs = KeyRuns.one(size, [len(table) for table in q])
         counts = [np.bincount(table, minlength=size) for table in q]
         wider = KeySet((*self.columns, position), tuple(q), self.rows, tuple(counts), size, runs)
         return wider.without_lone_records()
@@ -171,11 +173,11 @@ class KeySet:
             q.append(number[old_q[kept_records]])
             rows.append(kept_records if old_rows is None else old_rows[kept_records])
         counts = tuple(table[kept] for table in self.counts)
-        runs = Runs(np.concatenate(([0], number + 1))[self.runs.q], tuple(first))
+        runs = KeyRuns(np.concatenate(([0], number + 1))[self.runs.q], tuple(first))
         return KeySet(self.columns, tuple(q), tuple(rows), counts, size, runs)
 
 
-def iterate_key_sets(columns: Sequence[Column], start: KeySet, up_to: int) -> Iterator[KeySet]:
+def iterate_key_sets(columns: Sequence[KeySetColumn], start: KeySet, up_to: int) -> Iterator[KeySet]:
     """The set itself, and all sets of at most `up_to` columns that add later columns to it."""
     yield start
     if len(start.columns) < up_to:
@@ -183,7 +185,7 @@ def iterate_key_sets(columns: Sequence[Column], start: KeySet, up_to: int) -> It
             yield from iterate_key_sets(columns, start.with_column(position, columns[position]), up_to)
 
 
-def form_key_set(columns: Sequence[Column], positions: Sequence[int], records: Sequence[int]) -> KeySet:
+def form_key_set(columns: Sequence[KeySetColumn], positions: Sequence[int], records: Sequence[int]) -> KeySet:
     """One set, column by column."""
     key_set = KeySet.nothing(records)
     for position in positions:
@@ -251,13 +253,13 @@ class Synthesis:
 class ExposureTarget:
     """A target: its codes, its place among the columns that sets are made of, how each SD is guessed from."""
 
-    column: Column
+    column: KeySetColumn
     position: int | None
     guessing: tuple[Guessing, ...]
 
     @classmethod
     def from_column(
-        cls, column: Column, no_guess: Mask, position: int | None, syntheses: Sequence[Synthesis]
+        cls, column: KeySetColumn, no_guess: Mask, position: int | None, syntheses: Sequence[Synthesis]
     ) -> ExposureTarget:
         """`no_guess` marks the levels that nobody guesses."""
         counts = [np.bincount(codes, minlength=column.size) for codes in column.codes]

@@ -154,8 +154,8 @@ def _measure_groups(
 
 
 def _measure_families(gate: Gate, opened: OpenedTables) -> dict[str, pd.DataFrame]:
-    """The frames of the families that need tables in memory; a gate with them has no other engine."""
-    if not isinstance(opened, FramesInMemory):
+    """Measure the families that need tables in memory; a gate with them has no other engine."""
+    if opened.frames is None:
         return {}
     ground_truth, *syntheses = opened.frames
     tables = check_tables(ground_truth, syntheses, gate.keys, gate.targets, gate.grouping)

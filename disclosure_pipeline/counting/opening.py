@@ -66,6 +66,14 @@ class OpenedTables(Protocol):
     def ledger(self) -> tuple[Change, ...]:
         """What was changed to compare the tables."""
 
+    @property
+    def frames(self) -> tuple[pd.DataFrame, ...] | None:
+        """The tables as frames where an engine has them in memory, else None."""
+
+    @property
+    def sorts_whole_records(self) -> bool:
+        """Whether whole records are best sorted by their codes, instead of counted as keys."""
+
     def code(self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress) -> list[CodedColumn]:
         """Columns as codes over the levels of all tables, not grouped yet.
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies, count_whole_records
 from disclosure_pipeline.counting.opening import OpenedTables
@@ -202,7 +201,7 @@ def count_record_sets(
     `columns` are coded, not grouped.
     """
     sets = _list_sets(columns, targets)
-    if isinstance(opened, FramesInMemory) and not opened.in_parts:
+    if opened.sorts_whole_records:
         return opened.count(requests, on_progress), _count_in_memory(columns, sets)
     of_sets = [CountRequest(columns), *map(CountRequest, sets.values())]
     counted = opened.count([*requests, *of_sets], on_progress)

@@ -47,7 +47,7 @@ _ORDERED = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}
 
 
 @dataclass(frozen=True)
-class Guards:
+class GuardFigures:
     """The frames of the guards.
 
     `guards`: index synthesis. unique_copies, unique_copies_others: see `copies()`. unique_copies_apart: what
@@ -83,7 +83,7 @@ def measure_guards(
     opened: OpenedTables,
     columns: Sequence[CodedColumn],
     records: RecordSets,
-) -> Guards:
+) -> GuardFigures:
     """The guards over `columns`, all that the tables share: coded, not grouped.
 
     `records` are the counts by all of these columns, and by some.
@@ -107,7 +107,7 @@ def measure_guards(
         )
     frame = pd.concat([copies, pd.DataFrame(rows, index=copies.index)], axis=1)
     frame["TVD_pair_beyond"] = _measure_pairs(opened, columns)
-    return Guards(frame, partial, apart)
+    return GuardFigures(frame, partial, apart)
 
 
 def measure_copies(
@@ -115,7 +115,7 @@ def measure_copies(
     columns: Sequence[CodedColumn],
     records: RecordSets,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The figures of `Guards.guards` on copies and nearness, and `Guards.partial_copies`. Args as there."""
+    """Measure copies and nearness, and the partial copies: see `GuardFigures` and `measure_guards`."""
     sizes = _sizes(columns)
     sample = opened.code_records(columns, APART_SAMPLE, 0)
     places = {column.name: place for place, column in enumerate(columns)}

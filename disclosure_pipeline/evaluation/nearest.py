@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.nearest_records import Comparison, Table, nearest_distances
+from disclosure_pipeline.counting.memory.nearest_records import ComparedTable, Comparison, nearest_distances
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.copies import shared_columns
 from disclosure_pipeline.evaluation.frames import row_of
@@ -86,7 +86,7 @@ def draw_comparisons(
         n = min(records, N_d - 1)
         others, left_out = _thinned_others(N_d, n, persons, np.random.default_rng([seed, 1]))
         shown = _draw_records(records, n, np.random.default_rng([seed, 2]))
-        tables = (Table(synthesis, shown), Table(0, others))
+        tables = (ComparedTable(synthesis, shown), ComparedTable(0, others))
         yield Comparison(persons, tables, (np.full(len(persons), -1), left_out))
 
 

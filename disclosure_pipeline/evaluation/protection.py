@@ -16,7 +16,7 @@ from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.evaluation.protection_result import DisclosureProtection, protection_result
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import Keys, combine_keys, frequency_tables
-from disclosure_pipeline.measures.protection import METHODS, Attack, Baselines, attack, baselines
+from disclosure_pipeline.measures.protection import METHODS, Attack, ProtectionBaselines, attack, baselines
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.grouping import bin_by_width, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -113,7 +113,7 @@ class Sensitive:
 
     codes: tuple[IntArray, ...]
     size: int
-    baselines: Baselines
+    baselines: ProtectionBaselines
 
     def of_records(self, sample: IntArray) -> Sensitive:
         """The same for some GT records; the baselines stay those of all."""

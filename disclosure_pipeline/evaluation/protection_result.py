@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pandas as pd
 
-from disclosure_pipeline.measures.protection import Attack, Baselines, cap_protection, score
+from disclosure_pipeline.measures.protection import Attack, ProtectionBaselines, cap_protection, score
 from disclosure_pipeline.measures.words import SDMETRICS, SHARE, Words
 from disclosure_pipeline.tables.alignment import Tables
 
@@ -196,7 +196,7 @@ class DisclosureProtectionEstimate(DisclosureProtection):
 
 
 def protection_result(
-    tables: Tables, synthesis: int, method: str, baselines: Baselines, attack: Attack
+    tables: Tables, synthesis: int, method: str, baselines: ProtectionBaselines, attack: Attack
 ) -> DisclosureProtection:
     """The figures of one synthesis (1…m), from the attack on its GT records."""
     protection = cap_protection(attack)

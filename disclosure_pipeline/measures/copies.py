@@ -210,7 +210,7 @@ EXPECTED_MISSES = 10.0
 """A fresh sample that would miss so many records, misses none with a chance of about exp(-10)."""
 
 
-class RecordCounts(Protocol):
+class WholeRecordCounts(Protocol):
     """Counts of the combinations of all columns."""
 
     @property
@@ -226,7 +226,7 @@ class RecordCounts(Protocol):
         """Of SD records that equal a single GT record."""
 
 
-def has_equal_content(counts: RecordCounts, sizes: Sizes) -> bool:
+def has_equal_content(counts: WholeRecordCounts, sizes: Sizes) -> bool:
     """Return whether one table holds all records of the other, where a fresh sample would miss ten at least.
 
     `counts` are those of whole records. A new record of the population is unlike all GT records with chance
@@ -239,7 +239,7 @@ def has_equal_content(counts: RecordCounts, sizes: Sizes) -> bool:
     return counts.shared.GT_in_SD == sizes.N_d and _missed_by_a_sample(counts, sizes) >= EXPECTED_MISSES
 
 
-def _missed_by_a_sample(counts: RecordCounts, sizes: Sizes) -> float:
+def _missed_by_a_sample(counts: WholeRecordCounts, sizes: Sizes) -> float:
     """Return how many of the GT records that equal no other one a fresh sample of SD's size would miss."""
     alone = counts.uniques.in_GT
     if not alone:

@@ -56,7 +56,7 @@ def _numbers(left: int, records: int, n: int) -> IntArray:
 
 
 @dataclass(frozen=True)
-class Disclosed:
+class KeySetDisclosure:
     """GT records: DiSCO; DiSCO at n; DiSCO_others. smallest_support: SD records, 0 where DiSCO is 0."""
 
     DiSCO: int
@@ -89,14 +89,14 @@ class DisclosedCounts:
 
 
 @dataclass(frozen=True)
-class KeyCounts:
+class KeySetKeys:
     """GT records by the number of SD records of their q, and of other GT ones: alike for all targets."""
 
     by_s_q: Floats
     by_others: Floats
 
     @classmethod
-    def from_frequencies(cls, d_q: IntArray, s_q: IntArray, chances: Chances) -> KeyCounts:
+    def from_frequencies(cls, d_q: IntArray, s_q: IntArray, chances: Chances) -> KeySetKeys:
         """Of all key combinations (shape: q)."""
         return cls(
             _by_number(d_q, s_q, len(chances.q0)) if len(chances.q0) > 1 else np.zeros(1),
@@ -104,9 +104,9 @@ class KeyCounts:
         )
 
 
-def disclosed(counts: DisclosedCounts, of_keys: KeyCounts, chances: Chances) -> Disclosed:
+def disclosed(counts: DisclosedCounts, of_keys: KeySetKeys, chances: Chances) -> KeySetDisclosure:
     """Compute what is disclosed: see `baselines`."""
-    return Disclosed(
+    return KeySetDisclosure(
         DiSCO=counts.DiSCO,
         at_n=float(counts.DiSCO)
         if len(chances.q0) == 1

@@ -45,7 +45,7 @@ class Attack:
 
 
 @dataclass(frozen=True)
-class Baselines:
+class ProtectionBaselines:
     """Share of GT records guessed wrong by an intruder who has no synthetic table.
 
     `uniform` guesses every combination of levels equally often, `majority` always the most frequent one,
@@ -83,14 +83,14 @@ def wrong_shares(attack: Attack) -> npt.NDArray[np.float64]:
     return np.repeat(wrong, attack.d)
 
 
-def baselines(levels: Sequence[int], d_t: IntArray) -> Baselines:
+def baselines(levels: Sequence[int], d_t: IntArray) -> ProtectionBaselines:
     """Compute the baselines from the levels of each sensitive column in GT, and the counts d_t.
 
     The number of combinations can be beyond every float; it is a Python integer, and only the share that
     is left of it becomes a float.
     """
     N_d, possible = total(d_t), math.prod(levels)
-    return Baselines(
+    return ProtectionBaselines(
         uniform=_share(possible - 1, possible),
         majority=_share(N_d - int(d_t.max(initial=0)), N_d),
         proportional=_share(N_d * N_d - total(d_t * d_t), N_d * N_d),

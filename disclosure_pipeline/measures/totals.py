@@ -168,7 +168,7 @@ class KeySums:
 
 
 @dataclass(frozen=True)
-class Records:
+class RecordTotals:
     """The number of records in each of the tables of [R] App. 1: see `DisclosureTables`."""
 
     original: int
@@ -191,7 +191,7 @@ class Totals:
         d·s by s_q, and d·s of the certain ones by d_q.
     """
 
-    records: Records
+    records: RecordTotals
     DiSCO_cells: int
     largest: int = field(metadata={"add": max})
     certain: int
@@ -211,7 +211,7 @@ def totals_of_keys(k: KeySums) -> Totals:
     keys = k.keys if isinstance(k.keys, int) else k.keys[disclosed]
     d_tq = k.ds[disclosed] // k.s_q[disclosed]
     return Totals(
-        records=Records(
+        records=RecordTotals(
             original=total(d),
             synthetic=total(s),
             Dorig=total(d * GT_has_one),
@@ -242,7 +242,9 @@ def totals_of_tables(f: FrequencyTable, tables: DisclosureTables) -> Totals:
     denominators = tables.DiSCO.counts[tables.DiSCO.where]
     certain = tables.Dsyn.without(f.d_q == 0)
     return Totals(
-        records=Records(**{name: getattr(tables, name).total() for name in Records.__dataclass_fields__}),
+        records=RecordTotals(
+            **{name: getattr(tables, name).total() for name in RecordTotals.__dataclass_fields__}
+        ),
         DiSCO_cells=len(denominators),
         largest=int(denominators.max(initial=0)),
         certain=certain.total(),

@@ -78,13 +78,7 @@ class Guards(BaseModel):
 
 
 DEFAULTS: Mapping[str, float] = {
-    "people_copied_beyond": 2.5,
-    "unique_copies_beyond": 2.5,
-    "partial_copies_beyond": 7,
-    "guessed_beyond": 6,
-    "nearer": 70,
-    "relabelled": 0.15,
-    "missing_beyond": 20,
+    **{name: field.default for name, field in Guards.model_fields.items()},
     "equal_content": 0,
 }
 """The bounds of the guards where a gate sets none; high figures are a risk in all of them."""

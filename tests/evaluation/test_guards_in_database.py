@@ -23,7 +23,7 @@ from disclosure_pipeline.counting.relational.opened_database import DatabaseTabl
 from disclosure_pipeline.counting.relational.transfer import borrow_table
 from disclosure_pipeline.evaluation import guards
 from disclosure_pipeline.evaluation.counts import count_record_sets
-from disclosure_pipeline.evaluation.guards import Guards, measure_guards
+from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -70,7 +70,7 @@ def in_order_of_codes(opened: FramesInMemory) -> FramesInMemory:
     return FramesInMemory(frames, "memory")
 
 
-def measure(opened: OpenedTables) -> Guards:
+def measure(opened: OpenedTables) -> GuardFigures:
     columns = opened.code(list(opened.columns[0]), grouping_of(), ignore_progress)
     _, records = count_record_sets(opened, [], columns, TARGETS)
     return measure_guards(opened, columns, records)
@@ -87,7 +87,7 @@ def opened_in(backend: Any, frames: Sequence[pd.DataFrame]) -> Iterator[Database
     assert set(backend.list_tables()) == before
 
 
-def assert_the_same_guards(backend: Any, frames: Sequence[pd.DataFrame]) -> Guards:
+def assert_the_same_guards(backend: Any, frames: Sequence[pd.DataFrame]) -> GuardFigures:
     in_memory = FramesInMemory(tuple(frames), "memory")
     with opened_in(backend, frames) as opened:
         measured = measure(opened)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.sampling import examples
 
 from disclosure_pipeline.measures.copies import (
-    RecordCounts,
+    WholeRecordCounts,
     chances_of_columns_apart,
     has_equal_content,
     hits_of_columns_apart,
@@ -53,7 +53,7 @@ def test_renamed_levels() -> None:
     assert relabelling(np.array([70, 30, 0]), np.array([70, 30, 0])).looks_renamed == 0
 
 
-def counts(d: list[int], s: list[int]) -> RecordCounts:
+def counts(d: list[int], s: list[int]) -> WholeRecordCounts:
     from disclosure_pipeline.counting.counts import count_keys
 
     return count_keys(np.array(d), np.array(s))

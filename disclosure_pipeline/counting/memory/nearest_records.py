@@ -75,7 +75,7 @@ class Distances:
 
 
 @dataclass(frozen=True)
-class Table:
+class ComparedTable:
     """A table to find records in: its position among the columns' tables, and which of its records count."""
 
     table: int
@@ -90,7 +90,7 @@ class Comparison:
     """
 
     persons: IntArray
-    tables: tuple[Table, ...]
+    tables: tuple[ComparedTable, ...]
     left_out: tuple[IntArray, ...]
 
     @property
@@ -125,7 +125,7 @@ def nearest_distances(columns: Sequence[CodedColumn], comparison: Comparison) ->
 
 
 def nearest_of_all(
-    column_distances: Sequence[Distances], persons: IntArray, table: Table, left_out: IntArray
+    column_distances: Sequence[Distances], persons: IntArray, table: ComparedTable, left_out: IntArray
 ) -> IntArray:
     """Every person is compared with every record."""
     records = np.flatnonzero(table.counted)
@@ -167,7 +167,7 @@ def nearest_of_candidates(
     column_distances: Sequence[Distances],
     blocks: Sequence[Sequence[CodedColumn]],
     persons: IntArray,
-    table: Table,
+    table: ComparedTable,
     left_out: IntArray,
 ) -> IntArray:
     """Every person is compared with the records that agree in a block."""
@@ -188,7 +188,7 @@ def nearest_of_candidates(
 
 def form_blocks(
     columns: Sequence[CodedColumn],
-    tables: Sequence[Table],
+    tables: Sequence[ComparedTable],
     expect_candidates: Callable[[Sequence[CodedColumn]], float],
 ) -> list[list[CodedColumn]]:
     """The columns in as many blocks as give few candidates each; one block of all where none do.
@@ -209,14 +209,14 @@ def form_blocks(
     return [list(columns)]
 
 
-def _entropy(column: CodedColumn, tables: Sequence[Table]) -> float:
+def _entropy(column: CodedColumn, tables: Sequence[ComparedTable]) -> float:
     """The entropy of the column's values in all the tables, in nats."""
     counts = np.sum([column.counts[table.table] for table in tables], axis=0)
     share = counts[counts > 0] / counts.sum()
     return float(-(share * np.log(share)).sum())
 
 
-def _expected_candidates(tables: Sequence[Table], block: Sequence[CodedColumn]) -> float:
+def _expected_candidates(tables: Sequence[ComparedTable], block: Sequence[CodedColumn]) -> float:
     """The number of records of all tables that agree with one of them in a block, about."""
     probes, records = [], 0
     for table in tables:
@@ -231,7 +231,7 @@ def _expected_candidates(tables: Sequence[Table], block: Sequence[CodedColumn]) 
 
 
 def _find_candidates(
-    block: Sequence[CodedColumn], persons: IntArray, table: Table
+    block: Sequence[CodedColumn], persons: IntArray, table: ComparedTable
 ) -> Iterator[tuple[IntArray, IntArray]]:
     """Pairs of a person and a record that agree in a block, some at a time."""
     codes = radix(block, [len(own.stored) for own in block[0].tables], _LARGEST)
@@ -254,7 +254,9 @@ def _find_candidates(
             start = stop
 
 
-def _find_agreeing(codes: Radix, table: Table, wanted: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+def _find_agreeing(
+    codes: Radix, table: ComparedTable, wanted: IntArray
+) -> Iterator[tuple[IntArray, IntArray]]:
     """The records that have one of the `wanted` codes, which ascend, and its position among them.
 
     Most have none: whose lowest digits no wanted code has is put aside before the whole code is looked up.

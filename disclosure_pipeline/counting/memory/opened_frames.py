@@ -51,6 +51,11 @@ class FramesInMemory:
         return tuple(tuple(frame.columns) for frame in self.frames)
 
     @property
+    def sorts_whole_records(self) -> bool:
+        """Whether all codes may be in memory at once."""
+        return not self.in_parts
+
+    @property
     def records(self) -> tuple[int, ...]:
         """The number of records of each table."""
         return tuple(len(frame) for frame in self.frames)

@@ -38,7 +38,7 @@ _MANY = 1 / 8  # of the records: fewer are not taken out
 
 
 @dataclass(frozen=True)
-class RecordCounts:
+class PartialRecordCounts:
     """`whole`: by all columns, of each synthesis; `without`: by all but this one, for each column."""
 
     whole: tuple[KeyCounts, ...]
@@ -77,12 +77,12 @@ class _SynthesisCounts:
     without: dict[int, CopyCounts]
 
 
-def count_records(columns: Sequence[CodedColumn]) -> RecordCounts:
+def count_records(columns: Sequence[CodedColumn]) -> PartialRecordCounts:
     """Counts of each synthesis by all of two or more columns, and by all but one; missing is a level."""
     records = [len(table.stored) for table in columns[0].tables]
     orders = _list_orders(columns, records)
     counts = [_count_synthesis(orders, synthesis) for synthesis in range(1, len(records))]
-    return RecordCounts(
+    return PartialRecordCounts(
         tuple(of_synthesis.whole for of_synthesis in counts),
         tuple(tuple(of_synthesis.without[id(column)] for of_synthesis in counts) for column in columns),
     )

@@ -140,6 +140,15 @@ class StreamedTables:
     tables: tuple[StreamedTable, ...] = ()
 
     @property
+    def frames(self) -> None:
+        """None: the records stay where they are."""
+
+    @property
+    def sorts_whole_records(self) -> bool:
+        """False: codes of all records are not in memory."""
+        return False
+
+    @property
     def ledger(self) -> tuple[Change, ...]:
         """What was changed to compare the tables."""
         return tuple(change for table in self.tables for change in table.ledger)

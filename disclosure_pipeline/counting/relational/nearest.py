@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from disclosure_pipeline.counting.memory.nearest_records import (
     NOBODY,
+    ComparedTable,
     Comparison,
     Distances,
-    Table,
     form_blocks,
     nearest_of_all,
     nearest_of_candidates,
@@ -87,7 +87,7 @@ class _NumberedRecords:
         ]
 
     def _nearest_of_all(
-        self, distances: Sequence[Distances], persons: Words, table: Table, left_out: IntArray
+        self, distances: Sequence[Distances], persons: Words, table: ComparedTable, left_out: IntArray
     ) -> IntArray:
         positions = np.flatnonzero(table.counted)
         own = np.where(left_out < 0, -1, np.searchsorted(positions, left_out))
@@ -99,7 +99,7 @@ class _NumberedRecords:
         distances: Sequence[Distances],
         blocks: Sequence[Sequence[CodedColumn]],
         persons: Words,
-        table: Table,
+        table: ComparedTable,
         left_out: IntArray,
         expect_candidates: Callable[[Sequence[CodedColumn]], float],
     ) -> IntArray:
@@ -146,7 +146,7 @@ class _NumberedRecords:
         return [fetched[name][order] for name in word_columns(rows)]
 
     @contextmanager
-    def _counted(self, table: Table) -> Iterator[Any]:
+    def _counted(self, table: ComparedTable) -> Iterator[Any]:
         """The rows of a table that count, while the block runs."""
         rows = self.rows.filter(self.rows["i"] == table.table)
         is_minority = 2 * int(table.counted.sum()) <= len(table.counted)
@@ -193,9 +193,9 @@ class _NumberedRecords:
         return [fetched[name] for name in word_columns(rows)], fetched["n"], fetched["r"]
 
 
-def _everybody(persons: Words, fetched: Words) -> tuple[IntArray, Table]:
+def _everybody(persons: Words, fetched: Words) -> tuple[IntArray, ComparedTable]:
     """All of the persons, and all that was fetched as the table that they are compared with."""
-    return np.arange(len(persons[0])), Table(1, np.ones(len(fetched[0]), dtype=bool))
+    return np.arange(len(persons[0])), ComparedTable(1, np.ones(len(fetched[0]), dtype=bool))
 
 
 def _find_lone(records: IntArray, number: IntArray, wanted: IntArray) -> IntArray:

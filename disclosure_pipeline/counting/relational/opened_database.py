@@ -43,6 +43,16 @@ class CountedTables(ABC):
     """The part of `opening.OpenedTables` that needs the records, which are counted where they are."""
 
     @property
+    def frames(self) -> None:
+        """None: the records stay where they are."""
+        return None
+
+    @property
+    def sorts_whole_records(self) -> bool:
+        """False: codes of all records are not in memory."""
+        return False
+
+    @property
     @abstractmethod
     def _read(self) -> ReadTables:
         """The tables, and what is known of their values."""

@@ -59,7 +59,7 @@ def require_words(name: str, frame: str) -> Words:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table of texts; the first cell of a row is its heading."""
 
     caption: str
@@ -74,7 +74,7 @@ class Figure:
     title: str
     svg: str
     description: str
-    table: Table
+    table: PageTable
 
 
 def name_marks(marks: Mapping[str, Mark], frame: str) -> dict[str, Mark]:
@@ -82,11 +82,13 @@ def name_marks(marks: Mapping[str, Mark], frame: str) -> dict[str, Mark]:
     return {find_heading(column, frame): mark for column, mark in marks.items()}
 
 
-def tabulate(caption: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], frame: str) -> Table:
+def tabulate(
+    caption: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], frame: str
+) -> PageTable:
     """The columns of some rows of a frame of a dossier; columns that no row has are left out."""
     rows = list(rows)
     columns_with_figures = [name for name in columns if any(row.get(name) is not None for row in rows)]
-    return Table(
+    return PageTable(
         caption,
         tuple(capitalized(find_heading(name, frame)) for name in columns_with_figures),
         tuple(

@@ -12,7 +12,7 @@ from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.parts import (
     MISSING,
     Figure,
-    Table,
+    PageTable,
     name_marks,
     require_words,
     tabulate,
@@ -195,7 +195,7 @@ def excludes_records(content: Mapping[str, Any]) -> bool:
     return any(row["remaining"] != content["figures"]["N_d"] for row in of_GT)
 
 
-def list_flagged_levels(content: Mapping[str, Any]) -> Table | None:
+def list_flagged_levels(content: Mapping[str, Any]) -> PageTable | None:
     """The values that make up most of what is disclosed; None where no check flags one."""
     rows = content["figures"]["one_way"]
     if not rows:
@@ -249,7 +249,7 @@ def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
         title,
         charts.draw_map(points, x_words.title, y_words.title),
         "The candidates of the gate: to the left are useful ones, below are safe ones.",
-        Table(
+        PageTable(
             "The candidates of the gate by utility and risk",
             ("Candidate", "Verdict", capitalized(x_words.title), capitalized(y_words.title)),
             tuple(
@@ -265,7 +265,7 @@ def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
     )
 
 
-def compare_with_last(content: Content, last: Content | None) -> Table | None:
+def compare_with_last(content: Content, last: Content | None) -> PageTable | None:
     """What the clauses say now, and said of the candidate before; None where there is none."""
     if last is None:
         return None
@@ -289,4 +289,4 @@ def compare_with_last(content: Content, last: Content | None) -> Table | None:
             )
         )
     caption = f"Clauses whose figure changed since candidate {last['candidate']}"
-    return Table(caption, ("Clause", "Before", "Now", "Change", "Outcome"), tuple(rows))
+    return PageTable(caption, ("Clause", "Before", "Now", "Change", "Outcome"), tuple(rows))
