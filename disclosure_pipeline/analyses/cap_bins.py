@@ -41,7 +41,7 @@ def count_frequencies(
     special_values: Mapping[Any, Sequence[float]] | None,
     edges: Edges,
 ) -> list[FrequencyTable]:
-    """The cells of each synthesis. Arguments and errors as in `disclosure()`, one target."""
+    """Return the cells of each synthesis. Arguments and errors as in `disclosure()`, one target."""
     grouping = grouping_of(groups, special_values, edges)
     tables = check_tables(ground_truth, synthetic, keys, [target], grouping)
     [coded_target] = tables.code(tables.targets)
@@ -100,7 +100,7 @@ class ChangedChances:
 
 
 def compare_chances(f: FrequencyTable) -> ChangedChances:
-    """Each GT record's CAP under SD against its CAP under GT, in integers."""
+    """Return each GT record's CAP under SD against its CAP under GT, in integers."""
     from_SD, from_GT = f.s * f.d_q, f.d * f.s_q
     not_in_SD = f.s_q == 0
     return ChangedChances(
@@ -111,13 +111,13 @@ def compare_chances(f: FrequencyTable) -> ChangedChances:
 
 
 def bin_of(count: IntArray, of_key: IntArray) -> IntArray:
-    """The bin of count / of_key, in integers."""
+    """Return the bin of count / of_key, in integers."""
     inner = INNER_BINS * count // np.maximum(of_key, 1) + NEVER + 1
     return np.select([of_key == 0, count == 0], [NOT_IN_SD, NEVER], inner)
 
 
 def place(bins: IntArray) -> tuple[Floats, Floats]:
-    """Where each bin lies on the axis in percent: from, to."""
+    """Tell where each bin lies on the axis in percent: from, to."""
     low = (bins - NEVER - 1) / INNER_BINS
     high = low + 1 / INNER_BINS
     below = -GAP - BAND
@@ -128,6 +128,6 @@ def place(bins: IntArray) -> tuple[Floats, Floats]:
 
 
 def name_of(number: int) -> str:
-    """What a bin is called."""
+    """Return what a bin is called."""
     low = 100 * (number - NEVER - 1) // INNER_BINS
     return NAMES.get(number) or f"{low} to {low + 100 // INNER_BINS}"

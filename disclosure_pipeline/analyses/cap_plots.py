@@ -64,7 +64,7 @@ def cap_axis(table: Table) -> alt.Axis:
 
 
 def count_axis(largest: int) -> alt.Axis:
-    """An axis that names the largest count only: small panels have no room for more."""
+    """Return an axis that names the largest count only: small panels have no room for more."""
     import altair as alt
 
     return alt.Axis(title=None, values=[largest], format=",d", grid=False)

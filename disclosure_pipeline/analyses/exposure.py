@@ -77,7 +77,7 @@ class Exposure:
 
 
 def check_number(argument: str, number: Any, most: int | None = None) -> None:
-    """InputError unless it is a whole number from 1 on, or to `most`."""
+    """Raise InputError unless it is a whole number from 1 on, or to `most`."""
     is_whole = isinstance(number, Integral) and not isinstance(number, bool)
     if not is_whole or number < 1 or (most is not None and number > most):
         up_to = "on" if most is None else f"to {most}"
@@ -89,7 +89,7 @@ def check_number(argument: str, number: Any, most: int | None = None) -> None:
 def check_arguments(
     ground_truth: Any, synthetic: Any, columns: Any, targets: Any, grouping: Any
 ) -> tuple[Tables, tuple[Any, ...], tuple[Any, ...]]:
-    """The tables, and the names of the columns and of the targets, some of which may be both."""
+    """Return the tables, and the names of the columns and of the targets, some of which may be both."""
     if targets is None:
         raise InputError("targets is None: name the column or columns that an intruder wants to learn.")
     frames = as_frames(ground_truth, synthetic)

@@ -57,7 +57,7 @@ class _BlockCounts:
 
     @classmethod
     def nothing(cls, synthesis: Synthesis) -> _BlockCounts:
-        """Of no key combination."""
+        """Count no key combination."""
         nobody = GuessCounts(Grouped.nothing(), Grouped.nothing())
         return cls(
             DisclosedCounts.nothing(synthesis.chances),
@@ -90,12 +90,12 @@ class _Part:
         return sum(of_table.stop - of_table.start for of_table in self.block.records)
 
     def q(self, table: int) -> IntArray:
-        """The key combination of each record."""
+        """Return the key combination of each record."""
         q = self.key_set.q[table][self.block.records[table]]
         return q - self.block.q.start if self.block.q.start else q
 
     def t(self, table: int) -> Codes:
-        """The target level of each record."""
+        """Return the target level of each record."""
         codes, rows, records = (
             self.target.column.codes[table],
             self.key_set.rows[table],
@@ -104,11 +104,11 @@ class _Part:
         return codes[records] if rows is None else codes[rows[records]]
 
     def counts(self, table: int) -> IntArray:
-        """The records of each key combination."""
+        """Return the records of each key combination."""
         return self.key_set.counts[table][self.block.q]
 
     def cells(self, table: int) -> IntArray:
-        """The position of each record in a table (targets, q), row by row."""
+        """Return the position of each record in a table (targets, q), row by row."""
         cells = self.t(table).astype(np.int64)
         cells *= self.keys
         cells += self.key_set.q[table][self.block.records[table]]
@@ -116,12 +116,12 @@ class _Part:
         return cells
 
     def count(self, cells: IntArray) -> IntArray:
-        """The records of each cell (shape: targets, q)."""
+        """Return the records of each cell (shape: targets, q)."""
         counts = np.bincount(cells, minlength=self.levels * self.keys)
         return counts.astype(np.int32).reshape(self.levels, self.keys)
 
     def expose(self, exposed: ExposedRecords, sizes: Codes) -> None:
-        """The GT records of this part are exposed by sets of these sizes, too."""
+        """Add that the GT records of this part are exposed by sets of these sizes, too."""
         records, rows = self.block.records[0], self.key_set.rows[0]
         exposed.sizes[records if rows is None else rows[records]] |= sizes
 
@@ -134,7 +134,7 @@ def measure_key_set(
     exposed: Sequence[ExposedRecords],
     of_keys: Sequence[KeySetKeys],
 ) -> list[ExposureFigures]:
-    """The figures in each synthesis; who is exposed with so much `support` is added to `exposed`.
+    """Return the figures in each synthesis; who is exposed with so much `support` is added to `exposed`.
 
     `of_keys`: what is alike for all targets, of each synthesis.
     """
@@ -160,7 +160,7 @@ def _figures(
     guessing: Guessing,
     synthesis: Synthesis,
 ) -> ExposureFigures:
-    """Of one synthesis, from all parts."""
+    """Compute the figures of one synthesis, from all parts."""
     from_SD, from_others = guessing.drawn_counts(_joined(cells)) if cells else (None, None)
     by_SD, by_others = counts.by_SD or from_SD, counts.by_others or from_others
     return ExposureFigures(
@@ -235,7 +235,7 @@ def _count_cells(
 def _cells(
     q: Sequence[IntArray], t: Sequence[Codes], d_q: IntArray, s_q: IntArray, levels: int
 ) -> FrequencyTable:
-    """The cells of GT and one SD, either of which may have no record here."""
+    """Return the cells of GT and one SD, either of which may have no record here."""
     pooled = np.concatenate(q)
     pooled *= levels
     pooled += np.concatenate(t)
@@ -263,7 +263,7 @@ def _cells(
 
 
 def _cells_of_tables(d: IntArray, s: IntArray, part: _Part) -> FrequencyTable:
-    """The cells of tables (targets, q) in which a record is; each q by its number in the set."""
+    """Return the cells of tables (targets, q) in which a record is; each q by its number in the set."""
     q, t = np.nonzero((d.T > 0) | (s.T > 0))
     return FrequencyTable(
         q=q + part.block.q.start,
@@ -280,7 +280,7 @@ def _cells_of_tables(d: IntArray, s: IntArray, part: _Part) -> FrequencyTable:
 
 
 def _joined(parts: Sequence[FrequencyTable]) -> FrequencyTable:
-    """The cells of all parts, whose key combinations ascend."""
+    """Return the cells of all parts, whose key combinations ascend."""
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("q", "t", "d", "s", "d_q", "s_q")

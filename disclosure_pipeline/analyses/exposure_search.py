@@ -84,7 +84,7 @@ class SetFigures:
 
 
 def search_key_sets(search: Search, on_progress: OnProgress) -> tuple[list[SetFigures], Exposed]:
-    """The figures of every set, and who is exposed."""
+    """Return the figures of every set, and who is exposed."""
     exposed = search.nobody()
     set_figures: list[SetFigures] = []
     work = partial(_search_part, search)
@@ -98,7 +98,7 @@ def search_key_sets(search: Search, on_progress: OnProgress) -> tuple[list[SetFi
 
 
 def estimate_seconds(search: Search) -> float:
-    """How long `search_key_sets` takes where nobody else needs the cores, about.
+    """Return how long `search_key_sets` takes where nobody else needs the cores, about.
 
     Measured on a few sets drawn of all, in seconds of CPU, which do not depend on what else runs. Sorting the
     records is left out, as it is done once for many sets.
@@ -132,7 +132,7 @@ class _Part:
 
     @classmethod
     def of_columns(cls, search: Search, columns: Sequence[int]) -> _Part:
-        """The records are sorted by their q, once for all the sets."""
+        """Sort the records by their q, once for all the sets."""
         key_set, records = form_key_set(search.columns, columns, search.records).sorted_by_key()
         of_records = search.of_records(records, columns[-1] if columns else -1)
         return cls(key_set, of_records, records, of_records.nobody())

@@ -116,7 +116,7 @@ def weap(
 def _check_without_ground_truth(
     synthetic: Any, keys: Sequence[Any], target: Any, grouping: Grouping
 ) -> Tables:
-    """The syntheses checked by themselves; no message speaks of a ground truth that was not given."""
+    """Return the syntheses checked by themselves; no message speaks of a ground truth that was not given."""
     several = isinstance(synthetic, Sequence) and not isinstance(synthetic, str) and len(synthetic)
     first = synthetic[0] if several else synthetic
     try:

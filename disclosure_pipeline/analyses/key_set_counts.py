@@ -43,11 +43,11 @@ class Packed:
     words: tuple[Words, ...]
 
     def guards_of(self, targets: Sequence[int]) -> int:
-        """The guards of some targets, those of them that are in these words."""
+        """Return the guards of some targets, those of them that are in these words."""
         return sum(guard for i, guard in zip(self.targets, self.guards, strict=True) if i in targets)
 
     def differ(self, words: Words, others: Words, guards: int) -> Words:
-        """The guards of the fields in which two words differ, pair by pair."""
+        """Return the guards of the fields in which two words differ, pair by pair."""
         difference = words ^ others
         difference += np.uint64(self.fill)  # reaches the guard from a field that is not 0
         difference &= np.uint64(guards)
@@ -161,7 +161,7 @@ def _count_key_set(
 
 
 def _iterate_chunks(q: IntArray) -> Iterator[tuple[slice, IntArray]]:
-    """Some records at a time, and their q as an index."""
+    """Return some records at a time, and their q as an index."""
     for start in range(0, len(q), _CHUNK):
         chunk = slice(start, start + _CHUNK)
         yield chunk, q[chunk].astype(np.intp)
@@ -176,7 +176,7 @@ def _count_codes(q: IntArray, size: int) -> IntArray:
 
 
 def _find_examples(q: IntArray, size: int) -> IntArray:
-    """A record of each q; of a q without records any one of the others."""
+    """Return a record of each q; of a q without records any one of the others."""
     example = np.zeros(size, dtype=np.min_scalar_type(len(q)))
     for chunk, index in _iterate_chunks(q):
         example[index] = np.arange(chunk.start, chunk.start + len(index))

@@ -40,7 +40,7 @@ class KeySetColumn:
     size: int
 
     def of_records(self, records: Sequence[IntArray]) -> KeySetColumn:
-        """The codes of some records of each table."""
+        """Return the codes of some records of each table."""
         return KeySetColumn(
             tuple(codes[rows] for codes, rows in zip(self.codes, records, strict=True)), self.size
         )
@@ -58,11 +58,11 @@ class KeyRuns:
 
     @classmethod
     def one(cls, size: int, records: Sequence[int]) -> KeyRuns:
-        """All in one part."""
+        """Return all in one part."""
         return cls(np.array([0, size]), tuple(np.array([0, number]) for number in records))
 
     def blocks(self, targets: int) -> Iterator[KeyBlock]:
-        """Some parts at a time, so that their records and a table (targets, q) stay in the cache."""
+        """Return some parts at a time, so that their records and a table (targets, q) stay in the cache."""
         records = np.add.reduce(self.records)
         filled = self.q * (targets / _ENTRIES_AT_A_TIME) + records / _RECORDS_AT_A_TIME
         block = filled[:-1].astype(np.int64)
@@ -125,7 +125,7 @@ class KeySet:
         return values if rows is None else values[rows]
 
     def sorted_by_key(self) -> tuple[KeySet, tuple[IntArray, ...]]:
-        """The same of the records that matter alone, each q a part; and which records these are."""
+        """Return the same of the records that matter alone, each q a part; and which records these are."""
         small = np.min_scalar_type(self.size)
         order = [np.argsort(q.astype(small), kind="stable") for q in self.q]
         rows = tuple(
@@ -137,7 +137,7 @@ class KeySet:
         return KeySet(self.columns, q, (None,) * len(q), self.counts, self.size, runs), rows
 
     def with_column(self, position: int, column: KeySetColumn) -> KeySet:
-        """The set with one column more."""
+        """Return the set with one column more."""
         size = self.size * column.size
         runs = KeyRuns(self.runs.q * column.size, self.runs.records)
         q = []
@@ -178,7 +178,7 @@ class KeySet:
 
 
 def iterate_key_sets(columns: Sequence[KeySetColumn], start: KeySet, up_to: int) -> Iterator[KeySet]:
-    """The set itself, and all sets of at most `up_to` columns that add later columns to it."""
+    """Return the set itself, and all sets of at most `up_to` columns that add later columns to it."""
     yield start
     if len(start.columns) < up_to:
         for position in range(start.columns[-1] + 1, len(columns)):
@@ -213,7 +213,7 @@ class ExposedRecords:
         return cls(up_to, np.zeros(records, dtype=np.min_scalar_type((1 << 2 * up_to) - 1)))
 
     def digits(self, columns: int) -> tuple[int, int]:
-        """What stands for so many columns in SD, and in the others."""
+        """Return what stands for so many columns in SD, and in the others."""
         return 1 << (columns - 1), 1 << (self.up_to + columns - 1)
 
     def by_smallest_set(self) -> tuple[list[int], list[int]]:
@@ -230,7 +230,7 @@ class ExposedRecords:
         return by_SD, by_others
 
     def of_records(self, rows: IntArray, records: int) -> ExposedRecords:
-        """The same where these are the records `rows` of so many."""
+        """Return the same where these are the records `rows` of so many."""
         sizes = np.zeros(records, dtype=self.sizes.dtype)
         sizes[rows] = self.sizes
         return ExposedRecords(self.up_to, sizes)
@@ -269,5 +269,5 @@ class ExposureTarget:
         return cls(column, position, tuple(guessing))
 
     def of_records(self, records: Sequence[IntArray]) -> ExposureTarget:
-        """The same of some records of each table; guesses are of all."""
+        """Return the same of some records of each table; guesses are of all."""
         return replace(self, column=self.column.of_records(records))

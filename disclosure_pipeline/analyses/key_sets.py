@@ -29,7 +29,7 @@ KeySet = tuple[Any, ...]
 
 
 def check_key_sets(key_sets: Any) -> list[KeySet]:
-    """The key sets as tuples of names; whether there are such columns is another question."""
+    """Return the key sets as tuples of names; whether there are such columns is another question."""
     if isinstance(key_sets, str) or holds_values(key_sets) or not isinstance(key_sets, Iterable):
         raise InputError(
             f"key_sets must be a list of lists of column names, not {describe_argument(key_sets)}."
@@ -62,7 +62,7 @@ def check_key_sets(key_sets: Any) -> list[KeySet]:
 
 
 def check_targets(targets: Any, sets: Sequence[KeySet]) -> tuple[Any, ...]:
-    """The names of the targets; whether there are such columns is another question."""
+    """Return the names of the targets; whether there are such columns is another question."""
     if holds_values(targets):
         raise InputError(f"targets must be column names, not {describe_argument(targets)}.")
     names = (targets,) if isinstance(targets, str) or not isinstance(targets, Iterable) else tuple(targets)
@@ -77,7 +77,7 @@ def check_targets(targets: Any, sets: Sequence[KeySet]) -> tuple[Any, ...]:
 
 
 def check_targets_left(sets: Sequence[KeySet], targets: Sequence[Any]) -> None:
-    """InputError where a key set holds every target."""
+    """Raise InputError where a key set holds every target."""
     for i, keys in enumerate(sets, start=1):
         if all(target in keys for target in targets):
             raise InputError(
@@ -86,7 +86,7 @@ def check_targets_left(sets: Sequence[KeySet], targets: Sequence[Any]) -> None:
 
 
 def join_names(names: Iterable[Any]) -> str:
-    """The names of a key set as text, such as "age, sex"."""
+    """Return the names of a key set as text, such as "age, sex"."""
     return ", ".join(map(str, names))
 
 
@@ -155,7 +155,7 @@ def disclosure_of_key_sets(
     edges: Edges = "pooled",
     progress: bool = False,
 ) -> KeySets:
-    """The identity measures, Dorig and DiSCO of `disclosure()` for many sets of keys.
+    """Return the identity measures, Dorig and DiSCO of `disclosure()` for many sets of keys.
 
     The figures are those of `disclosure()` set by set, without exclusions. What the sets share is done once.
 

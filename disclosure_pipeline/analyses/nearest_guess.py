@@ -168,7 +168,7 @@ def _places(column: CodedColumn, tables: Tables) -> Floats:
 def _count_cells(
     columns: Sequence[CodedColumn], t: CodedColumn, synthesis: int
 ) -> tuple[FrequencyTable, Keys, IntArray]:
-    """The cells of GT and one synthesis, and the GT cell of each GT record."""
+    """Return the cells of GT and one synthesis, and the GT cell of each GT record."""
     codes = [[column.codes[table] for table in (0, synthesis)] for column in (*columns, t)]
     q = combine_keys(codes[:-1], [column.size for column in columns])
     [f] = frequency_tables(q, codes[-1], t.size)
@@ -187,7 +187,7 @@ def _order_by_labels(
 
 
 def _rank_labels(column: CodedColumn) -> IntArray:
-    """The rank of each code's label; missing comes first."""
+    """Return the rank of each code's label; missing comes first."""
     labels = [column.label(code) for code in range(column.size)]
     order = sorted(range(column.size), key=lambda code: (labels[code] is not None, labels[code]))
     ranks = np.empty(column.size, dtype=np.int64)

@@ -140,7 +140,7 @@ def _receive(folders: GateFolders, candidate: str, folder: Path | None, *, needs
 def _measure_overlap(
     folders: GateFolders, snapshot: Snapshot, engine: Engine, syntheses: Sequence[Any]
 ) -> pd.DataFrame:
-    """How much of each key GT and SD share; all that is measured on the way is recorded."""
+    """Return how much of each key GT and SD share; all that is measured on the way is recorded."""
     gate = folders.gate
     with open_candidate(folders, snapshot, engine, syntheses) as candidate:
         try:

@@ -65,7 +65,7 @@ class Evaluation:
 
 
 def load_group_levels(folders: GateFolders, candidate: str) -> pd.DataFrame:
-    """The groups of every grouped column and the records in each (see `evaluation.bins`).
+    """Return the groups of every grouped column and the records in each (see `evaluation.bins`).
 
     Groups of too few GT records to be named are left out.
     """
@@ -106,7 +106,7 @@ def evaluate(
 def _load_or_measure(
     folders: GateFolders, snapshot: Snapshot, *, with_confidential: bool = False
 ) -> tuple[Measured, str]:
-    """What an earlier step recorded of this candidate and the recorded GT, or what is measured now.
+    """Return what an earlier step recorded of this candidate and the recorded GT, or what is measured now.
 
     The comparison with further confidential tables is added only where it is wanted: a record that holds one
     with a table in a database is not believed by later steps, which would measure everything again.
@@ -207,7 +207,7 @@ def rehearse(folders: GateFolders, folder: Path, now: datetime) -> Rehearsal:
 
 @contextmanager
 def _open_scratch(folders: GateFolders) -> Iterator[GateFolders]:
-    """The gate with an empty store inside its own, where stored tables are as safe as others.
+    """Return the gate with an empty store inside its own, where stored tables are as safe as others.
 
     It shares the record of what the ground truth was asked, and about which tables, and knows the last moment
     that was recorded.

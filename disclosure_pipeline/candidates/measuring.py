@@ -54,7 +54,7 @@ class Measured:
 
 
 def measure_candidate(gate: Gate, candidate: OpenedCandidate, engine: str) -> Measured:
-    """All that is measured of GT and a candidate, as `measure_tables`, and of the gate's holdout."""
+    """Measure GT and a candidate, as `measure_tables`, and of the gate's holdout."""
     measured = measure_tables(gate, candidate.opened, engine, candidate.with_holdout)
     known = {} if gate.holdout is None else {gate.holdout: candidate.holdout_digest}
     return replace(measured, confidential=known)
@@ -63,7 +63,7 @@ def measure_candidate(gate: Gate, candidate: OpenedCandidate, engine: str) -> Me
 def measure_tables(
     gate: Gate, opened: OpenedTables, engine: str, with_holdout: SeparableTables | None = None
 ) -> Measured:
-    """All that is measured of GT and a candidate, in canonical form. InputError as `disclosure()`.
+    """Measure GT and a candidate, in canonical form. InputError as `disclosure()`.
 
     Several syntheses are measured each, and as one table. `engine`: who counts the controls: "memory",
     "partitioned" or the URL of a database. `with_holdout`: the same tables, and last a holdout.
@@ -93,7 +93,7 @@ def measure_against(gate: Gate, opened: OpenedTables) -> pd.DataFrame:
 def _measure(
     gate: Gate, opened: OpenedTables, *, by_group: bool, with_holdout: SeparableTables | None = None
 ) -> Measured:
-    """What is measured of each table in the same way, be it a file or all of them as one."""
+    """Return what is measured of each table in the same way, be it a file or all of them as one."""
     grouping = gate.grouping
     plan = plan_measures(
         opened, gate.keys, gate.targets, grouping, gate.exclusions.as_exclusions(), gate.two_way[0]
@@ -138,7 +138,7 @@ def _find_doubts(result: Disclosure) -> pd.DataFrame:
 
 
 def _count_warnings(result: Disclosure) -> pd.DataFrame:
-    """The number of warnings about the tables, beside each synthesis: not every warning names one."""
+    """Return the number of warnings about the tables, beside each synthesis: not every warning names one."""
     syntheses = pd.RangeIndex(1, len(result.N_s) + 1, name="synthesis")
     return pd.DataFrame({"warnings": len(result.warnings)}, index=syntheses)
 
@@ -146,7 +146,7 @@ def _count_warnings(result: Disclosure) -> pd.DataFrame:
 def _measure_groups(
     gate: Gate, opened: OpenedTables, columns: Mapping[Any, CodedColumn], result: Disclosure
 ) -> pd.DataFrame:
-    """Who bears most of what is disclosed. `columns`: not grouped."""
+    """Measure who bears most of what is disclosed. `columns`: not grouped."""
     special_values = {name: gate.columns[name].special_values for name in columns}
     return measure_worst_groups(
         opened, columns, gate.published, result, gate.grouping, special_values, gate.policy.smallest_count

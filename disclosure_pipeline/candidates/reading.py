@@ -51,7 +51,7 @@ class Engine:
 
     @property
     def is_database(self) -> bool:
-        """Whether a database counts, and keeps the records."""
+        """True if a database counts, and keeps the records."""
         return "://" in self.name
 
 

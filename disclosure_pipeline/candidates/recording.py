@@ -69,14 +69,14 @@ def read_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -
 
 
 def read_groups(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> pd.DataFrame | None:
-    """The groups of numbers alone, of what `read_measured` gives."""
+    """Return the groups of numbers alone, of what `read_measured` gives."""
     return _read_record(folders, snapshot, ground_truth, lambda content: _from_record(content["groups"]))
 
 
 def _read_record(
     folders: GateFolders, snapshot: Snapshot, ground_truth: str, rebuild: Callable[[Mapping[str, Any]], _Part]
 ) -> _Part | None:
-    """What `rebuild` makes of the record; None where it is of something else, or damaged."""
+    """Return what `rebuild` makes of the record; None where it is of something else, or damaged."""
     try:
         content = read_json(folders.store.candidate_folder(snapshot.candidate) / _FILE, "synthetic")
         expected = _identify_inputs(folders, snapshot, ground_truth)
@@ -93,7 +93,7 @@ def _read_record(
 
 
 def without_rare_levels(measured: Measured, smallest_count: int) -> Measured:
-    """The same without the names of levels, or the groups, of fewer GT records than that."""
+    """Return the same without the names of levels, or the groups, of fewer GT records than that."""
     groups = measured.groups[measured.groups["GT"] >= smallest_count].reset_index(drop=True)
     return replace(measured, result=_withhold_flags(measured.result, smallest_count), groups=groups)
 
@@ -138,7 +138,7 @@ def _read_result(content: Mapping[str, Any]) -> Disclosure:
 
 
 def _identify_inputs(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> dict[str, str]:
-    """Of which GT, candidate, definition, holdout and version the figures are."""
+    """Name the GT, candidate, definition, holdout and version that the figures are of."""
     return {
         "ground_truth": ground_truth,
         "snapshot": snapshot.sha256,
@@ -170,7 +170,7 @@ def _from_record(record: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _encode(value: Any) -> Any:
-    """A figure as JSON has it; it has no word for what is not finite."""
+    """Return a figure as JSON has it; it has no word for what is not finite."""
     return {"float": repr(value)} if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -197,14 +197,14 @@ class RecordedTables:
         return self.hashes[GROUND_TRUTH]
 
     def were_measured(self, measured: Any) -> bool:
-        """Whether a dossier's `measured` is of these tables, each of them recorded."""
+        """Return whether a dossier's `measured` is of these tables, each of them recorded."""
         return isinstance(measured, Mapping) and all(
             digest and measured.get(name) == digest for name, digest in self.hashes.items()
         )
 
 
 def read_recorded_tables(folders: GateFolders) -> RecordedTables:
-    """What is recorded of the tables of a gate; nothing where the record is missing or damaged."""
+    """Return what is recorded of the tables of a gate; nothing where the record is missing or damaged."""
     try:
         record = read_json(folders.store.ground_truth, GROUND_TRUTH)
     except StoreError:
@@ -216,7 +216,7 @@ def read_recorded_tables(folders: GateFolders) -> RecordedTables:
 
 
 def name_measured(confidential: str) -> str:
-    """What the hash of a further confidential table is called among those of what was measured.
+    """Return what the hash of a further confidential table is called among those of what was measured.
 
     >>> name_measured("last_year")
     'confidential[last_year]'

@@ -161,7 +161,7 @@ def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: i
 
 
 def can_be_summed(target: Target, synthesis: int) -> bool:
-    """Whether sums over key combinations are enough, so that no cell needs to be looked at by itself."""
+    """Tell whether sums over key combinations are enough, so that no cell needs to be looked at by itself."""
     drawn = target.sizes(synthesis).something_is_drawn
     return not (target.exclusions or target.certainties or drawn)
 

@@ -72,7 +72,7 @@ class OpenedTables(Protocol):
 
     @property
     def sorts_whole_records(self) -> bool:
-        """Whether whole records are best sorted by their codes, instead of counted as keys."""
+        """True if whole records are best sorted by their codes, instead of counted as keys."""
 
     def code(self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress) -> list[CodedColumn]:
         """Columns as codes over the levels of all tables, not grouped yet.
@@ -192,7 +192,7 @@ def read_canonical_table(
     only_known: bool,
     stack: ExitStack,
 ) -> Any:
-    """A table in canonical form, to be opened by `open_canonical`.
+    """Return a table in canonical form, to be opened by `open_canonical`.
 
     `engine` is "memory", "partitioned" or the URL of a database. The table gives its number of `records`
     and the `ledger` of what was changed. What is kept of it on disk is gone with the stack.
@@ -225,7 +225,7 @@ def open_canonical(tables: Sequence[Any], engine: str, description: str) -> Iter
 
 
 def choose_engine(engine: str, tables: Sequence[Any], names: Sequence[str] = ()) -> tuple[LocalEngine, str]:
-    """The engine for frames and files, and its description: as requested, or what was chosen and why.
+    """Return the engine for frames and files, and its description: as requested, or what was chosen and why.
 
     `names` are those of the tables in messages, by default of GT and its syntheses.
     """
@@ -247,7 +247,7 @@ def _check_engine(engine: str) -> None:
 
 
 def _estimate_bytes(table: Any, name: str) -> int:
-    """Bytes that reading and counting a table needs; of a database it is not known beforehand."""
+    """Return bytes that reading and counting a table needs; of a database it is not known beforehand."""
     if isinstance(table, pd.DataFrame):
         return COUNTING * len(table)
     if isinstance(table, (SqlSource, DuckDBSource)) or not _is_location(table):

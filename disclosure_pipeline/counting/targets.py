@@ -31,7 +31,7 @@ class Target:
     undeclared: Mask | None = None
 
     def sizes(self, synthesis: int) -> Sizes:
-        """The numbers of records of GT and of a synthesis; of all, where some of them are counted."""
+        """Return the numbers of records of GT and of a synthesis; of all, where some of them are counted."""
         return Sizes(total(self.column.counts[0]), total(self.column.counts[synthesis]))
 
     @property
@@ -45,7 +45,7 @@ class Target:
         return self.no_guess if (self.no_guess & (counts[0] + counts[synthesis] > 0)).any() else None
 
     def occurring_levels(self, synthesis: int) -> int:
-        """The number of levels that occur in GT or in this synthesis, missing among them."""
+        """Return the number of levels that occur in GT or in this synthesis, missing among them."""
         counts = self.column.counts
         return int(((counts[0] > 0) | (counts[synthesis] > 0)).sum())
 
@@ -73,7 +73,7 @@ class CountRequest:
 
 
 def columns_of_requests(requests: Sequence[CountRequest]) -> list[CodedColumn]:
-    """The columns of several requests; one that several of them share comes once if it is one object."""
+    """Give the columns of several requests; one that several of them share comes once if it is one object."""
     return list({id(column): column for request in requests for column in request.columns}.values())
 
 
@@ -83,7 +83,7 @@ def guess_is_impossible(target: CodedColumn) -> Mask:
 
 
 def sample_positions(records: Sequence[int], most: int, seed: int) -> list[IntArray | None]:
-    """Of tables of so many `records` the positions of at most so many, ascending; None for all of them."""
+    """Draw at most so many positions of tables of so many `records`, ascending; None for all of them."""
     return [
         None if number <= most else _draw_positions(number, most, seed, table)
         for table, number in enumerate(records)

@@ -65,7 +65,7 @@ def compare_column(column: CodedColumn, names: Sequence[str]) -> tuple[Rows, lis
 
 
 def whole_key_overlap(shared: Sequence[Shared], N_d: int, N_s: Sequence[int]) -> Rows:
-    """Of the combination of all keys, of each synthesis; a missing value is a level of it."""
+    """Return the overlap of the combination of all keys, by synthesis; a missing value is a level."""
     return {
         (WHOLE_KEY, synthesis): row_of(
             Overlap(percent(records.GT_in_SD, N_d), percent(records.SD_in_GT, N_s[synthesis - 1]))
@@ -84,12 +84,12 @@ def whole_key_doubts(whole_key: Rows, names: Sequence[str]) -> list[str]:
 
 
 def is_shared(shares: Mapping[str, float], least: float) -> bool:
-    """Whether both shares (percent) are at least so large; NaN, of tables without a value, is not."""
+    """Return whether both shares (percent) are at least so large; NaN, of tables without a value, is not."""
     return all(share >= least for share in shares.values())
 
 
 def missing_value_doubts(columns: Iterable[CodedColumn], names: Sequence[str]) -> list[str]:
-    """A doubt for each column and synthesis in which a level seems to stand for GT's missing values.
+    """Return a doubt for each column and synthesis in which a level seems to stand for GT's missing values.
 
     Or the other way round: the missing shares differ by more than 5 points, and one table has a level of
     about that size that the other lacks. `columns` are not grouped.
@@ -124,7 +124,7 @@ def _missing_share(counts: IntArray) -> float:
 
 
 def _level_of_size(counts: IntArray, other_counts: IntArray, gap: float) -> int | None:
-    """The most frequent level that the other table lacks, if its share is about the gap."""
+    """Return the most frequent level that the other table lacks, if its share is about the gap."""
     counts_if_new = np.where(other_counts[:-1] == 0, counts[:-1], 0)
     if not len(counts_if_new):
         return None
@@ -134,7 +134,7 @@ def _level_of_size(counts: IntArray, other_counts: IntArray, gap: float) -> int 
 
 
 def _name_of_missing_code(level: Any) -> str:
-    """A usual code for missing values in quotes, after a blank; nothing for every other level."""
+    """Return a usual code for missing values in quotes, after a blank; nothing for every other level."""
     label = level_label(level)
     return f" {label!r}" if label.strip().casefold() in _CODES_FOR_MISSING else ""
 
@@ -226,21 +226,21 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def find_doubts(tables: Tables, columns: Sequence[CodedColumn]) -> list[str]:
-    """What says of these columns, as they are grouped, that the tables may not be coded alike."""
+    """Return what says of these columns, as they are grouped, that the tables may not be coded alike."""
     doubts = [doubt for column in columns for doubt in compare_column(column, tables.names)[1]]
     ungrouped = [column for column in columns if not tables.grouping.grouped(column.name)]
     return doubts + missing_value_doubts(ungrouped, tables.names)
 
 
 def warn_of_doubts(doubts: Iterable[str]) -> None:
-    """A `ComparabilityWarning` of each, at the line that called the library."""
+    """Return a `ComparabilityWarning` of each, at the line that called the library."""
     level = _level_of_caller()
     for doubt in doubts:
         warnings.warn(doubt, ComparabilityWarning, stacklevel=level)
 
 
 def _level_of_caller() -> int:
-    """How far above `warn_of_doubts` the first line stands that is none of this package."""
+    """Return how far above `warn_of_doubts` the first line stands that is none of this package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and _is_own(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back

@@ -43,7 +43,7 @@ def controls(
     engine: str = "memory",
     seed: int = 0,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The controls of a gate's run, of `frames`: some records of GT (first) and of each synthesis.
+    """Return the controls of a gate's run, of `frames`: some records of GT (first) and of each synthesis.
 
     Returns:
         A frame with index synthesis: copy_UiO, copy_repU, percent of the GT records. And one with index
@@ -89,7 +89,7 @@ class _Control:
     cells: Mapping[Any, list[FrequencyTable]]
 
     def engine_figures(self, target: Any, synthesis: int = 1) -> dict[str, float]:
-        """The engine's figures."""
+        """Return the engine's figures."""
         result = self.result
         row = (target, synthesis)
         return {
@@ -129,7 +129,7 @@ def _measure(
 
 
 def _copy_figures(f: FrequencyTable) -> dict[str, float]:
-    """What an exact copy of GT must show, from GT's cells."""
+    """Return what an exact copy of GT must show, from GT's cells."""
     unique = percent(f.d[f.d_q == 1].sum(), f.N_d)
     disclosed = percent(f.d[f.d == f.d_q].sum(), f.N_d)
     names_of_unique, names_of_disclosed = ("UiO", "UiS", "UiOiS", "repU"), ("Dorig", "DiS", "DiSCO", "DiSDiO")
@@ -181,7 +181,7 @@ def _compare_halves(
 def _permuted(
     syntheses: Sequence[pd.DataFrame], targets: Sequence[object], rng: np.random.Generator
 ) -> list[pd.DataFrame]:
-    """Each target's values permuted over the records, by a permutation of its own."""
+    """Return each target's values permuted over the records, by a permutation of its own."""
     permuted = []
     for synthetic in syntheses:
         frame = synthetic.copy(deep=False)

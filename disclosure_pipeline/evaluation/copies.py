@@ -66,7 +66,7 @@ def copies(ground_truth: Any, synthetic: Any) -> pd.DataFrame:
 
 
 def copies_of_columns(columns: Sequence[CodedColumn]) -> pd.DataFrame:
-    """What `copies` returns, of columns that are coded but not grouped."""
+    """Return what `copies` returns, of columns that are coded but not grouped."""
     rows = [{"columns": len(columns)} | figures for figures in _copy_figures(columns, count_copies(columns))]
     return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
 
@@ -109,7 +109,7 @@ def partial_copies(ground_truth: Any, synthetic: Any, targets: Sequence[Any] | N
 def partial_copies_of_columns(
     columns: Sequence[CodedColumn], targets: Sequence[Any] | None = None
 ) -> pd.DataFrame:
-    """What `partial_copies` returns, of columns that are coded but not grouped. InputError as there."""
+    """Tell what `partial_copies` returns, of columns that are coded but not grouped. InputError as there."""
     if len(columns) == 1:
         raise InputError("Only one column is in all tables: there is none to leave out. Use copies().")
     names = [column.name for column in columns]
@@ -129,13 +129,13 @@ def partial_copies_of_columns(
 
 
 def shared_columns(ground_truth: Any, synthetic: Any) -> Tables:
-    """The tables, with every column that all of them have for a key."""
+    """Return the tables, with every column that all of them have for a key."""
     frames = as_frames(ground_truth, synthetic)
     return check_tables(frames[0], frames[1:], shared_names(frames), (), grouping_of())
 
 
 def shared_names(frames: Sequence[pd.DataFrame]) -> list[Any]:
-    """The columns that all tables have, in GT's order. InputError where there is none."""
+    """Return the columns that all tables have, in GT's order. InputError where there is none."""
     shared = names_in_all([list(frame.columns) for frame in frames])
     if not shared:
         raise InputError("No column is in all tables: there is nothing to compare.")
@@ -153,7 +153,7 @@ def _check_targets(targets: Sequence[Any], shared: Sequence[Any]) -> list[Any]:
 
 
 def _copy_figures(columns: Sequence[CodedColumn], counts: Sequence[CopyCounts]) -> list[dict[str, float]]:
-    """The figures of each synthesis, from its counts."""
+    """Return the figures of each synthesis, from its counts."""
     N_d, *N_s = (len(table.stored) for table in columns[0].tables)
     return [
         row_of(copies_of(synthesis_counts, Sizes(N_d, n)))
@@ -163,7 +163,7 @@ def _copy_figures(columns: Sequence[CodedColumn], counts: Sequence[CopyCounts]) 
 
 
 def exact_copies(ground_truth: Any, synthetic: Any) -> pd.DataFrame:
-    """The synthetic records that are exact copies of a GT record in every column that all tables have.
+    """Return the synthetic records that are exact copies of a GT record in every column that all tables have.
 
     Returns:
         Index synthesis; `columns`: the number of columns compared; `copies`: SD records; `percent` of all
@@ -192,7 +192,7 @@ def exact_copies(ground_truth: Any, synthetic: Any) -> pd.DataFrame:
 
 
 def copies_frame(columns: int, copies: Sequence[int], records: Sequence[int]) -> pd.DataFrame:
-    """The frame of `exact_copies`, from the `copies` in each synthesis of so many `records`."""
+    """Return the frame of `exact_copies`, from the `copies` in each synthesis of so many `records`."""
     return pd.DataFrame(
         [
             {"columns": columns, "copies": number, "percent": percent(number, total)}

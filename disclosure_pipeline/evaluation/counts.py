@@ -91,7 +91,7 @@ def plan_measures(
     list_cells_above: float = math.inf,
     certainties: Sequence[Fraction] = (),
 ) -> MeasuringPlan:
-    """The plan, once it is sure that it fits the tables' columns. InputError as `disclosure()`.
+    """Return the plan, once it is sure that it fits the tables' columns. InputError as `disclosure()`.
 
     `targets` is empty where only the keys are asked for.
     """
@@ -109,7 +109,7 @@ def count(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress = i
 
 
 def count_request(plan: MeasuringPlan, columns: Mapping[Any, CodedColumn]) -> CountRequest:
-    """What has to be counted, of `columns` that are not grouped yet.
+    """Return what has to be counted, of `columns` that are not grouped yet.
 
     InputError where an exclusion names a level that does not exist.
     """
@@ -152,7 +152,7 @@ def counts_for(
 
 
 def require_targets(targets: Any) -> None:
-    """InputError where the targets are an empty list: nothing would be measured."""
+    """Raise InputError where the targets are an empty list: nothing would be measured."""
     if isinstance(targets, Sequence) and not isinstance(targets, str) and not len(targets):
         raise InputError("targets is empty: name at least one column, or pass None for all that are no keys.")
 
@@ -196,7 +196,7 @@ def count_record_sets(
     targets: Sequence[Any],
     on_progress: OnProgress = ignore_progress,
 ) -> tuple[list[DisclosureCounts], RecordSets]:
-    """What else is requested, and the record sets, in one pass over the records where they are read.
+    """Return what else is requested, and the record sets, in one pass over the records where they are read.
 
     `columns` are coded, not grouped.
     """
@@ -224,7 +224,7 @@ def _list_sets(columns: Sequence[CodedColumn], targets: Sequence[Any]) -> dict[s
 
 
 def _count_in_memory(columns: Sequence[CodedColumn], sets: Mapping[str, Sequence[CodedColumn]]) -> RecordSets:
-    """The records are sorted twice, and once more by each set that leaves out more than one column."""
+    """Sort the records twice, and once more by each set that leaves out more than one column."""
     if not sets or len(columns) == 1:
         partial = [count_copies(of_set) for of_set in sets.values()]
         whole = count_whole_records(columns)
@@ -248,7 +248,7 @@ def combine_columns(columns: Sequence[CodedColumn], sample: IntArray | None = No
 
 
 def combine_keys_and_cells(columns: Sequence[CodedColumn]) -> tuple[Keys, Keys]:
-    """Of the keys and a target after them: the key combination of each record, and that with its target."""
+    """Combine the keys, and the keys with the target after them, of each record."""
     *key_columns, target = columns
     keys = combine_columns(key_columns)
     return keys, combine_cells(keys, target.codes, target.size)
@@ -263,7 +263,7 @@ class RecordCells:
 
     @classmethod
     def from_keys(cls, q: Keys, t: Sequence[IntArray], levels: int, synthesis: int) -> RecordCells:
-        """Of all records of GT and of the synthesis."""
+        """Place all records of GT and of the synthesis."""
         tables = (0, synthesis)
         t_of = [t[table] for table in tables]
         keys = combine_keys([[q.q[table] for table in tables]], [q.size])
@@ -271,12 +271,12 @@ class RecordCells:
         return cls(f, np.searchsorted(f.q * levels + f.t, keys.q[0] * levels + t_of[0]))
 
     def count(self, members: Mask) -> IntArray:
-        """The members of a group (shape: all GT records) in each cell."""
+        """Return the members of a group (shape: all GT records) in each cell."""
         return np.bincount(self.position[members], minlength=len(self.f.q))
 
 
 def draw_equal_sizes(f: FrequencyTable, order: IntArray, seed: Sequence[int]) -> FrequencyTable | None:
-    """The cells of a draw of GT and of SD records, so that everybody has as many others as SD has.
+    """Return the cells of a draw of GT and of SD records, so that everybody has as many others as SD has.
 
     None where both have these sizes already. Records of one cell are alike, so it is drawn how many of each
     cell there are, in an `order` of the cells that does not depend on that of the records.

@@ -154,7 +154,7 @@ def _check_thresholds(name: str, thresholds: Thresholds) -> Thresholds:
 
 
 def certainties_of(shares: Sequence[float | Fraction]) -> tuple[Fraction, ...]:
-    """The shares as they are written: 0.9 is nine tenths. InputError where one is no share."""
+    """Return the shares as they are written: 0.9 is nine tenths. InputError where one is no share."""
     if isinstance(shares, (str, bytes)) or not isinstance(shares, Iterable):
         raise InputError(f"certainty must be a sequence of shares, such as (0.9, 1), not {shares!r}.")
     fractions = []
@@ -176,7 +176,7 @@ def key_overlap(
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
 ) -> pd.DataFrame:
-    """What the tables share of each key and of the whole key: `key_overlap` of `disclosure()`, alone.
+    """Return what the tables share of each key and of the whole key: `key_overlap` of `disclosure()`, alone.
 
     Tables that share few values cannot be compared: every risk would read near 0. Errors as there.
 
@@ -197,7 +197,7 @@ def key_overlap(
 
 
 def overlap_of(counts: Counts) -> pd.DataFrame:
-    """The frame `key_overlap` of what was counted."""
+    """Return the frame `key_overlap` of what was counted."""
     N_d, *N_s = counts.records
     rows = comparability.whole_key_overlap([of_keys.shared for of_keys in counts.counts.keys], N_d, N_s)
     for column in counts.keys:

@@ -39,7 +39,7 @@ class Exclusions:
 
 
 def check_exclusions(exclusions: Exclusions, keys: Sequence[Any], targets: Sequence[Any]) -> None:
-    """InputError where an exclusion names no key or target, or a limit is no whole number from 0 on."""
+    """Raise InputError where an exclusion names no key or target, or a limit is no whole number from 0 on."""
     if not isinstance(exclusions, Exclusions):
         raise InputError(
             "exclude must be Exclusions, such as dp.Exclusions(count_over=10), "
@@ -71,7 +71,7 @@ def check_exclusions(exclusions: Exclusions, keys: Sequence[Any], targets: Seque
 
 
 def _named_columns(missing_of: bool | Sequence[Any]) -> Sequence[Any]:
-    """The columns that are named; none where it is all or none of them."""
+    """Return the columns that are named; none where it is all or none of them."""
     if isinstance(missing_of, bool):
         return ()
     if isinstance(missing_of, str) or not isinstance(missing_of, Iterable):
@@ -84,7 +84,7 @@ def _named_columns(missing_of: bool | Sequence[Any]) -> Sequence[Any]:
 def code_exclusions(
     exclusions: Exclusions, target: CodedColumn, keys: Sequence[CodedColumn]
 ) -> CodedExclusions:
-    """The exclusions that concern one target. InputError where a level occurs in no table."""
+    """Return the exclusions that concern one target. InputError where a level occurs in no table."""
     position = {key.name: k for k, key in enumerate(keys)}
     pairs = [pair for pair in exclusions.pairs if pair.target == target.name]
     return CodedExclusions(

@@ -99,12 +99,12 @@ class _Rows:
 
 
 def _flag_columns(flag: type) -> list[str]:
-    """The columns of a frame of flags."""
+    """Return the columns of a frame of flags."""
     return ["target", "synthesis", *names_of(flag)]
 
 
 def _compare(rows: _Rows, counts: Counts) -> None:
-    """What the tables share of each column and of the whole key, and the doubts, added to the rows."""
+    """Return what the tables share of each column and of the whole key, and the doubts, added to the rows."""
     N_d, *N_s = counts.records
     for key in counts.keys:
         shares, column_doubts = comparability.compare_column(key, counts.names)
@@ -123,7 +123,7 @@ def _compare(rows: _Rows, counts: Counts) -> None:
 def _add_baselines(
     rows: _Rows, index: tuple[Any, int], target_counts: TargetCounts, target: CodedColumn
 ) -> None:
-    """What the figures would be anyway, added to the rows."""
+    """Return what the figures would be anyway, added to the rows."""
     GT_t, SD_t, excluded = target.counts[0], target.counts[index[1]], target_counts.excluded
     figures_by_name = row_of(
         baselines(
@@ -144,7 +144,7 @@ def _add_baselines(
 def _add_exclusions(
     rows: _Rows, index: tuple[Any, int], target_counts: TargetCounts, uniques: Uniques, N: tuple[int, int]
 ) -> None:
-    """What the exclusions take out and leave, added to the rows; `uniques` are those of all records."""
+    """Tell what the exclusions take out and leave, added to the rows; `uniques` are those of all records."""
     excluded = target_counts.excluded
     left = excluded.uniques if excluded else uniques
     rows.identity_after_exclusions[index] = row_of(identity(left, *N))
@@ -164,7 +164,7 @@ def _add_flags(
     keys: Sequence[CodedColumn],
     thresholds: tuple[Thresholds, Thresholds],
 ) -> None:
-    """The flags of the one-way and the two-way check, added to the rows."""
+    """Return the flags of the one-way and the two-way check, added to the rows."""
     excluded = target_counts.excluded
     original_t = (
         excluded.original_t if excluded else Grouped.sum_by_group(np.arange(target.size), target.counts[0])
@@ -220,7 +220,7 @@ def _result(rows: _Rows, counts: Counts) -> Disclosure:
 
 
 def _together(counts: Counts) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The frames `together` and `together_identity`; without a row where there is one synthesis."""
+    """Return the frames `together` and `together_identity`; without a row where there is one synthesis."""
     of_targets, of_keys = {}, {}
     if counts.counts.together:
         identity_by_all, by_target = together(counts.counts.together, counts.records[0])
@@ -244,7 +244,7 @@ def bins(
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
 ) -> pd.DataFrame:
-    """The levels of every grouped column, and the records in each: columns column, level, GT, SD.
+    """Return the levels of every grouped column, and the records in each: columns column, level, GT, SD.
 
     SD counts are summed over the syntheses. Arguments and errors as in `disclosure()`.
     """
@@ -255,7 +255,7 @@ def bins(
 
 
 def bins_of(columns: Sequence[CodedColumn]) -> pd.DataFrame:
-    """The frame of `bins` from the columns that are grouped."""
+    """Return the frame of `bins` from the columns that are grouped."""
     rows = []
     for column in columns:
         counts = column.counts

@@ -16,7 +16,7 @@ Rows = Mapping[tuple[Any, ...], Mapping[str, Any]]
 def frame_of(
     rows: Rows, index: Sequence[str], columns: Sequence[str], like: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """A frame with the rows' keys as its index, column by column: row by row takes three times as long.
+    """Give a frame with the rows' keys as its index, column by column: row by row takes three times as long.
 
     `like`: a frame with the very same keys and names of the index, which is then not made again.
     """
@@ -29,7 +29,7 @@ def frame_of(
 
 
 def frame_of_columns(figures: Mapping[str, Sequence[Any]], index: pd.Index[Any] | None) -> pd.DataFrame:
-    """A frame of figures by column: in one piece where all have one type, as that takes far less time.
+    """Return a frame of figures by column: in one piece where all have one type, as that takes far less time.
 
     >>> frame_of_columns({"repU": [1.5, 2.0], "keys": ["a", "b"]}, None).dtypes.tolist()
     [dtype('float64'), dtype('O')]
@@ -45,7 +45,7 @@ def frame_of_columns(figures: Mapping[str, Sequence[Any]], index: pd.Index[Any] 
 
 
 def list_of(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-    """A frame of rows that nothing names."""
+    """Return a frame of rows that nothing names."""
     if not any(columns.values()):
         return _empty_frame((), tuple(columns)).copy()
     return pd.DataFrame(columns)
@@ -53,13 +53,13 @@ def list_of(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
 
 @cache
 def _empty_frame(index: tuple[str, ...], columns: tuple[str, ...]) -> pd.DataFrame:
-    """A frame without rows; to be copied."""
+    """Return a frame without rows; to be copied."""
     row_labels = _index_of({}, index) if index else pd.RangeIndex(0)
     return pd.DataFrame(index=row_labels, columns=list(columns), dtype=object)
 
 
 def _index_of(rows: Rows, names: Sequence[str]) -> pd.Index[Any]:
-    """The rows' keys as an index with these names of its levels."""
+    """Return the rows' keys as an index with these names of its levels."""
     columns = [[key[k] for key in rows] for k in range(len(names))]
     if len(names) == 1:
         return _level(columns[0], names[0])
@@ -89,7 +89,7 @@ def _level(values: Sequence[Any], name: str) -> pd.Index[Any]:
 
 
 def name_values(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
-    """The names of the index, then of the columns; and the values of each row in this order, as objects.
+    """Give the names of the index, then of the columns; and the values of each row in this order, as objects.
 
     As `reset_index` and `to_dict` have them, several times faster. An index without a name is left out.
     """
@@ -105,7 +105,7 @@ def name_values(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
 
 
 def names_of(measures: type) -> list[str]:
-    """The names of a family's measures, in their order."""
+    """Return the names of a family's measures, in their order."""
     return list(_field_names(measures))
 
 
@@ -115,6 +115,6 @@ def _field_names(measures: type) -> tuple[str, ...]:
 
 
 def row_of(measures: Any) -> dict[str, Any]:
-    """The figures of one family by their names: as `asdict`, which copies what cannot change."""
+    """Return the figures of one family by their names: as `asdict`, which copies what cannot change."""
     family: Any = type(measures)
     return {name: getattr(measures, name) for name in _field_names(family)}

@@ -156,7 +156,7 @@ _OF_SYNTHESIS = re.compile(r"_\d+$")
 
 
 def find_words(column: str, frame: str | None = None) -> Words | None:
-    """The words for a column of a frame; without a frame, those of the first frame that has it.
+    """Return the words for a column of a frame; without a frame, those of the first frame that has it.
 
     None where there are none. A column of one synthesis, such as "CAP_1", has the words of "CAP".
 
@@ -173,7 +173,7 @@ def find_words(column: str, frame: str | None = None) -> Words | None:
 
 
 def describe_column(column: str, frame: str | None = None) -> str:
-    """What a column says, figure or label, as one line; empty where nothing is known of it."""
+    """Return what a column says, figure or label, as one line; empty where nothing is known of it."""
     words = find_words(column, frame)
     if words is not None:
         return words.description
@@ -194,7 +194,7 @@ def find_heading(column: str, frame: str) -> str:
 
 
 def explain(measure: str) -> str:
-    """All words for a measure, as lines. InputError where no frame has it.
+    """Return all words for a measure, as lines. InputError where no frame has it.
 
     Example:
         >>> print(explain("iS"))

@@ -84,7 +84,7 @@ def measure_guards(
     columns: Sequence[CodedColumn],
     records: RecordSets,
 ) -> GuardFigures:
-    """The guards over `columns`, all that the tables share: coded, not grouped.
+    """Return the guards over `columns`, all that the tables share: coded, not grouped.
 
     `records` are the counts by all of these columns, and by some.
     """
@@ -155,7 +155,7 @@ def _sizes(columns: Sequence[CodedColumn]) -> list[Sizes]:
 def bound_guesses(
     guesses: pd.DataFrame, targets: Sequence[CodedColumn], sizes: Sequence[Sizes]
 ) -> pd.DataFrame:
-    """The guesses of each target with what of them is beyond chance.
+    """Return the guesses of each target with what of them is beyond chance.
 
     `guesses`: index (target, synthesis); guessed, guessed_others, guessed_beyond. `targets` are grouped as
     they are measured.
@@ -245,7 +245,7 @@ def _measure_columns(columns: Sequence[CodedColumn], sizes: Sequence[Sizes]) -> 
 
 
 def _measure_pairs(opened: OpenedTables, columns: Sequence[CodedColumn]) -> pd.Series[float] | float:
-    """The largest TVD of a pair of columns over the expected one, of each synthesis."""
+    """Return the largest TVD of a pair of columns over the expected one, of each synthesis."""
     pairs = resemblance_of_columns(opened.code_records(columns, PAIRS_SAMPLE, 0)).pairs
     if pairs.empty:
         return math.nan
@@ -256,7 +256,7 @@ def _measure_pairs(opened: OpenedTables, columns: Sequence[CodedColumn]) -> pd.S
 def _measure_nearness(
     opened: OpenedTables, columns: Sequence[CodedColumn], sizes: Sequence[Sizes]
 ) -> pd.DataFrame:
-    """The share of GT records that have a nearer SD record; nothing of a single GT record."""
+    """Return the share of GT records that have a nearer SD record; nothing of a single GT record."""
     if int(columns[0].counts[0].sum()) == 1:  # there are no others
         return pd.DataFrame()
     nearness = nearness_frame(opened.find_nearest(columns, draw_comparisons))[["nearer", "records"]]

@@ -50,7 +50,7 @@ class PreparedHoldout:
 
     @property
     def records(self) -> int:
-        """How many records it has."""
+        """The number of records."""
         return int(next(iter(self.columns.values())).counts[self.table].sum())
 
 
@@ -71,7 +71,7 @@ def add_holdout(
     shared: Sequence[str],
     on_progress: OnProgress,
 ) -> Disclosure:
-    """The result with the holdout's figures beside what was counted of GT, and what is doubtful of it.
+    """Return the result with the holdout's figures beside what was counted of GT, and what is doubtful of it.
 
     `shared`: what `find_shared_records` says.
     """
@@ -86,7 +86,7 @@ def add_holdout(
 
 
 def measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnProgress) -> pd.DataFrame:
-    """The frame `holdout` of a result, beside what was counted of GT."""
+    """Return the frame `holdout` of a result, beside what was counted of GT."""
     plan, last = prepared.plan, prepared.table
     tables = (last, *range(1, last))
     grouped = {name: _group_as_measured(prepared, name) for name in plan.columns}
@@ -123,7 +123,7 @@ def measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnPr
 
 
 def find_holdout_doubts(prepared: PreparedHoldout) -> list[str]:
-    """What says that the holdout may not be coded as GT is: its figures read too low, then."""
+    """Return what says that the holdout may not be coded as GT is: its figures read too low, then."""
     columns = [column.only((0, prepared.table)) for column in prepared.columns.values()]
     names = (GROUND_TRUTH, HOLDOUT)
     doubts = [doubt for column in columns for doubt in compare_column(column, names)[1]]
@@ -162,7 +162,7 @@ def _describe_shared(counts: KeyCounts, records: int, N_d: int) -> list[str]:
 
 
 def _group_as_measured(prepared: PreparedHoldout, name: Any) -> CodedColumn:
-    """A column grouped as without the holdout: it has no say in where groups end."""
+    """Return a column grouped as without the holdout: it has no say in where groups end."""
     column, grouping = prepared.columns[name], prepared.plan.grouping
     if not grouping.grouped(name):
         return column
@@ -187,7 +187,7 @@ def _rows_of_keys(
 def _figures(
     counts: TargetCounts, target: CodedColumn, table: int, synthesis: int, certainties: Sequence[Any]
 ) -> dict[str, float]:
-    """The figures of the records of a table, in percent of them."""
+    """Return the figures of the records of a table, in percent of them."""
     people_t, s_t = target.counts[table], target.counts[synthesis]
     N, records, excluded = int(people_t.sum()), counts.totals.records, counts.excluded
     left_t = excluded.original_t.by_position(target.size) if excluded else people_t

@@ -69,7 +69,7 @@ def nearest(ground_truth: Any, synthetic: Any, sample: int = SAMPLE, seed: int =
 
 
 def nearest_of_columns(columns: Sequence[CodedColumn], sample: int = SAMPLE, seed: int = 0) -> pd.DataFrame:
-    """What `nearest` returns, of columns that are coded but not grouped. InputError as there."""
+    """Return what `nearest` returns, of columns that are coded but not grouped. InputError as there."""
     comparisons = draw_comparisons(columns, sample, seed)
     return nearness_frame(nearest_distances(columns, comparison) for comparison in comparisons)
 
@@ -77,7 +77,7 @@ def nearest_of_columns(columns: Sequence[CodedColumn], sample: int = SAMPLE, see
 def draw_comparisons(
     columns: Sequence[CodedColumn], sample: int = SAMPLE, seed: int = 0
 ) -> Iterator[Comparison]:
-    """What `nearest` compares, of each synthesis, by the numbers of records. InputError as there."""
+    """Return what `nearest` compares, of each synthesis, by the numbers of records. InputError as there."""
     N_d, *N_s = (total(counts) for counts in columns[0].counts)
     if N_d == 1:
         raise InputError("The ground truth has one record: there are no others to be nearer.")
@@ -91,7 +91,7 @@ def draw_comparisons(
 
 
 def nearness_frame(distances: Iterable[Sequence[IntArray]]) -> pd.DataFrame:
-    """What `nearest` returns, from the distances of persons to SD and to others, of each synthesis."""
+    """Return what `nearest` returns, from the distances of persons to SD and to others, of each synthesis."""
     rows = [row_of(nearness(to_SD, to_others)) for to_SD, to_others in distances]
     return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
 

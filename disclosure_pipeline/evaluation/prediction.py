@@ -88,7 +88,7 @@ class Options:
     seed: int = 0
 
     def check(self) -> None:
-        """InputError where one is out of range."""
+        """Raise InputError where one is out of range."""
         if not _is_whole(self.folds) or self.folds < _FEWEST_FOLDS:
             raise InputError(f"folds must be a whole number from 2 on, not {_describe_value(self.folds)}.")
         if not _is_number(self.tau) or not 0 <= self.tau < 1:
@@ -109,7 +109,7 @@ class Options:
 
 
 def check_task(task: Any) -> None:
-    """InputError where there is no such task."""
+    """Raise InputError where there is no such task."""
     if task is not None and not (isinstance(task, str) and task in _TASKS):
         raise InputError(f"task must be 'classification', 'regression' or None, not {_describe_value(task)}.")
 
@@ -136,7 +136,7 @@ def choose_task(column: CodedColumn, tables: Tables, task: Task | None) -> Task:
 
 
 def is_category(column: Any, tables: Tables) -> bool:
-    """Whether some table calls the column a category, whatever its levels are."""
+    """Return whether some table calls the column a category, whatever its levels are."""
     return any(_has_category_type(frame[column].dtype) for frame in tables.frames)
 
 
@@ -161,7 +161,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _describe_value(value: Any) -> str:
-    """A plain value as it is, of anything else its type: it could be a column of GT."""
+    """Return a plain value as it is, of anything else its type: it could be a column of GT."""
     return repr(value) if isinstance(value, (int, float, str)) else f"a {type(value).__name__}"
 
 
@@ -314,7 +314,7 @@ def _describe_keys(tables: Tables, columns: Sequence[CodedColumn]) -> list[KeyCo
 def _risk_of_target(
     tables: Tables, keys: Sequence[KeyColumn], learner: Any, task: Task | None, options: Options
 ) -> PredictionRisk:
-    """The result for the one target of `tables`."""
+    """Return the result for the one target of `tables`."""
     [name] = tables.targets
     column = tables.coded(name)
     chosen_task = choose_task(column, tables, task)

@@ -28,7 +28,7 @@ _MOST_BINS = 1_000_000
 def check_arguments(
     ground_truth: Any, synthetic: Any, keys: Any, sensitive: Any, method: Any, continuous: Any, bins: Any
 ) -> tuple[Tables, tuple[Any, ...]]:
-    """The tables, and the columns to put into bins. InputError says what is wrong."""
+    """Return the tables, and the columns to put into bins. InputError says what is wrong."""
     check_method(method)
     sensitive_names = _check_sensitive(sensitive)
     if not isinstance(keys, str) and isinstance(keys, Iterable):
@@ -45,7 +45,7 @@ def check_arguments(
 
 
 def check_method(method: Any) -> None:
-    """InputError where there is no such method."""
+    """Raise InputError where there is no such method."""
     if method not in METHODS:
         close = difflib.get_close_matches(str(method).lower(), METHODS, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -53,7 +53,7 @@ def check_method(method: Any) -> None:
 
 
 def check_sampling(records: Any, seed: Any, confidence: Any) -> None:
-    """InputError where an option of the estimate is out of range."""
+    """Raise InputError where an option of the estimate is out of range."""
     _check_whole_number("records", records, 1)
     _check_whole_number("seed", seed, 0)
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
@@ -61,7 +61,7 @@ def check_sampling(records: Any, seed: Any, confidence: Any) -> None:
 
 
 def check_not_all_missing(column: CodedColumn, table_names: Sequence[str]) -> None:
-    """InputError where a column has no value at all in some table."""
+    """Raise InputError where a column has no value at all in some table."""
     for counts, name in zip(column.counts, table_names, strict=True):
         if not counts[: column.missing].any():
             raise InputError(
@@ -116,12 +116,12 @@ class Sensitive:
     baselines: ProtectionBaselines
 
     def of_records(self, sample: IntArray) -> Sensitive:
-        """The same for some GT records; the baselines stay those of all."""
+        """Return the same for some GT records; the baselines stay those of all."""
         return Sensitive((self.codes[0][sample], *self.codes[1:]), self.size, self.baselines)
 
 
 def code_columns(tables: Tables, continuous: Sequence[Any], bins: int) -> Mapping[Any, CodedColumn]:
-    """Every column as codes, those that are continuous in bins. InputError for what cannot be used."""
+    """Return every column as codes, those that are continuous in bins. InputError for what cannot be used."""
     columns = {name: tables.coded(name) for name in (*tables.keys, *tables.targets)}
     for column in columns.values():
         check_not_all_missing(column, tables.names)
@@ -131,7 +131,7 @@ def code_columns(tables: Tables, continuous: Sequence[Any], bins: int) -> Mappin
 
 
 def combine_sensitive(columns: Sequence[CodedColumn]) -> Sensitive:
-    """The sensitive columns as one target, and what an intruder without SD gets wrong of it."""
+    """Return the sensitive columns as one target, and what an intruder without SD gets wrong of it."""
     if len(columns) == 1:
         codes, size, d_t = columns[0].codes, columns[0].size, columns[0].counts[0]
     else:
@@ -142,7 +142,7 @@ def combine_sensitive(columns: Sequence[CodedColumn]) -> Sensitive:
 
 
 def attacks_of_syntheses(keys: Keys, target: Sensitive, method: str) -> list[Attack]:
-    """The attack on the GT records from each synthesis."""
+    """Return the attack on the GT records from each synthesis."""
     return [attack(f, keys, method) for f in frequency_tables(keys, target.codes, target.size)]
 
 

@@ -139,6 +139,6 @@ def disclosure_protection_estimate(
 
 
 def _interval(attack: Attack, population: int, confidence: float, seed: int) -> Interval:
-    """Of the records that are scored the sampled ones are a random sample, too; in any random order."""
+    """Return the interval: of the scored records the sampled ones are a random sample, too."""
     in_random_order = np.random.default_rng((seed, 1)).permutation(wrong_shares(attack))
     return mean_of_population(in_random_order, population, confidence)

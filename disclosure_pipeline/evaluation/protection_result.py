@@ -155,7 +155,7 @@ class DisclosureProtection:
         )
 
     def _table(self) -> pd.DataFrame:
-        """The figures as they are printed: first from SD, then the baselines without it."""
+        """Return the figures as they are printed: first from SD, then the baselines without it."""
         without = self.baselines()
         rows = ["with SD", *(f"without SD, {name} guess" for name in without.index)]
         protections = [self.cap_protection, *without["protection"]]
@@ -198,7 +198,7 @@ class DisclosureProtectionEstimate(DisclosureProtection):
 def protection_result(
     tables: Tables, synthesis: int, method: str, baselines: ProtectionBaselines, attack: Attack
 ) -> DisclosureProtection:
-    """The figures of one synthesis (1…m), from the attack on its GT records."""
+    """Return the figures of one synthesis (1…m), from the attack on its GT records."""
     protection = cap_protection(attack)
     farthest = len(tables.keys) if method == "generalized_cap" else 0
     return DisclosureProtection(

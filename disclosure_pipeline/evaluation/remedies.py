@@ -42,7 +42,7 @@ from disclosure_pipeline.tables.messages import describe_argument, suggest_names
 
 
 def text_column(tables: Tables, column: Any) -> CodedColumn:
-    """The column, coded over all tables. InputError where it does not hold text."""
+    """Return the column, coded over all tables. InputError where it does not hold text."""
     coded = _code(tables, column)
     if coded.kind is not Kind.TEXT:
         raise InputError(f"Column {column!r} holds {coded.kind.value}: only levels of text can be merged.")
@@ -50,7 +50,7 @@ def text_column(tables: Tables, column: Any) -> CodedColumn:
 
 
 def recode_texts(tables: Tables, column: Any, into: Mapping[str, str]) -> tuple[pd.DataFrame, ...]:
-    """Every text that `into` names replaced in each table; the others stay."""
+    """Return every text that `into` names replaced in each table; the others stay."""
     frames = []
     for frame in tables.frames:
         texts = frame[column]
@@ -61,7 +61,7 @@ def recode_texts(tables: Tables, column: Any, into: Mapping[str, str]) -> tuple[
 
 
 def recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) -> tuple[pd.DataFrame, ...]:
-    """Every number recoded but the special values; whole numbers stay whole where they can."""
+    """Return every number recoded but the special values; whole numbers stay whole where they can."""
     coded = _code(tables, column)
     if coded.kind is Kind.EMPTY:
         return tables.frames
@@ -86,7 +86,7 @@ def recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) ->
 
 
 def require_number(argument: str, value: Any) -> float:
-    """The value as a float. InputError, with the name of the argument, unless it is a finite number."""
+    """Give the value as a float. InputError, with the name of the argument, unless it is a finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise InputError(f"{argument} of a remedy must be a finite number, not {describe_argument(value)}.")
     return float(value)
@@ -259,7 +259,7 @@ class MergeSmallLevels:
 
 
 def apply_remedy(remedy: Any, tables: Tables) -> tuple[Tables, list[int]]:
-    """The tables after a remedy, or after several of a tuple one after another.
+    """Return the tables after a remedy, or after several of a tuple one after another.
 
     And for each synthesis the number of values that were changed, not counting records that were taken out.
     """
@@ -275,7 +275,7 @@ def apply_remedy(remedy: Any, tables: Tables) -> tuple[Tables, list[int]]:
 
 
 def _count_changed(old: pd.DataFrame, new: pd.DataFrame) -> int:
-    """The values that differ, record by record; missing values are equal."""
+    """Return the values that differ, record by record; missing values are equal."""
     number = 0
     for column in old.columns:
         if new[column] is old[column]:
@@ -300,7 +300,7 @@ def _whole_records(tables: Tables) -> Keys:
 
 
 def _blank(series: pd.Series[Any], mask: Mask) -> pd.Series[Any]:
-    """The column with missing values, in a type that has them."""
+    """Return the column with missing values, in a type that has them."""
     if not mask.any():
         return series
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu":

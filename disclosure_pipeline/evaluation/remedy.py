@@ -144,7 +144,7 @@ def _labels(remedies: Any) -> list[str]:
 def _figures(
     label: str, before: Tables, after: Tables, changed: Sequence[int], options: dict[str, Any]
 ) -> dict[tuple[str, Any, int], dict[str, Any]]:
-    """The rows of a remedy."""
+    """Return the rows of a remedy."""
     GT, *SD = after.frames
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComparabilityWarning)
@@ -177,7 +177,7 @@ def _figures(
 
 
 def _code_shared(ground_truth: pd.DataFrame, synthetic: Sequence[pd.DataFrame]) -> list[CodedColumn]:
-    """Every column that all of the tables have."""
+    """Return every column that all of the tables have."""
     tables = shared_columns(ground_truth, synthetic)
     return tables.code(tables.keys)
 

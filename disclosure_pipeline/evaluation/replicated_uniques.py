@@ -125,7 +125,7 @@ def remove_uniques(
 
 
 def remove_uniques(synthetic: Any, uniques: Any, which: Which = "replicated") -> Any:
-    """The synthetic table without the records of `which` kind, and how many records that took.
+    """Return the synthetic table without the records of `which` kind, and how many records that took.
 
     The table keeps its type, and what was given stays as it is. Of a sequence of syntheses, with the tuple
     that `replicated_uniques` returns for them, a tuple of such pairs in their order.

@@ -52,7 +52,7 @@ class TablesResemblance:
     __repr__ = __str__
 
     def plot(self) -> alt.LayerChart:
-        """The S_pMSE of every column (on the diagonal) and pair; the largest over the syntheses."""
+        """Return the S_pMSE of every column (on the diagonal) and pair; the largest over the syntheses."""
         from disclosure_pipeline.evaluation.plots.pictures import heat_map
 
         return heat_map(self.columns["S_pMSE"], self.pairs.get("S_pMSE"))
@@ -94,7 +94,7 @@ def resemblance(ground_truth: Any, synthetic: Any) -> TablesResemblance:
 
 
 def resemblance_of_columns(coded: Sequence[CodedColumn]) -> TablesResemblance:
-    """What `resemblance` returns, of columns that are coded but not grouped."""
+    """Return what `resemblance` returns, of columns that are coded but not grouped."""
     numbers = [column.name for column in coded if column.kind is Kind.NUMBER]
     grouping = grouping_of(groups=dict.fromkeys(numbers, GROUPS))
     columns = [grouping.apply(column) for column in coded]
@@ -119,7 +119,7 @@ def resemblance_of_columns(coded: Sequence[CodedColumn]) -> TablesResemblance:
 
 
 def _compare_pair(first: CodedColumn, second: CodedColumn) -> list[dict[str, float]]:
-    """The figures of two columns, of each synthesis."""
+    """Return the figures of two columns, of each synthesis."""
     counts_GT, *counts_SD = count_pair(first, second)
     return [row_of(resemblance_of(counts_GT, counts)) for counts in counts_SD]
 

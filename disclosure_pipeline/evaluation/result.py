@@ -123,7 +123,7 @@ class Disclosure:
         return largest_first
 
     def explain(self, measure: str) -> str:
-        """What a column of these frames says: full name, a plain sentence, unit, direction and source.
+        """Return what a column of these frames says: full name, a plain sentence, unit, direction and source.
 
         InputError where no frame has a column of that name.
 
@@ -175,7 +175,7 @@ class Disclosure:
         )
 
     def _largest_differences(self) -> pd.DataFrame:
-        """Of the holdout's main measures a row for each target: the synthesis with the largest difference."""
+        """Return a row per target of the holdout's main measures: the synthesis that differs most."""
         main = self.holdout[self.holdout.index.get_level_values("measure").isin(_BESIDE_HOLDOUT)]
         order = main.index.droplevel("synthesis").unique()
         largest_first = main.sort_values("difference", ascending=False, kind="stable")
@@ -201,7 +201,7 @@ class Disclosure:
 
     @property
     def excludes_records(self) -> bool:
-        """Whether the exclusions take any record out."""
+        """True if the exclusions take any record out."""
         return bool(self.excluded.drop(columns="remaining", errors="ignore").to_numpy().any())
 
     def plot(self) -> alt.LayerChart:

@@ -120,7 +120,7 @@ def _check_by(by: Any, columns: Sequence[Any]) -> list[Any]:
 
 
 def _group_records(tables: Tables, names: Sequence[Any], smallest: int) -> tuple[IntArray, list[str]]:
-    """The group of each GT record, and the labels of the groups; small ones are one group, the last."""
+    """Give the group of each GT record, and the labels of the groups; small ones are one group, the last."""
     columns = [
         tables.coded(name)
         if name in (*tables.keys, *tables.targets)
@@ -185,7 +185,7 @@ def measure_worst_groups(
 
 
 def find_worst_target(attribute: pd.DataFrame) -> Any:
-    """The target that most is disclosed of beyond other people's records; None where none has a figure.
+    """Give the target that most is disclosed of beyond other people's records; None where none has a figure.
 
     `attribute`: index (target, synthesis), as `disclosure()` has it.
     """
@@ -196,7 +196,7 @@ def find_worst_target(attribute: pd.DataFrame) -> Any:
 def choose_group_columns(
     columns: Iterable[CodedColumn], special_values: Mapping[Any, Sequence[float]]
 ) -> list[CodedColumn]:
-    """The columns that part people into few groups: with few levels, or numbers, which are grouped."""
+    """Return the columns that part people into few groups: with few levels, or numbers, which are grouped."""
     chosen = []
     for column in columns:
         parting = column
@@ -233,7 +233,7 @@ def measure_exposed_groups(
 
 
 def _number_groups(column: CodedColumn, smallest_count: int) -> tuple[Any, list[str]]:
-    """The group of each GT record, and the labels of the groups; a level that nobody has is none."""
+    """Return the group of each GT record, and the labels of the groups; a level that nobody has is none."""
     records = column.counts[0]
     occurring = np.flatnonzero(records)
     labels = [column.label(int(code)) or MISSING for code in occurring]

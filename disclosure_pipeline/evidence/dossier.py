@@ -54,7 +54,7 @@ _LEVELS = {
 
 
 def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
-    """Every frame of the result as a list of rows; NaN becomes None.
+    """Return every frame of the result as a list of rows; NaN becomes None.
 
     Levels that fewer than `smallest_count` GT records are behind are not named.
     """
@@ -81,7 +81,7 @@ def withhold_rare_levels(result: Disclosure, name: str, smallest_count: int) -> 
 
 
 def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame, first the names in its index, as plain Python values.
+    """Return the rows of a frame, first the names in its index, as plain Python values.
 
     What is not finite becomes None; an index without a name is left out.
     """
@@ -95,7 +95,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def to_markdown_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> str:
-    """A markdown table; `columns` maps the rows' keys to headings. Numbers are shown with 4 digits."""
+    """Return a markdown table; `columns` maps the rows' keys to headings. Numbers are shown with 4 digits."""
     lines = [f"| {' | '.join(columns.values())} |", f"|{'---|' * len(columns)}"]
     lines += [f"| {' | '.join(format_cell(row.get(name)) for name in columns)} |" for row in rows]
     return "\n".join(lines)
@@ -138,7 +138,7 @@ def build_dossier(
     copies: pd.DataFrame | None = None,
     refused_waivers: Sequence[RefusedWaiver] = (),
 ) -> dict[str, Any]:
-    """The dossier as plain data; the same for the same evaluation.
+    """Return the dossier as plain data; the same for the same evaluation.
 
     `measured` holds the hashes of what was measured, by what they are of; `ledger` what was changed to bring
     the tables into canonical form; `copies` is what `exact_copies()` gives.
@@ -164,7 +164,7 @@ def build_dossier(
 
 
 def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str, Any]:
-    """What two tables disclose, in the form of a dossier, without a gate: nothing is decided."""
+    """Return what two tables disclose, in the form of a dossier, without a gate: nothing is decided."""
     return {
         "gate": None,
         "candidate": None,
@@ -192,18 +192,18 @@ def _mark_public_groups(figures: dict[str, Any], gate: Gate) -> dict[str, Any]:
 
 
 def _to_waiver_row(waiver: Waiver, problem: str | None = None) -> dict[str, Any]:
-    """A waiver as plain data; `problem` is why it is refused, None if it is used."""
+    """Return a waiver as plain data; `problem` is why it is refused, None if it is used."""
     return {**waiver.model_dump(mode="json"), "problem": problem}
 
 
 def read_versions() -> dict[str, str]:
-    """The versions of this package and of what it computes with."""
+    """Return the versions of this package and of what it computes with."""
     return {"python": platform.python_version()} | {package: _read_version(package) for package in _PACKAGES}
 
 
 @cache
 def _read_version(package: str) -> str:
-    """Of what runs: what is installed meanwhile is not imported again."""
+    """Read the version of what runs: what is installed meanwhile is not imported again."""
     return version(package)
 
 
@@ -218,7 +218,7 @@ _CLAUSE_COLUMNS = {
 
 
 def to_markdown(content: Mapping[str, Any]) -> str:
-    """The dossier for a reader."""
+    """Return the dossier for a reader."""
     figures = content["figures"]
     parts = [
         f"# {content['gate']}: candidate {content['candidate']}",
@@ -284,7 +284,7 @@ _FAMILIES = {
 
 
 def _format_families(figures: Mapping[str, Any]) -> list[str]:
-    """The families of measures that the gate asks for, each with a heading."""
+    """Return the families of measures that the gate asks for, each with a heading."""
     sections = []
     for name, heading in _FAMILIES.items():
         if figures[name]:
@@ -299,7 +299,7 @@ def _format_confidential(figures: Mapping[str, Any]) -> list[str]:
 
 
 def _format_stack(figures: Mapping[str, Any]) -> list[str]:
-    """The figures of all files as one table, where there are several."""
+    """Return the figures of all files as one table, where there are several."""
     if "stacked" not in figures:
         return []
     frames = [
@@ -310,7 +310,7 @@ def _format_stack(figures: Mapping[str, Any]) -> list[str]:
 
 
 def _to_clauses_table(clauses: Sequence[Mapping[str, Any]]) -> str:
-    """The clauses of a dossier as a markdown table."""
+    """Return the clauses of a dossier as a markdown table."""
     rows = [
         {
             **row,

@@ -91,7 +91,7 @@ def read_figures(rows: pd.DataFrame, measure: str) -> list[float]:
 def measure_stacked(
     table: pd.DataFrame, source_column: str, sources: tuple[str, str], keys: Sequence[str], target: str | None
 ) -> Disclosure:
-    """What `disclosure()` finds of GT and SD, stacked in one table.
+    """Return what `disclosure()` finds of GT and SD, stacked in one table.
 
     `sources`: the values of `source_column` for GT and for SD; without a `target` only identity is measured.
     NoFigureError where a record is of neither or both, or the two tables look incomparable.
@@ -132,11 +132,11 @@ class ClauseExpectation(BatchExpectation, ABC):
 
     @abstractmethod
     def _build_clause(self) -> Clause:
-        """The clause that the expectation states."""
+        """Give the clause that the expectation states."""
 
     @abstractmethod
     def _judge(self, table: pd.DataFrame) -> Judgement:
-        """The clause held against the figures of the table. NoFigureError where it has none."""
+        """Give the clause held against the figures of the table. NoFigureError where it has none."""
 
     def _validate(
         self,
@@ -190,7 +190,7 @@ def _fail(reason: str) -> dict[str, Any]:
 
 
 def _describe_safely(configuration: ExpectationConfiguration) -> str:
-    """The clause in words. Great Expectations prints an error with its message, so that is withheld."""
+    """Give the clause in words. Great Expectations prints an error with its message, so that is withheld."""
     try:
         return _describe(configuration)
     except Exception as error:
@@ -211,7 +211,7 @@ def _describe(configuration: ExpectationConfiguration) -> str:
 
 
 def _render_text(text: str) -> RenderedStringTemplateContent:
-    """A text in Data Docs: as a parameter, since only those are escaped."""
+    """Return a text in Data Docs: as a parameter, since only those are escaped."""
     return RenderedStringTemplateContent(
         content_block_type="string_template",
         string_template={"template": "$text", "params": {"text": text}},
@@ -230,7 +230,7 @@ class _MetricTableExpectation(ClauseExpectation, ABC):
 
     @abstractmethod
     def _reference_measure(self) -> str | None:
-        """The column that the bound is a share of; None where the bound is absolute."""
+        """Give the column that the bound is a share of; None where the bound is absolute."""
 
     def _build_clause(self) -> Clause:
         # `table` tells files from all of them together; it is no part of what is measured.

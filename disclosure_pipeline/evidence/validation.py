@@ -46,7 +46,7 @@ FILE, ALL_FILES = "file", "all files together"
 
 
 def build_metric_tables(figures: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-    """The figures of a dossier as metric tables: numbers, and the names of columns.
+    """Return the figures of a dossier as metric tables: numbers, and the names of columns.
 
     `identity` has a row per synthesis, with the number of warnings; `attribute` one per target and
     synthesis, with all measures of a target and the number of flags; `overlap` one per key, or target, and
@@ -73,7 +73,7 @@ def build_metric_tables(figures: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
 def _with_stack(
     figures: Mapping[str, Any], select: Callable[[Mapping[str, Any]], Iterable[Iterable[Row]]]
 ) -> Iterable[Iterable[Row]]:
-    """The rows of the syntheses, then of all of them as one table where that was measured."""
+    """Return the rows of the syntheses, then of all of them as one table where that was measured."""
     for part in select(figures):
         yield ({**row, "table": FILE} for row in part)
     stacked = figures.get("stacked")
@@ -101,7 +101,7 @@ def _select_attribute(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:
 
 
 def _join_rows(labels: Sequence[str], *parts: Iterable[Row]) -> pd.DataFrame:
-    """The rows of several parts side by side where their labels agree; a doubled row stays doubled."""
+    """Return the rows of several parts side by side where their labels agree; a doubled row stays doubled."""
     joined_rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for part in parts:
         occurrences: Counter[tuple[Any, ...]] = Counter()
@@ -120,7 +120,7 @@ def _join_rows(labels: Sequence[str], *parts: Iterable[Row]) -> pd.DataFrame:
 def _select_measures(
     figures: Mapping[str, Any], frame: str, measures: Mapping[str, Measure]
 ) -> Iterable[Row]:
-    """The measures that stand in one of the frames, by their own names."""
+    """Return the measures that stand in one of the frames, by their own names."""
     columns = {name: measure.column for name, measure in measures.items() if measure.frame == frame}
     for row in figures.get(frame, []):
         measured = {name: row[column] for name, column in columns.items() if column in row}
@@ -143,14 +143,14 @@ def _select_smaller(figures: Mapping[str, Any]) -> Iterable[Row]:
 
 
 def _smallest(figures: Sequence[Any]) -> float | None:
-    """The smallest; None unless all are numbers."""
+    """Return the smallest; None unless all are numbers."""
     if any(isinstance(figure, bool) or not isinstance(figure, (int, float)) for figure in figures):
         return None
     return min(figures)
 
 
 def _count_flags(figures: Mapping[str, Any], check: str) -> Iterable[Row]:
-    """How many flags a check raises; the levels that it names are left out."""
+    """Return how many flags a check raises; the levels that it names are left out."""
     if check not in figures:
         return
     flag_counts = Counter((flag.get("target"), flag.get("synthesis")) for flag in figures[check])
@@ -160,7 +160,7 @@ def _count_flags(figures: Mapping[str, Any], check: str) -> Iterable[Row]:
 
 
 def _select_shares(figures: Mapping[str, Any], frame: str) -> Iterable[Row]:
-    """Both shares of a key or target, and the smaller one under the name that a policy bounds."""
+    """Return both shares of a key or target, and the smaller one under the name that a policy bounds."""
     for row in figures.get(frame, []):
         shares = {name: row.get(name) for name in ("GT_in_SD", "SD_in_GT")}
         labels = {name: row.get(name) for name in _LABELS}
@@ -238,7 +238,7 @@ def _validate_table(
 
 
 def _build_expectation(clause: Clause, syntheses: int) -> BatchExpectation:
-    """The expectation that states a clause; its `meta` says which one it is."""
+    """Return the expectation that states a clause; its `meta` says which one it is."""
     from disclosure_pipeline.evidence import expectations
 
     common: dict[str, Any] = {
@@ -262,7 +262,7 @@ def _build_expectation(clause: Clause, syntheses: int) -> BatchExpectation:
 
 
 def _name_metric_table(clause: Clause) -> str:
-    """The metric table that a clause is about."""
+    """Return the metric table that a clause is about."""
     if clause.measure in OVERLAPS:
         return "overlap"
     if clause.measure == WARNINGS:
@@ -278,7 +278,7 @@ def _name_metric_table(clause: Clause) -> str:
 
 
 def _select_where(clause: Clause) -> dict[str, str | None]:
-    """The rows that a clause is about."""
+    """Return the rows that a clause is about."""
     if clause.measure == "key_overlap":
         return {"key": WHOLE_KEY if clause.column is None else clause.column}
     table = _name_metric_table(clause)
@@ -288,14 +288,14 @@ def _select_where(clause: Clause) -> dict[str, str | None]:
 
 
 def _to_plain(result: ExpectationSuiteValidationResult) -> dict[str, Any]:
-    """A validation result as plain data, without the time of the run."""
+    """Return a validation result as plain data, without the time of the run."""
     plain: dict[str, Any] = result.to_json_dict()  # type: ignore[no-untyped-call]
     plain["meta"].pop("batch_markers", None)
     return plain
 
 
 def _find_kept(clauses: Sequence[Clause], results: Mapping[str, Any]) -> dict[str, bool]:
-    """Whether there is exactly one expectation of each clause, and it succeeded."""
+    """Return whether there is exactly one expectation of each clause, and it succeeded."""
     successes: dict[str, list[bool]] = {clause.name: [] for clause in clauses}
     for result in results.values():
         for expectation in result["results"]:
@@ -305,7 +305,7 @@ def _find_kept(clauses: Sequence[Clause], results: Mapping[str, Any]) -> dict[st
 
 
 def find_disagreements(kept: Mapping[str, bool], clauses: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The clauses of a dossier (`dossier["clauses"]`) about which suite and policy disagree.
+    """Return the clauses of a dossier (`dossier["clauses"]`) about which suite and policy disagree.
 
     They agree where an expectation succeeded exactly if the outcome is "kept". What only one of them knows is
     a disagreement, and so is a clause that is there twice.

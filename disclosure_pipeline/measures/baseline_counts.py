@@ -35,7 +35,7 @@ class Squares:
 
     @classmethod
     def sum_up(cls, x: IntArray, keys: IntArray | int = 1) -> Squares:
-        """Of x in units of 2**-16; an entry can stand for several `keys`."""
+        """Sum up x in units of 2**-16; an entry can stand for several `keys`."""
         whole = x >> FRACTION_BITS
         part = x - (whole << FRACTION_BITS)
         return cls(

@@ -97,7 +97,7 @@ class KeySetKeys:
 
     @classmethod
     def from_frequencies(cls, d_q: IntArray, s_q: IntArray, chances: Chances) -> KeySetKeys:
-        """Of all key combinations (shape: q)."""
+        """Count all key combinations (shape: q)."""
         return cls(
             _by_number(d_q, s_q, len(chances.q0)) if len(chances.q0) > 1 else np.zeros(1),
             _by_number(d_q, np.maximum(d_q - 1, 0), len(chances.p0)),

@@ -140,7 +140,7 @@ class FrequencyTable:
 
     @cached_property
     def _q_of_cells(self) -> IntArray:
-        """Of each cell its q, those that have cells numbered from 0 on."""
+        """The q of each cell, numbered from 0 on."""
         return np.cumsum(first_of_run(self.q)) - 1
 
     def sum_by_q(self, values: IntArray | Mask) -> IntArray:

@@ -40,17 +40,17 @@ class Sizes:
 
     @property
     def others_are_drawn(self) -> bool:
-        """Whether the others' guess is of a draw of them: there are fewer SD records than other records."""
+        """True if the others' guess is of a draw of them: there are fewer SD records than other records."""
         return self.others_left > 0
 
     @property
     def synthetic_is_drawn(self) -> bool:
-        """Whether the guess is of a draw of SD: it has more records than GT."""
+        """True if the guess is of a draw of SD: it has more records than GT."""
         return self.N_s > self.N_d
 
     @property
     def something_is_drawn(self) -> bool:
-        """Whether either of the two is."""
+        """True if either of the two is."""
         return self.others_are_drawn or self.synthetic_is_drawn
 
     def p0(self, records: IntArray) -> Floats:

@@ -143,7 +143,7 @@ class Bound(TargetBound):
     ] = "worst"
 
     def for_target(self, target: str | None) -> TargetBound:
-        """The bounds that hold for one target (None: for a measure that has no targets)."""
+        """Return the bounds that hold for one target (None: for a measure that has no targets)."""
         bound = self.targets.get(target, self) if target is not None else self
         if not isinstance(bound, TargetBound):
             bound = TargetBound(at_most=bound)
@@ -151,7 +151,7 @@ class Bound(TargetBound):
 
 
 def _name_the_measures(schema: dict[str, Any]) -> None:
-    """The measures as named properties, so that editors complete them and mark an unknown one."""
+    """Return the measures as named properties, so that editors complete them and mark an unknown one."""
     bound = schema["additionalProperties"]
     schema["properties"] |= {
         name: {"description": measure.words.description, **bound} for name, measure in MEASURES.items()
@@ -255,7 +255,7 @@ class Policy(BaseModel):
 
 
 def _check_limits(name: str, limit: TargetBound, over: Over, *, may_be_empty: bool) -> None:
-    """ValueError where a bound sets nothing, or can be kept by all tables or by none."""
+    """Raise ValueError where a bound sets nothing, or can be kept by all tables or by none."""
     measure = MEASURES[name]
     wrong, right = ("at_most", "at_least") if measure.high_is_safe else ("at_least", "at_most")
     if getattr(limit, wrong) is not None:

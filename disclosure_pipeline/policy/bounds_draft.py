@@ -93,7 +93,7 @@ def measure_chance(own: Disclosure, halves: Sequence[Disclosure], measure: str, 
 
 
 def round_up(bound: float) -> float:
-    """A bound rounded up to half a point, at most 50.
+    """Return a bound rounded up to half a point, at most 50.
 
     >>> round_up(2.01), round_up(2), round_up(math.inf)
     (2.5, 2.0, 50.0)
@@ -141,7 +141,7 @@ def _row_of(
 
 
 def write_policy(gate: Gate, draft: PolicyDraft, candidates: Sequence[Mapping[str, Any]] = ()) -> str:
-    """The draft as the `policy:` of a gate's file, with its reasons as comments; it loads in this gate.
+    """Give the draft as the `policy:` of a gate's file, with its reasons as comments; it loads in this gate.
 
     What the gate's policy has beside these bounds stays as it is. `candidates`: dossiers, told for
     comparison only. ValueError where the draft does not load.
@@ -194,7 +194,7 @@ def _write_bounds(gate: Gate, draft: PolicyDraft) -> list[str]:
 
 
 def _write_kept(gate: Gate, draft: PolicyDraft) -> list[str]:
-    """What the gate's policy says beside the drafted bounds."""
+    """Return what the gate's policy says beside the drafted bounds."""
     drafted = {bound.measure for bound in draft.bounds} | set(_DRAFTED)
     content = gate.policy.model_dump(mode="json", exclude_defaults=True)
     kept = {name: value for name, value in content.items() if name not in drafted}
@@ -205,7 +205,7 @@ def _write_kept(gate: Gate, draft: PolicyDraft) -> list[str]:
 
 
 def _comment_candidates(draft: PolicyDraft, candidates: Sequence[Mapping[str, Any]]) -> list[str]:
-    """How the candidates that were judged stand to the bounds: a comparison, and no reason for any."""
+    """Return how the candidates that were judged stand to the bounds: a comparison, and no reason for any."""
     if not candidates:
         return []
     lines = ["", "# What was judged before, for comparison: no bound was taken from it."]
@@ -224,13 +224,13 @@ def _comment_candidates(draft: PolicyDraft, candidates: Sequence[Mapping[str, An
 
 
 def _comment(sentence: str, indent: int) -> list[str]:
-    """A sentence as a comment."""
+    """Return a sentence as a comment."""
     margin = " " * indent + "# "
     return textwrap.wrap(f"{sentence}.", 100, initial_indent=margin, subsequent_indent=margin)
 
 
 def _name(column: str | None) -> str:
-    """A column's name as YAML takes it for text."""
+    """Return a column's name as YAML takes it for text."""
     return yaml.safe_dump(column, default_style='"', width=10_000, allow_unicode=True).strip()
 
 

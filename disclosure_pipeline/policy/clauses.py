@@ -49,7 +49,7 @@ class Clause:
     control: bool = False
 
     def __str__(self) -> str:
-        """The clause in words."""
+        """Return the clause in words."""
         bound = f"{'at least' if self.at_least else 'at most'} {self.bound:g}"
         denominator = f" of {self.share_of}" if self.share_of else ""
         over = "mean of the syntheses" if self.over == "mean" else "worst synthesis"
@@ -80,7 +80,7 @@ def clauses(
     *,
     confidential: Sequence[str] = (),
 ) -> tuple[Clause, ...]:
-    """Every clause of the policy for these keys and targets, and the families of measures that are on.
+    """Return every clause of the policy for these keys and targets, and the families of measures that are on.
 
     `tasks` says whether a target is predicted by classification or regression; `most_excluded` is the largest
     percentage of GT that the exclusions may take, None where nothing is excluded; `confidential` the names of
@@ -112,7 +112,7 @@ def clauses(
 def _clauses_of_bound(
     measure: str, bound: Bound, targets: Sequence[str], tasks: Mapping[str, str]
 ) -> Iterator[Clause]:
-    """The clauses of one measure, for the whole table or for each target that has it."""
+    """Return the clauses of one measure, for the whole table or for each target that has it."""
     unknown = [name for name in bound.targets if name not in targets]
     if unknown:
         raise PolicyError(
@@ -142,7 +142,7 @@ def _clauses_of_bound(
 def _columns_with(
     measure: str, targets: Sequence[str], tasks: Mapping[str, str]
 ) -> Sequence[str] | Sequence[None]:
-    """The targets that have a measure; None stands for the whole table."""
+    """Return the targets that have a measure; None stands for the whole table."""
     registered = MEASURES[measure]
     if not registered.per_target:
         return [None]
@@ -150,7 +150,7 @@ def _columns_with(
 
 
 def _require_measured(bounded: Sequence[Clause], measures: Measures) -> None:
-    """PolicyError where `beyond` is bounded, but a figure that it is about is not measured."""
+    """Raise PolicyError where `beyond` is bounded, but a figure that it is about is not measured."""
     for clause in bounded:
         for part in SMALLER_OF.get(clause.measure, ()):
             if not measures.has(MEASURES[part]):
@@ -161,7 +161,7 @@ def _require_measured(bounded: Sequence[Clause], measures: Measures) -> None:
 
 
 def find_unbounded(bounded: Collection[tuple[str, str | None]], targets: Sequence[str]) -> list[str]:
-    """What has to have a bound and has none, of the measures (and targets) that are bounded.
+    """Return what has to have a bound and has none, of the measures (and targets) that are bounded.
 
     Example:
         >>> find_unbounded({("repU", None), ("DiSCO_beyond_both", "work")}, ["work", "income"])
@@ -180,7 +180,7 @@ def find_unbounded(bounded: Collection[tuple[str, str | None]], targets: Sequenc
 
 
 def _require_bounds(bounded: Sequence[Clause], targets: Sequence[str]) -> None:
-    """PolicyError unless identity disclosure, and DiSCO of every target, has a bound."""
+    """Raise PolicyError unless identity disclosure, and DiSCO of every target, has a bound."""
     unbounded = find_unbounded({(clause.measure, clause.column) for clause in bounded}, targets)
     if unbounded:
         raise PolicyError(
@@ -189,7 +189,7 @@ def _require_bounds(bounded: Sequence[Clause], targets: Sequence[str]) -> None:
 
 
 def _clauses_of_guards(guards: Guards, targets: Sequence[str]) -> Iterator[Clause]:
-    """Of what every gate looks at: over all columns, and of each target what the keys let guess."""
+    """Yield what every gate looks at: over all columns, and of each target what the keys let guess."""
     yield Clause("people_copied_beyond", None, guards.people_copied_beyond)
     yield Clause("unique_copies_beyond", None, guards.unique_copies_beyond)
     yield Clause("partial_copies_beyond", None, guards.partial_copies_beyond)
@@ -209,7 +209,7 @@ def _clauses_of_confidential(guards: Guards, confidential: Sequence[str]) -> Ite
 
 
 def _clauses_of_checks(policy: Policy, keys: Sequence[str], targets: Sequence[str]) -> Iterator[Clause]:
-    """Of the one- and two-way checks, and of whether the tables can be compared at all."""
+    """Yield the one- and two-way checks, and whether the tables can be compared at all."""
     for check, consequence in (("one_way", policy.one_way), ("two_way", policy.two_way)):
         for target in targets:
             yield Clause(f"{check}_flags", target, 0, warns=consequence == "warn")
@@ -221,7 +221,7 @@ def _clauses_of_checks(policy: Policy, keys: Sequence[str], targets: Sequence[st
 
 
 def _controls(targets: Sequence[str]) -> Iterator[Clause]:
-    """Whether the engine can be trusted: it must see all of a copy, and what is known of other tables."""
+    """Yield what shows that the engine can be trusted: it sees all of a copy, and what is known."""
     yield Clause("copy_repU", None, 1, share_of="copy_UiO", at_least=True, control=True)
     for target in targets:
         yield Clause("copy_DiSCO", target, 1, share_of="copy_Dorig", at_least=True, control=True)
@@ -276,7 +276,7 @@ _OTHER_WORDS: Mapping[str, Words] = {
 
 
 def words_of(name: str) -> Words:
-    """The words for what a clause is about: a measure, guard, control, doubt, check or overlap.
+    """Return the words for what a clause is about: a measure, guard, control, doubt, check or overlap.
 
     Example:
         >>> words_of("key_overlap").title
@@ -288,7 +288,7 @@ def words_of(name: str) -> Words:
 
 
 def list_effective_clauses(clauses: Sequence[Clause]) -> list[str]:
-    """Each clause in words, with what follows where it is not kept.
+    """Return each clause in words, with what follows where it is not kept.
 
     >>> list_effective_clauses([Clause("repU", None, 8)])
     ['repU is at most 8 (worst synthesis): refuses']

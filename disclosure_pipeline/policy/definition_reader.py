@@ -45,7 +45,7 @@ class Document(NamedTuple):
 
 
 def read_file(path: Path) -> str:
-    """The text of a file of definitions. DefinitionError where it cannot be read, or is far too large.
+    """Return the text of a file of definitions. DefinitionError where it cannot be read, or is far too large.
 
     >>> read_file(Path("/nowhere/defs.yaml"))
     Traceback (most recent call last):
@@ -65,7 +65,7 @@ def read_file(path: Path) -> str:
 
 
 def read_definition(text: str, name: str) -> Any:
-    """The content of YAML text that holds one document; `name` is what messages call the file.
+    """Return the content of YAML text that holds one document; `name` is what messages call the file.
 
     Times stay text. DefinitionError, with line and column, for duplicate and merge keys, names that are no
     text, tags, numbers and booleans that readers of YAML take differently, and for what is no YAML.
@@ -83,7 +83,7 @@ def read_definition(text: str, name: str) -> Any:
 
 
 def read_documents(text: str, name: str) -> list[Document]:
-    r"""The documents of YAML text, with the places of their entries. Errors as `read_definition`.
+    r"""Return the documents of YAML text, with the places of their entries. Errors as `read_definition`.
 
     >>> [document.content for document in read_documents("a: 1\n---\nb: 2", "defs.yaml")]
     [{'a': 1}, {'b': 2}]
@@ -135,7 +135,7 @@ _Loader.add_constructor(f"{_TAG}timestamp", _keep_text)
 def _check(
     node: Any, path: tuple[str | int, ...], within: tuple[Any, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], tuple[int, int]]]:
-    """The places of a node and all in it. `_AmbiguousError` for the first with two meanings."""
+    """Return the places of a node and all in it. `_AmbiguousError` for the first with two meanings."""
     if len(within) > _DEEPEST or any(node is other for other in within):
         raise _AmbiguousError(node, "it holds itself, or goes too deep")
     yield path, (node.start_mark.line + 1, node.start_mark.column + 1)
@@ -155,7 +155,7 @@ def _check(
 
 
 def _check_name(key: Any, seen: dict[str, int]) -> str:
-    """The name of an entry, which must be text and stand once in its mapping."""
+    """Return the name of an entry, which must be text and stand once in its mapping."""
     if key.tag == _MERGE:
         raise _AmbiguousError(key, "merge keys (<<) are not allowed: write the entries themselves")
     if not isinstance(key, yaml.ScalarNode):

@@ -65,7 +65,7 @@ def check_edges(gate: Gate) -> None:
 
 
 def check_engine(gate: Gate) -> None:
-    """The engine can do all that the gate asks for, where the ground truth is."""
+    """Require that the engine can do all that the gate asks for, where the ground truth is."""
     if gate.in_database:
         refuse_password(gate.engine)
         _check_database(gate.engine, gate.ground_truth, "ground_truth")
@@ -94,7 +94,7 @@ def check_confidential(gate: Gate) -> None:
 
 
 def _check_database(engine: str, source: str | Source, name: str) -> None:
-    """A confidential table is one of that database, or Parquet that it reads in place: never copied."""
+    """Require a confidential table of that database, or Parquet that it reads in place: never copied."""
     kind, _, location = engine.partition("?")[0].partition("://")
     if isinstance(source, (SqlSource, DuckDBSource)):
         if source.table is None:
@@ -258,7 +258,7 @@ class Gate(BaseModel):
 
     @property
     def in_database(self) -> bool:
-        """Whether a database counts."""
+        """True if a database counts."""
         return "://" in self.engine
 
     @property
@@ -327,7 +327,7 @@ class Gate(BaseModel):
         }
 
     def clauses(self) -> tuple[Clause, ...]:
-        """Every clause of the policy for the keys and targets of this gate."""
+        """Return every clause of the policy for the keys and targets of this gate."""
         return (
             *clauses(
                 self.policy,

@@ -55,7 +55,7 @@ class GateExclusions(BaseModel):
         return self.at_most if any(named) or self.count_over is not None else None
 
     def as_exclusions(self) -> Exclusions:
-        """The library's own form."""
+        """Return the library's own form."""
         return Exclusions(
             target_levels=self.target_levels,
             missing_targets=self.missing_targets,
@@ -95,7 +95,7 @@ class Measures(BaseModel):
     prediction: Annotated[bool | Prediction, Field(description="Prediction risk")] = False
 
     def has(self, measure: Measure) -> bool:
-        """Whether a measure is on."""
+        """Return whether a measure is on."""
         if measure.family == "protection":
             return any(measure.column.startswith(f"{method}__") for method in self.methods)
         always = {"identity", "attribute", "resemblance"}
@@ -227,7 +227,7 @@ class Documentation(BaseModel):
 
 
 def list_documented(documentation: Documentation) -> dict[str, str]:
-    """What is documented, flat and in order: its name in words -> the text; what is empty is left out.
+    """Return what is documented, flat and in order: its name in words -> the text; what is empty is left out.
 
     Example:
         >>> list_documented(Documentation(purpose="Teaching", generator=Generator(name="synthpop")))

@@ -21,7 +21,7 @@ COMPONENT = "disclosure_pipeline.DisclosureGate"
 
 
 def file_schema() -> dict[str, Any]:
-    """The schema of a whole file: the type of the component, and the gate as its attributes."""
+    """Return the schema of a whole file: the type of the component, and the gate as its attributes."""
     gate = Gate.model_json_schema()
     definitions = gate.pop("$defs")
     return {
@@ -64,7 +64,7 @@ def describe_table(
     groups: Mapping[str, int] | None = None,
     special: Mapping[str, Sequence[float]] | None = None,
 ) -> Schema:
-    """The schema of a synthetic or invented table: types only, for the ground truth has the levels.
+    """Return the schema of a synthetic or invented table: types only, for the ground truth has the levels.
 
     Without targets all columns are that are no keys and no identifiers. A number with many values that is a
     target is put into groups. InputError where a key or target is no column, or looks like an identifier.
@@ -101,7 +101,7 @@ def describe_table(
 
 
 def _change(name: str, column: Column, changes: Mapping[str, Any]) -> Column:
-    """A column with other attributes. InputError where its type has none of these."""
+    """Return a column with other attributes. InputError where its type has none of these."""
     try:
         return Column.model_validate(column.model_dump() | dict(changes))
     except ValidationError as error:
@@ -125,7 +125,7 @@ EXAMPLE = Schema(
 
 
 def require_gate_name(name: str) -> str:
-    """The name itself. InputError where a gate cannot be called so.
+    """Return the name itself. InputError where a gate cannot be called so.
 
     >>> require_gate_name("survey")
     'survey'
@@ -139,7 +139,7 @@ def require_gate_name(name: str) -> str:
 
 
 def write_definition(name: str, ground_truth: str, schema: Schema) -> str:
-    """The text of a gate's file, with comments; its folders and keys lie in DAGSTER_HOME."""
+    """Return the text of a gate's file, with comments; its folders and keys lie in DAGSTER_HOME."""
     columns = "\n".join(_write_column(column, schema) for column in schema.columns)
     return f"""\
 # A gate: what has to hold before a synthetic version of one confidential table may be published.

@@ -63,7 +63,7 @@ def round_records(records: int, smallest_count: int) -> int:
 def round_figure(
     value: float, step: float, limits: Collection[float], *, highest: float = math.inf, at_least: bool = False
 ) -> float:
-    """A figure as it may be told: the end of the interval that it lies in, never on the safer side.
+    """Return a figure as it may be told: the end of the interval that it lies in, never on the safer side.
 
     The intervals have at least the width `step`, so much as `smallest_count` records are. The `limits` that
     the figure is held against are ends of intervals, so that the outcome tells nothing more than the figure
@@ -96,7 +96,7 @@ def _round_up(value: float, step: float, limits: Collection[float], lowest: floa
 
 
 def count_fewest(records: Sequence[int], smallest_count: int) -> int:
-    """Of the numbers of records of GT (first, told rounded) and of each synthetic table, the smallest."""
+    """Return the smallest of GT's (first, told rounded) and each synthetic table's number of records."""
     in_GT, *in_SD = records
     return max(1, min(round_records(in_GT, smallest_count), *in_SD))
 
@@ -111,7 +111,7 @@ def step_of_share(fewest: int, smallest_count: int, whole: float = 100.0) -> flo
 
 
 def round_share(value: float, records: int, smallest_count: int) -> float:
-    """A percentage of a group of so many records as it may be told, never on the safer side.
+    """Return a percentage of a group of so many records as it may be told, never on the safer side.
 
     >>> round_share(12.0, 153, 10), round_share(0.0, 153, 10)
     (13.333333333333334, 6.666666666666667)
@@ -123,7 +123,7 @@ def round_share(value: float, records: int, smallest_count: int) -> float:
 def round_by_unit(
     value: float, words: Words, fewest: int, smallest_count: int, limits: Collection[float] = ()
 ) -> float:
-    """A figure of any measure as it may be told, by its unit; one that counts no people stays as it is.
+    """Give a figure of any measure as it may be told, by its unit; one that counts no people stays as it is.
 
     Shares and numbers of records are rounded as `round_figure` does; what is less than nothing, in
     percentage points, towards nothing; what has no share, to one digit.
@@ -183,7 +183,7 @@ class PublicJudgement:
 def publish(
     judgements: Sequence[Judgement], records: Sequence[int], smallest_count: int
 ) -> tuple[PublicJudgement, ...]:
-    """The judgements as those may read them who may not see exact figures.
+    """Return the judgements as those may read them who may not see exact figures.
 
     `records` are the numbers of records of GT (first) and of each synthetic table. A share of the records is
     rounded as if it were one of the smallest of these tables.
@@ -212,7 +212,7 @@ def _publish(
 
 
 def find_limits(measure: str, column: str | None, judgements: Sequence[Judgement]) -> list[float]:
-    """All that a measure of a column is held against: every outcome is told."""
+    """Return all that a measure of a column is held against: every outcome is told."""
     same = [
         judgement
         for judgement in judgements

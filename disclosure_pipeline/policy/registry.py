@@ -50,7 +50,7 @@ class Measure:
 
     @property
     def high_is_safe(self) -> bool:
-        """Whether a bound on it is `at_least`, as on a measure of protection."""
+        """True if a bound on it is `at_least`, as on a measure of protection."""
         return self.words.high_is == "safe"
 
 
@@ -59,7 +59,7 @@ def _names(measures: type) -> list[str]:
 
 
 def _prediction_measures() -> Iterable[tuple[str, Measure]]:
-    """The measures of prediction risk; those that only one task has name it."""
+    """Return the measures of prediction risk; those that only one task has name it."""
     classification, regression = _names(Classification), _names(Regression)
     for name in dict.fromkeys([*classification, *regression]):
         in_both = name in classification and name in regression
@@ -79,7 +79,7 @@ def _measures_of_target(family: str, frame: str, measures: type) -> dict[str, Me
 
 
 def _baselines() -> Iterable[tuple[str, Measure]]:
-    """What the figures would be anyway, and what they are beyond that; one of these is a guard."""
+    """Return what the figures would be anyway, and what they are beyond that; one of these is a guard."""
     for name in _names(Baselines):
         of_cap = name.startswith(("DCAP", "guessed"))
         family, frame = ("attribution", "cap") if of_cap else ("attribute", "attribute")
@@ -164,12 +164,12 @@ _STACKED_FAMILIES = {"identity", "attribute", "chance", "attribution", "resembla
 
 
 def find_measure(name: str) -> Measure | None:
-    """A measure that a policy bounds, a guard or a doubt; None where it is none of these."""
+    """Return a measure that a policy bounds, a guard or a doubt; None where it is none of these."""
     return MEASURES.get(name) or GUARDS.get(name) or DOUBTS.get(name)
 
 
 def is_of_stack(measure: str) -> bool:
-    """Whether a measure has to keep its bound for all files of a candidate as one table, too."""
+    """Return whether a measure has to keep its bound for all files of a candidate as one table, too."""
     if measure in SMALLER_OF:
         return all(is_of_stack(part) for part in SMALLER_OF[measure])
     registered = find_measure(measure)
@@ -180,7 +180,7 @@ _FLAGS = {"one_way_flags": "one_way", "two_way_flags": "two_way"}
 
 
 def values(result: Disclosure, measure: str, column: str | None) -> Sequence[float]:
-    """The figure for each synthesis, in their order; empty where the result does not have it.
+    """Return the figure for each synthesis, in their order; empty where the result does not have it.
 
     What `result.stacked` says of all syntheses as one table is asked of that.
 
@@ -208,7 +208,7 @@ def values(result: Disclosure, measure: str, column: str | None) -> Sequence[flo
 
 
 def smallest_overlap(key_overlap: pd.DataFrame, key: str | None) -> Sequence[float]:
-    """The smaller of GT_in_SD and SD_in_GT of a key (None: of the whole key) for each synthesis.
+    """Return the smaller of GT_in_SD and SD_in_GT of a key (None: of the whole key) for each synthesis.
 
     NaN where either is.
     """
@@ -218,7 +218,7 @@ def smallest_overlap(key_overlap: pd.DataFrame, key: str | None) -> Sequence[flo
 def _smallest(
     frame: pd.DataFrame, level: str, column: str | None, names: Sequence[str] = ("GT_in_SD", "SD_in_GT")
 ) -> Sequence[float]:
-    """The smallest of these figures of a column for each synthesis; NaN where one is missing."""
+    """Return the smallest of these figures of a column for each synthesis; NaN where one is missing."""
     if level not in frame.index.names:
         return []
     rows = frame[frame.index.get_level_values(level) == column]
@@ -228,7 +228,7 @@ def _smallest(
 
 
 def _figure_per_synthesis(figures: pd.Series[Any]) -> Sequence[float]:
-    """The figures; empty where a synthesis has more than one, for then none is its figure."""
+    """Return the figures; empty where a synthesis has more than one, for then none is its figure."""
     if figures.index.get_level_values("synthesis").has_duplicates:
         return []
     return [float(value) for value in figures]

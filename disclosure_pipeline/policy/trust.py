@@ -31,7 +31,7 @@ class TrustError(DisclosurePipelineError, ValueError):
 
 
 def require_time_and_offset(value: Any) -> Any:
-    """A time, or text that can be one; ValueError for a number or a day alone.
+    """Return a time, or text that can be one; ValueError for a number or a day alone.
 
     >>> require_time_and_offset("2026-01-31T12:00:00+01:00")
     '2026-01-31T12:00:00+01:00'
@@ -57,7 +57,7 @@ Moment = Annotated[
 
 
 def parse_moment(text: str) -> datetime:
-    """A date and time with an offset. TrustError where the text is none.
+    """Return a date and time with an offset. TrustError where the text is none.
 
     >>> parse_moment("2026-01-31T12:00:00+01:00").isoformat()
     '2026-01-31T12:00:00+01:00'
@@ -87,17 +87,17 @@ class TrustedKey(BaseModel):
         return self
 
     def covers(self, published: datetime) -> bool:
-        """Whether a release of that time is believed."""
+        """Return whether a release of that time is believed."""
         return self.valid_from <= published and (self.valid_until is None or published <= self.valid_until)
 
 
 def without_period(public_key: str) -> TrustedKey:
-    """A key that is believed whenever a release was published."""
+    """Return a key that is believed whenever a release was published."""
     return TrustedKey(public_key=public_key, valid_from=datetime.min.replace(tzinfo=timezone.utc))
 
 
 def read_trusted(path: Path) -> tuple[TrustedKey, ...]:
-    """The keys of a file: one public key as PEM, or a YAML list of them with their periods.
+    """Return the keys of a file: one public key as PEM, or a YAML list of them with their periods.
 
     TrustError where it is neither, or a period is no period.
     """
@@ -121,7 +121,7 @@ def read_trusted(path: Path) -> tuple[TrustedKey, ...]:
 
 
 def _words_of(problem: Mapping[str, Any]) -> str:
-    """What pydantic or a check of ours says; what some other error says is withheld."""
+    """Return what pydantic or a check of ours says; what some other error says is withheld."""
     return "is not valid" if problem["type"] == "value_error" else str(problem["msg"])
 
 

@@ -84,7 +84,7 @@ _OF_COLUMNS = {
 
 
 def _explain(clause: Clause, results: Sequence[Disclosure]) -> str:
-    """What a guard that is not kept means; names of columns only."""
+    """Return what a guard that is not kept means; names of columns only."""
     if clause.measure == "equal_content":
         return "equal content to the ground truth: one table holds all records of the other"
     if clause.measure not in _OF_COLUMNS:
@@ -100,7 +100,7 @@ def _explain(clause: Clause, results: Sequence[Disclosure]) -> str:
 
 
 def counts_stack(clause: Clause) -> bool:
-    """Whether a clause holds for all files of a candidate as one table, beside each by itself."""
+    """Return whether a clause holds for all files of a candidate as one table, beside each by itself."""
     return clause.over == "worst" and not clause.control and is_of_stack(clause.measure)
 
 
@@ -124,7 +124,7 @@ def hold(
 
 
 def _over(figures: Sequence[float], clause: Clause, syntheses: int) -> float | None:
-    """The worst or mean figure; None unless every synthesis has a finite one."""
+    """Return the worst or mean figure; None unless every synthesis has a finite one."""
     if not figures or len(figures) != syntheses or not all(math.isfinite(figure) for figure in figures):
         return None
     if clause.over == "mean":
@@ -144,7 +144,7 @@ class RefusedWaiver:
 
 
 def can_be_waived(clause: Clause) -> bool:
-    """Whether a waiver can let a clause pass: no guard, nor where tables or engine cannot be trusted."""
+    """Tell whether a waiver can let a clause pass: no guard, nor where tables or engine cannot be trusted."""
     kept_always = {"key_overlap", "target_overlap", "warnings", *DOUBTS, *GUARDS}
     return not clause.control and clause.measure not in kept_always
 
@@ -220,7 +220,7 @@ def write_judgement_row(judgement: Judgement) -> dict[str, Any]:
 
 
 def read_judgement_row(row: Mapping[str, Any], waiver: Waiver | None = None) -> Judgement:
-    """The judgement of such a row, and the waiver that it names. KeyError where a field is missing."""
+    """Return the judgement of such a row, and the waiver that it names. KeyError where a field is missing."""
     clause = Clause(**{field.name: row[field.name] for field in fields(Clause)})
     return Judgement(clause, row["value"], row["limit"], row["outcome"], waiver, row["note"])
 
@@ -245,7 +245,7 @@ def use_of_bound(value: float | None, limit: float | None, *, at_least: bool = F
 
 
 def find_worst_judgement(judgements: Iterable[Judgement]) -> Judgement | None:
-    """The judgement that stands most against a release; None of none.
+    """Return the judgement that stands most against a release; None of none.
 
     >>> from disclosure_pipeline.policy.clauses import Clause
     >>> from disclosure_pipeline.policy.verdict import hold
@@ -258,7 +258,7 @@ def find_worst_judgement(judgements: Iterable[Judgement]) -> Judgement | None:
 
 
 def find_worst_row(rows: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The same among the clauses of a dossier, as its rows.
+    """Return the same among the clauses of a dossier, as its rows.
 
     >>> find_worst_row([]) is None
     True

@@ -68,7 +68,7 @@ class Waiver(BaseModel):
 
 
 def read_waivers(folder: Path, now: datetime | None = None) -> tuple[Waiver, ...]:
-    """Every waiver in a folder of YAML files, in order of their names; none where there is no folder.
+    """Return every waiver in a folder of YAML files, in order of their names; none where there is no folder.
 
     WaiverError where anything but a complete waiver lies there (one that is not read would not be missed), or
     one that would hold for more than five years from `now` on (by default the time now).

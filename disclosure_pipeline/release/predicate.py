@@ -20,12 +20,12 @@ from disclosure_pipeline.policy.waivers import Digest, Waiver
 
 
 def describe_errors(error: ValidationError) -> list[str]:
-    """Where something is wrong, and pydantic's message for each place; it holds no value that was read."""
+    """Say where something is wrong, with pydantic's message for each place; no value that was read."""
     return [f"{_place(detail)}: {detail['msg']}" for detail in error.errors(include_url=False)]
 
 
 def locate_errors(error: ValidationError) -> list[str]:
-    """Where something is wrong, and of what type; no message, which may quote what a check of ours read."""
+    """Say where something is wrong, and of what type; no message, which may quote what was read."""
     return [f"{_place(detail)} ({detail['type']})" for detail in error.errors(include_url=False)]
 
 
@@ -203,7 +203,7 @@ def build_predicate(
     page: str | None = None,
     confidential: Mapping[str, str] | None = None,
 ) -> Predicate:
-    """The predicate of an approved candidate, from its dossier's content.
+    """Return the predicate of an approved candidate, from its dossier's content.
 
     `definition` is the policy section as plain data, `dossier` the sha256 of the dossier's file,
     `ground_truth` the salted hash of GT, `confidential` that of each further confidential table, by name,
@@ -268,7 +268,7 @@ def build_predicate(
 
 
 def _require_measured(tables: Mapping[str, int], measured: Sequence[int]) -> None:
-    """ValueError unless the files hold as many tables, of as many records, as were measured.
+    """Raise ValueError unless the files hold as many tables, of as many records, as were measured.
 
     A table that is there in two formats counts once.
     """

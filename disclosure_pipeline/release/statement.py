@@ -84,7 +84,7 @@ def _find_in_clauses(predicate: Predicate) -> Iterator[str]:
 
 
 def _find_in_figures(stated: ClauseStated, clause: Clause) -> Iterator[str]:
-    """Where value and limit of a clause do not fit its outcome, or are there where they must not be."""
+    """Tell where value and limit of a clause do not fit its outcome, or are there where they must not be."""
     if stated.share_of is not None and stated.limit is not None:
         yield f"clause {stated.name} tells the limit of a share, which is a figure of the ground truth"
     if stated.share_of is None and stated.limit != stated.bound:
@@ -196,7 +196,7 @@ class _Envelope(BaseModel):
 
 
 def build_statement(subjects: Mapping[str, str], predicate: Predicate) -> Statement:
-    """The statement on files (name -> sha256). StatementError where it contradicts itself."""
+    """Return the statement on files (name -> sha256). StatementError where it contradicts itself."""
     try:
         statement = Statement.model_validate(
             {
@@ -232,12 +232,12 @@ def find_statement_problems(statement: Statement) -> list[str]:
 
 
 def sign(statement: Statement, signer: Signer) -> bytes:
-    """The signed envelope as it is written to a file. KeysError where the signer does not sign."""
+    """Return the signed envelope as it is written to a file. KeysError where the signer does not sign."""
     return sign_payload(encode_statement(statement), PAYLOAD_TYPE, signer)
 
 
 def sign_payload(content: bytes, payload_type: str, signer: Signer) -> bytes:
-    """The envelope of any content, signed, as one line. KeysError where the signer does not sign."""
+    """Return the envelope of any content, signed, as one line. KeysError where the signer does not sign."""
     from securesystemslib.dsse import Envelope
 
     envelope = Envelope(content, payload_type, {})
@@ -253,7 +253,7 @@ def sign_payload(content: bytes, payload_type: str, signer: Signer) -> bytes:
 
 
 def encode_statement(statement: Statement) -> bytes:
-    """The bytes of a statement that are signed."""
+    """Return the bytes of a statement that are signed."""
     return to_canonical_json(statement.model_dump(mode="json", by_alias=True))
 
 
@@ -267,7 +267,7 @@ def to_canonical_json(content: Any) -> bytes:
 
 
 def read_envelope(raw: bytes, payload_type: str = PAYLOAD_TYPE) -> tuple[Envelope, list[str]]:
-    """The envelope of a file's bytes, and sentences that say what is wrong with its form or type.
+    """Return the envelope of a file's bytes, and sentences that say what is wrong with its form or type.
 
     StatementError where the bytes are no signed envelope.
     """
@@ -310,7 +310,7 @@ def check_signature(
 
 
 def read_statement(content: bytes) -> Statement:
-    """The statement of an envelope's payload. StatementError where it is none that can be understood."""
+    """Give the statement of an envelope's payload. StatementError where it is none that can be understood."""
     try:
         fields = json.loads(content)
     except (ValueError, RecursionError):
@@ -333,7 +333,7 @@ def read_statement(content: bytes) -> Statement:
 
 
 def build_schema() -> dict[str, Any]:
-    """The JSON schema of a statement, the signed content of an envelope."""
+    """Return the JSON schema of a statement, the signed content of an envelope."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Statement.model_json_schema(),

@@ -36,7 +36,7 @@ class CanonicalTable:
 
     @property
     def records(self) -> int:
-        """How many records it has."""
+        """The number of records."""
         return len(self.frame)
 
     @property

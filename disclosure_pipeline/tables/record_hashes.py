@@ -39,7 +39,7 @@ class Records(Protocol):
 
     @property
     def records(self) -> int:
-        """How many records it has."""
+        """The number of records."""
 
     def some_records(self, positions: IntArray) -> pd.DataFrame:
         """Return some records, by their positions and in the order of these."""
@@ -261,7 +261,7 @@ class RecordSketch:
 
     @property
     def records(self) -> int:
-        """How many records the table has."""
+        """The number of records."""
         return int(self.counts.sum())
 
 

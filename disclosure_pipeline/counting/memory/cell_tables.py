@@ -44,7 +44,7 @@ def count_in_cells(target: Target, cells: Sequence[IntArray], key_levels: IntArr
 
 
 def count_in_sorted_records(packed: PackedRecords, tables: Sequence[Codes]) -> TogetherCounts:
-    """Of the records of each table (GT first) that have some q; those of a table ascend."""
+    """Count from the records of each table (GT first) with some q; those of a table ascend."""
     if not len(tables[0]):
         return TogetherCounts.from_pairs(0, [(0, 0)] * len(packed.targets))
     ground_truth = _RecordsOfTable.from_packed(packed, tables[0])
@@ -189,7 +189,7 @@ class TargetsMeasured:
 def measure_targets(
     job: Job, keys: Numbered, counts: Sequence[IntArray], targets: Sequence[Target]
 ) -> TargetsMeasured:
-    """What is counted of each target."""
+    """Return what is counted of each target."""
     batches = [
         measure_cells(job, keys, counts, batch, _count_all_cells(job, keys, batch))
         for batch in _split_targets(job, keys, targets)
@@ -251,7 +251,7 @@ def _split_targets(job: Job, keys: Numbered, targets: Sequence[Target]) -> Itera
 
 
 def _count_all_cells(job: Job, keys: Numbered, targets: Sequence[Target]) -> list[list[IntArray]]:
-    """The number of records in every cell, for each target and table."""
+    """Return the number of records in every cell, for each target and table."""
     tables = range(len(job.records))
     tasks = [
         partial(_count_cells, keys, table, target, target.column.reader(table, np.arange(target.column.size)))
@@ -292,7 +292,7 @@ def _count_codes(codes: Codes, size: int) -> IntArray:
 
 
 def _count_cells(keys: Numbered, table: int, target: Target, reader: Reader) -> IntArray:
-    """The number of records of a table in each cell: q * size of the target + t."""
+    """Return the number of records of a table in each cell: q * size of the target + t."""
     q = keys.codes[table]
     size = keys.size * target.column.size
     counts = np.zeros(size, dtype=np.int64)

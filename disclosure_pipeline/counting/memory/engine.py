@@ -37,7 +37,7 @@ class _TargetGroup:
     bits: int
 
     def levels(self, digits: Codes) -> IntArray:
-        """The digits of these targets, of records whose lowest digits are given."""
+        """Return the digits of these targets, of records whose lowest digits are given."""
         return ((digits >> self.shift) & ((1 << self.bits) - 1)).astype(np.intp, copy=False)
 
 
@@ -57,7 +57,7 @@ def pairs_of_key(job: Job, packed: PackedRecords, targets: Sequence[int]) -> lis
 
 
 def _groups_of_keys(keys: Radix) -> Iterator[tuple[int, Radix]]:
-    """The keys in groups of few combinations, and the value of a one in each group's code."""
+    """Return the keys in groups of few combinations, and the value of a one in each group's code."""
     group: list[int] = []
     for k, column in enumerate(keys.columns):
         if group and column.size * Radix(tuple(keys.columns[j] for j in group)).size > _MOST_COMBINATIONS:
@@ -87,7 +87,7 @@ def _groups_of_targets(
 def _pairs_of_group(
     job: Job, packed: PackedRecords, targets: Sequence[int], weight: int, keys: Radix
 ) -> dict[int, list[Grouped]]:
-    """Of each target the pairs with each key of a group, whose code counts in units of `weight`.
+    """Count each target's pairs with each key of a group, whose code counts in units of `weight`.
 
     The levels of the highest key that the records of a part have are few and in a row.
     """

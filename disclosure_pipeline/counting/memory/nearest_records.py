@@ -59,11 +59,11 @@ class Distances:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether values can be near to one another without being the same."""
+        """True if values can be near to one another without being the same."""
         return self.column.kind in ORDERED
 
     def places_of(self, table: int, records: IntArray) -> IntArray:
-        """The places of some records of a table."""
+        """Return the places of some records of a table."""
         stored = self.column.tables[table]
         return stored.look_up(self.places[stored.position], records)
 
@@ -100,7 +100,7 @@ class Comparison:
 
     @property
     def is_of_all_pairs(self) -> bool:
-        """Whether the tables are so small that every person is compared with every record."""
+        """True if the tables are so small that every person is compared with every record."""
         return len(self.persons) * sum(int(table.counted.sum()) for table in self.tables) <= _MOST_PAIRS
 
 
@@ -109,7 +109,7 @@ Draw = Callable[[Sequence[CodedColumn]], Iterator[Comparison]]
 
 
 def nearest_distances(columns: Sequence[CodedColumn], comparison: Comparison) -> list[IntArray]:
-    """Of each person, the distance to the nearest record of each of the tables."""
+    """Return each person's distance to the nearest record of each of the tables."""
     persons, tables = comparison.persons, comparison.tables
     column_distances = [Distances.from_column(column, comparison.numbers) for column in columns]
     if comparison.is_of_all_pairs:
@@ -127,7 +127,7 @@ def nearest_distances(columns: Sequence[CodedColumn], comparison: Comparison) ->
 def nearest_of_all(
     column_distances: Sequence[Distances], persons: IntArray, table: ComparedTable, left_out: IntArray
 ) -> IntArray:
-    """Every person is compared with every record."""
+    """Compare every person with every record."""
     records = np.flatnonzero(table.counted)
     position_of = np.full(len(table.counted) + 1, len(records))  # one more, for those who leave out nobody
     position_of[records] = np.arange(len(records))
@@ -170,7 +170,7 @@ def nearest_of_candidates(
     table: ComparedTable,
     left_out: IntArray,
 ) -> IntArray:
-    """Every person is compared with the records that agree in a block."""
+    """Compare every person with the records that agree in a block."""
     nearest = np.full(len(persons), NOBODY)
     for block in blocks:
         # Who agrees in a column is at distance 0 there.
@@ -191,7 +191,7 @@ def form_blocks(
     tables: Sequence[ComparedTable],
     expect_candidates: Callable[[Sequence[CodedColumn]], float],
 ) -> list[list[CodedColumn]]:
-    """The columns in as many blocks as give few candidates each; one block of all where none do.
+    """Return the columns in as many blocks as give few candidates each; one block of all where none do.
 
     The columns of the largest entropy are dealt out first, each to the block of the least so far.
     `expect_candidates` gives the number of records of all tables that agree with one of them in a block.
@@ -210,14 +210,14 @@ def form_blocks(
 
 
 def _entropy(column: CodedColumn, tables: Sequence[ComparedTable]) -> float:
-    """The entropy of the column's values in all the tables, in nats."""
+    """Return the entropy of the column's values in all the tables, in nats."""
     counts = np.sum([column.counts[table.table] for table in tables], axis=0)
     share = counts[counts > 0] / counts.sum()
     return float(-(share * np.log(share)).sum())
 
 
 def _expected_candidates(tables: Sequence[ComparedTable], block: Sequence[CodedColumn]) -> float:
-    """The number of records of all tables that agree with one of them in a block, about."""
+    """Return the number of records of all tables that agree with one of them in a block, about."""
     probes, records = [], 0
     for table in tables:
         step = max(1, len(table.counted) // _PROBE)
@@ -257,7 +257,7 @@ def _find_candidates(
 def _find_agreeing(
     codes: Radix, table: ComparedTable, wanted: IntArray
 ) -> Iterator[tuple[IntArray, IntArray]]:
-    """The records that have one of the `wanted` codes, which ascend, and its position among them.
+    """Return the records that have one of the `wanted` codes, which ascend, and its position among them.
 
     Most have none: whose lowest digits no wanted code has is put aside before the whole code is looked up.
     """
@@ -280,5 +280,5 @@ def _find_agreeing(
 
 
 def _combine_codes(readers: Sequence[Reader], records: IntArray) -> IntArray:
-    """The codes of some records."""
+    """Return the codes of some records."""
     return np.sum([reader(records) for reader in readers], axis=0)

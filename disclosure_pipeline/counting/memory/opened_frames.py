@@ -52,7 +52,7 @@ class FramesInMemory:
 
     @property
     def sorts_whole_records(self) -> bool:
-        """Whether all codes may be in memory at once."""
+        """True if all codes may be in memory at once."""
         return not self.in_parts
 
     @property
@@ -79,7 +79,7 @@ class FramesInMemory:
         return [_count(request, on_progress) for request in requests]
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
-        """The (synthesis, column) of columns, coded or not, whose values tell which record it is."""
+        """Return the (synthesis, column) of columns, coded or not, whose values tell which record it is."""
         ground_truth, *syntheses = self.frames
         return [
             (synthesis, column)
@@ -89,7 +89,7 @@ class FramesInMemory:
         ]
 
     def only(self, tables: Sequence[int]) -> FramesInMemory:
-        """Some of the tables, in this order."""
+        """Return some of the tables, in this order."""
         names = self.names or table_names(len(self.frames))
         chosen = tuple(names[i] for i in tables)
         ledger = tuple(change for change in self.ledger if change.table in chosen)
@@ -108,7 +108,7 @@ class FramesInMemory:
         return [column.draw(positions) for column in columns]
 
     def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
-        """The distances of GT records to the nearest ones, for each comparison that is drawn."""
+        """Return the distances of GT records to the nearest ones, for each comparison that is drawn."""
         return [nearest_distances(columns, comparison) for comparison in draw(columns)]
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
@@ -125,7 +125,7 @@ def code_drawn(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) -
 
 
 def _count(request: CountRequest, on_progress: OnProgress) -> DisclosureCounts:
-    """What is asked for; where it is no target, many combinations are sorted in one go."""
+    """Return what is asked for; where it is no target, many combinations are sorted in one go."""
     if request.targets or prod(column.size for column in request.keys) <= Limits().table:
         return count_in_memory(request.keys, request.targets, on_progress, together=request.together)
     return DisclosureCounts(count_whole_records(request.keys), (), ())

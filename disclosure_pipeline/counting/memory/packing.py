@@ -103,7 +103,7 @@ class PackedRecords:
     blocks: tuple[tuple[Block, ...], ...]
 
     def in_ranges(self, ranges: range, *tables: int) -> Codes:
-        """The records of some tables in some ranges, table by table."""
+        """Return the records of some tables in some ranges, table by table."""
         first, end = ranges.start, ranges.stop
         return np.concatenate(
             [
@@ -114,11 +114,11 @@ class PackedRecords:
         )
 
     def q(self, records: Codes) -> Codes:
-        """The key combination of some records."""
+        """Return the key combination of some records."""
         return records >> (self.table_bit + 1)
 
     def first_of_key(self, records: Codes) -> Codes:
-        """The lowest number that a record with the key combination of some record can have, for each."""
+        """Give the lowest number that a record with the key combination of some record can have, for each."""
         shift = self.table_bit + 1
         return (records >> shift) << shift
 
@@ -131,7 +131,7 @@ class PackedRecords:
         return (records >> self.shifts[target]) & ((1 << self.targets[target].bits) - 1)
 
     def target_digits(self, records: Codes) -> Codes:
-        """Some records without what stands above the targets, in the smallest type that holds these."""
+        """Give some records without what stands above the targets, in the smallest type that holds these."""
         return records.astype(np.min_scalar_type((1 << self.table_bit) - 1))
 
 
@@ -202,5 +202,5 @@ def pack(job: Job, targets: Sequence[Target]) -> PackedRecords:
 
 
 def unsigned_type(bits: int) -> type[np.uint32] | type[np.uint64]:
-    """The smaller type for numbers of so many binary digits."""
+    """Return the smaller type for numbers of so many binary digits."""
     return np.uint32 if bits <= _NARROW else np.uint64

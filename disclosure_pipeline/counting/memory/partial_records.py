@@ -141,7 +141,7 @@ def _count_in_order(order: _Order, pooled: Codes) -> tuple[list[DistinctRecords]
 
 
 def _count_packed(order: _Order, packed: PackedDistinctRecords) -> dict[int, CopyCounts]:
-    """The counts without the columns of this order."""
+    """Return the counts without the columns of this order."""
     pieces = split_between(packed.packed, packed.unit * order.lower_size, _AT_A_TIME)
     return _add_up_pieces(order, [_count_without_lower(order, packed.read(some)) for some in pieces])
 

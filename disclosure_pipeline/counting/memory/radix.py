@@ -45,7 +45,7 @@ class Numbered:
         return len(self.combinations)
 
     def reader(self, table: int, values: Codes) -> Reader:
-        """A function from some records of a table to their entry of `values` (one for each number)."""
+        """Return a function from some records of a table to their entry of `values` (one for each number)."""
         return lambda records: values.take(self.codes[table][records], mode="clip")
 
 
@@ -76,7 +76,7 @@ class Radix:
         return tuple(prod(column.size for column in self.columns[k + 1 :]) for k in range(len(self.columns)))
 
     def records(self, table: int) -> int:
-        """The number of records of a table."""
+        """Return the number of records of a table."""
         column = self.columns[0]
         return len(column.codes[table] if isinstance(column, Numbered) else column.tables[table].stored)
 
@@ -91,7 +91,7 @@ class Radix:
         ]
 
     def levels_of(self, codes: Codes) -> IntArray:
-        """The digits of some codes: the level of each column (shape: columns, codes)."""
+        """Return the digits of some codes: the level of each column (shape: columns, codes)."""
         digits: list[IntArray] = []
         for column in reversed(self.columns):
             above = codes // codes.dtype.type(column.size)  # by one number this is fast, divmod is not
@@ -104,14 +104,14 @@ class Radix:
         return np.array(self.in_given_order(digits))
 
     def in_given_order(self, of_digits: Sequence[Item]) -> list[Item]:
-        """What belongs to each column, from the order of the digits into that of `places`."""
+        """Return what belongs to each column, from the order of the digits into that of `places`."""
         if self.places is None:
             return list(of_digits)
         return [of_digits[self.places.index(k)] for k in range(len(of_digits))]
 
 
 def _multiples(weight: int, number: int, dtype: np.dtype[Any]) -> Codes:
-    """The first multiples of a weight, from 0 on, in their lowest binary digits."""
+    """Return the first multiples of a weight, from 0 on, in their lowest binary digits."""
     lowest = weight % (1 << (8 * dtype.itemsize)) if dtype.kind == "u" else weight
     return np.arange(number, dtype=dtype) * np.array(lowest, dtype=dtype)
 
@@ -198,7 +198,7 @@ class Job:
     together: bool = False
 
     def run(self, step: str, tasks: Sequence[Callable[[], Result]]) -> list[Result]:
-        """The results of the tasks, which are one step of the work."""
+        """Return the results of the tasks, which are one step of the work."""
         threads = self.limits.threads
         return run_in_threads(
             tasks,
@@ -207,7 +207,7 @@ class Job:
         )
 
     def blocks(self, table: int) -> Iterator[slice]:
-        """The records of a table, block by block."""
+        """Return the records of a table, block by block."""
         for start in range(0, self.records[table], self.limits.block):
             yield slice(start, min(start + self.limits.block, self.records[table]))
 

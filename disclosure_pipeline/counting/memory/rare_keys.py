@@ -47,7 +47,7 @@ class RareCells:
     by_s_q_t: IntArray
 
     def count_original(self, q: IntArray) -> IntArray:
-        """The GT records of some of the q, by level."""
+        """Return the GT records of some of the q, by level."""
         t = self.t.take(q, axis=1)[self.is_original.take(q, axis=1) > 0]
         return np.bincount(t, minlength=self.by_s_q_t.shape[1])
 
@@ -55,7 +55,7 @@ class RareCells:
 def count_rare_baselines(
     cells: RareCells, disclosed: Bytes, sizes: Sizes, no_guess: Mask | None
 ) -> BaselineCounts:
-    """The counts of `baseline_counts` with nothing excluded or drawn.
+    """Return the counts of `baseline_counts` with nothing excluded or drawn.
 
     `disclosed` marks the DiSCO records. `no_guess` marks levels; None where no record has such a level.
     """
@@ -104,7 +104,7 @@ def _count_baselines(
 
 
 def count_rare_guesses(cells: RareCells, may_be: Bytes | None = None) -> GuessCounts:
-    """The counts of `guesses.guess_counts`; `may_be` is 0 for records whose level is no guess, else 1.
+    """Return the counts of `guesses.guess_counts`; `may_be` is 0 for records whose level is no guess, else 1.
 
     None where every level may be guessed.
     """
@@ -126,7 +126,7 @@ def count_rare_guesses(cells: RareCells, may_be: Bytes | None = None) -> GuessCo
 
 
 def _count_guesses_without_self(cells: RareCells, may_be: Bytes | None, no_guess: Mask | None) -> GuessCounts:
-    """The counts of `guesses.guess_counts_without_self`."""
+    """Return the counts of `guesses.guess_counts_without_self`."""
     n = len(cells.t)
     d = cells.d if may_be is None else cells.d * may_be
     largest = d.max(axis=0)
@@ -152,7 +152,7 @@ def _count_guesses_without_self(cells: RareCells, may_be: Bytes | None, no_guess
 
 
 def _sum(marks: Bytes) -> npt.NDArray[np.uint16]:
-    """The number of marks of each q, wide enough for the codes that are made of it."""
+    """Return the number of marks of each q, wide enough for the codes that are made of it."""
     return marks.sum(axis=0, dtype=np.uint8).astype(np.uint16)
 
 
@@ -279,7 +279,7 @@ def _records_of_cells(rare: RareKeys, t: Codes) -> tuple[Bytes, Bytes]:
 
 
 def _key_sums(rare: RareKeys, d: Bytes, s: Bytes) -> KeySums:
-    """The five sums, an entry for all q that have the same.
+    """Return the five sums, an entry for all q that have the same.
 
     Of n records of a table, d² adds up to n and twice the number of pairs of records with the same level.
     """
@@ -314,7 +314,7 @@ def _large_cells(
     key_levels_of: Callable[[IntArray], IntArray],
     keys: int,
 ) -> LargeCells:
-    """The DiSCO cells of more than so many records."""
+    """Return the DiSCO cells of more than so many records."""
     if len(t) <= list_cells_above + 1:  # one record at least is of SD
         return LargeCells.nothing(keys)
     large = disclosed & (d > list_cells_above)

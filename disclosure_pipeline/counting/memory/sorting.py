@@ -69,11 +69,11 @@ class Runs:
         return cls(begins, np.argsort(lengths, kind="stable"), ends)
 
     def of_length(self, n: int) -> IntArray:
-        """The places at which runs of so many values begin, in ascending order."""
+        """Return the places at which runs of so many values begin, in ascending order."""
         return self.begins.take(self.by_length[self.ends[n - 1] : self.ends[n]])
 
     def places_of_longer(self) -> IntArray:
-        """The places of all values in longer runs than those that are told apart, in ascending order."""
+        """Give the places of all values in longer runs than those that are told apart, in ascending order."""
         longer = self.by_length[self.ends[-2] :]
         begins = self.begins.take(longer)
         lengths = self.begins.take(longer + 1) - begins
@@ -117,7 +117,7 @@ def measure(job: Job, packed: PackedRecords) -> tuple[tuple[KeyCounts, ...], lis
 
 
 def measure_together(job: Job, packed: PackedRecords) -> TogetherCounts:
-    """What all syntheses disclose together, of these targets."""
+    """Return what all syntheses disclose together, of these targets."""
 
     def measure_part(ranges: range) -> TogetherCounts:
         tables = [
@@ -168,7 +168,7 @@ def _measure_piece(
 
 
 def _key_levels(packed: PackedRecords, codes: Codes, positions: IntArray) -> IntArray:
-    """The level of each key in some of the key combinations."""
+    """Return the level of each key in some of the key combinations."""
     return packed.keys.levels_of(codes[positions])
 
 
@@ -299,5 +299,5 @@ def _tabulate_cells(
 
 
 def _sums_of_runs(values: Codes, first: IntArray, number: IntArray) -> IntArray:
-    """The sums of runs of values, each of so many from its first one on."""
+    """Return the sums of runs of values, each of so many from its first one on."""
     return summands(np.cumsum(values, dtype=np.int64)[first + number - 1])

@@ -49,7 +49,7 @@ class PackedDistinctRecords:
         return 1 << (self.digits_of_d + self.digits_of_s)
 
     def read(self, some: slice) -> DistinctRecords:
-        """Some of the records."""
+        """Return some of the records."""
         packed = self.packed[some]
         return DistinctRecords(
             packed >> np.uint64(self.digits_of_d + self.digits_of_s),
@@ -68,7 +68,7 @@ class BothNumbers:
 
     @classmethod
     def from_records(cls, records: DistinctRecords) -> BothNumbers:
-        """The numbers of these records.
+        """Return the numbers of these records.
 
         >>> records = DistinctRecords(np.array([3, 4, 7]), np.array([1, 1, 0]), np.array([1, 1, 2]))
         >>> BothNumbers.from_records(records).numbers
@@ -155,7 +155,7 @@ def pack(
 
 
 def count_distinct(pieces: Sequence[DistinctRecords]) -> KeyCounts:
-    """What the keys tell, if they are all columns; the records whose numbers are equal are counted together.
+    """Count what the keys tell, if they are all columns; records of equal numbers are counted together.
 
     >>> records = DistinctRecords(np.array([3, 4, 7]), np.array([1, 1, 0]), np.array([1, 1, 2]))
     >>> count_distinct([records]).uniques.in_both
@@ -191,7 +191,7 @@ _TABLE = 1 << 20  # combinations that are counted by a table of all of them
 
 
 def count_copies(columns: Sequence[CodedColumn]) -> list[CopyCounts]:
-    """Of each synthesis, by all of these columns; missing is a level."""
+    """Count the copies in each synthesis, by all of these columns; missing is a level."""
     records = [len(table.stored) for table in columns[0].tables]
     codes = radix(columns, records, LARGEST)
     if codes.size <= min(_TABLE, sum(records)):
@@ -204,7 +204,7 @@ def count_copies(columns: Sequence[CodedColumn]) -> list[CopyCounts]:
 
 
 def count_whole_records(columns: Sequence[CodedColumn]) -> tuple[KeyCounts, ...]:
-    """Of each synthesis, all that the keys tell where they are all of these columns."""
+    """Count all that keys tell of each synthesis, the keys being all of these columns."""
     records = [len(table.stored) for table in columns[0].tables]
     codes = radix(columns, records, LARGEST)
     return tuple(count_distinct(_find_distinct(codes, synthesis)) for synthesis in range(1, len(records)))
@@ -216,7 +216,7 @@ def _find_distinct(codes: Radix, synthesis: int) -> list[DistinctRecords]:
 
 
 def _count_codes(codes: Radix, table: int) -> IntArray:
-    """The number of a table's records with each code."""
+    """Return the number of a table's records with each code."""
     readers, records = codes.readers(table, 1, np.int64), codes.records(table)
     counts = np.zeros(codes.size, dtype=np.int64)
     for start in range(0, records, _AT_A_TIME):

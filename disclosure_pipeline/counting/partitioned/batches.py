@@ -42,18 +42,18 @@ class CodedBatch:
     codes: Mapping[int, Codes]
 
     def codes_of(self, column: CodedColumn) -> Codes:
-        """The codes of a column."""
+        """Return the codes of a column."""
         return self.codes[id(column)]
 
 
 def code_batch(batches: Batches, columns: Sequence[CodedColumn], table: int, batch: Any) -> CodedBatch:
-    """A batch of a table, coded by each of the columns once."""
+    """Return a batch of a table, coded by each of the columns once."""
     codes = {id(column): batches.code(table, batch, column) for column in columns}
     return CodedBatch(len(next(iter(codes.values()))), codes)
 
 
 def batches_in_memory(columns: Sequence[CodedColumn], records: int = _RECORDS) -> Batches:
-    """The batches, of so many records, of columns that are in memory."""
+    """Return the batches, of so many records, of columns that are in memory."""
     sizes = tuple(len(table.stored) for table in columns[0].tables)
     readers = {
         (table, id(column)): column.reader(table, np.arange(column.size))

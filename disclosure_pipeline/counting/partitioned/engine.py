@@ -41,7 +41,7 @@ class CellCounter:
     by_cell: list[list[IntArray]]
 
     def count_batch(self, batch: CodedBatch) -> list[IntArray]:
-        """The records of a batch by key combination, then by the cells of each target."""
+        """Return the records of a batch by key combination, then by the cells of each target."""
         q = np.zeros(batch.records, dtype=np.int64)
         for key, weight in zip(self.request.keys, self.keys.weights, strict=True):
             q += batch.codes_of(key).astype(np.int64) * weight
@@ -58,7 +58,7 @@ class CellCounter:
             sums[table] += of_batch
 
     def measure(self, limits: Limits, on_progress: OnProgress) -> DisclosureCounts:
-        """What the request asks for, once all batches are counted."""
+        """Return what the request asks for, once all batches are counted."""
         together = self.request.together
         job = Job(self.keys, tuple(self.request.targets), self.records, limits, on_progress, together)
         numbered = Numbered((), np.arange(self.keys.size), self.keys)
@@ -73,7 +73,7 @@ class CellCounter:
 
 
 def count_cells(request: CountRequest, records: tuple[int, ...], limits: Limits) -> CellCounter | None:
-    """A counter for tables of so many records; None where there are too many possible cells."""
+    """Return a counter for tables of so many records; None where there are too many possible cells."""
     keys = Radix(tuple(request.keys))
     largest_target = max((target.column.size for target in request.targets), default=1)
     if keys.size * largest_target > min(limits.table, sum(records)):
@@ -135,7 +135,7 @@ class _Pass:
     spilled: Sequence[RecordParts]
 
     def process(self, table: int, batch: Any) -> tuple[int, list[list[IntArray]]]:
-        """The number of records of a batch, and for each of the counters what it counts in them."""
+        """Return the number of records of a batch, and for each of the counters what it counts in them."""
         coded = code_batch(self.batches, self.columns, table, batch)
         for parts in self.spilled:
             parts.spill_batch(table, coded)

@@ -49,7 +49,7 @@ class StreamedTable:
 
     @property
     def records(self) -> int:
-        """How many records it has."""
+        """The number of records."""
         return self.stream.records
 
     @property
@@ -58,7 +58,7 @@ class StreamedTable:
         return {name: encode(distinct.values).levels for name, distinct in self.distinct.items()}
 
     def keep_columns(self, names: Collection[str]) -> StreamedTable:
-        """The table without its other columns."""
+        """Return the table without its other columns."""
         return replace(
             self,
             columns=tuple(name for name in self.columns if name in names),
@@ -67,7 +67,7 @@ class StreamedTable:
         )
 
     def some_records(self, positions: IntArray) -> pd.DataFrame:
-        """Some records, by their positions and in the order of these."""
+        """Return some records, by their positions and in the order of these."""
         order = np.argsort(positions, kind="stable")
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
@@ -77,7 +77,7 @@ class StreamedTable:
         )
 
     def records_from(self, start: int, stop: int) -> pd.DataFrame:
-        """The records from a position to before another one, or to the last."""
+        """Return the records from a position to before another one, or to the last."""
         return self.some_records(np.arange(start, min(stop, self.records)))
 
 
@@ -106,13 +106,13 @@ def stream_raw(
     stack: ExitStack,
     on_progress: OnProgress = ignore_progress,
 ) -> StreamedTable:
-    """Some columns of a table that has no dictionary, as they are."""
+    """Return some columns of a table that has no dictionary, as they are."""
     stream = read_stream(location, table, columns, stack, on_progress)
     return StreamedTable(stream, tuple(columns), {name: stream.distinct(name) for name in columns})
 
 
 def stack_tables(tables: Sequence[StreamedTable]) -> StreamedTable:
-    """Several tables as one, of the columns that all of them have; no record is read or copied."""
+    """Return several tables as one, of the columns that all of them have; no record is read or copied."""
     names = names_in_all([table.distinct for table in tables])
     return StreamedTable(
         StackedStream(
@@ -174,11 +174,11 @@ class StreamedTables:
         return count_in_parts(requests, batches, on_progress)
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
-        """The (synthesis, column) of GT's columns whose values tell which record it is."""
+        """Return the (synthesis, column) of GT's columns whose values tell which record it is."""
         return identifying_columns(columns, [table.distinct for table in self.tables])
 
     def only(self, tables: Sequence[int]) -> StreamedTables:
-        """Some of the tables, in this order; what was read of them is not read again."""
+        """Return some of the tables, in this order; what was read of them is not read again."""
 
         def read(
             numbers: Sequence[int], columns: Sequence[str], on_progress: OnProgress

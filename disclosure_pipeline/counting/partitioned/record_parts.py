@@ -53,15 +53,15 @@ class RecordParts:
                 self.spill_file.add((i, table), records[start:end])
 
     def read(self, part: int, table: int) -> Records:
-        """The records of a part of a table; field "i" holds the codes of column i."""
+        """Return the records of a part of a table; field "i" holds the codes of column i."""
         return self.spill_file.read((part, table))
 
     def field(self, column: CodedColumn) -> str:
-        """The field of the records that holds the codes of a column."""
+        """Return the field of the records that holds the codes of a column."""
         return f"{next(i for i, spilled in enumerate(self.columns) if spilled is column)}"
 
     def measure(self, limits: Limits, threads: int, on_progress: OnProgress) -> list[DisclosureCounts]:
-        """What the requests ask for, once all batches are spilled."""
+        """Return what the requests ask for, once all batches are spilled."""
         sums = [_Sums({}, {}, []) for _ in self.requests]
         work = partial(_measure_part, self, replace(limits, threads=0))
         for completed, counts in enumerate(map_in_threads(range(self.parts), work, threads), start=1):
@@ -96,7 +96,7 @@ class _Sums:
 def spill_in_parts(
     requests: Sequence[CountRequest], records: tuple[int, ...], limits: Limits, stack: ExitStack
 ) -> RecordParts:
-    """Where the records of tables of these sizes are to be spilled, until the stack ends.
+    """Tell where the records of tables of these sizes are to be spilled, until the stack ends.
 
     The keys of every request determine those of the first: see `shared_parts`. InputError where the disk has
     no room.
@@ -111,7 +111,7 @@ def spill_in_parts(
 
 
 def shared_parts(requests: Sequence[CountRequest]) -> list[list[CountRequest]]:
-    """The requests in groups that can share their parts: their keys determine those of the first."""
+    """Return the requests in groups that can share their parts: their keys determine those of the first."""
     groups: list[list[CountRequest]] = []
     for request in sorted(requests, key=lambda request: len(request.keys)):
         for group in groups:
@@ -139,7 +139,7 @@ def determines(finer: CodedColumn, coarser: CodedColumn) -> bool:
 
 
 def _parts_of(keys: Sequence[Codes], parts: int) -> IntArray:
-    """The part of each record: one and the same for all that have the same keys."""
+    """Return the part of each record: one and the same for all that have the same keys."""
     mixed = np.zeros(len(keys[0]), dtype=np.uint64)
     for codes in keys:
         mixed += codes.astype(np.uint64)
@@ -187,7 +187,7 @@ def _count_part(
 
 
 def _store(column: CodedColumn, codes: Codes, table: int) -> StoredColumn:
-    """Some records of a table; `counts` stay those of all, which say what levels there are."""
+    """Return some records of a table; `counts` stay those of all, which say what levels there are."""
     return StoredColumn(np.ascontiguousarray(codes), 0, np.arange(column.size), column.counts[table])
 
 

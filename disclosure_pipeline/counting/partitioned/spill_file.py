@@ -55,7 +55,7 @@ class SpillFile:
             )
 
     def read(self, part: Any) -> Records:
-        """All records of a part. DisclosurePipelineError where a chunk is not what was written."""
+        """Return all records of a part. DisclosurePipelineError where a chunk is not what was written."""
         chunks = self.chunks.get(part, array("q"))
         places, sizes = chunks[::2], chunks[1::2]
         records = np.empty((sum(sizes) - _TAG * len(sizes)) // self.dtype.itemsize, dtype=self.dtype)
@@ -82,7 +82,7 @@ class SpillFile:
 
 @contextmanager
 def open_spill_file(dtype: np.dtype[Any], records: int) -> Iterator[SpillFile]:
-    """A file for so many records in the folder for temporary files; it is gone after the block.
+    """Return a file for so many records in the folder for temporary files; it is gone after the block.
 
     InputError where there is no room for them.
     """

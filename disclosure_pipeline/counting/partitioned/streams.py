@@ -60,7 +60,7 @@ class SeenValues:
         return number_of_value[batch.codes]
 
     def _numbers_of(self, values: Any) -> IntArray:
-        """The number of each value, -1 where it was not seen yet."""
+        """Return the number of each value, -1 where it was not seen yet."""
         known, numbers = self.by_type.get(values.type, (None, np.empty(0, dtype=np.int64)))
         if known is None:
             return np.full(len(values), -1)
@@ -68,7 +68,7 @@ class SeenValues:
         return np.append(numbers, -1)[positions]
 
     def distinct(self, column: str, table: str) -> Distinct:
-        """The values in the order of their numbers."""
+        """Return the values in the order of their numbers."""
         counts = np.append(self.counts, self.missing)
         if not self.by_type:
             return Distinct(pd.Series(pd.arrays.ArrowExtensionArray(pa.nulls(0))), counts)
@@ -109,7 +109,7 @@ def _encode_column(column: Any, name: str, table: str) -> _EncodedColumn:
 
 
 def _in_one_type(arrays: Sequence[Any], column: str, table: str) -> Any:
-    """The values of several types in one that holds all of them exactly."""
+    """Return the values of several types in one that holds all of them exactly."""
     try:
         [common] = pa.unify_schemas(
             [pa.schema([("values", array.type)]) for array in arrays], promote_options="permissive"
@@ -139,7 +139,7 @@ class Stream:
         return range(len(self.types) // max(1, len(self.seen)))
 
     def distinct(self, column: str) -> Distinct:
-        """The values of a column."""
+        """Return the values of a column."""
         return self.seen[column].distinct(column, self.name)
 
     def codes(self, column: str, batch: int, of_number: IntArray) -> IntArray:
@@ -235,7 +235,7 @@ class StackedStream:
         return {column: np.concatenate(of_column) for column, of_column in parts.items()}
 
     def _find(self, batch: int) -> tuple[int, int]:
-        """The stream that a batch is of, and its number there."""
+        """Return the stream that a batch is of, and its number there."""
         for position, stream in enumerate(self.streams):
             if batch < len(stream.batches):
                 return position, batch

@@ -28,7 +28,7 @@ from disclosure_pipeline.measures.frequency import FrequencyTable, run_lengths
 
 
 def cells_left(cells: Any, exclusions: CodedExclusions, digits: Sequence[Digits]) -> Any:
-    """The cells that GT has and whose GT records are not excluded."""
+    """Return the cells that GT has and whose GT records are not excluded."""
     t, d = as_int64(cells["t"]), as_int64(cells["n0"])
     excluded = [t == int64(level) for level in exclusions.target_levels]
     if exclusions.missing_target is not None:
@@ -75,13 +75,13 @@ class Packing:
 
 
 def count_key_combinations(records: Any, tables: int) -> Any:
-    """The keys: rows (q0, …, k0, k1, …), each key combination with the records of each table."""
+    """Return the keys: rows (q0, …, k0, k1, …), each key combination with the records of each table."""
     counts = {f"k{i}": count_rows(records, records["i"] == i) for i in range(tables)}
     return records.group_by(word_columns(records)).aggregate(**counts)
 
 
 def merge_keys(keys: Any, digits: Sequence[Digits], tables: int) -> Any:
-    """The keys by some of their digits only: rows (q0, …, k0, k1, …) as `count_key_combinations`."""
+    """Return the keys by some of their digits only: rows (q0, …, k0, k1, …) as `count_key_combinations`."""
     words = sorted({of_key.word for of_key in digits})
     masks = {word: sum(of_key.mask for of_key in digits if of_key.word == word) for word in words}
     counts = [f"k{i}" for i in range(tables)]
@@ -91,7 +91,7 @@ def merge_keys(keys: Any, digits: Sequence[Digits], tables: int) -> Any:
 
 
 def count_keys_by_size(keys: Any, synthesis: int) -> Any:
-    """How many key combinations have so many records: rows (d_q, s_q, keys)."""
+    """Return how many key combinations have so many records: rows (d_q, s_q, keys)."""
     occurring = keys.filter((keys["k0"] > 0) | (keys[f"k{synthesis}"] > 0))
     sizes = occurring.group_by(d_q=occurring["k0"], s_q=occurring[f"k{synthesis}"])
     return sizes.aggregate(keys=count_rows)
@@ -104,18 +104,18 @@ def count_lone_keys(keys: Any, tables: int) -> Any:
 
 
 def records_with_shared_keys(records: Any, keys: Any, tables: int) -> Any:
-    """The records whose key combination somebody else has too, in whatever table."""
+    """Return the records whose key combination somebody else has too, in whatever table."""
     return records.semi_join(keys.filter(_all_records(keys, tables) > 1), word_columns(keys))
 
 
 def count_cells(records: Any, target: int, tables: int) -> Any:
-    """The cells of a target: rows (q0, …, t, n0, n1, …)."""
+    """Return the cells of a target: rows (q0, …, t, n0, n1, …)."""
     counts = {f"n{i}": count_rows(records, records["i"] == i) for i in range(tables)}
     return records.group_by(*word_columns(records), t=records[f"t{target}"]).aggregate(**counts)
 
 
 def records_as_cells(records: Any, target: int) -> Any:
-    """The GT records as if each were a cell of its own: rows (q0, …, t, n0)."""
+    """Return the GT records as if each were a cell of its own: rows (q0, …, t, n0)."""
     return records.filter(records["i"] == 0).select(
         *word_columns(records), t=records[f"t{target}"], n0=int64(1)
     )
@@ -127,7 +127,7 @@ def pack(packing: Packing, d: Any, s: Any, t: Any) -> Any:
 
 
 def list_large_cells(cells: Any, keys: Any, tables: int, above: int) -> Any:
-    """The cells of more GT records that a synthesis discloses: rows (q0, …, t, d, x1, …).
+    """Return the cells of more GT records that a synthesis discloses: rows (q0, …, t, d, x1, …).
 
     x1, … are whether the first one does, and so on.
     """
@@ -175,7 +175,7 @@ class KeyClasses:
     number: IntArray
 
     def only(self, positions: IntArray) -> KeyClasses:
-        """Some of the classes, by their positions, which ascend."""
+        """Return some of the classes, by their positions, which ascend."""
         lengths = run_lengths(self.first, len(self.cells))
         selected = np.zeros(len(lengths), dtype=bool)
         selected[positions] = True
@@ -191,7 +191,7 @@ class KeyClasses:
 def classify_keys(
     cells: Any, synthesis: int, packing: Packing, exclusions: CodedExclusions, digits: Sequence[Digits]
 ) -> Any:
-    """The classes of key combinations, counted: rows (cells, n, x0, x3, …).
+    """Return the classes of key combinations, counted: rows (cells, n, x0, x3, …).
 
     The cells are text; x0, x3, … are the levels of those keys that exclusions name.
     """
@@ -209,7 +209,7 @@ def classify_keys(
 def count_by_classes(
     cells: Any, synthesis: int, packing: Packing, target: Target, digits: Sequence[Digits]
 ) -> TargetCounts | None:
-    """The counts of a target in a synthesis, but for large cells and pairs, which need every key level.
+    """Give the counts of a target in a synthesis, but for large cells and pairs, which need every key level.
 
     None where there is no cell.
     """
@@ -236,7 +236,7 @@ def _level_if_named(keys: Any, digits: Digits, levels: Sequence[int]) -> Any:
 
 
 def _named_levels(exclusions: CodedExclusions) -> Mapping[int, list[int]]:
-    """The levels that exclusions name, by key."""
+    """Return the levels that exclusions name, by key."""
     named: dict[int, set[int]] = {}
     for k, level, *_ in (*exclusions.missing_keys, *exclusions.pairs):
         named.setdefault(k, set()).add(level)
@@ -259,7 +259,7 @@ def _read_classes(rows: Any, exclusions: CodedExclusions, digits: Sequence[Digit
 
 
 def _count_once(classes: KeyClasses, packing: Packing, target: Target, synthesis: int) -> TargetCounts:
-    """The counts of one key combination of each class."""
+    """Return the counts of one key combination of each class."""
     number = run_lengths(classes.first, len(classes.cells))
     q = np.repeat(np.arange(len(number)), number)
     d, s, t = packing.unpack(classes.cells)

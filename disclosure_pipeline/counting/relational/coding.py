@@ -63,12 +63,12 @@ def lay_out_words(sizes: Sequence[int]) -> tuple[Digits, ...]:
 
 
 def levels_of(words: Sequence[IntArray], digits: Sequence[Digits]) -> IntArray:
-    """The level of each key in some key combinations (shape: keys, combinations)."""
+    """Return the level of each key in some key combinations (shape: keys, combinations)."""
     return np.array([(words[key_digits.word] & key_digits.mask) >> key_digits.shift for key_digits in digits])
 
 
 def as_comparable(column: Any) -> Any:
-    """A column in a type that databases group and join by value; NaN becomes NULL.
+    """Return a column in a type that databases group and join by value; NaN becomes NULL.
 
     InputError where its values are neither numbers, text, true/false, dates nor times.
     """
@@ -90,7 +90,7 @@ def as_comparable(column: Any) -> Any:
 def code_records(
     table: Any, number: int, keys: Sequence[ColumnCodes], words: Sequence[int], targets: Sequence[ColumnCodes]
 ) -> Any:
-    """The coded records of a table.
+    """Return the coded records of a table.
 
     The codes of keys, that of missing and of unknown included, come in their place within `words`.
     """
@@ -139,12 +139,12 @@ def count_by_code(records: Any, digits: Sequence[Digits], targets: int) -> Any:
 
 
 def word_columns(table: Any) -> list[str]:
-    """The names of the columns that hold the key combination."""
+    """Return the names of the columns that hold the key combination."""
     return [name for name in table.columns if name.startswith("q")]
 
 
 def count_rows(rows: Any, where: Any = None) -> Any:
-    """The number of rows, or of those where it holds, in 64 bits."""
+    """Return the number of rows, or of those where it holds, in 64 bits."""
     if where is None:
         return as_int64(rows.count())
     # Spark sums where others count, and the sum of no rows is NULL.
@@ -152,7 +152,7 @@ def count_rows(rows: Any, where: Any = None) -> Any:
 
 
 def int64(number: int) -> Any:
-    """A number in 64 bits."""
+    """Return a number in 64 bits."""
     import ibis
 
     return ibis.literal(number, "int64")
@@ -190,7 +190,7 @@ def number_records(rows: Any, digits: Sequence[Digits], stack: Any) -> Any:
 
 
 def _find_starts(table: IntArray, ranges: IntArray, records: IntArray) -> Any:
-    """The number of the first record of each range of each table: rows (table, of_range, start)."""
+    """Return the number of the first record of each range of each table: rows (table, of_range, start)."""
     order = np.lexsort([ranges, table])
     table, ranges, records = table[order], ranges[order], records[order]
     before = np.cumsum(records) - records

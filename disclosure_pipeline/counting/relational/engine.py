@@ -77,7 +77,7 @@ def _tables_of_ibis(sources: Sequence[Any]) -> list[Any]:
 
 
 def count_table_records(table: Any) -> int:
-    """The number of records of a table. InputError where the database does not answer."""
+    """Return the number of records of a table. InputError where the database does not answer."""
     counts = run_query(
         "The records cannot be counted", lambda: fetch_integers(table.aggregate(n=table.count()))
     )
@@ -85,7 +85,7 @@ def count_table_records(table: Any) -> int:
 
 
 def fetch_distinct(table: Any, column: str, most: int, table_name: str) -> Distinct:
-    """The different values of a column, ascending, as the database types them, and their records.
+    """Return the different values of a column, ascending, as the database types them, and their records.
 
     NULL and NaN are missing. Raises InputError where there is no such column, or there are more than `most`
     different values: they are never fetched all, then.
@@ -117,7 +117,7 @@ def fetch_distinct(table: Any, column: str, most: int, table_name: str) -> Disti
 def count_in_database(
     read: ReadTables, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
 ) -> list[DisclosureCounts]:
-    """The counts of GT (the first table) and all syntheses, request by request.
+    """Return the counts of GT (the first table) and all syntheses, request by request.
 
     Raises InputError where the tables do not hold what is known of them (they changed, or the database does
     not compare values by value), where a number would not fit 64 bits, and where the database fails. Nothing

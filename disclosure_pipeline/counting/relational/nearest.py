@@ -64,7 +64,7 @@ class _NumberedRecords:
     digits: tuple[Digits, ...]
 
     def nearest(self, comparison: Comparison) -> list[IntArray]:
-        """The distance of each person to the nearest record of each of the tables."""
+        """Return the distance of each person to the nearest record of each of the tables."""
         numbers = comparison.numbers
         distances = [Distances.from_column(column, numbers) for column in self.columns]
         persons = self._fetch(0, comparison.persons)
@@ -126,7 +126,7 @@ class _NumberedRecords:
         return next(k for k, other in enumerate(self.columns) if other is column)
 
     def _between(self, distances: Sequence[Distances], persons: Words, fetched: Words) -> list[Distances]:
-        """The distances of the columns, between persons (table 0) and what was fetched (table 1)."""
+        """Return the distances of the columns, between persons (table 0) and what was fetched (table 1)."""
         return [
             replace(
                 of_column,
@@ -138,7 +138,7 @@ class _NumberedRecords:
         ]
 
     def _fetch(self, table: int, positions: IntArray) -> Words:
-        """The words of the records with these numbers, which ascend."""
+        """Return the words of the records with these numbers, which ascend."""
         rows = self.rows.filter(self.rows["i"] == table)
         with _uploaded(rows, {"r": positions}) as wanted:
             fetched = fetch_integers(rows.semi_join(wanted, "r").select("r", *word_columns(rows)))
@@ -147,7 +147,7 @@ class _NumberedRecords:
 
     @contextmanager
     def _counted(self, table: ComparedTable) -> Iterator[Any]:
-        """The rows of a table that count, while the block runs."""
+        """Return the rows of a table that count, while the block runs."""
         rows = self.rows.filter(self.rows["i"] == table.table)
         is_minority = 2 * int(table.counted.sum()) <= len(table.counted)
         numbers = np.flatnonzero(table.counted if is_minority else ~table.counted)
@@ -158,7 +158,7 @@ class _NumberedRecords:
             yield rows.semi_join(uploaded, "r") if is_minority else rows.anti_join(uploaded, "r")
 
     def _masked(self, block: Sequence[CodedColumn]) -> dict[int, int]:
-        """Of each word that a block has digits in, the mask of these."""
+        """Return the mask of a block's digits, for each word that has some."""
         masks: dict[int, int] = {}
         for column in block:
             place = self.digits[self._place(column)]
@@ -166,7 +166,7 @@ class _NumberedRecords:
         return masks
 
     def _expect_candidates(self, numbers: Sequence[int], block: Sequence[CodedColumn]) -> float:
-        """The number of records of these tables that agree with one of them in a block, on average."""
+        """Return the number of records of these tables that agree with one of them in a block, on average."""
         masks = self._masked(block)
         rows = self.rows.filter(self.rows["i"].isin(numbers))
         codes = rows.select(**{f"m{word}": rows[f"q{word}"] & int64(mask) for word, mask in masks.items()})
@@ -194,7 +194,7 @@ class _NumberedRecords:
 
 
 def _everybody(persons: Words, fetched: Words) -> tuple[IntArray, ComparedTable]:
-    """All of the persons, and all that was fetched as the table that they are compared with."""
+    """Return all of the persons, and all that was fetched as the table that they are compared with."""
     return np.arange(len(persons[0])), ComparedTable(1, np.ones(len(fetched[0]), dtype=bool))
 
 

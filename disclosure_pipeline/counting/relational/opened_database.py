@@ -68,7 +68,7 @@ class CountedTables(ABC):
         return fetch_codes(self._read, columns, most, seed)
 
     def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
-        """The distances of GT records to the nearest ones, for each comparison that is drawn."""
+        """Return the distances of GT records to the nearest ones, for each comparison that is drawn."""
         return fetch_nearest(self._read, columns, draw(columns))
 
 
@@ -107,13 +107,13 @@ class StackedDatabaseTables(CountedTables):
         return ReadTables(self.opened, self.raw, table_names(_STACKED), stacked=True, kept=self.kept)
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
-        """The (synthesis, column) of GT's columns whose values tell which record it is."""
+        """Return the (synthesis, column) of GT's columns whose values tell which record it is."""
         stacked = {name: _stack(of_tables) for name, of_tables in self.raw.items()}
         tables = [{name: of_tables[i] for name, of_tables in stacked.items()} for i in range(2)]
         return identifying_columns(columns, tables)
 
     def stacked(self) -> StackedDatabaseTables:
-        """The same: there is one synthetic table."""
+        """Return the same: there is one synthetic table."""
         return self
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
@@ -123,7 +123,7 @@ class StackedDatabaseTables(CountedTables):
 
 
 def _stack(tables: Sequence[Distinct]) -> list[Distinct]:
-    """The values of a column of GT and of all syntheses as one table."""
+    """Return the values of a column of GT and of all syntheses as one table."""
     return [tables[0], stack_distinct(tables[1:])]
 
 
@@ -155,7 +155,7 @@ class DatabaseTable:
         return {name: encode(distinct.values).levels for name, distinct in self.distinct.items()}
 
     def keep_columns(self, names: Collection[str]) -> DatabaseTable:
-        """The table without its other columns."""
+        """Return the table without its other columns."""
         return replace(
             self,
             raw={name: self.raw[name] for name in self.raw if name in names},
@@ -186,7 +186,7 @@ class DatabaseTables(CountedTables):
     def distinct(
         self, columns: Sequence[str], on_progress: OnProgress = ignore_progress
     ) -> dict[str, Sequence[Distinct]]:
-        """The values of some columns in each table, as the database has them."""
+        """Return the values of some columns in each table, as the database has them."""
         for i, column in enumerate(columns):
             on_progress("Reading the values", i, len(columns))
             if column not in self.raw:
@@ -204,14 +204,14 @@ class DatabaseTables(CountedTables):
         return code_distinct_columns({name: known[name] for name in columns}, grouping, self.names)
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
-        """The (synthesis, column) of GT's columns whose values tell which record it is."""
+        """Return the (synthesis, column) of GT's columns whose values tell which record it is."""
         known = self.distinct_of_tables or [
             {name: of_tables[i] for name, of_tables in self.raw.items()} for i in range(len(self.opened))
         ]
         return identifying_columns(columns, known)
 
     def only(self, tables: Sequence[int]) -> DatabaseTables:
-        """Some of the tables, in this order; values that were fetched of them are not fetched again."""
+        """Give some of the tables, in this order; values that were fetched of them are not fetched again."""
         names = [self.names[i] for i in tables]
 
         def select_tables(values: Mapping[str, Sequence[Distinct]]) -> dict[str, Sequence[Distinct]]:
@@ -248,7 +248,7 @@ class DatabaseTables(CountedTables):
         return ReadTables(self.opened, self.raw, self.names, kept=self.kept)
 
     def _known(self, columns: Sequence[str], on_progress: OnProgress) -> Mapping[str, Sequence[Distinct]]:
-        """The values of some columns in each table, as they are compared."""
+        """Return the values of some columns in each table, as they are compared."""
         return self.distinct(columns, on_progress) if self.canonical is None else self.canonical
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
@@ -322,7 +322,7 @@ def read_database_table(
 
 
 def _readable(location: Location, table: str) -> Any:
-    """The location as a database takes it: a file that is not Parquet is read, and brought there."""
+    """Return the location as a database takes it: a file that is not Parquet is read, and brought there."""
     if isinstance(location, FileSource):
         location = fill_in_variables(location.path, table)
     if isinstance(location, (str, Path)) and not str(location).endswith(".parquet"):
@@ -331,7 +331,7 @@ def _readable(location: Location, table: str) -> Any:
 
 
 def _for_database(table: Any) -> Any:
-    """A table as a database takes it: by name, or the path of Parquet."""
+    """Return a table as a database takes it: by name, or the path of Parquet."""
     if isinstance(table, FileSource):
         return Path(fill_in_variables(table.path, "path"))
     if isinstance(table, (SqlSource, DuckDBSource)):

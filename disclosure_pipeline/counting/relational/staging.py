@@ -110,7 +110,7 @@ class KeptRecords:
 
 @contextmanager
 def stage_all(read: ReadTables, columns: Sequence[CodedColumn]) -> Iterator[StagedRecords]:
-    """The records by these columns: those that are kept, or else as long as the block runs."""
+    """Return the records by these columns: those that are kept, or else as long as the block runs."""
     if read.kept is not None:
         yield read.kept.stage(read, columns)
         return
@@ -157,7 +157,7 @@ def _stack_tables(tables: Sequence[Any]) -> Any:
 
 
 def _codes_within_stack(column: CodedColumn, tables: Sequence[Distinct], table: int) -> IntArray:
-    """The codes of the values of one table, of a column whose second table are all the syntheses."""
+    """Return the codes of the values of one table, of a column whose second table are all the syntheses."""
     if not table:
         return column.codes[0]
     ends = np.cumsum([len(distinct.values) for distinct in tables[1 : table + 1]])
@@ -173,7 +173,7 @@ def _code_table(
     digits: Sequence[Digits],
     stack: ExitStack,
 ) -> Any:
-    """The coded records of a table; what is uploaded for them is there as long as the stack.
+    """Return the coded records of a table; what is uploaded for them is there as long as the stack.
 
     `codes` and `values` are those of the table, by column.
     """
@@ -189,7 +189,7 @@ def _code_table(
 def _upload_codes(
     table: Any, k: int, column: CodedColumn, codes: IntArray, distinct: Distinct, shift: int, stack: ExitStack
 ) -> ColumnCodes:
-    """The codes of column k of a table, shifted by so many bits to their place within a word."""
+    """Return the codes of column k of a table, shifted by so many bits to their place within a word."""
     uploaded = None
     if len(distinct.values):
         kind = as_comparable(table[column.name]).type().to_pyarrow()
@@ -202,7 +202,7 @@ def _upload_codes(
 def _check_unchanged(
     records: Any, columns: Sequence[CodedColumn], digits: Sequence[Digits], names: Sequence[str]
 ) -> None:
-    """InputError unless the tables hold the records of each code that are known, and no others."""
+    """Raise InputError unless the tables hold the records of each code that are known, and no others."""
     rows = fetch_integers(count_by_code(records, digits, len(columns) - len(digits)))
     for k, column in enumerate(columns):
         shift = digits[k].shift if k < len(digits) else 0
@@ -219,7 +219,7 @@ def _check_unchanged(
 
 
 def fetch_codes(read: ReadTables, columns: Sequence[CodedColumn], most: int, seed: int) -> list[CodedColumn]:
-    """The columns with a code for each of at most so many records of each table, drawn by the seed.
+    """Return the columns with a code for each of at most so many records of each table, drawn by the seed.
 
     A database has no order of records. They are taken in that of their codes, so that the same tables always
     give the same draw. InputError as `count_in_database`.
@@ -241,7 +241,7 @@ def _fetch_codes(read: ReadTables, columns: Sequence[CodedColumn], most: int, se
 
 
 def _fetch_words(staged: StagedRecords, table: int, positions: IntArray | None) -> list[IntArray]:
-    """The key combinations of some records of a table (None: of all), in order; an array a word."""
+    """Return the key combinations of some records of a table (None: of all), in order; an array a word."""
     names = word_columns(staged.rows)
     if positions is None:
         fetched = fetch_integers(staged.rows.filter(staged.rows["i"] == table).select(names))
@@ -256,7 +256,7 @@ def _fetch_words(staged: StagedRecords, table: int, positions: IntArray | None) 
 
 
 def store_codes(column: CodedColumn, words: Sequence[IntArray], place: Digits) -> StoredColumn:
-    """The codes of a column whose place in the words of some records this is."""
+    """Return the codes of a column whose place in the words of some records this is."""
     codes = (words[place.word] & place.mask) >> place.shift
     counts = np.bincount(codes, minlength=column.size)
     stored = codes.astype(np.min_scalar_type(-column.size))

@@ -33,7 +33,7 @@ _SEVERAL = 2  # syntheses, at least
 
 
 def fetch_unique_in_any(keys: Any, in_both: Sequence[int]) -> int:
-    """The key combinations that one GT record has, and one record of at least one synthesis.
+    """Return the key combinations that one GT record has, and one record of at least one synthesis.
 
     `in_both` are those of each synthesis: if one alone has any, the database is not asked.
     """
@@ -47,7 +47,7 @@ def fetch_unique_in_any(keys: Any, in_both: Sequence[int]) -> int:
 def fetch_together(
     cells: Any, target: Target, digits: Sequence[Digits], DiSCO: Sequence[int]
 ) -> tuple[int, int]:
-    """The GT records of a target that count as `any` and as `agreed`; `cells` as `cells.count_cells`.
+    """Return the GT records of a target that count as `any` and as `agreed`; `cells` as `cells.count_cells`.
 
     `DiSCO` are those that each synthesis discloses: if one alone does, none agrees with it, and the database
     need not be asked.
@@ -110,7 +110,7 @@ class CodedRecords:
 def count_key_combinations(
     records: Any, digits: Sequence[Digits], N: Sequence[int], stack: ExitStack
 ) -> tuple[CodedRecords, tuple[KeyCounts, ...]]:
-    """The records as the targets need them, and the counts of the keys in each synthesis.
+    """Return the records as the targets need them, and the counts of the keys in each synthesis.
 
     What the database keeps for that is dropped with the stack. InputError where sums of squares may not fit
     64 bits.
@@ -152,7 +152,7 @@ def fetch_key_counts(keys: Any, N: Sequence[int]) -> tuple[tuple[KeyCounts, ...]
 def count_target_levels(
     rows: CodedRecords, k: int, target: Target, *, together: bool
 ) -> tuple[tuple[TargetCounts, ...], tuple[Grouped, ...], tuple[int, int]]:
-    """The counts of a target in each synthesis, and its `pairs_of_key` if there are large cells.
+    """Return the counts of a target in each synthesis, and its `pairs_of_key` if there are large cells.
 
     Its codes are those of column k. With `together` also its GT records that count as `any` and as `agreed`,
     else 0.
@@ -190,7 +190,7 @@ def _count_synthesis(
     target: Target,
     lone: tuple[int, ...],
 ) -> TargetCounts:
-    """The counts of the cells, and of so many `lone` records of each table, which are in no cell."""
+    """Return the counts of the cells, and of so many `lone` records of each table, which are in no cell."""
     parts = []
     if lone[0] or lone[synthesis]:
         parts.append(count_lone_records(lone[0], lone[synthesis], len(rows.digits), target, synthesis))
@@ -199,7 +199,7 @@ def _count_synthesis(
 
 
 def _fetch_large_cells(rows: CodedRecords, target_cells: Any, target: Target) -> list[LargeCells]:
-    """The DiSCO cells that are listed one by one, of each synthesis."""
+    """Return the DiSCO cells that are listed one by one, of each synthesis."""
     left = target_cells
     if target.exclusions:
         left = cells.cells_left(target_cells, target.exclusions, rows.digits)

@@ -69,7 +69,7 @@ def connect(url: str) -> Any:
 
 @contextmanager
 def open_connection(url: str) -> Iterator[Any]:
-    """A connection as `connect` makes it, closed after the block; a Spark session goes on."""
+    """Return a connection as `connect` makes it, closed after the block; a Spark session goes on."""
     backend = connect(url)
     try:
         yield backend
@@ -100,7 +100,7 @@ def _connect_spark(url: str) -> Any:
 
 
 def spark_session(backend: Any) -> Any:
-    """The Spark session of a connection."""
+    """Return the Spark session of a connection."""
     return backend.raw_sql("SELECT 1").sparkSession
 
 
@@ -133,7 +133,7 @@ def copy_rows(connection: Any, table_name: str, rows: Any) -> None:
 
 
 def copy_text(batch: Any) -> memoryview:
-    """A record batch in the text format of COPY: a line for each row, its values between tabs."""
+    """Return a record batch in the text format of COPY: a line for each row, its values between tabs."""
     nothing, tab, newline = (pa.scalar(text, pa.large_string()) for text in ("", "\t", "\n"))
     texts = [_write_as_text(column) for column in batch.columns]
     texts[-1] = pc.binary_join_element_wise(texts[-1], newline, nothing)
@@ -143,7 +143,7 @@ def copy_text(batch: Any) -> memoryview:
 
 
 def _can_be_text(arrow_type: Any) -> bool:
-    """Whether Arrow writes values of a type as PostgreSQL reads them."""
+    """Return whether Arrow writes values of a type as PostgreSQL reads them."""
     kinds = (
         *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
         *(pa.types.is_string, pa.types.is_large_string, pa.types.is_date, pa.types.is_timestamp),
@@ -152,7 +152,7 @@ def _can_be_text(arrow_type: Any) -> bool:
 
 
 def _write_as_text(column: Any) -> Any:
-    """The values of a column as COPY has them, NULL included."""
+    """Return the values of a column as COPY has them, NULL included."""
     if pa.types.is_timestamp(column.type):
         zone = None if column.type.tz is None else "UTC"
         column = column.cast(pa.timestamp("us", zone))
@@ -169,7 +169,7 @@ _READ_PARQUET = ("duckdb", SPARK)
 
 @contextmanager
 def borrow_table(backend: Any, source: Any, table_name: str) -> Iterator[Any]:
-    """A table as `open_table` opens it; what that brought to the database is gone after the block."""
+    """Return a table as `open_table` opens it; what that brought to the database is gone after the block."""
     table = open_table(backend, source, table_name)
     try:
         yield table
@@ -184,7 +184,7 @@ def borrow_table(backend: Any, source: Any, table_name: str) -> Iterator[Any]:
 
 
 def open_table(backend: Any, source: Any, table_name: str) -> Any:
-    """A table of Ibis, which messages call `table_name`.
+    """Return a table of Ibis, which messages call `table_name`.
 
     `source` is the name of a table ("table" or "schema.table"), the path of a Parquet file or of a folder of
     them, a data frame, an Arrow table, or a table of Ibis, which stays as it is. A file is read where it lies
@@ -237,7 +237,7 @@ def _open_parquet(backend: Any, path: Path) -> Any:
 
 
 def _create_table(backend: Any, schema: Any, batches: Iterable[Any]) -> Any:
-    """A temporary table of the batches."""
+    """Return a temporary table of the batches."""
     import ibis
 
     name = _new_name()
@@ -265,7 +265,7 @@ def _append(backend: Any, name: str, rows: Any) -> None:
 
 
 def _plain_type(arrow_type: Any) -> Any:
-    """A type that databases have: no dictionary, and text for a column of nothing but nulls."""
+    """Return a type that databases have: no dictionary, and text for a column of nothing but nulls."""
     if pa.types.is_dictionary(arrow_type):
         arrow_type = arrow_type.value_type
     return pa.string() if pa.types.is_null(arrow_type) else arrow_type
@@ -273,7 +273,7 @@ def _plain_type(arrow_type: Any) -> Any:
 
 @contextmanager
 def upload_temporarily(backend: Any, rows: Any) -> Iterator[Any]:
-    """A small Arrow table in the database, for as long as the block runs."""
+    """Return a small Arrow table in the database, for as long as the block runs."""
     import ibis
 
     if backend.name == SPARK:
@@ -303,7 +303,7 @@ def upload_temporarily(backend: Any, rows: Any) -> Iterator[Any]:
 
 @contextmanager
 def store_temporarily(table: Any) -> Iterator[Any]:
-    """The rows of an expression, kept in the database for as long as the block runs."""
+    """Return the rows of an expression, kept in the database for as long as the block runs."""
     backend = table.get_backend()
     if backend.name == SPARK:
         with table.cache() as kept:
@@ -317,7 +317,7 @@ def store_temporarily(table: Any) -> Iterator[Any]:
 
 
 def fetch_rows(table: Any) -> Any:
-    """The rows of an expression as an Arrow table."""
+    """Return the rows of an expression as an Arrow table."""
     backend = table.get_backend()
     if backend.name == SPARK:  # by way of pandas, as Ibis does it, integers beside a NULL become floats
         return backend.raw_sql(backend.compile(table)).toArrow()
@@ -325,7 +325,7 @@ def fetch_rows(table: Any) -> Any:
 
 
 def fetch_integers(table: Any) -> Mapping[str, IntArray]:
-    """The rows of an expression as 64-bit integers, column by column. ValueError where one is NULL."""
+    """Return the rows of an expression as 64-bit integers, column by column. ValueError where one is NULL."""
     rows = fetch_rows(table)
     if any(column.null_count for column in rows.columns):  # NumPy would make floats of them all
         raise ValueError("An integer that was asked for is NULL.")

@@ -26,7 +26,7 @@ _MOST_CATEGORIES = 255
 
 
 def numbers_of_levels(column: CodedColumn, special: Sequence[float] = ()) -> Floats:
-    """The number that each code stands for (shape: size): NaN for missing and special values.
+    """Return the number that each code stands for (shape: size): NaN for missing and special values.
 
     Dates and durations count from the earliest one. InputError where a value is infinite or too large to
     be squared.
@@ -46,7 +46,7 @@ def numbers_of_levels(column: CodedColumn, special: Sequence[float] = ()) -> Flo
 
 
 def _float(level: Any) -> float:
-    """The level as a float; infinite where it is too large for one."""
+    """Return the level as a float; infinite where it is too large for one."""
     try:
         return float(level)
     except OverflowError:
@@ -136,7 +136,7 @@ def encode_numbered(keys: Sequence[KeyColumn], tables: Sequence[int]) -> Feature
 def _combine_keys(
     keys: Sequence[KeyColumn], tables: Sequence[int]
 ) -> tuple[tuple[IntArray, ...], list[IntArray]]:
-    """The combination of each record, and of each key the code in each combination."""
+    """Return the combination of each record, and of each key the code in each combination."""
     combined = combine_keys(
         [[key.column.codes[i] for i in tables] for key in keys], [key.column.size for key in keys]
     )
@@ -152,7 +152,7 @@ def _mark_occurring(key: KeyColumn, tables: Sequence[int]) -> Mask:
 
 
 def _renumber(category: IntArray, occurs: Mask) -> tuple[IntArray, int]:
-    """The categories that occur as 0, 1, 2, …, and how many they are; -1 stays."""
+    """Return the categories that occur as 0, 1, 2, …, and how many they are; -1 stays."""
     used = occurs & (category >= 0)
     return np.where(used, np.cumsum(used) - 1, -1), int(used.sum())
 
@@ -173,7 +173,7 @@ def _scale(numbers: Floats, codes_GT: IntArray, occurs: Mask) -> Floats:
 
 
 def _build_matrix(columns: Sequence[IntArray], values: Sequence[Floats], width: int) -> Any:
-    """A matrix of the values at their columns, one row per combination; column -1 is left out."""
+    """Return a matrix of the values at their columns, one row per combination; column -1 is left out."""
     rows = np.tile(np.arange(len(columns[0])), len(columns))
     column, value = np.concatenate(columns), np.concatenate(values)
     kept = column >= 0

@@ -95,7 +95,7 @@ class Learner:
 
 
 def choose_learner(learner: Any, task: Task, seed: int) -> Learner:
-    """A learner by its name, or from a scikit-learn estimator.
+    """Return a learner by its name, or from a scikit-learn estimator.
 
     InputError where it is neither, or for the other task. DisclosurePipelineError where scikit-learn is
     not installed.
@@ -122,12 +122,12 @@ def choose_learner(learner: Any, task: Task, seed: int) -> Learner:
 
 
 def _describe_type(learner: Any) -> str:
-    """What was given instead of a learner; not what it holds, which may be a table."""
+    """Return what was given instead of a learner; not what it holds, which may be a table."""
     return f"the class {learner.__name__}" if isinstance(learner, type) else type(learner).__name__
 
 
 def require_scikit_learn() -> None:
-    """DisclosurePipelineError where scikit-learn is not installed: it names the extra."""
+    """Raise DisclosurePipelineError where scikit-learn is not installed: it names the extra."""
     try:
         import sklearn  # noqa: F401
     except ImportError:
@@ -164,7 +164,7 @@ def _boosted_trees(task: Task, seed: int) -> Any:
 
 
 def _fit(learner: Learner, space: FeatureSpace, q: IntArray, y: npt.NDArray[Any]) -> Any:
-    """A fresh copy of the estimator, fitted on the records in an order that the seed decides."""
+    """Return a fresh copy of the estimator, fitted on the records in an order that the seed decides."""
     from sklearn.base import clone
 
     order = np.random.default_rng(learner.seed).permutation(len(q))
@@ -187,7 +187,7 @@ def _fit(learner: Learner, space: FeatureSpace, q: IntArray, y: npt.NDArray[Any]
 def _fit_classifier(
     learner: Learner, space: FeatureSpace, q: IntArray, y: IntArray, levels: int
 ) -> Callable[[IntArray], tuple[IntArray, Floats | None]]:
-    """A function from combinations to their levels, and to confidences where the learner gives them."""
+    """Give a function from combinations to their levels, and to confidences where the learner gives them."""
     estimator = _fit(learner, space, q, y)
     gives_confidences = callable(getattr(estimator, "predict_proba", None))
 
@@ -214,14 +214,14 @@ def _fit_classifier(
 def _predict_by_regressor(
     learner: Learner, space: FeatureSpace, q: IntArray, y: Floats, combinations: IntArray
 ) -> Floats:
-    """The number that an estimator fitted on the records predicts for each combination."""
+    """Return the number that an estimator fitted on the records predicts for each combination."""
     estimator = _fit(learner, space, q, y)
     features = space.features[combinations]
     return _predict(learner, "number", lambda: estimator.predict(features), combinations.shape)
 
 
 def _predict(learner: Learner, quantity: str, predict: Callable[[], Any], shape: tuple[int, ...]) -> Floats:
-    """What a learner predicts, as finite floats of the shape. InputError where it is something else."""
+    """Tell what a learner predicts, as finite floats of the shape. InputError where it is something else."""
     predictions = _call_learner(learner, "predict", lambda: np.asarray(predict()))
     is_numeric = predictions.dtype.kind in "biuf"
     if predictions.shape != shape or not is_numeric or not np.isfinite(predictions).all():
@@ -233,7 +233,7 @@ def _predict(learner: Learner, quantity: str, predict: Callable[[], Any], shape:
 
 
 def _call_learner(learner: Learner, action: str, call: Callable[[], T]) -> T:
-    """The result of a call into a learner; InputError, without the cause, where it fails.
+    """Return the result of a call into a learner; InputError, without the cause, where it fails.
 
     Messages and warnings of other libraries can hold values of the ground truth, so neither gets out.
     """

@@ -133,7 +133,7 @@ def _add_rows(sums: npt.NDArray[Any], row: IntArray, voter: IntArray, votes: Any
 
 
 def _pairs_within(train: Any, points: Any, radius: Floats) -> tuple[IntArray, IntArray]:
-    """All pairs of a point and a combination that lies within its radius."""
+    """Return all pairs of a point and a combination that lies within its radius."""
     product = points @ train.T
     product = product if isinstance(product, np.ndarray) else product.toarray()
     lengths = _squared_norms(points)[:, None] + _squared_norms(train)
@@ -146,7 +146,7 @@ def _pairs_within(train: Any, points: Any, radius: Floats) -> tuple[IntArray, In
 
 
 def _squared_norms(matrix: Any) -> Floats:
-    """The squared length of each row, of a dense or a sparse matrix."""
+    """Return the squared length of each row, of a dense or a sparse matrix."""
     if isinstance(matrix, np.ndarray):
         return np.asarray(np.einsum("ij,ij->i", matrix, matrix), dtype=np.float64)
     return np.asarray(matrix.multiply(matrix).sum(axis=1), dtype=np.float64).ravel()

@@ -99,7 +99,7 @@ def classify(
     parts = out_of_fold(true, folds, learner.seed)
 
     def predict_fold(fold: Fold) -> tuple[IntArray, Floats]:
-        """The levels and confidences of the records held out, from those to learn from."""
+        """Return the levels and confidences of the records held out, from those to learn from."""
         return learner.predict_levels(
             space, q[fold.training], true[fold.training], q[fold.held_out], true[fold.held_out]
         )

@@ -36,7 +36,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def convert(specification: Mapping[str, Any]) -> str:
-    """The SVG of a Vega-Lite specification."""
+    """Return the SVG of a Vega-Lite specification."""
     if _lost_its_thread:
         return _run_beside(_DRAW, specification).rstrip("\n")
     import vl_convert
@@ -45,7 +45,7 @@ def convert(specification: Mapping[str, Any]) -> str:
 
 
 def save(chart: alt.TopLevelMixin, path: Path, options: Mapping[str, Any]) -> None:
-    """What `chart.save` does with these options."""
+    """Return what `chart.save` does with these options."""
     if not _lost_its_thread:
         chart.save(path, **options)
         return
@@ -57,7 +57,7 @@ def save(chart: alt.TopLevelMixin, path: Path, options: Mapping[str, Any]) -> No
 
 
 def _run_beside(code: str, specification: Mapping[str, Any], *arguments: str) -> str:
-    """What another process prints that reads the specification."""
+    """Return what another process prints that reads the specification."""
     return subprocess.run(
         [sys.executable, "-X", "utf8", "-c", code, *arguments],
         input=json.dumps(specification),
@@ -78,7 +78,7 @@ LEGEND_GAP = 44
 
 
 def heading(finding: str, *explanation: str) -> alt.Title:
-    """The finding as the title, and what the picture shows under it, a line each."""
+    """Return the finding as the title, and what the picture shows under it, a line each."""
     import altair as alt  # only a plot needs it
 
     return alt.Title(
@@ -92,7 +92,7 @@ def heading(finding: str, *explanation: str) -> alt.Title:
 
 
 def legible(chart: Any) -> Any:
-    """The chart with text that is large and dark enough to read, on white.
+    """Return the chart with text that is large and dark enough to read, on white.
 
     There is room around it, and between names of a legend, for browsers that have a wider font only.
     """
@@ -114,7 +114,7 @@ def legible(chart: Any) -> Any:
 
 
 def number_on(shade: str, threshold: float) -> Any:
-    """The colour of a number that is written on a square: white where `shade` is above the threshold."""
+    """Give the colour of a number that is written on a square: white where `shade` is above the threshold."""
     import altair as alt
 
     return alt.condition(f"datum.{shade} > {threshold}", alt.value(TEXT_ON_DARK), alt.value(TEXT))

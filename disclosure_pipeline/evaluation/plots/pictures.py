@@ -43,7 +43,7 @@ _WIDTH = 460
 
 
 def plot_disclosure(result: Disclosure) -> alt.LayerChart:
-    """A row for each target, from 0 to 100 percent of GT records; several syntheses are so many points.
+    """Give a row for each target, from 0 to 100 percent of GT records; several syntheses are so many points.
 
     The title is the finding; under it stand the keys and the identity figures, beside each row the levels
     and pairs that the checks flag.
@@ -101,7 +101,7 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
 
 
 def _finding(attribute: pd.DataFrame) -> str:
-    """What stands out most: against others' records where they are measured."""
+    """Return what stands out most: against others' records where they are measured."""
     if "DiSCO_beyond" not in attribute.columns:
         target, disclosed = _largest(attribute["DiSCO"])
         return f"SD tells most about {target}: DiSCO {disclosed:.1f} % of GT records"
@@ -188,7 +188,7 @@ _NAMES = (
 
 
 def plot_relative_errors(risk: PredictionRisk) -> alt.ConcatChart:
-    """The GT records scored, by the relative error of the guess from other GT records and from SD.
+    """Return the GT records scored, by the relative error of the guess from other GT records and from SD.
 
     A panel for each synthesis. Below the framed diagonal SD guesses a record better than other GT records.
     InputError where levels were predicted, which have no relative error.

@@ -61,7 +61,7 @@ def draw_rows(
     *,
     largest: float | None = None,
 ) -> str:
-    """A row for each name, with a mark for each figure: (name of the row, name of the mark, figure)."""
+    """Give a row for each name, with a mark for each figure: (name of the row, name of the mark, figure)."""
     return _draw_rows(tuple(rows), tuple(marks.items()), axis, largest)
 
 
@@ -119,12 +119,12 @@ def _draw_rows(
 
 
 def _finite_or_none(figure: float) -> float | None:
-    """What a specification can hold: JSON has no number for all others."""
+    """Return what a specification can hold: JSON has no number for all others."""
     return figure if isfinite(figure) else None
 
 
 def _by_name(field: str, names: Sequence[str], values: Sequence[str]) -> dict[str, Any]:
-    """What a mark looks like by the name in a field."""
+    """Return what a mark looks like by the name in a field."""
     scale = {"domain": list(names), "range": list(values)}
     return {"field": field, "type": "nominal", "title": None, "scale": scale}
 

@@ -72,7 +72,7 @@ class ClauseGroup:
 
 
 def write_headline(content: Mapping[str, Any]) -> str:
-    """The verdict and its reason, in one sentence."""
+    """Return the verdict and its reason, in one sentence."""
     decision = content["decision"]
     clauses = content["clauses"]
     if decision is None:
@@ -92,7 +92,7 @@ def write_headline(content: Mapping[str, Any]) -> str:
 
 
 def list_broken(content: Mapping[str, Any]) -> list[str]:
-    """What stands against a release, a sentence each, the gravest first."""
+    """Return what stands against a release, a sentence each, the gravest first."""
     against = [
         clause
         for clause in content["clauses"]
@@ -110,7 +110,7 @@ def list_broken(content: Mapping[str, Any]) -> list[str]:
 
 
 def group_clauses(content: Mapping[str, Any]) -> list[ClauseGroup]:
-    """All clauses, in three groups."""
+    """Return all clauses, in three groups."""
     groups: tuple[list[Mapping[str, Any]], ...] = ([], [], [])
     for clause in content["clauses"]:
         place = 2 if clause["control"] else 1 if clause["measure"] in _COMPARED else 0
@@ -172,7 +172,7 @@ _CHANCE = {"DiSCO": "DiSCO_chance"}
 
 
 def find_beside(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Beside:
-    """The baselines of a clause's figure, of the synthesis that the figure is of."""
+    """Return the baselines of a clause's figure, of the synthesis that the figure is of."""
     measure = clause["measure"]
     if clause["control"]:
         return Beside()
@@ -205,14 +205,14 @@ def find_beside(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Beside
 
 
 def base_measure(measure: str) -> str:
-    """The figure that a difference is about, such as DiSCO for DiSCO_beyond."""
+    """Return the figure that a difference is about, such as DiSCO for DiSCO_beyond."""
     for ending in ("_beyond_both", "_beyond", "_excess", "_after_exclusions"):
         measure = measure.removesuffix(ending)
     return measure
 
 
 def _rows_of(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The rows that hold a clause's figure, of each synthesis and of all together, with those beside it.
+    """Give the rows that hold a clause's figure, of each synthesis and of all together, with those beside it.
 
     `stacked` tells which of both.
     """
@@ -229,7 +229,7 @@ def _rows_of(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[
 
 
 def _state_finding(clause: Mapping[str, Any], content: Mapping[str, Any]) -> str:
-    """What a clause that is not kept has found, beside what other people's records would tell."""
+    """Return what a clause that is not kept has found, beside what other people's records would tell."""
     measure, column = clause["measure"], clause["column"]
     base = base_measure(measure)
     words = find_words(base)
@@ -249,7 +249,7 @@ def _state_finding(clause: Mapping[str, Any], content: Mapping[str, Any]) -> str
 
 
 def _state_largest(content: Mapping[str, Any]) -> str:
-    """What the table tells at most about a target, beside what other people's records would tell."""
+    """Return what the table tells at most about a target, beside what other people's records would tell."""
     rows = [row for row in content["figures"]["attribute"] if row.get("DiSCO") is not None]
     if not rows:
         return "no target could be measured"
@@ -283,5 +283,5 @@ def _fill(words: Words, value: Any, column: str | None) -> str:
 
 
 def count_outcomes(clauses: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """How many clauses have each outcome."""
+    """Return how many clauses have each outcome."""
     return {name: sum(clause["outcome"] == kind for clause in clauses) for kind, name in _OUTCOMES.items()}

@@ -92,7 +92,7 @@ class _Rounding:
 
 
 def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> list[dict[str, Any]]:
-    """What was changed, tables by number: the names of the files that arrived are nobody's business."""
+    """Tell what was changed, tables by number: the names of the files that arrived are nobody's business."""
     numbers: dict[str, int] = {}
     rows = []
     for change in ledger:
@@ -136,7 +136,7 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
 
 
 def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict[str, Any]]:
-    """The groups whose names are public, each rounded to people of its own."""
+    """Return the groups whose names are public, each rounded to people of its own."""
     return [
         {
             **{name: row[name] for name in ("column", "group", "target", "synthesis", "public")},
@@ -153,7 +153,7 @@ def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict
 
 
 def _round_beside_holdout(row: Mapping[str, Any], records: int, rounding: _Rounding) -> dict[str, Any]:
-    """The figures of GT and of the holdout, of so many records; their difference would tell more."""
+    """Return the figures of GT and of the holdout, of so many records; their difference would tell more."""
     words = find_words(row["measure"])
     return {
         **{name: row[name] for name in ("target", "synthesis", "measure")},

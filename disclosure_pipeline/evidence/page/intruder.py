@@ -13,7 +13,7 @@ Content = Mapping[str, Any]
 
 
 def tell_intruder(content: Content) -> list[str]:
-    """What somebody could do who knows the keys of a person: a paragraph for each target."""
+    """Return what somebody could do who knows the keys of a person: a paragraph for each target."""
     figures = content["figures"]
     keys = _list(figures["keys"])
     sentences = []
@@ -49,7 +49,7 @@ def tell_intruder(content: Content) -> list[str]:
 
 
 def _tell_holdout(figures: Content) -> Iterator[str]:
-    """What SD tells of people who had no part in it, where a holdout was given."""
+    """Return what SD tells of people who had no part in it, where a holdout was given."""
     for row in figures.get("holdout", ()):
         if row["measure"] == "DiSCO":
             disclosed = {
@@ -63,7 +63,7 @@ def _tell_holdout(figures: Content) -> Iterator[str]:
 
 
 def _tell_together(figures: Content) -> Iterator[str]:
-    """What several tables that are published together tell."""
+    """Return what several tables that are published together tell."""
     for row in figures.get("together", ()):
         disclosed = write_figure(row["any"], require_words("any", "together"))
         yield f"All synthetic tables together tell the {row['target']} of {disclosed} of the people."
@@ -114,7 +114,7 @@ def _find_largest(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _worst_by_target(rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Of each target the synthesis with the largest DiSCO, the targets in their order."""
+    """Return each target's synthesis with the largest DiSCO, the targets in their order."""
     for target in dict.fromkeys(row["target"] for row in rows):
         of_target = [row for row in rows if row["target"] == target and row.get("DiSCO") is not None]
         if of_target:

@@ -24,7 +24,7 @@ _SUFFIXES: Mapping[str, str] = {
 
 
 def write_figure(value: Any, words: Words | None) -> str:
-    """A figure with its unit; a dash where it is missing.
+    """Return a figure with its unit; a dash where it is missing.
 
     Example:
         >>> write_figure(10.123, Words("a", "b"))
@@ -41,7 +41,7 @@ def write_figure(value: Any, words: Words | None) -> str:
 
 
 def write_bound(clause: Mapping[str, Any], words: Words) -> str:
-    """The bound of a clause, such as "at most 8.0 %"."""
+    """Return the bound of a clause, such as "at most 8.0 %"."""
     if clause["limit"] is None:
         return MISSING
     side = "at least" if clause["at_least"] else "at most"
@@ -52,7 +52,7 @@ def write_bound(clause: Mapping[str, Any], words: Words) -> str:
 
 
 def require_words(name: str, frame: str) -> Words:
-    """The words for a column of a frame; every frame of a dossier has them."""
+    """Return the words for a column of a frame; every frame of a dossier has them."""
     words = find_words(name, frame)
     assert words is not None, f"no words for {frame}.{name}"
     return words
@@ -85,7 +85,7 @@ def name_marks(marks: Mapping[str, Mark], frame: str) -> dict[str, Mark]:
 def tabulate(
     caption: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], frame: str
 ) -> PageTable:
-    """The columns of some rows of a frame of a dossier; columns that no row has are left out."""
+    """Return the columns of some rows of a frame of a dossier; columns that no row has are left out."""
     rows = list(rows)
     columns_with_figures = [name for name in columns if any(row.get(name) is not None for row in rows)]
     return PageTable(

@@ -33,7 +33,7 @@ SMALLEST_COUNT = 10
 def render_page(
     content: Mapping[str, Any], edition: Edition = "internal", others: Sequence[Mapping[str, Any]] = ()
 ) -> str:
-    """The page of a dossier; the same for the same arguments.
+    """Return the page of a dossier; the same for the same arguments.
 
     `content` is what `build_dossier()` or `build_measurement()` gives; `others` are the dossiers of the
     gate's other candidates, oldest first, which only the internal edition shows. The edition for publication
@@ -89,7 +89,7 @@ def render_result(result: Disclosure, smallest_count: int = SMALLEST_COUNT) -> s
 
 
 def is_dossier(content: Mapping[str, Any]) -> bool:
-    """Whether a file of the store, which an earlier version may have written, can stand on a page."""
+    """Return whether a file of the store, which an earlier version may have written, can stand on a page."""
     figures = content.get("figures")
     if not isinstance(figures, dict) or not isinstance(content.get("clauses"), list):
         return False

@@ -66,7 +66,7 @@ def show_copies(content: Content) -> Figure | None:
 
 
 def tell_copies(content: Content) -> list[str]:
-    """What is known of copies and of nearness, in sentences."""
+    """Return what is known of copies and of nearness, in sentences."""
     sentences = []
     for row in content["exact_copies"]:
         copies = write_figure(row.get("percent"), require_words("percent", "exact_copies"))
@@ -85,7 +85,7 @@ def tell_copies(content: Content) -> list[str]:
 
 
 def show_utility(content: Content) -> Figure | None:
-    """How far each column is from GT, beside what a fresh sample would show."""
+    """Return how far each column is from GT, beside what a fresh sample would show."""
     rows = [row for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
     if not rows:
         return None
@@ -125,7 +125,7 @@ def show_utility(content: Content) -> Figure | None:
 
 
 def define(content: Content) -> list[tuple[str, Words]]:
-    """Every measure that the page names, with its words."""
+    """Return every measure that the page names, with its words."""
     names = ["DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_chance", "Dorig", "UiO", "repU", "unique_copies"]
     names += ["nearer", "TVD"]
     by_name = {name: words for name in names if (words := find_words(name)) is not None}
@@ -140,7 +140,7 @@ _INTERVAL = re.compile(r"[(\[](-inf|~?[-\d.]+(?: \(\d+\))?), (inf|~?[-\d.]+(?: \
 
 
 def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
-    """The groups, the most exposed first; None where no groups were measured."""
+    """Return the groups, the most exposed first; None where no groups were measured."""
     rows = [row for row in content["figures"].get("subgroups", []) if row.get("DiSCO") is not None]
     if not rows:
         return None
@@ -190,13 +190,13 @@ def _caption(shown: int, measured: int, target: str) -> str:
 
 
 def excludes_records(content: Mapping[str, Any]) -> bool:
-    """Whether the policy leaves records out of its figures, which the groups have all the same."""
+    """Return whether the policy leaves records out of its figures, which the groups have all the same."""
     of_GT = [row for row in content["figures"]["excluded"] if row["table"] == "original"]
     return any(row["remaining"] != content["figures"]["N_d"] for row in of_GT)
 
 
 def list_flagged_levels(content: Mapping[str, Any]) -> PageTable | None:
-    """The values that make up most of what is disclosed; None where no check flags one."""
+    """Return the values that make up most of what is disclosed; None where no check flags one."""
     rows = content["figures"]["one_way"]
     if not rows:
         return None
@@ -209,7 +209,7 @@ def list_flagged_levels(content: Mapping[str, Any]) -> PageTable | None:
 
 
 def _place(content: Content) -> tuple[float, float] | None:
-    """Where a candidate stands: its largest distance of a column, and its largest DiSCO_beyond."""
+    """Tell where a candidate stands: its largest distance of a column, and its largest DiSCO_beyond."""
     distances = [row.get("TVD_column_beyond") for row in content["figures"]["guards"]]
     risks = [row.get("DiSCO_beyond") for row in content["figures"]["attribute"]]
     if not distances or not risks or None in distances or None in risks:
@@ -218,7 +218,7 @@ def _place(content: Content) -> tuple[float, float] | None:
 
 
 def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
-    """The candidate among the others of its gate, by utility and risk."""
+    """Return the candidate among the others of its gate, by utility and risk."""
     placed = [(candidate, _place(candidate)) for candidate in (*others, content)]
     points = [
         (
@@ -266,7 +266,7 @@ def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
 
 
 def compare_with_last(content: Content, last: Content | None) -> PageTable | None:
-    """What the clauses say now, and said of the candidate before; None where there is none."""
+    """Return what the clauses say now, and said of the candidate before; None where there is none."""
     if last is None:
         return None
     before = {clause["name"]: clause for clause in last["clauses"]}
