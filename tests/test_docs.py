@@ -7,7 +7,8 @@ import pytest
 from support.page_blocks import BLOCK, blocks, run_code
 from support.paths import DOCS, PACKAGE, ROOT
 
-PAGES = ["measures.md", "expectations.md", "other_packages.md"]
+MEASURES = sorted(path.relative_to(DOCS).as_posix() for path in (DOCS / "measures").glob("*.md"))
+PAGES = ["measures.md", *MEASURES, "expectations.md", "other_packages.md"]
 
 # What looks like a figure but names an edition: "arXiv:2406.16826", "1.9-2", "SDMetrics 0.29".
 _EDITION = re.compile(r"arXiv:\S+|\d+\.\d+-\d+|SDMetrics \d+\.\d+")
@@ -18,7 +19,7 @@ _FIGURE = re.compile(r"\d+\.\d+|\d+(?= ?%)")
 def test_code_prints_what_the_page_shows(page: str) -> None:
     strange = {language for language, _ in blocks(page)} - {"python", "text"}
     assert not strange, f"nothing holds blocks of {strange}"
-    run_code(page)
+    run_code(page, begins_with="measures.md" if page in MEASURES else None)
 
 
 @pytest.mark.parametrize("page", PAGES)

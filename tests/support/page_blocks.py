@@ -18,9 +18,18 @@ def blocks(page: str) -> list[tuple[str, str]]:
     return [(block[1], block[2]) for block in BLOCK.finditer(text)]
 
 
-def run_code(page: str) -> None:
-    """Run a page's code in one namespace; what a block prints is the `text` block after it, or nothing."""
+def run_code(page: str, begins_with: str | None = None) -> None:
+    """Run a page's code in one namespace; what a block prints is the `text` block after it, or nothing.
+
+    A page may begin with the tables that another one makes.
+    """
     names: dict[str, Any] = {}
+    if begins_with:
+        _run_blocks(begins_with, names)
+    _run_blocks(page, names)
+
+
+def _run_blocks(page: str, names: dict[str, Any]) -> None:
     of_page = [block for block in blocks(page) if block[0] in {"python", "text"}]
     assert of_page
     for i, (language, text) in enumerate(of_page):
