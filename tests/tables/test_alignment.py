@@ -162,6 +162,25 @@ def test_an_identifier_is_warned_of() -> None:
     assert dp.disclosure(measured, measured, KEYS, "work").warnings == ()
 
 
+# Mixtures
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        GT.assign(age=GT["age"].astype(str)),
+        GT.assign(age=GT["age"].astype(str).astype("category")),
+        GT.assign(age=GT["age"].astype(object).where(GT.index > 0, "20")),
+        GT.assign(age=pd.to_datetime(GT["age"], unit="D")),
+        GT.assign(age=GT["age"] > 30),
+        GT.assign(work=1),
+    ],
+)
+def test_values_of_two_kinds_are_never_compared(altered: pd.DataFrame) -> None:
+    with pytest.raises(dp.InputError, match=r"'age'|'work'"):
+        dp.disclosure(GT, altered, KEYS, "work")
+
+
 # Identifiers by the dictionary
 
 
