@@ -23,7 +23,6 @@ KEYS = ["sex", "age", "region", "household"]
 WORKS: dict[str, tuple[Callable[[pd.DataFrame, pd.DataFrame], object], int]] = {
     # name: the call, and the part of the records that it is measured with
     "copies": (dp.copies, 1),
-    "partial_copies": (lambda gt, sd: dp.partial_copies(gt, sd, list(TARGETS)), 1),
     "nearest": (dp.nearest, 1),
     "resemblance": (dp.resemblance, 10),
     "subgroups": (lambda gt, sd: dp.subgroups(gt, sd, KEYS, "health", by="region"), 10),

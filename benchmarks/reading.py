@@ -101,7 +101,7 @@ def alignment(paths: list[Path], what: str) -> tuple[float, float, float]:
     dictionary = survey()
     gt, sd = (canonical_table(read_raw(path, "T"), dictionary, "T", (), True).frame for path in paths)
     if what == "copies":
-        return timed(lambda: dp.exact_copies(gt, sd))
+        return timed(lambda: dp.copies(gt, sd))
     return timed(lambda: dp.key_overlap(gt, sd, ["sex", "age", "region", "household"]))
 
 

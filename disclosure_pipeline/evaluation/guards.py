@@ -60,7 +60,7 @@ class GuardFigures:
     over the expected one, of a column and of a pair of columns (of a sample; NaN where there is none).
     …_by_chance: how far the figure goes by chance alone, at most; …_beyond_chance: what a gate bounds, the
     figure where it goes further, otherwise what is expected of it (`measures.guard_chance`).
-    `partial_copies`: index (columns, synthesis), as `partial_copies()` has them. `columns_apart`: index
+    `partial_copies`: index (columns, synthesis), the figures of `copies()`. `columns_apart`: index
     (column, synthesis); TVD, TVD_expected, TVD_relabelled, looks_renamed: shares of 1; missing_beyond: in
     percentage points.
     """

@@ -9,9 +9,10 @@ from typing import Any
 
 import pandas as pd
 
+from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.errors import ComparabilityWarning, InputError
 from disclosure_pipeline.evaluation.comparability import warn_of_doubts
-from disclosure_pipeline.evaluation.copies import copies_of_columns, shared_columns
+from disclosure_pipeline.evaluation.copies import copy_figures, shared_columns
 from disclosure_pipeline.evaluation.disclosure import disclosure
 from disclosure_pipeline.evaluation.remedies import apply_remedy
 from disclosure_pipeline.evaluation.resemblance import resemblance_of_columns
@@ -152,13 +153,14 @@ def _figures(
     if label == BEFORE:  # what is doubtful is so before and after
         warn_of_doubts(risk.comparability_doubts)
     coded = _code_shared(GT, SD)
-    copied = copies_of_columns(coded)
+    copied = copy_figures(coded, count_copies(coded))
     alike = resemblance_of_columns(coded if GT is before.frames[0] else _code_shared(before.frames[0], SD))
     distances = alike.columns if alike.pairs.empty else alike.pairs
     identity = risk.identity[["repU", "unique_hits_beyond"]].to_dict("records")
     attribute = iter(risk.attribute[["DiSCO", "DiSCO_others", "DiSCO_beyond"]].to_dict("records"))
     guessed = iter(risk.cap[["guessed_beyond"]].to_dict("records"))
-    whole_copies = copied[["unique_copies", "unique_copies_beyond"]].to_dict("records")
+    names = ("unique_copies", "unique_copies_beyond")
+    whole_copies = [{name: figures[name] for name in names} for figures in copied]
     apart = [_summarise(distances.xs(i, level="synthesis")) for i in range(1, len(SD) + 1)]
     rows: dict[tuple[str, Any, int], dict[str, Any]] = {}
     for target in after.targets:

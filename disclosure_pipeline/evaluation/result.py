@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -77,16 +76,6 @@ class Disclosure:
     N_holdout: int = 0
     together: pd.DataFrame = field(default_factory=pd.DataFrame)
     together_identity: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-    @property
-    def attribution(self) -> pd.DataFrame:
-        """The former name of `cap`, for one version; it warns."""
-        warnings.warn(
-            "The frame attribution is named cap: use result.cap. The old name ends with the next version.",
-            FutureWarning,
-            stacklevel=2,
-        )
-        return self.cap
 
     def frame(self, name: str) -> pd.DataFrame:
         """One of the frames by its name; an empty one where the family is not measured."""

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
-from disclosure_pipeline.evaluation.copies import copies_of_columns
+from disclosure_pipeline.counting.memory.whole_records import count_copies
+from disclosure_pipeline.evaluation.copies import copy_figures
 from disclosure_pipeline.tables.grouping import grouping_of
 
 COLUMNS = ["text", "number", "flag"]
@@ -35,4 +36,4 @@ def test_stacked_columns_are_those_of_the_concatenated_frames(
         assert column.levels.tolist() == other.levels.tolist()
         for mine, theirs in zip((*column.codes, *column.counts), (*other.codes, *other.counts), strict=True):
             assert np.array_equal(mine, theirs)
-    assert copies_of_columns(stacked).equals(copies_of_columns(expected))
+    assert copy_figures(stacked, count_copies(stacked)) == copy_figures(expected, count_copies(expected))

@@ -263,13 +263,3 @@ def test_names_are_unique() -> None:
     result = dp.disclosure(gt, gt, KEYS, "t")
     names = [*result.identity, *result.attribute, *result.cap]
     assert len(set(names)) == len(names)
-
-
-def test_the_former_name_of_the_frame_warns() -> None:
-    result = dp.disclosure(
-        frame(from_counts([[2, 1], [1, 3]])), frame(from_counts([[1, 2], [2, 1]])), KEYS, "t"
-    )
-    with pytest.warns(FutureWarning, match=r"result\.cap"):
-        assert result.attribution is result.cap
-    with pytest.warns(FutureWarning, match=r"result\.cap"):
-        assert result.frame("attribution") is result.frame("cap")

@@ -26,6 +26,18 @@ def frame(rows: list[tuple[object, ...]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+def whole(copies: pd.DataFrame) -> pd.DataFrame:
+    """The figures of all columns, by synthesis."""
+    figures = copies.xs("all columns", level="columns")
+    assert isinstance(figures, pd.DataFrame)
+    return figures
+
+
+def partial(copies: pd.DataFrame) -> pd.DataFrame:
+    """The figures of all other sets of columns."""
+    return copies.drop(index="all columns", level="columns")
+
+
 @pytest.mark.parametrize("at_a_time", [1, 3, 1 << 20])
 @examples(8)
 @given(gt=st.lists(ROW, min_size=1, max_size=15), sd=st.lists(ROW, min_size=1, max_size=15))
@@ -35,11 +47,10 @@ def test_copies_are_those_of_the_reference(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(whole_records, "_AT_A_TIME", at_a_time)
         patch.setattr(partial_records, "_AT_A_TIME", at_a_time)
-        result = dp.copies(frame(gt), [frame(sd), frame(gt)])
-        parts = dp.partial_copies(frame(gt), frame(sd), targets=["flag", "text"])
-    assert result["columns"].tolist() == [3, 3]
+        result = whole(dp.copies(frame(gt), [frame(sd), frame(gt)]))
+        parts = partial(dp.copies(frame(gt), frame(sd), targets=["flag", "text"]))
     expected = reference.copies(gt, sd)
-    assert result.loc[1].drop(["columns", "people_copied_by_chance"]).to_dict() == pytest.approx(
+    assert result.loc[1].drop("people_copied_by_chance").to_dict() == pytest.approx(
         expected, rel=1e-13, abs=1e-13
     )
     assert result["copies"].iloc[1] == 100
@@ -96,11 +107,11 @@ def test_all_but_one_of_many_columns() -> None:
     """More combinations than 64 binary digits tell apart."""
     rng = np.random.default_rng(1)
     gt = pd.DataFrame(rng.integers(0, 1000, (200, 12)))
-    result = dp.partial_copies(gt, gt.assign(**{"x": 1}).rename(columns={"x": "other"}).head(50))
+    result = partial(dp.copies(gt, gt.assign(**{"x": 1}).rename(columns={"x": "other"}).head(50)))
     assert result["unique_copies"].tolist() == [100] * 12
     changed = gt.head(50).copy()
     changed[3] += 1000
-    result = dp.partial_copies(gt, changed)
+    result = partial(dp.copies(gt, changed))
     assert result["unique_copies"].tolist() == [0] * 3 + [100] + [0] * 8
 
 
@@ -109,7 +120,7 @@ def test_many_columns_of_many_levels() -> None:
     rng = np.random.default_rng(0)
     gt = pd.DataFrame(rng.permuted(np.tile(np.arange(300), (12, 1)), axis=1).T)
     sd = gt.sample(frac=1, random_state=1).head(100).reset_index(drop=True)
-    result = dp.copies(gt, [sd, sd.assign(**{"0": 0}).rename(columns={"0": "other"}), sd + 1])
+    result = whole(dp.copies(gt, [sd, sd.assign(**{"0": 0}).rename(columns={"0": "other"}), sd + 1]))
     assert result["unique_copies"].tolist() == [100, 100, 0]
 
 
@@ -120,16 +131,17 @@ def test_many_columns_of_many_levels() -> None:
 def test_the_example_data(synthesis: str, unique_copies: float, largest: float) -> None:
     """unique_copies (others 0.64), and the largest `_beyond` of the partial copies."""
     gt, sd = sd2011("ground_truth"), sd2011(synthesis)
-    copies = dp.copies(gt, sd).loc[1]
+    figures = dp.copies(gt, sd, ["depress", "income", "ls", "marital", "workab"])
+    copies = whole(figures).loc[1]
     assert copies["unique_copies"] == pytest.approx(unique_copies, abs=0.05)
     assert round(copies["unique_copies_others"], 2) == 0.64
-    parts = dp.partial_copies(gt, sd, ["depress", "income", "ls", "marital", "workab"]).loc[1]
+    parts = partial(figures).loc[1]
     assert parts["unique_copies_beyond"].max() == pytest.approx(largest, abs=0.05)
 
 
 def test_partial_copies_of_the_example_data() -> None:
     """All columns but income: 8.1, others 3.4."""
-    parts = dp.partial_copies(sd2011("ground_truth"), sd2011("synthetic")).loc[1]
+    parts = partial(dp.copies(sd2011("ground_truth"), sd2011("synthetic"))).loc[1]
     assert parts["unique_copies_beyond"].idxmax() == "all but income"
     largest = parts.loc["all but income"]
     assert (round(largest["unique_copies"], 1), round(largest["unique_copies_others"], 1)) == (8.1, 3.4)
@@ -138,8 +150,9 @@ def test_partial_copies_of_the_example_data() -> None:
 def test_an_age_moved_by_one_is_seen_in_all_but_age() -> None:
     gt = sd2011("ground_truth")
     moved = gt.assign(age=gt["age"] + np.where(np.arange(len(gt)) % 2, 1, -1))
-    whole, parts = dp.copies(gt, moved), dp.partial_copies(gt, moved)
-    assert whole["unique_copies_beyond"].iloc[0] < 1
+    figures = dp.copies(gt, moved)
+    parts = partial(figures)
+    assert whole(figures)["unique_copies_beyond"].iloc[0] < 1
     assert parts["unique_copies_beyond"].idxmax() == (1, "all but age")
     assert parts["unique_copies_beyond"].max() > 70
 
@@ -148,12 +161,16 @@ def test_an_age_moved_by_one_is_seen_in_all_but_age() -> None:
     ("call", "words"),
     [
         (lambda: dp.copies(pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})), "No column"),
-        (lambda: dp.partial_copies(pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [1]})), "Only one column"),
-        (lambda: dp.partial_copies(frame([("a", 1, True)]), frame([("a", 1, True)]), ["x"]), "Target 'x'"),
-        (lambda: dp.partial_copies(frame([("a", 1, True)]), frame([("a", 1, True)]), []), "targets is empty"),
+        (lambda: dp.copies(frame([("a", 1, True)]), frame([("a", 1, True)]), ["x"]), "Target 'x'"),
+        (lambda: dp.copies(frame([("a", 1, True)]), frame([("a", 1, True)]), []), "targets is empty"),
         (lambda: dp.copies(frame([]), frame([("a", 1, True)])), "no records"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(call: Callable[[], object], words: str) -> None:
     with pytest.raises(dp.InputError, match=words):
         call()
+
+
+def test_one_column_has_no_near_copies() -> None:
+    one = pd.DataFrame({"a": [1, 2]})
+    assert dp.copies(one, one).index.tolist() == [(1, "all columns")]

@@ -136,7 +136,7 @@ def test_decoys_that_stand_twice_hide_nobody() -> None:
     people = pd.DataFrame({f"x{k}": random.integers(0, 90, 1000) for k in range(6)})
     decoys = pd.DataFrame({f"x{k}": random.integers(0, 90, 24_000) for k in range(6)})
     published = pd.concat([people.head(980), decoys, decoys], ignore_index=True)
-    [copies] = dp.copies(people, published).to_dict("records")
+    copies = dp.copies(people, published).iloc[0]
     assert copies["unique_copies_beyond"] < 2.5
     assert copies["people_copied_beyond"] > 60
     assert copies["people_copied_beyond"] > copies["people_copied_by_chance"]
