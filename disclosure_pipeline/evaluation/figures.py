@@ -12,6 +12,7 @@ import pandas as pd
 from disclosure_pipeline.counting.counts import TABLES, TargetCounts
 from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.evaluation import comparability
+from disclosure_pipeline.evaluation.catalogue import COLUMNS
 from disclosure_pipeline.evaluation.counts import Counts
 from disclosure_pipeline.evaluation.frames import frame_of, list_of, names_of, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
@@ -33,9 +34,6 @@ from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
 
 Thresholds = tuple[float, float]
-
-# The baselines of the CAP family; all others stand with the attribute measures.
-_OF_CAP = ("DCAP_others", "DCAP_beyond", "guessed", "guessed_others", "guessed_beyond")
 
 
 def figures(
@@ -137,7 +135,7 @@ def _add_baselines(
         )
     )
     for name, figure in figures_by_name.items():
-        frame = rows.cap if name in _OF_CAP else rows.attribute
+        frame = rows.cap if name in COLUMNS["cap"] else rows.attribute
         frame[index][name] = figure
 
 

@@ -74,38 +74,43 @@ COPIES_APART: dict[str, Words] = {
     ),
 }
 
-GUARDS: dict[str, Words] = {
-    "partial_copies_beyond": Words(
-        "near copies beyond a fresh sample",
-        "This many more synthetic records nearly copy one person, or this many more people are nearly found, "
-        "than in a fresh sample: by all columns but one, by the targets, or by all but numbers.",
-        POINTS,
-        "",
-        finding="{value} more records, or people, are near copies than in a fresh sample",
-    ),
-    "relabelled": Words(
-        "values that look renamed",
-        "How far the values of a column are from the confidential table's although they are as frequent: "
-        "then no comparison of values means anything.",
-        SHARE,
-        "",
-        finding="the values of a column look renamed, so that no comparison means anything",
-    ),
-    "missing_beyond": Words(
-        "missing values beyond those of the confidential table",
-        "So many more of the synthetic records than of the confidential ones have no value in the column "
-        "that lacks most: what is left of a record may be all true, and equals none.",
-        POINTS,
-        "",
-        finding="{value} more of the synthetic records lack a value than of the confidential ones",
-    ),
-    "equal_content": Words(
-        "equal content",
-        "It is 1 where one table holds all records of the other, 0 otherwise.",
-        COUNT,
-        "",
-        finding="one table holds all records of the other",
-    ),
+BEYOND_BOTH = Words(
+    "DiSCO beyond other people's records and beyond chance",
+    "So many more people can be told their target than from other people's records, and than by chance: "
+    "the smaller of both.",
+    POINTS,
+    "",
+    finding="{value} more of the people can be told their {column} than from other people's records or "
+    "by chance",
+)
+
+PARTIAL_COPIES = Words(
+    "near copies beyond a fresh sample",
+    "This many more synthetic records nearly copy one person, or this many more people are nearly found, "
+    "than in a fresh sample: by all columns but one, by the targets, or by all but numbers.",
+    POINTS,
+    "",
+    finding="{value} more records, or people, are near copies than in a fresh sample",
+)
+
+RELABELLED = Words(
+    "values that look renamed",
+    "How far the values of a column are from the confidential table's although they are as frequent: "
+    "then no comparison of values means anything.",
+    SHARE,
+    "",
+    finding="the values of a column look renamed, so that no comparison means anything",
+)
+
+EQUAL_CONTENT = Words(
+    "equal content",
+    "It is 1 where one table holds all records of the other, 0 otherwise.",
+    COUNT,
+    "",
+    finding="one table holds all records of the other",
+)
+
+DISTANCES: dict[str, Words] = {
     "TVD_column_beyond": Words(
         "distance of a column beyond a fresh sample",
         "How much farther the frequencies of the column that differs most are apart than in a fresh sample.",
@@ -122,6 +127,35 @@ GUARDS: dict[str, Words] = {
         "neither",
     ),
 }
+
+ONE_WAY = Words(
+    "flags of the one-way check",
+    "So many values of the target make up most of what is disclosed: it may be what everybody expects.",
+    COUNT,
+    "",
+    "neither",
+    finding="{value} values of {column} make up most of what is disclosed",
+)
+
+TWO_WAY = Words(
+    "flags of the two-way check",
+    "So many pairs of a key and a target make up large groups that are disclosed together.",
+    COUNT,
+    "",
+    "neither",
+    finding="{value} pairs of a key and {column} make up large groups that are disclosed together",
+)
+
+KEY_OVERLAP = Words(
+    "shared values of a key",
+    "The smaller share of records, of either table, whose value occurs in the other one: where it is "
+    "low, the tables may be coded differently, and every risk would read too low.",
+    denominator="records with a value",
+    high_is="safe",
+    finding="only {value} of the records share their {column} with the other table",
+)
+
+TARGET_OVERLAP = replace(KEY_OVERLAP, title="shared values of a target")
 
 
 def with_chance(words: Mapping[str, Words]) -> dict[str, Words]:

@@ -4,32 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation import frame_words
-from disclosure_pipeline.evaluation.protection_result import DisclosureProtection
-from disclosure_pipeline.measures.anonymity_loss import AnonymityLoss
-from disclosure_pipeline.measures.attribute import Attribute
-from disclosure_pipeline.measures.baselines import Baselines
-from disclosure_pipeline.measures.cap import CAP
-from disclosure_pipeline.measures.certainty import Certainty
-from disclosure_pipeline.measures.chance import Chance
-from disclosure_pipeline.measures.checks import OneWay, TwoWay
-from disclosure_pipeline.measures.copies import Copies, UniqueHits
-from disclosure_pipeline.measures.holdout import BesideHoldout
-from disclosure_pipeline.measures.identity import Identity
-from disclosure_pipeline.measures.individual import Individual
-from disclosure_pipeline.measures.nearest_guess import NearestGuesses
-from disclosure_pipeline.measures.nearness import Nearness
-from disclosure_pipeline.measures.people import PeopleCopied
-from disclosure_pipeline.measures.prediction import Classification, Regression
-from disclosure_pipeline.measures.protection import METHODS
-from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
-from disclosure_pipeline.measures.subgroups import Subgroup
-from disclosure_pipeline.measures.together import Together, TogetherIdentity
-from disclosure_pipeline.measures.words import Words, words_of_fields
+from disclosure_pipeline.evaluation.catalogue import COLUMNS
+from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.tables.messages import listed
 
 
@@ -63,93 +43,7 @@ LABELS: Mapping[str, Label] = {
 """The columns of an index."""
 
 
-def _sample(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
-    return {name: words[name] for name in names}
-
-
-_BASELINES = words_of_fields(Baselines)
-_OF_CAP = {name: words for name, words in _BASELINES.items() if name.startswith(("DCAP", "guessed"))}
-_ATTRIBUTE = words_of_fields(Attribute) | words_of_fields(Chance)
-_ATTRIBUTE |= {name: words for name, words in _BASELINES.items() if name not in _OF_CAP}
-_IDENTITY = words_of_fields(Identity) | words_of_fields(UniqueHits)
-_COPIES = words_of_fields(Copies)
-_GUARD_COPIES = {name: words for name, words in _COPIES.items() if name.startswith("unique")}
-_GUARD_COPIES |= frame_words.COPIES_APART | frame_words.with_chance(_sample(_COPIES, "unique_copies_beyond"))
-_PEOPLE = words_of_fields(PeopleCopied)
-_GUARD_COPIES |= frame_words.with_chance(_sample(_PEOPLE, "people_copied_beyond")) | _PEOPLE
-_NEARER = frame_words.with_chance(_sample(words_of_fields(Nearness), "nearer"))
-_PARTIAL_COPIES = frame_words.with_chance(_sample(frame_words.GUARDS, "partial_copies_beyond"))
-_RENAMED = words_of_fields(Relabelling)
-_KEY_SET = {
-    **_sample(_IDENTITY, "repU", "unique_hits_beyond"),
-    **_sample(_ATTRIBUTE, "DiSCO", "DiSCO_others", "DiSCO_beyond"),
-    **_sample(_OF_CAP, "guessed_beyond"),
-}
-_PROTECTION = {
-    f"{method}__{name}": replace(words, title=f"{words.title} ({method})")
-    for method in METHODS
-    for name, words in words_of_fields(DisclosureProtection).items()
-}
-_INDIVIDUAL = words_of_fields(Individual)
-
-FRAMES: Mapping[str, Mapping[str, Words]] = {
-    "identity": _IDENTITY,
-    "attribute": _ATTRIBUTE,
-    "cap": words_of_fields(CAP) | _OF_CAP,
-    "guards": {
-        **_GUARD_COPIES,
-        **_NEARER,
-        **frame_words.GUARDS,
-        **_PARTIAL_COPIES,
-        **frame_words.with_chance(_sample(frame_words.GUARDS, "relabelled", "missing_beyond")),
-    },
-    "confidential": _GUARD_COPIES | _NEARER | _PARTIAL_COPIES,
-    "guessed": _OF_CAP | frame_words.with_chance(_sample(_OF_CAP, "guessed_beyond")),
-    "doubts": frame_words.DOUBTS,
-    "warnings": frame_words.WARNINGS,
-    "protection": _PROTECTION,
-    "prediction": words_of_fields(Regression) | words_of_fields(Classification),
-    "copies": _COPIES | _PEOPLE | _sample(frame_words.EXACT_COPIES, "columns"),
-    "partial_copies": _COPIES | _GUARD_COPIES,
-    "columns_apart": {
-        **_RENAMED,
-        **frame_words.with_chance(_sample(_RENAMED, "looks_renamed")),
-        **_sample(frame_words.GUARDS, "missing_beyond"),
-        **frame_words.with_chance(_sample(frame_words.GUARDS, "missing_beyond")),
-    },
-    "control_identity": frame_words.CONTROL_IDENTITY,
-    "control_attribute": frame_words.CONTROL_ATTRIBUTE,
-    "key_overlap": words_of_fields(Overlap),
-    "target_overlap": words_of_fields(Overlap),
-    "excluded": frame_words.EXCLUDED,
-    "ledger": frame_words.LEDGER,
-    "one_way": words_of_fields(OneWay),
-    "two_way": words_of_fields(TwoWay),
-    "certainty": words_of_fields(Certainty),
-    "together": words_of_fields(Together),
-    "together_identity": words_of_fields(TogetherIdentity),
-    "holdout": words_of_fields(BesideHoldout),
-    "identity_after_exclusions": {
-        name: replace(words, title=f"{words.title}, after exclusions")
-        for name, words in words_of_fields(Identity).items()
-    },
-    "summary": _ATTRIBUTE | frame_words.SUMMARY | _sample(words_of_fields(Together), "any"),
-    "exact_copies": frame_words.EXACT_COPIES,
-    "nearest": words_of_fields(Nearness),
-    "nearest_guess": words_of_fields(NearestGuesses) | frame_words.NEAREST_GUESS,
-    "nearest_guess_records": frame_words.GUESS_RECORDS,
-    "resemblance": words_of_fields(Resemblance) | _sample(words_of_fields(Relabelling), "TVD_relabelled"),
-    "exposure": _KEY_SET | frame_words.EXPOSURE,
-    "key_sets": words_of_fields(Identity) | _sample(_ATTRIBUTE, "Dorig", "DiSCO"),
-    "subgroups": words_of_fields(Subgroup),
-    "anonymity_loss": words_of_fields(AnonymityLoss),
-    "disclosure_over_releases": frame_words.RELEASES,
-    "individual_attribution": {"CAP_GT": _INDIVIDUAL["CAP"], **_INDIVIDUAL},
-    "weap": frame_words.WEAP,
-    "replicated_uniques": frame_words.REPLICATED,
-    "remedy": _KEY_SET | _sample(_COPIES, "unique_copies", "unique_copies_beyond") | frame_words.REMEDIES,
-    "bins": frame_words.BINS,
-}
+FRAMES = COLUMNS
 """Frame, or the function that returns it, -> column -> its words."""
 
 _OF_SYNTHESIS = re.compile(r"_\d+$")

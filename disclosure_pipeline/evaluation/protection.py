@@ -13,7 +13,11 @@ import pandas as pd
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
-from disclosure_pipeline.evaluation.protection_result import DisclosureProtection, protection_result
+from disclosure_pipeline.evaluation.protection_result import (
+    FRAME_FIGURES,
+    DisclosureProtection,
+    protection_result,
+)
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.protection import METHODS, Attack, ProtectionBaselines, attack, baselines
@@ -144,10 +148,6 @@ def combine_sensitive(columns: Sequence[CodedColumn]) -> Sensitive:
 def attacks_of_syntheses(keys: Keys, target: Sensitive, method: str) -> list[Attack]:
     """Return the attack on the GT records from each synthesis."""
     return [attack(f, keys, method) for f in frequency_tables(keys, target.codes, target.size)]
-
-
-# The figures that `protection_frame` has for each method: shares from 0 to 1.
-FRAME_FIGURES = ("cap_protection", "score", "majority_score", "proportional_score")
 
 
 @overload

@@ -12,6 +12,9 @@ from disclosure_pipeline.measures.protection import Attack, ProtectionBaselines,
 from disclosure_pipeline.measures.words import SDMETRICS, SHARE, Words
 from disclosure_pipeline.tables.alignment import Tables
 
+# The figures that a gate's frame has for each method: shares from 0 to 1.
+FRAME_FIGURES = ("cap_protection", "score", "majority_score", "proportional_score")
+
 Interval = tuple[float, float]
 
 _BASELINES = {"uniform": "baseline", "majority": "majority", "proportional": "proportional"}

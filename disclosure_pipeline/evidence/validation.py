@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from disclosure_pipeline.evaluation.catalogue_entry import Measure
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.registry import (
@@ -25,7 +26,6 @@ from disclosure_pipeline.policy.registry import (
     MEASURES,
     OF_CONFIDENTIAL,
     SMALLER_OF,
-    Measure,
     find_measure,
 )
 from disclosure_pipeline.policy.verdict import counts_stack

@@ -3,84 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
-from disclosure_pipeline.policy.registry import BEYOND_BOTH, DOUBTS, GUARDS, MEASURES, ORIGINALS
+from disclosure_pipeline.policy.registry import BEYOND_BOTH, DOUBTS, GUARDS, JUDGED, MEASURES, ORIGINALS
 
-# No bound may be so high that every table keeps it: a guard cannot be left out.
-Points = Annotated[float, Field(ge=0, lt=100, allow_inf_nan=False, strict=True)]
+_BOUNDS = {entry.name: entry.bound for entry in JUDGED.values() if entry.bound is not None}
 
 
-class Guards(BaseModel):
-    """Clauses of every gate, whatever else its policy bounds; none can be left out or waived."""
-
+class _GuardBounds(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    people_copied_beyond: Annotated[
-        Points,
-        Field(
-            description="Percentage points of the GT records that no other one equals and SD holds, over "
-            "what a fresh table of SD's size holds"
-        ),
-    ] = 2.5
-    unique_copies_beyond: Annotated[
-        Points,
-        Field(
-            description="Percentage points of the SD records that equal a GT record which no other one "
-            "equals, over what a fresh sample shows: sees what is copied in a table much smaller than GT"
-        ),
-    ] = 2.5
-    partial_copies_beyond: Annotated[
-        Points,
-        Field(
-            description="The larger of both in all columns but one, in the targets alone, or in all but "
-            "numbers: the largest of these"
-        ),
-    ] = 7
-    guessed_beyond: Annotated[
-        Points,
-        Field(
-            description="Percentage points of the GT records whose target is guessed from their keys in SD, "
-            "over what is guessed from other people's records; of each target"
-        ),
-    ] = 6
-    nearer: Annotated[
-        float,
-        Field(
-            description="Percent of the GT records that are nearer to an SD record than to any other GT "
-            "record; a fresh sample is nearer to 50",
-            ge=50,
-            lt=100,
-            allow_inf_nan=False,
-            strict=True,
-        ),
-    ] = 70
-    relabelled: Annotated[
-        float,
-        Field(
-            description="Share of 1: how far a category may be from GT over what a fresh sample shows, if it "
-            "is near once its levels are matched by their frequencies. Beyond, a candidate cannot be judged",
-            ge=0,
-            lt=1,
-            allow_inf_nan=False,
-            strict=True,
-        ),
-    ] = 0.15
-    missing_beyond: Annotated[
-        Points,
-        Field(
-            description="Percentage points by which more SD records than GT records may lack the value of a "
-            "column. Beyond, a candidate cannot be judged"
-        ),
-    ] = 20
 
+if TYPE_CHECKING:
+    Guards = _GuardBounds
+else:
+    # No bound may be so high that every table keeps it: a guard cannot be left out.
+    Guards = create_model(
+        "Guards",
+        __base__=_GuardBounds,
+        __doc__="Clauses of every gate, whatever else its policy bounds; none can be left out or waived.",
+        __module__=__name__,
+        **{
+            name: (
+                Annotated[
+                    float,
+                    Field(
+                        description=bound.description,
+                        ge=bound.lowest,
+                        lt=bound.below,
+                        allow_inf_nan=False,
+                        strict=True,
+                    ),
+                ],
+                bound.default,
+            )
+            for name, bound in _BOUNDS.items()
+            if bound.description
+        },
+    )
 
-DEFAULTS: Mapping[str, float] = {
-    **{name: field.default for name, field in Guards.model_fields.items()},
-    "equal_content": 0,
-}
+DEFAULTS: Mapping[str, float] = {name: bound.default for name, bound in _BOUNDS.items()}
 """The bounds of the guards where a gate sets none; high figures are a risk in all of them."""
 
 

@@ -6,18 +6,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.measures.words import COUNT, POINTS, Words
+from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.bounds import Bound, Guards, Over, Policy, loosened_from
 from disclosure_pipeline.policy.gate_sections import Measures
 from disclosure_pipeline.policy.registry import (
     BEYOND_BOTH,
-    CONTROLS,
+    DOUBTS,
+    GUARDS,
+    JUDGED,
     MEASURES,
     OF_CONFIDENTIAL,
     OF_IDENTITY,
     ORIGINALS,
     SMALLER_OF,
-    find_measure,
 )
 
 # How far a control may be from what is expected of it, in standard errors.
@@ -190,15 +191,12 @@ def _require_bounds(bounded: Sequence[Clause], targets: Sequence[str]) -> None:
 
 def _clauses_of_guards(guards: Guards, targets: Sequence[str]) -> Iterator[Clause]:
     """Yield what every gate looks at: over all columns, and of each target what the keys let guess."""
-    yield Clause("people_copied_beyond", None, guards.people_copied_beyond)
-    yield Clause("unique_copies_beyond", None, guards.unique_copies_beyond)
-    yield Clause("partial_copies_beyond", None, guards.partial_copies_beyond)
-    yield Clause("nearer", None, guards.nearer)
-    for target in targets:
-        yield Clause("guessed_beyond", target, guards.guessed_beyond)
-    yield Clause("relabelled", None, guards.relabelled)
-    yield Clause("missing_beyond", None, guards.missing_beyond)
-    yield Clause("equal_content", None, 0)
+    of_tables_first = sorted(GUARDS.values(), key=lambda guard: guard.per_target)
+    for guard in (*of_tables_first, *DOUBTS.values()):
+        if guard.bound is not None:
+            bound = getattr(guards, guard.name, guard.bound.default)
+            for target in targets if guard.per_target else [None]:
+                yield Clause(guard.name, target, bound)
 
 
 def _clauses_of_confidential(guards: Guards, confidential: Sequence[str]) -> Iterator[Clause]:
@@ -230,51 +228,6 @@ def _controls(targets: Sequence[str]) -> Iterator[Clause]:
             yield Clause(deviation, target, STANDARD_ERRORS, control=True)
 
 
-_OTHER_WORDS: Mapping[str, Words] = {
-    "DiSCO_beyond_both": Words(
-        "DiSCO beyond other people's records and beyond chance",
-        "So many more people can be told their target than from other people's records, and than by chance: "
-        "the smaller of both.",
-        POINTS,
-        "",
-        finding="{value} more of the people can be told their {column} than from other people's records or "
-        "by chance",
-    ),
-    "one_way_flags": Words(
-        "flags of the one-way check",
-        "So many values of the target make up most of what is disclosed: it may be what everybody expects.",
-        COUNT,
-        "",
-        "neither",
-        finding="{value} values of {column} make up most of what is disclosed",
-    ),
-    "two_way_flags": Words(
-        "flags of the two-way check",
-        "So many pairs of a key and a target make up large groups that are disclosed together.",
-        COUNT,
-        "",
-        "neither",
-        finding="{value} pairs of a key and {column} make up large groups that are disclosed together",
-    ),
-    "key_overlap": Words(
-        "shared values of a key",
-        "The smaller share of records, of either table, whose value occurs in the other one: where it is "
-        "low, the tables may be coded differently, and every risk would read too low.",
-        denominator="records with a value",
-        high_is="safe",
-        finding="only {value} of the records share their {column} with the other table",
-    ),
-    "target_overlap": Words(
-        "shared values of a target",
-        "The smaller share of records, of either table, whose value occurs in the other one: where it is "
-        "low, the tables may be coded differently, and every risk would read too low.",
-        denominator="records with a value",
-        high_is="safe",
-        finding="only {value} of the records share their {column} with the other table",
-    ),
-}
-
-
 def words_of(name: str) -> Words:
     """Return the words for what a clause is about: a measure, guard, control, doubt, check or overlap.
 
@@ -282,9 +235,7 @@ def words_of(name: str) -> Words:
         >>> words_of("key_overlap").title
         'shared values of a key'
     """
-    if name in _OTHER_WORDS:
-        return _OTHER_WORDS[name]
-    return (find_measure(name) or CONTROLS[name]).words
+    return JUDGED[name].words
 
 
 def list_effective_clauses(clauses: Sequence[Clause]) -> list[str]:

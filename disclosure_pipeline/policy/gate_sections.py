@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
+from disclosure_pipeline.evaluation.catalogue_entry import Measure
 from disclosure_pipeline.evaluation.exclusions import Exclusions, Pair
-from disclosure_pipeline.policy.registry import Measure
 
 
 class GatePair(BaseModel):

@@ -8,38 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from disclosure_pipeline.measures.attribute import Attribute
-from disclosure_pipeline.measures.baselines import Baselines
-from disclosure_pipeline.measures.chance import Chance
-from disclosure_pipeline.measures.copies import UniqueHits
-from disclosure_pipeline.measures.identity import Identity
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE, Words
+from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.policy.verdict import Judgement
-
-_COUNTS = {"max_denom", "n_predicted_correctly"}
-# The guards are no shares: of them it is told how far they go beyond chance.
-_NO_SHARE = {*_COUNTS, "mean_denom", "DiSCO_beyond_se", "guessed_beyond"}
 
 # Of a step: an end of an interval, which is rounded as a float, belongs to that interval.
 _NOISE = 1e-9
-
-# Percent of all records of GT, or of all of SD: so many records are so many points. What has another
-# denominator, as one that GT decides, is told without its figure.
-_OF_ALL_RECORDS = frozenset(
-    {
-        *(
-            field.name
-            for measures in (Identity, UniqueHits, Attribute, Baselines, Chance)
-            for field in fields(measures)
-            if field.name not in _NO_SHARE
-        ),
-        *(f"{field.name}_after_exclusions" for field in fields(Identity)),
-        *("CAPd", "CAPs", "DCAP", "pct_predicted_correctly"),
-        *("DiSCO_beyond_both", "excluded"),
-    }
-)
 
 
 def has_public_value(measure: str, share_of: str | None) -> bool:
@@ -48,7 +24,7 @@ def has_public_value(measure: str, share_of: str | None) -> bool:
     >>> has_public_value("DiSCO", None), has_public_value("DiSCO", "Dorig"), has_public_value("TCAP", None)
     (True, False, False)
     """
-    return share_of is None and (measure in _OF_ALL_RECORDS or measure in _COUNTS)
+    return share_of is None and JUDGED[measure].published in {"share", "records"}
 
 
 def round_records(records: int, smallest_count: int) -> int:
@@ -199,7 +175,7 @@ def _publish(
     limit = None if clause.share_of is not None else judgement.limit
     if value is None or limit is None or not has_public_value(clause.measure, clause.share_of):
         return PublicJudgement(judgement, None, limit, smallest_count)
-    is_count = clause.measure in _COUNTS
+    is_count = JUDGED[clause.measure].published == "records"
     step = float(smallest_count) if is_count else step_of_share(fewest, smallest_count)
     rounded = round_figure(
         value,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, is_of_stack, values
+from disclosure_pipeline.policy.registry import DOUBTS, JUDGED, values
 from disclosure_pipeline.policy.waivers import Waiver
 
 Outcome = Literal["kept", "exceeded", "undetermined", "waived"]
@@ -73,35 +73,23 @@ def _judge(clause: Clause, result: Disclosure) -> Judgement:
     return judgement if judgement.outcome == "kept" else replace(judgement, note=_explain(clause, results))
 
 
-# The guards that are about single columns: the figure of each, and what it means beyond its bound.
-_OF_COLUMNS = {
-    "relabelled": ("looks_renamed_beyond_chance", "the values of this column look renamed"),
-    "missing_beyond": (
-        "missing_beyond_chance",
-        "values of this column are missing that the ground truth has",
-    ),
-}
-
-
 def _explain(clause: Clause, results: Sequence[Disclosure]) -> str:
     """Return what a guard that is not kept means; names of columns only."""
-    if clause.measure == "equal_content":
-        return "equal content to the ground truth: one table holds all records of the other"
-    if clause.measure not in _OF_COLUMNS:
-        return ""
-    figure, meaning = _OF_COLUMNS[clause.measure]
+    entry = JUDGED[clause.measure]
+    if not entry.by_column:
+        return entry.meaning
     names: dict[str, None] = {}
     for result in results:
         apart = result.frame("columns_apart")
-        if figure in apart.columns:
-            columns = apart[apart[figure] > clause.bound]
+        if entry.by_column in apart.columns:
+            columns = apart[apart[entry.by_column] > clause.bound]
             names |= dict.fromkeys(map(str, columns.index.get_level_values("column")))
-    return f"{meaning}: {', '.join(names)}"
+    return f"{entry.meaning}: {', '.join(names)}"
 
 
 def counts_stack(clause: Clause) -> bool:
     """Return whether a clause holds for all files of a candidate as one table, beside each by itself."""
-    return clause.over == "worst" and not clause.control and is_of_stack(clause.measure)
+    return clause.over == "worst" and not clause.control and JUDGED[clause.measure].is_stacked
 
 
 def hold(
@@ -145,8 +133,7 @@ class RefusedWaiver:
 
 def can_be_waived(clause: Clause) -> bool:
     """Tell whether a waiver can let a clause pass: no guard, nor where tables or engine cannot be trusted."""
-    kept_always = {"key_overlap", "target_overlap", "warnings", *DOUBTS, *GUARDS}
-    return not clause.control and clause.measure not in kept_always
+    return not clause.control and JUDGED[clause.measure].can_be_waived
 
 
 def waive(
@@ -225,9 +212,6 @@ def read_judgement_row(row: Mapping[str, Any], waiver: Waiver | None = None) -> 
     return Judgement(clause, row["value"], row["limit"], row["outcome"], waiver, row["note"])
 
 
-_OVERLAPS = ("key_overlap", "target_overlap")
-
-
 def use_of_bound(value: float | None, limit: float | None, *, at_least: bool = False) -> float:
     """How much of its bound a figure takes, as a share: over 1 it is broken; infinite where nothing is known.
 
@@ -294,7 +278,7 @@ def _rank(measure: str, outcome: str, use: float, *, warns: bool, control: bool)
     nature, an overlap says that the tables are alike, and what only warns does not decide.
     """
     if outcome == "kept":
-        return (0, use) if control or warns or measure in _OVERLAPS else (2, use)
+        return (0, use) if control or warns or JUDGED[measure].role == "overlap" else (2, use)
     if control:
         return (6, use)
     if warns and outcome == "exceeded":

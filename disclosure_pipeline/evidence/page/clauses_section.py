@@ -11,31 +11,13 @@ from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evidence.page.parts import MISSING, write_bound, write_figure
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import words_of
-from disclosure_pipeline.policy.registry import CONTROLS, GUARDS, SMALLER_OF, find_measure
+from disclosure_pipeline.policy.registry import CONTROLS, GUARDS, JUDGED, SMALLER_OF, find_measure
 from disclosure_pipeline.tables.messages import capitalized
 
-# What a person can be told comes first; behind it who can be found, and what was copied.
-_ORDER = (
-    "DiSCO",
-    "DiSCO_beyond_both",
-    "DiSCO_beyond",
-    "DiSCO_excess",
-    "guessed_beyond",
-    "repU",
-    "unique_hits_beyond",
-    "people_copied_beyond",
-    "unique_copies_beyond",
-    "partial_copies_beyond",
-    "nearer",
-)
 _GROUPS = (
     "What the policy bounds",
     "Whether the tables can be compared",
     "Whether the engine can be trusted",
-)
-_COMPARED = (
-    *("key_overlap", "target_overlap", "warnings", "excluded"),
-    *("relabelled", "missing_beyond", "equal_content"),
 )
 _MARKS = {"kept": "✓", "exceeded": "✗", "undetermined": "?", "waived": "≈"}
 _OUTCOMES = {
@@ -113,7 +95,8 @@ def group_clauses(content: Mapping[str, Any]) -> list[ClauseGroup]:
     """Return all clauses, in three groups."""
     groups: tuple[list[Mapping[str, Any]], ...] = ([], [], [])
     for clause in content["clauses"]:
-        place = 2 if clause["control"] else 1 if clause["measure"] in _COMPARED else 0
+        question = JUDGED[clause["measure"]].question
+        place = 2 if clause["control"] else 1 if question == "comparable" else 0
         groups[place].append(clause)
     return [
         ClauseGroup(heading, tuple(_write_row(clause, content) for clause in sorted(clauses, key=_is_kept)))
@@ -127,10 +110,9 @@ def _is_kept(clause: Mapping[str, Any]) -> bool:
 
 
 def _rank(clause: Mapping[str, Any]) -> tuple[int, float]:
-    place = _ORDER.index(clause["measure"]) if clause["measure"] in _ORDER else len(_ORDER)
     value, limit = clause["value"], clause["limit"]
     over = 0.0 if value is None or limit is None else abs(value - limit)
-    return place, -over
+    return JUDGED[clause["measure"]].rank, -over
 
 
 def _write_row(clause: Mapping[str, Any], content: Mapping[str, Any]) -> ClauseRow:

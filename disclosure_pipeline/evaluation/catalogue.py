@@ -1,0 +1,415 @@
+"""The catalogue: one entry for every figure, in reading order, from which all lists of figures are derived.
+
+A figure is a column of a frame of the result. An entry says what it means, whether a policy or every gate
+bounds it, and how it may be published. What no entry marks as public is withheld from everything that leaves
+a gate. The words of a formula's figures stand beside the formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from disclosure_pipeline.evaluation import frame_words
+from disclosure_pipeline.evaluation.catalogue_entry import (
+    GuardBound,
+    Measure,
+    Role,
+    find_columns,
+    list_columns,
+    list_guard,
+    list_once,
+)
+from disclosure_pipeline.evaluation.protection_result import FRAME_FIGURES, DisclosureProtection
+from disclosure_pipeline.measures.anonymity_loss import AnonymityLoss
+from disclosure_pipeline.measures.attribute import Attribute
+from disclosure_pipeline.measures.baselines import Baselines
+from disclosure_pipeline.measures.cap import CAP
+from disclosure_pipeline.measures.certainty import Certainty
+from disclosure_pipeline.measures.chance import Chance
+from disclosure_pipeline.measures.checks import OneWay, TwoWay
+from disclosure_pipeline.measures.copies import Copies, UniqueHits
+from disclosure_pipeline.measures.holdout import BesideHoldout
+from disclosure_pipeline.measures.identity import Identity
+from disclosure_pipeline.measures.individual import Individual
+from disclosure_pipeline.measures.nearest_guess import NearestGuesses
+from disclosure_pipeline.measures.nearness import Nearness
+from disclosure_pipeline.measures.people import PeopleCopied
+from disclosure_pipeline.measures.prediction import Classification, Regression
+from disclosure_pipeline.measures.protection import METHODS
+from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
+from disclosure_pipeline.measures.subgroups import Subgroup
+from disclosure_pipeline.measures.together import Together, TogetherIdentity
+from disclosure_pipeline.measures.words import POINTS, Words, words_of_fields
+
+
+def _sample(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
+    return {name: words[name] for name in names}
+
+
+_IDENTITY = words_of_fields(Identity)
+_HITS = words_of_fields(UniqueHits)
+_BASELINES = words_of_fields(Baselines)
+_OF_CAP = {name: words for name, words in _BASELINES.items() if name.startswith(("DCAP", "guessed"))}
+_CAP = words_of_fields(CAP)
+_ATTRIBUTE = words_of_fields(Attribute) | words_of_fields(Chance)
+_ATTRIBUTE |= {name: words for name, words in _BASELINES.items() if name not in _OF_CAP}
+_COPIES = words_of_fields(Copies)
+_PEOPLE = words_of_fields(PeopleCopied)
+_RENAMED = words_of_fields(Relabelling)
+_NEARNESS = words_of_fields(Nearness)
+_CLASSIFICATION, _REGRESSION = words_of_fields(Classification), words_of_fields(Regression)
+_AFTER_EXCLUSIONS = {
+    name: replace(words, title=f"{words.title}, after exclusions") for name, words in _IDENTITY.items()
+}
+_PROTECTION = {
+    f"{method}__{name}": replace(words, title=f"{words.title} ({method})")
+    for method in METHODS
+    for name, words in words_of_fields(DisclosureProtection).items()
+}
+_PROTECTED = [f"{method}__{name}" for method in METHODS for name in FRAME_FIGURES]
+_INDIVIDUAL = words_of_fields(Individual)
+_KEY_SET = _sample(
+    _IDENTITY | _HITS | _ATTRIBUTE | _OF_CAP,
+    *("repU", "unique_hits_beyond", "DiSCO", "DiSCO_others", "DiSCO_beyond", "guessed_beyond"),
+)
+_COPIED = (
+    *("unique_copies", "unique_copies_others", "unique_copies_beyond", "unique_copies_apart"),
+    *("people_copied", "people_copied_expected"),
+)
+_COPIED_WORDS = _sample(_COPIES | frame_words.COPIES_APART | _PEOPLE, *_COPIED)
+_COPIED_FRAMES = ("confidential", "partial_copies")
+_BY_UNIT = " ".join
+
+
+CATALOGUE = list_once(
+    *list_columns(
+        "identity",
+        _IDENTITY | _HITS,
+        role="bound",
+        family="identity",
+        question="found",
+        per_target=False,
+        share="UiO UiS UiOiS repU unique_hits unique_hits_others unique_hits_beyond",
+        each={"repU": {"original": "UiO", "rank": 5}, "unique_hits_beyond": {"rank": 6}},
+    ),
+    *list_columns(
+        "attribute",
+        _ATTRIBUTE,
+        role="bound",
+        family="attribute",
+        share="Dorig Dsyn iS DiS DiSCO DiSDiO DiSCO_chance DiSCO_excess iS_others iS_beyond "
+        "DiSCO_others DiSCO_beyond",
+        records="max_denom",
+        unit="mean_denom DiSCO_beyond_se",
+        each={
+            "DiSCO": {"original": "Dorig", "rank": 0},
+            "DiSCO_beyond": {"rank": 2},
+            "DiSCO_chance": {"family": "chance"},
+            "DiSCO_excess": {"family": "chance", "rank": 3},
+            "max_denom": {"largest": None},
+            "mean_denom": {"largest": None},
+        },
+    ),
+    Measure(
+        "DiSCO_beyond_both",
+        frame_words.BEYOND_BOTH,
+        "attribute",
+        "",
+        role="beyond",
+        family="attribute",
+        smaller_of=("DiSCO_beyond", "DiSCO_excess"),
+        published="share",
+        rank=1,
+    ),
+    *list_columns(
+        "cap",
+        _CAP | _OF_CAP,
+        role="bound",
+        family="attribution",
+        share="CAPd CAPs DCAP pct_predicted_correctly DCAP_others DCAP_beyond guessed guessed_others",
+        records="n_predicted_correctly",
+        unit="baseCAPd CAP_matched TCAP TCAP_disclosive TCAP_taub DCAP_scaled TCAP_scaled min_DCAP "
+        "min_CAP_matched guessed_beyond",
+        each={"n_predicted_correctly": {"largest": None}, "guessed_beyond": {"role": None}},
+    ),
+    *list_columns("guards", _COPIED_WORDS, unit=_BY_UNIT(_COPIED)),
+    *list_columns("confidential", _COPIED_WORDS, unit=_BY_UNIT(_COPIED)),
+    *list_columns(
+        "partial_copies",
+        _COPIES | _COPIED_WORDS,
+        unit=_BY_UNIT(("copies", "copies_others", "copies_beyond", *_COPIED)),
+    ),
+    *list_columns("columns_apart", _RENAMED, unit="TVD TVD_expected TVD_relabelled looks_renamed"),
+    *list_columns(
+        "columns_apart",
+        frame_words.with_chance(_sample(_RENAMED, "looks_renamed")),
+        unit="looks_renamed looks_renamed_by_chance looks_renamed_beyond_chance",
+    ),
+    *list_guard(
+        "people_copied_beyond",
+        _PEOPLE["people_copied_beyond"],
+        "guards",
+        _COPIED_FRAMES,
+        by_chance=_PEOPLE["people_copied_by_chance"],
+        of_confidential=True,
+        rank=7,
+        bound=GuardBound(
+            2.5,
+            "Percentage points of the GT records that no other one equals and SD holds, over what a "
+            "fresh table of SD's size holds",
+        ),
+    ),
+    *list_guard(
+        "unique_copies_beyond",
+        _COPIES["unique_copies_beyond"],
+        "guards",
+        _COPIED_FRAMES,
+        of_confidential=True,
+        rank=8,
+        bound=GuardBound(
+            2.5,
+            "Percentage points of the SD records that equal a GT record which no other one equals, "
+            "over what a fresh sample shows: sees what is copied in a table much smaller than GT",
+        ),
+    ),
+    *list_guard(
+        "partial_copies_beyond",
+        frame_words.PARTIAL_COPIES,
+        "guards",
+        ("confidential",),
+        of_confidential=True,
+        rank=9,
+        bound=GuardBound(
+            7,
+            "The larger of both in all columns but one, in the targets alone, or in all but numbers: "
+            "the largest of these",
+        ),
+    ),
+    *list_guard(
+        "nearer",
+        _NEARNESS["nearer"],
+        "guards",
+        ("confidential",),
+        of_confidential=True,
+        rank=10,
+        bound=GuardBound(
+            70,
+            "Percent of the GT records that are nearer to an SD record than to any other GT record; a fresh "
+            "sample is nearer to 50",
+            lowest=50,
+        ),
+    ),
+    *list_columns("guessed", _OF_CAP, unit=_BY_UNIT(_OF_CAP)),
+    *list_guard(
+        "guessed_beyond",
+        _OF_CAP["guessed_beyond"],
+        "guessed",
+        question="learned",
+        per_target=True,
+        rank=4,
+        bound=GuardBound(
+            6,
+            "Percentage points of the GT records whose target is guessed from their keys in SD, over "
+            "what is guessed from other people's records; of each target",
+        ),
+    ),
+    *list_columns(
+        "doubts",
+        frame_words.DOUBTS,
+        role="doubt",
+        family="doubts",
+        question="comparable",
+        share="excluded",
+    ),
+    *list_guard(
+        "relabelled",
+        frame_words.RELABELLED,
+        "guards",
+        role="doubt",
+        question="comparable",
+        largest=1,
+        meaning="the values of this column look renamed",
+        by_column="looks_renamed_beyond_chance",
+        bound=GuardBound(
+            0.15,
+            "Share of 1: how far a category may be from GT over what a fresh sample shows, if it is "
+            "near once its levels are matched by their frequencies. Beyond, a candidate cannot be "
+            "judged",
+            below=1,
+        ),
+    ),
+    *list_guard(
+        "missing_beyond",
+        Words(
+            "missing values beyond those of the confidential table",
+            "So many more of the synthetic records than of the confidential ones have no value in the "
+            "column that lacks most: what is left of a record may be all true, and equals none.",
+            POINTS,
+            "",
+            finding="{value} more of the synthetic records lack a value than of the confidential ones",
+        ),
+        "guards",
+        ("columns_apart",),
+        role="doubt",
+        question="comparable",
+        meaning="values of this column are missing that the ground truth has",
+        by_column="missing_beyond_chance",
+        bound=GuardBound(
+            20,
+            "Percentage points by which more SD records than GT records may lack the value of a "
+            "column. Beyond, a candidate cannot be judged",
+        ),
+    ),
+    Measure(
+        "equal_content",
+        frame_words.EQUAL_CONTENT,
+        "guards",
+        "equal_content",
+        role="doubt",
+        family="guards",
+        question="comparable",
+        per_target=False,
+        largest=1,
+        published="unit",
+        meaning="equal content to the ground truth: one table holds all records of the other",
+        bound=GuardBound(0),
+    ),
+    *list_columns(
+        "guards",
+        frame_words.DISTANCES,
+        role="bound",
+        family="resemblance",
+        per_target=False,
+        largest=1,
+        unit="TVD_column_beyond TVD_pair_beyond",
+    ),
+    *list_columns(
+        "warnings",
+        frame_words.WARNINGS,
+        role="control",
+        family="comparability",
+        question="comparable",
+        per_target=False,
+        exact="warnings",
+    ),
+    *list_columns(
+        "protection",
+        _PROTECTION,
+        family="protection",
+        largest=1,
+        unit=_BY_UNIT(_PROTECTED),
+        each={name: {"role": "bound"} for name in _PROTECTED},
+    ),
+    *list_columns(
+        "prediction",
+        _REGRESSION | _CLASSIFICATION,
+        role="bound",
+        family="prediction",
+        unit="accuracy_SD accuracy_GT accuracy_GT_in_sample accuracy_naive gain_over_naive gain_over_GT "
+        "gain_over_GT_low gain_over_GT_high RAPID RAPID_GT RAPID_naive mse_SD mse_GT mse_GT_in_sample "
+        "mse_naive worse_from_SD worse_from_SD_in_sample",
+        each={
+            **{name: {"task": "classification"} for name in _CLASSIFICATION if name not in _REGRESSION},
+            **{
+                name: {"task": "regression", "largest": None if name.startswith("mse_") else 100}
+                for name in _REGRESSION
+                if name not in _CLASSIFICATION
+            },
+        },
+    ),
+    *list_columns("copies", _COPIES | _PEOPLE | _sample(frame_words.EXACT_COPIES, "columns")),
+    *list_columns(
+        "control_identity",
+        frame_words.CONTROL_IDENTITY,
+        role="control",
+        family="controls",
+        question="trusted",
+        per_target=False,
+        unit="copy_UiO copy_repU",
+    ),
+    *list_columns(
+        "control_attribute",
+        frame_words.CONTROL_ATTRIBUTE,
+        family="controls",
+        question="trusted",
+        unit="copy_Dorig copy_DiSCO permuted_DCAP permuted_DCAP_expected half_DiSCO_beyond",
+        exact="copy_difference permuted_deviation half_deviation",
+        each={
+            name: {"role": "control"}
+            for name in frame_words.CONTROL_ATTRIBUTE
+            if not name.startswith(("permuted_DCAP", "half_DiSCO"))
+        },
+    ),
+    Measure("one_way_flags", frame_words.ONE_WAY, "one_way", "", role="check", published="unit"),
+    Measure("two_way_flags", frame_words.TWO_WAY, "two_way", "", role="check", published="unit"),
+    Measure(
+        "key_overlap",
+        frame_words.KEY_OVERLAP,
+        "key_overlap",
+        "",
+        "overlap",
+        question="comparable",
+        published="unit",
+    ),
+    *list_columns("key_overlap", words_of_fields(Overlap), unit="GT_in_SD SD_in_GT"),
+    Measure(
+        "target_overlap",
+        frame_words.TARGET_OVERLAP,
+        "target_overlap",
+        "",
+        "overlap",
+        question="comparable",
+        published="unit",
+    ),
+    *list_columns("target_overlap", words_of_fields(Overlap), unit="GT_in_SD SD_in_GT"),
+    *list_columns(
+        "excluded",
+        frame_words.EXCLUDED,
+        unit="target_levels missing_target missing_key pairs count_over remaining",
+    ),
+    *list_columns("ledger", frame_words.LEDGER, unit="records"),
+    *list_columns("one_way", words_of_fields(OneWay)),
+    *list_columns("two_way", words_of_fields(TwoWay)),
+    *list_columns("certainty", words_of_fields(Certainty)),
+    *list_columns("together", words_of_fields(Together)),
+    *list_columns("together_identity", words_of_fields(TogetherIdentity)),
+    *list_columns("holdout", words_of_fields(BesideHoldout), unit="ground_truth holdout"),
+    *list_columns(
+        "identity_after_exclusions",
+        _AFTER_EXCLUSIONS,
+        role="bound",
+        family="identity",
+        question="found",
+        share="UiO UiS UiOiS repU",
+        each={name: {"name": f"{name}_after_exclusions"} for name in _AFTER_EXCLUSIONS},
+    ),
+    *list_columns("summary", _ATTRIBUTE | frame_words.SUMMARY | _sample(words_of_fields(Together), "any")),
+    *list_columns("exact_copies", frame_words.EXACT_COPIES, exact="columns", unit="percent copies"),
+    *list_columns("nearest", _NEARNESS),
+    *list_columns("nearest_guess", words_of_fields(NearestGuesses) | frame_words.NEAREST_GUESS),
+    *list_columns("nearest_guess_records", frame_words.GUESS_RECORDS),
+    *list_columns("resemblance", words_of_fields(Resemblance) | _sample(_RENAMED, "TVD_relabelled")),
+    *list_columns("exposure", _KEY_SET | frame_words.EXPOSURE),
+    *list_columns("key_sets", _IDENTITY | _sample(_ATTRIBUTE, "Dorig", "DiSCO")),
+    *list_columns("subgroups", words_of_fields(Subgroup), share="records DiSCO DiSCO_others"),
+    *list_columns("anonymity_loss", words_of_fields(AnonymityLoss)),
+    *list_columns("disclosure_over_releases", frame_words.RELEASES),
+    *list_columns("individual_attribution", {"CAP_GT": _INDIVIDUAL["CAP"], **_INDIVIDUAL}),
+    *list_columns("weap", frame_words.WEAP),
+    *list_columns("replicated_uniques", frame_words.REPLICATED),
+    *list_columns(
+        "remedy",
+        _KEY_SET | _sample(_COPIES, "unique_copies", "unique_copies_beyond") | frame_words.REMEDIES,
+    ),
+    *list_columns("bins", frame_words.BINS),
+)
+
+
+def list_judged(*roles: Role) -> dict[str, Measure]:
+    """Return the figures with one of these roles, by the names of their clauses."""
+    return {entry.name: entry for entry in CATALOGUE if entry.role in roles}
+
+
+COLUMNS = find_columns(CATALOGUE)
+"""Frame, or the function that returns it, -> column -> its words."""
