@@ -397,6 +397,15 @@ def test_a_synthesis_that_breaks_its_contract_is_not_measured(home: Home, damage
     assert home.nothing_published()
 
 
+@pytest.mark.parametrize("content", [b"", b"sex,age\n\xff\xfe,3\n", b"sex,age,work,income\nf,1\n"])
+def test_a_damaged_file_is_refused(home: Home, content: bytes) -> None:
+    home.prepare({"damaged": content})
+    ran = home.run_gate("damaged")
+    assert not ran.success
+    assert "Unexpected" not in "".join(failures(ran).values())
+    assert home.nothing_published()
+
+
 def test_tables_that_share_few_values_of_a_key_are_not_compared(home: Home) -> None:
     home.prepare({"strange": gates.honest().assign(age=98)})
     ran = home.run_gate("strange")

@@ -171,6 +171,10 @@ def test_success_and_refusal_write_no_value(
         assert not home.run_gate(COPY).success
         assert home.published(HONEST).is_dir()
         assert gates.files_with(home.path, ["honest"], ["incoming"])  # there is something to look through
+        # And where the ground truth breaks its contract, after it was recorded.
+        home.write_ground_truth(gates.spoil("income", CANARIES[4])(ground_truth()))
+        assert not home.run_ground_truth().success
+        assert not home.materialize("release", HONEST).success
         assert not leaks(home, printed(capfd))
 
 
