@@ -166,22 +166,20 @@ def _comparison(of: Comparison, base: str) -> str:
     rows = []
     for name, measured in of.works.items():
         if not measured.runs:
-            rows.append([name, measured.failed, "", "", "", _peak(measured)])
+            rows.append([name, measured.failed, "", "", _peak(measured)])
             continue
-        runs = [run.seconds for run in measured.runs]
         times = measured.seconds / of.works[base].seconds
         rows.append(
             [
                 name,
                 _seconds(measured) + (f" ({measured.failed} at last)" if measured.failed else ""),
-                f"{min(runs):.3g} to {max(runs):.3g}",
                 f"{measured.cpu:.3g}",
                 f"{times:.3g}" if times < 1000 else f"{times:,.0f}",
                 _peak(measured),
             ]
         )
     header = "times the read" if base == READ else f"times {base}"
-    return _table(["", "seconds", "range", "CPU seconds", header, "peak GB"], rows)
+    return _table(["", "seconds", "CPU seconds", header, "peak GB"], rows)
 
 
 def _seconds(of: Measured) -> str:
