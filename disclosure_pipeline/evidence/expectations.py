@@ -27,7 +27,6 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.bounds import Over
 from disclosure_pipeline.policy.clauses import Clause, words_of
 from disclosure_pipeline.policy.registry import values
-from disclosure_pipeline.policy.verdict import Judgement, hold
 from disclosure_pipeline.tables.messages import capitalized
 
 if TYPE_CHECKING:
@@ -122,21 +121,38 @@ Number = StrictInt | StrictFloat
 
 
 class ClauseExpectation(BatchExpectation, ABC):
-    """One clause, held by `policy.verdict.hold` against the figures of a table.
+    """One clause, held against the figures of a table by a comparison of its own.
 
-    The result has `observed_value` (None where there is no figure), `bound` in the measure's own unit and,
-    where there is no figure, `reason`.
+    It does not ask `policy.verdict`: where one of both has a fault, suite and verdict disagree. The result
+    has `observed_value` (None where there is no figure), `bound` in the measure's own unit and, where there
+    is no figure, `reason`.
     """
 
     bound: Number
+
+    at_least: ClassVar[bool] = False
 
     @abstractmethod
     def _build_clause(self) -> Clause:
         """Give the clause that the expectation states."""
 
     @abstractmethod
-    def _judge(self, table: pd.DataFrame) -> Judgement:
-        """Give the clause held against the figures of the table. NoFigureError where it has none."""
+    def _read(self, table: pd.DataFrame) -> tuple[Sequence[float], Sequence[float] | None]:
+        """Read the figure of each synthesis, and what the bound is a share of. NoFigureError without any."""
+
+    def _combine(self, figures: Sequence[float]) -> float:
+        """Return the figure that has to keep the bound: the worst."""
+        return min(figures) if self.at_least else max(figures)
+
+    def _compare(self, figures: Sequence[float], references: Sequence[float] | None) -> dict[str, Any]:
+        """Compare the figures with the bound. Only a finite one within a finite bound succeeds."""
+        value, limit = self._combine(figures), float(self.bound)
+        if references is not None:
+            limit *= self._combine(references)
+        if not (math.isfinite(value) and math.isfinite(limit)):
+            return _fail("there is no figure, or no finite bound")
+        success = value >= limit if self.at_least else value <= limit
+        return {"success": success, "result": {"observed_value": value, "bound": limit}}
 
     def _validate(
         self,
@@ -149,17 +165,11 @@ class ClauseExpectation(BatchExpectation, ABC):
             table = execution_engine.get_domain_records(self._get_domain_kwargs())
             if not isinstance(table, pd.DataFrame):
                 raise NoFigureError("the batch is no pandas DataFrame")
-            judgement = self._judge(table)
+            return self._compare(*self._read(table))
         except (NoFigureError, DisclosurePipelineError) as error:
             return _fail(str(error))
         except Exception as error:  # its message could hold a value of the table
             return _fail(f"it could not be computed ({type(error).__name__})")
-        if judgement.value is None:
-            return _fail("there is no figure, or no finite bound")
-        return {
-            "success": judgement.outcome == "kept",
-            "result": {"observed_value": judgement.value, "bound": judgement.limit},
-        }
 
     @classmethod
     @renderer(renderer_type=LegacyRendererType.PRESCRIPTIVE)
@@ -226,8 +236,6 @@ class _MetricTableExpectation(ClauseExpectation, ABC):
     over: Over = "worst"
     syntheses: Count = 1
 
-    at_least: ClassVar[bool] = False
-
     @abstractmethod
     def _reference_measure(self) -> str | None:
         """Give the column that the bound is a share of; None where the bound is absolute."""
@@ -238,11 +246,14 @@ class _MetricTableExpectation(ClauseExpectation, ABC):
         column = ", ".join(named) or None
         return Clause(self.measure, column, self.bound, self.over, self._reference_measure(), self.at_least)
 
-    def _judge(self, table: pd.DataFrame) -> Judgement:
+    def _read(self, table: pd.DataFrame) -> tuple[Sequence[float], Sequence[float] | None]:
         reference = self._reference_measure()
         rows = select_rows(table, self.where, self.syntheses)
         references = None if reference is None else read_figures(rows, reference)
-        return hold(self._build_clause(), read_figures(rows, self.measure), self.syntheses, references)
+        return read_figures(rows, self.measure), references
+
+    def _combine(self, figures: Sequence[float]) -> float:
+        return math.fsum(figures) / len(figures) if self.over == "mean" else super()._combine(figures)
 
 
 class ExpectMeasureToBeAtMost(_MetricTableExpectation):
@@ -304,6 +315,11 @@ class _StackedTableExpectation(ClauseExpectation, ABC):
         sources = (self.ground_truth, self.synthetic)
         return measure_stacked(table, self.source_column, sources, self.keys, target)
 
+    def _read(self, table: pd.DataFrame) -> tuple[Sequence[float], None]:
+        clause = self._build_clause()
+        [figure] = values(self._measure(table, clause.column), clause.measure, clause.column)
+        return [figure], None
+
 
 class ExpectReplicatedUniquesToBeAtMost(_StackedTableExpectation):
     """repU, of a table in which GT and SD are stacked, is at most a bound.
@@ -321,10 +337,6 @@ class ExpectReplicatedUniquesToBeAtMost(_StackedTableExpectation):
     def _build_clause(self) -> Clause:
         return Clause("repU", None, self.bound)
 
-    def _judge(self, table: pd.DataFrame) -> Judgement:
-        result = self._measure(table, None)
-        return hold(self._build_clause(), values(result, "repU", None), 1)
-
 
 class ExpectDiscoToBeAtMost(_StackedTableExpectation):
     """DiSCO of a target, of a table in which GT and SD are stacked, is at most a bound.
@@ -340,7 +352,3 @@ class ExpectDiscoToBeAtMost(_StackedTableExpectation):
 
     def _build_clause(self) -> Clause:
         return Clause("DiSCO", self.target, self.bound)
-
-    def _judge(self, table: pd.DataFrame) -> Judgement:
-        result = self._measure(table, self.target)
-        return hold(self._build_clause(), values(result, "DiSCO", self.target), 1)

@@ -209,7 +209,7 @@ def test_an_exception_fails(ours: ModuleType, name: str, monkeypatch: pytest.Mon
     def broken(*_: Any) -> None:
         raise ArithmeticError(gates.CANARIES[0])
 
-    monkeypatch.setattr(ours, "hold", broken)
+    monkeypatch.setattr(ours.ClauseExpectation, "_compare", broken)
     result = validated(METRICS, getattr(ours, name)(**OURS, **MET[name]))
     assert result["success"] is False
     assert result["result"]["reason"] == "it could not be computed (ArithmeticError)"

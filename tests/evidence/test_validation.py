@@ -34,6 +34,7 @@ from disclosure_pipeline.evidence.validation import (
     find_disagreements,
     validate,
 )
+from disclosure_pipeline.policy import verdict
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, judge
@@ -103,6 +104,29 @@ def test_suite_and_policy_agree(syntheses: list[pd.DataFrame]) -> None:
     assert actual.kept == kept(judgements)
     assert find_disagreements(actual.kept, clauses_of(judgements)) == []
     assert {True, False} == set(actual.kept.values())
+
+
+@pytest.mark.parametrize("at_fault", ["policy", "suite"])
+def test_a_fault_of_one_is_told_by_the_other(at_fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each compares by itself: whichever finds everything kept, the other does not."""
+    gate, result = measured(THREE[1:2])
+    if at_fault == "policy":
+        held = verdict.hold
+
+        def keep(*arguments: Any) -> Judgement:
+            return replace(held(*arguments), outcome="kept")
+
+        monkeypatch.setattr(verdict, "hold", keep)
+    else:
+        from disclosure_pipeline.evidence import expectations
+
+        def succeed(*_: Any) -> dict[str, Any]:
+            return {"success": True, "result": {"observed_value": 0.0, "bound": 0.0}}
+
+        monkeypatch.setattr(expectations.ClauseExpectation, "_compare", succeed)
+    actual = validate(gate.clauses(), stored(result))
+    disagreeing = find_disagreements(actual.kept, clauses_of(judge(gate.clauses(), result)))
+    assert {"repU", "people_copied_beyond"} <= set(disagreeing)
 
 
 FIGURES = (math.nan, math.inf, -math.inf, 0.0, 8.0, math.nextafter(8, 9), 55.5, 100.0)
