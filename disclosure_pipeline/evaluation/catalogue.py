@@ -7,18 +7,17 @@ a gate. The words of a formula's figures stand beside the formula.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from disclosure_pipeline.evaluation import frame_words
 from disclosure_pipeline.evaluation.catalogue_entry import (
     GuardBound,
     Measure,
-    Role,
     find_columns,
     list_columns,
     list_guard,
     list_once,
+    sample_words,
 )
 from disclosure_pipeline.evaluation.protection_result import FRAME_FIGURES, DisclosureProtection
 from disclosure_pipeline.measures.anonymity_loss import AnonymityLoss
@@ -42,11 +41,6 @@ from disclosure_pipeline.measures.subgroups import Subgroup
 from disclosure_pipeline.measures.together import Together, TogetherIdentity
 from disclosure_pipeline.measures.words import POINTS, Words, words_of_fields
 
-
-def _sample(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
-    return {name: words[name] for name in names}
-
-
 _IDENTITY = words_of_fields(Identity)
 _HITS = words_of_fields(UniqueHits)
 _BASELINES = words_of_fields(Baselines)
@@ -69,7 +63,7 @@ _PROTECTION = {
 }
 _PROTECTED = [f"{method}__{name}" for method in METHODS for name in FRAME_FIGURES]
 _INDIVIDUAL = words_of_fields(Individual)
-_KEY_SET = _sample(
+_KEY_SET = sample_words(
     _IDENTITY | _HITS | _ATTRIBUTE | _OF_CAP,
     *("repU", "unique_hits_beyond", "DiSCO", "DiSCO_others", "DiSCO_beyond", "guessed_beyond"),
 )
@@ -77,7 +71,7 @@ _COPIED = (
     *("unique_copies", "unique_copies_others", "unique_copies_beyond", "unique_copies_apart"),
     *("people_copied", "people_copied_expected"),
 )
-_COPIED_WORDS = _sample(_COPIES | frame_words.COPIES_APART | _PEOPLE, *_COPIED)
+_COPIED_WORDS = sample_words(_COPIES | frame_words.COPIES_APART | _PEOPLE, *_COPIED)
 _COPIED_FRAMES = ("confidential", "partial_copies")
 _BY_UNIT = " ".join
 
@@ -87,7 +81,6 @@ CATALOGUE = list_once(
         "identity",
         _IDENTITY | _HITS,
         role="bound",
-        family="identity",
         question="found",
         per_target=False,
         share="UiO UiS UiOiS repU unique_hits unique_hits_others unique_hits_beyond",
@@ -97,7 +90,6 @@ CATALOGUE = list_once(
         "attribute",
         _ATTRIBUTE,
         role="bound",
-        family="attribute",
         share="Dorig Dsyn iS DiS DiSCO DiSDiO DiSCO_chance DiSCO_excess iS_others iS_beyond "
         "DiSCO_others DiSCO_beyond",
         records="max_denom",
@@ -143,7 +135,7 @@ CATALOGUE = list_once(
     *list_columns("columns_apart", _RENAMED, unit="TVD TVD_expected TVD_relabelled looks_renamed"),
     *list_columns(
         "columns_apart",
-        frame_words.with_chance(_sample(_RENAMED, "looks_renamed")),
+        frame_words.with_chance(sample_words(_RENAMED, "looks_renamed")),
         unit="looks_renamed looks_renamed_by_chance looks_renamed_beyond_chance",
     ),
     *list_guard(
@@ -214,14 +206,7 @@ CATALOGUE = list_once(
             "what is guessed from other people's records; of each target",
         ),
     ),
-    *list_columns(
-        "doubts",
-        frame_words.DOUBTS,
-        role="doubt",
-        family="doubts",
-        question="comparable",
-        share="excluded",
-    ),
+    *list_columns("doubts", frame_words.DOUBTS, role="doubt", question="comparable", share="excluded"),
     *list_guard(
         "relabelled",
         frame_words.RELABELLED,
@@ -296,7 +281,6 @@ CATALOGUE = list_once(
     *list_columns(
         "protection",
         _PROTECTION,
-        family="protection",
         largest=1,
         unit=_BY_UNIT(_PROTECTED),
         each={name: {"role": "bound"} for name in _PROTECTED},
@@ -305,7 +289,6 @@ CATALOGUE = list_once(
         "prediction",
         _REGRESSION | _CLASSIFICATION,
         role="bound",
-        family="prediction",
         unit="accuracy_SD accuracy_GT accuracy_GT_in_sample accuracy_naive gain_over_naive gain_over_GT "
         "gain_over_GT_low gain_over_GT_high RAPID RAPID_GT RAPID_naive mse_SD mse_GT mse_GT_in_sample "
         "mse_naive worse_from_SD worse_from_SD_in_sample",
@@ -318,7 +301,7 @@ CATALOGUE = list_once(
             },
         },
     ),
-    *list_columns("copies", _COPIES | _PEOPLE | _sample(frame_words.EXACT_COPIES, "columns")),
+    *list_columns("copies", _COPIES | _PEOPLE | sample_words(frame_words.EXACT_COPIES, "columns")),
     *list_columns(
         "control_identity",
         frame_words.CONTROL_IDENTITY,
@@ -384,15 +367,17 @@ CATALOGUE = list_once(
         share="UiO UiS UiOiS repU",
         each={name: {"name": f"{name}_after_exclusions"} for name in _AFTER_EXCLUSIONS},
     ),
-    *list_columns("summary", _ATTRIBUTE | frame_words.SUMMARY | _sample(words_of_fields(Together), "any")),
+    *list_columns(
+        "summary", _ATTRIBUTE | frame_words.SUMMARY | sample_words(words_of_fields(Together), "any")
+    ),
     *list_columns("exact_copies", frame_words.EXACT_COPIES, exact="columns", unit="percent copies"),
     *list_columns("nearest", _NEARNESS),
     *list_columns("nearest_guess", words_of_fields(NearestGuesses) | frame_words.NEAREST_GUESS),
     *list_columns("nearest_guess_records", frame_words.GUESS_RECORDS),
-    *list_columns("resemblance", words_of_fields(Resemblance) | _sample(_RENAMED, "TVD_relabelled")),
+    *list_columns("resemblance", words_of_fields(Resemblance) | sample_words(_RENAMED, "TVD_relabelled")),
     *list_columns("exposure", _KEY_SET | frame_words.EXPOSURE),
-    *list_columns("key_sets", _IDENTITY | _sample(_ATTRIBUTE, "Dorig", "DiSCO")),
-    *list_columns("subgroups", words_of_fields(Subgroup), share="records DiSCO DiSCO_others"),
+    *list_columns("key_sets", _IDENTITY | sample_words(_ATTRIBUTE, "Dorig", "DiSCO")),
+    *list_columns("subgroups", words_of_fields(Subgroup), share="DiSCO DiSCO_others", records="records"),
     *list_columns("anonymity_loss", words_of_fields(AnonymityLoss)),
     *list_columns("disclosure_over_releases", frame_words.RELEASES),
     *list_columns("individual_attribution", {"CAP_GT": _INDIVIDUAL["CAP"], **_INDIVIDUAL}),
@@ -400,15 +385,10 @@ CATALOGUE = list_once(
     *list_columns("replicated_uniques", frame_words.REPLICATED),
     *list_columns(
         "remedy",
-        _KEY_SET | _sample(_COPIES, "unique_copies", "unique_copies_beyond") | frame_words.REMEDIES,
+        _KEY_SET | sample_words(_COPIES, "unique_copies", "unique_copies_beyond") | frame_words.REMEDIES,
     ),
     *list_columns("bins", frame_words.BINS),
 )
-
-
-def list_judged(*roles: Role) -> dict[str, Measure]:
-    """Return the figures with one of these roles, by the names of their clauses."""
-    return {entry.name: entry for entry in CATALOGUE if entry.role in roles}
 
 
 COLUMNS = find_columns(CATALOGUE)

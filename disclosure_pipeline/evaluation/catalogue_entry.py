@@ -108,7 +108,13 @@ def list_columns(
     published = dict.fromkeys(share.split(), "share") | dict.fromkeys(records.split(), "records")
     published |= dict.fromkeys(unit.split(), "unit") | dict.fromkeys(exact.split(), "exact")
     for column, column_words in words.items():
-        own = {"name": column, "published": published.get(column), **facts, **(each or {}).get(column, {})}
+        own = {
+            "name": column,
+            "family": frame,
+            "published": published.get(column),
+            **facts,
+            **(each or {}).get(column, {}),
+        }
         yield Measure(words=column_words, frame=frame, column=column, **own)
 
 
@@ -133,6 +139,11 @@ def list_guard(
             is_bounded = place == frame and column.endswith("_beyond_chance")
             judged = {"name": name, **facts} if is_bounded else {"name": column}
             yield Measure(words=described, frame=place, column=column, **{"published": "unit", **judged})
+
+
+def sample_words(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
+    """Return the words of some columns."""
+    return {name: words[name] for name in names}
 
 
 def list_once(*entries: Measure) -> tuple[Measure, ...]:

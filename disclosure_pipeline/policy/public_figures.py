@@ -24,7 +24,8 @@ def has_public_value(measure: str, share_of: str | None) -> bool:
     >>> has_public_value("DiSCO", None), has_public_value("DiSCO", "Dorig"), has_public_value("TCAP", None)
     (True, False, False)
     """
-    return share_of is None and JUDGED[measure].published in {"share", "records"}
+    entry = JUDGED.get(measure)
+    return share_of is None and entry is not None and entry.published in {"share", "records"}
 
 
 def round_records(records: int, smallest_count: int) -> int:

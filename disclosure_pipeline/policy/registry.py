@@ -8,19 +8,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.evaluation.catalogue import CATALOGUE, list_judged
-from disclosure_pipeline.evaluation.catalogue_entry import Measure
+from disclosure_pipeline.evaluation.catalogue import CATALOGUE
+from disclosure_pipeline.evaluation.catalogue_entry import Measure, Role
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
 from disclosure_pipeline.evaluation.result import Disclosure
 
-JUDGED = list_judged("bound", "beyond", "check", "guard", "doubt", "overlap", "control")
-MEASURES = list_judged("bound")
+
+def _list_judged(*roles: Role) -> dict[str, Measure]:
+    return {entry.name: entry for entry in CATALOGUE if entry.role in roles}
+
+
+# All that a clause can be about.
+JUDGED = {entry.name: entry for entry in CATALOGUE if entry.role is not None}
+MEASURES = _list_judged("bound")
 # The figures of the controls, and the number of warnings. Their bounds are fixed: a policy cannot set them.
-CONTROLS = list_judged("control")
+CONTROLS = _list_judged("control")
 # Figures that say whether the others mean anything. Where one is not within its bound, nothing is determined.
-DOUBTS = list_judged("doubt")
+DOUBTS = _list_judged("doubt")
 # What every gate bounds: of each the figure where it goes beyond chance (`measures.guard_chance`).
-GUARDS = list_judged("guard")
+GUARDS = _list_judged("guard")
 
 # The guards that every further confidential table has, too: in the frame `confidential`, index (confidential,
 # synthesis), by the same columns.

@@ -75,9 +75,9 @@ def _judge(clause: Clause, result: Disclosure) -> Judgement:
 
 def _explain(clause: Clause, results: Sequence[Disclosure]) -> str:
     """Return what a guard that is not kept means; names of columns only."""
-    entry = JUDGED[clause.measure]
-    if not entry.by_column:
-        return entry.meaning
+    entry = JUDGED.get(clause.measure)
+    if entry is None or not entry.by_column:
+        return "" if entry is None else entry.meaning
     names: dict[str, None] = {}
     for result in results:
         apart = result.frame("columns_apart")
@@ -89,7 +89,8 @@ def _explain(clause: Clause, results: Sequence[Disclosure]) -> str:
 
 def counts_stack(clause: Clause) -> bool:
     """Return whether a clause holds for all files of a candidate as one table, beside each by itself."""
-    return clause.over == "worst" and not clause.control and JUDGED[clause.measure].is_stacked
+    entry = JUDGED.get(clause.measure)
+    return clause.over == "worst" and not clause.control and entry is not None and entry.is_stacked
 
 
 def hold(
@@ -133,7 +134,8 @@ class RefusedWaiver:
 
 def can_be_waived(clause: Clause) -> bool:
     """Tell whether a waiver can let a clause pass: no guard, nor where tables or engine cannot be trusted."""
-    return not clause.control and JUDGED[clause.measure].can_be_waived
+    entry = JUDGED.get(clause.measure)
+    return not clause.control and entry is not None and entry.can_be_waived
 
 
 def waive(
@@ -278,7 +280,9 @@ def _rank(measure: str, outcome: str, use: float, *, warns: bool, control: bool)
     nature, an overlap says that the tables are alike, and what only warns does not decide.
     """
     if outcome == "kept":
-        return (0, use) if control or warns or JUDGED[measure].role == "overlap" else (2, use)
+        entry = JUDGED.get(measure)
+        is_overlap = entry is not None and entry.role == "overlap"
+        return (0, use) if control or warns or is_overlap else (2, use)
     if control:
         return (6, use)
     if warns and outcome == "exceeded":

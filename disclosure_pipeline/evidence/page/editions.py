@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from disclosure_pipeline.evaluation.catalogue import CATALOGUE
 from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evidence.dossier import FRAMES
 from disclosure_pipeline.measures.words import NONE, Words
@@ -20,6 +21,7 @@ from disclosure_pipeline.policy.public_figures import (
     round_records,
     round_share,
 )
+from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.policy.verdict import Judgement, read_judgement_row
 from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
@@ -30,15 +32,17 @@ Edition = Literal["internal", "publication"]
 
 # What names levels: none of them is public.
 _NAMING_LEVELS = ("one_way", "two_way")
-# Figures of the engine, its sample and the number of columns: they tell nothing of people.
-_KEPT = frozenset(("synthesis", "copy_difference", "permuted_deviation", "half_deviation", "certainty"))
+# Names of columns and numbers of tables, by which rows are told apart.
+_KEPT = frozenset(("synthesis", "target", "key", "table", "confidential", "column", "columns"))
+_PUBLISHED = {(entry.frame, entry.column): entry.published for entry in CATALOGUE if entry.published}
 
 
 def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
     """The content of a dossier with every figure rounded to `smallest_count` people, and without any level.
 
     Figures are rounded as those of the statement are (`policy.public_figures`): a percentage to that of a
-    multiple of `smallest_count` people, never to the safer side; so are counts. Warnings are counted, since
+    multiple of `smallest_count` people, never to the safer side; so are counts. What the catalogue does not
+    mark as public is left out. Warnings are counted, since
     their sentences may hold values. What the policy sets is left as it is, and so is every outcome: it is
     that of the exact figures.
     """
@@ -105,11 +109,12 @@ def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> l
 
 def _round_clause(clause: Mapping[str, Any], public: PublicJudgement, rounding: _Rounding) -> dict[str, Any]:
     """The clause as the statement has it; a figure that the statement leaves out is rounded by its unit."""
-    if clause["measure"] in _KEPT or clause["measure"] == "warnings":
+    published = JUDGED[clause["measure"]].published
+    if published == "exact":
         return dict(clause)
     words = words_of(clause["measure"])
     value = public.value
-    if value is None:
+    if value is None and published is not None:
         value = rounding.figure(clause["value"], words, clause["measure"], clause["column"])
     limit = clause["limit"]
     return {**clause, "value": value, "limit": rounding.figure(limit, words) if clause["share_of"] else limit}
@@ -123,7 +128,9 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
     }
     rounded["subgroups"] = _round_groups(figures.get("subgroups", []), rounding.smallest)
     rounded["holdout"] = [
-        _round_beside_holdout(row, figures["N_holdout"], rounding) for row in figures.get("holdout", ())
+        _round_beside_holdout(row, figures["N_holdout"], rounding)
+        for row in figures.get("holdout", ())
+        if row["measure"] in JUDGED and JUDGED[row["measure"]].published is not None
     ]
     others = {name: figures[name] for name in ("keys", "targets", "N_s")}
     stacked = figures.get("stacked")
@@ -143,8 +150,8 @@ def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict
             "records": round_records(row["records"], smallest),
             **{
                 name: round_share(row[name], row["records"], smallest)
-                for name in ("DiSCO", "DiSCO_others")
-                if row[name] is not None
+                for name in row
+                if _PUBLISHED.get(("subgroups", name)) == "share" and row[name] is not None
             },
         }
         for row in rows
@@ -163,9 +170,11 @@ def _round_beside_holdout(row: Mapping[str, Any], records: int, rounding: _Round
 
 
 def _round_row(row: Mapping[str, Any], frame: str, rounding: _Rounding) -> dict[str, Any]:
-    return {
-        name: value
-        if name in _KEPT or (frame == "exact_copies" and name == "columns")
-        else rounding.figure(value, find_words(name, frame), name, row.get("target"))
-        for name, value in row.items()
-    }
+    rounded = {}
+    for name, value in row.items():
+        published = _PUBLISHED.get((frame, name))
+        if published == "exact" or name in _KEPT:
+            rounded[name] = value
+        elif published is not None:
+            rounded[name] = rounding.figure(value, find_words(name, frame), name, row.get("target"))
+    return rounded
