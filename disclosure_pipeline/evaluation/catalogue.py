@@ -1,8 +1,7 @@
 """The catalogue: one entry for every figure, in reading order, from which all lists of figures are derived.
 
-A figure is a column of a frame of the result. An entry says what it means, whether a policy or every gate
-bounds it, and how it may be published. What no entry marks as public is withheld from everything that leaves
-a gate. The words of a formula's figures stand beside the formula.
+A figure is a column of a frame of the result. What no entry marks as public is withheld from everything that
+leaves a gate. The words of a formula's figures stand beside the formula.
 """
 
 from __future__ import annotations
@@ -67,11 +66,9 @@ _KEY_SET = sample_words(
     _IDENTITY | _HITS | _ATTRIBUTE | _OF_CAP,
     *("repU", "unique_hits_beyond", "DiSCO", "DiSCO_others", "DiSCO_beyond", "guessed_beyond"),
 )
-_COPIED = (
-    *("unique_copies", "unique_copies_others", "unique_copies_beyond", "unique_copies_apart"),
-    *("people_copied", "people_copied_expected"),
-)
-_COPIED_WORDS = sample_words(_COPIES | frame_words.COPIES_APART | _PEOPLE, *_COPIED)
+_COPIED = "unique_copies unique_copies_others unique_copies_beyond unique_copies_apart"
+_COPIED += " people_copied people_copied_expected"
+_COPIED_WORDS = sample_words(_COPIES | frame_words.COPIES_APART | _PEOPLE, *_COPIED.split())
 _COPIED_FRAMES = ("confidential", "partial_copies")
 _BY_UNIT = " ".join
 
@@ -125,12 +122,12 @@ CATALOGUE = list_once(
         "min_CAP_matched guessed_beyond",
         each={"n_predicted_correctly": {"largest": None}, "guessed_beyond": {"role": None}},
     ),
-    *list_columns("guards", _COPIED_WORDS, unit=_BY_UNIT(_COPIED)),
-    *list_columns("confidential", _COPIED_WORDS, unit=_BY_UNIT(_COPIED)),
+    *list_columns("guards", _COPIED_WORDS, unit=_COPIED),
+    *list_columns("confidential", _COPIED_WORDS, unit=_COPIED),
     *list_columns(
         "partial_copies",
         _COPIES | _COPIED_WORDS,
-        unit=_BY_UNIT(("copies", "copies_others", "copies_beyond", *_COPIED)),
+        unit=f"copies copies_others copies_beyond {_COPIED}",
     ),
     *list_columns("columns_apart", _RENAMED, unit="TVD TVD_expected TVD_relabelled looks_renamed"),
     *list_columns(
@@ -146,6 +143,7 @@ CATALOGUE = list_once(
         by_chance=_PEOPLE["people_copied_by_chance"],
         of_confidential=True,
         rank=7,
+        published="unit",
         bound=GuardBound(
             2.5,
             "Percentage points of the GT records that no other one equals and SD holds, over what a "
@@ -159,6 +157,7 @@ CATALOGUE = list_once(
         _COPIED_FRAMES,
         of_confidential=True,
         rank=8,
+        published="unit",
         bound=GuardBound(
             2.5,
             "Percentage points of the SD records that equal a GT record which no other one equals, "
@@ -172,6 +171,7 @@ CATALOGUE = list_once(
         ("confidential",),
         of_confidential=True,
         rank=9,
+        published="unit",
         bound=GuardBound(
             7,
             "The larger of both in all columns but one, in the targets alone, or in all but numbers: "
@@ -185,6 +185,7 @@ CATALOGUE = list_once(
         ("confidential",),
         of_confidential=True,
         rank=10,
+        published="unit",
         bound=GuardBound(
             70,
             "Percent of the GT records that are nearer to an SD record than to any other GT record; a fresh "
@@ -200,6 +201,7 @@ CATALOGUE = list_once(
         question="learned",
         per_target=True,
         rank=4,
+        published="unit",
         bound=GuardBound(
             6,
             "Percentage points of the GT records whose target is guessed from their keys in SD, over "
@@ -216,6 +218,7 @@ CATALOGUE = list_once(
         largest=1,
         meaning="the values of this column look renamed",
         by_column="looks_renamed_beyond_chance",
+        published="unit",
         bound=GuardBound(
             0.15,
             "Share of 1: how far a category may be from GT over what a fresh sample shows, if it is "
@@ -240,6 +243,7 @@ CATALOGUE = list_once(
         question="comparable",
         meaning="values of this column are missing that the ground truth has",
         by_column="missing_beyond_chance",
+        published="unit",
         bound=GuardBound(
             20,
             "Percentage points by which more SD records than GT records may lack the value of a "

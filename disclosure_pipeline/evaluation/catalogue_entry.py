@@ -125,6 +125,7 @@ def list_guard(
     others: tuple[str, ...] = (),
     *,
     by_chance: Words | None = None,
+    published: Rounding | None = None,
     **facts: Any,
 ) -> Iterator[Measure]:
     """Yield the columns of a guard: the figure, what chance gives, and where it is beyond chance.
@@ -134,11 +135,10 @@ def list_guard(
     facts = {"role": "guard", "family": "guards", "question": "copied", "per_target": False, **facts}
     for place in (frame, *others):
         for column, column_words in frame_words.with_chance({name: words}).items():
-            is_by_chance = by_chance is not None and column.endswith("_by_chance")
-            described = by_chance if by_chance is not None and is_by_chance else column_words
+            described = by_chance if by_chance and column.endswith("_by_chance") else column_words
             is_bounded = place == frame and column.endswith("_beyond_chance")
-            judged = {"name": name, **facts} if is_bounded else {"name": column}
-            yield Measure(words=described, frame=place, column=column, **{"published": "unit", **judged})
+            judged = {"name": name, **facts} if is_bounded else {"name": column, "family": place}
+            yield Measure(words=described, frame=place, column=column, published=published, **judged)
 
 
 def sample_words(words: Mapping[str, Words], *names: str) -> dict[str, Words]:

@@ -1,0 +1,150 @@
+"""A figure that the catalogue does not mark as public stands in nothing that leaves a gate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from support import gates
+
+from disclosure_pipeline.candidates.filing import describe_broken_clauses
+from disclosure_pipeline.evaluation.catalogue import CATALOGUE, COLUMNS
+from disclosure_pipeline.evaluation.catalogue_entry import GuardBound, Measure
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evidence.dossier import build_dossier
+from disclosure_pipeline.evidence.page.editions import make_publishable
+from disclosure_pipeline.evidence.page.rendering import render_page
+from disclosure_pipeline.measures.words import Words
+from disclosure_pipeline.policy import registry
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.public_figures import publish
+from disclosure_pipeline.policy.verdict import judge
+from disclosure_pipeline.release.predicate import build_predicate
+
+NAME, VALUE, TEXT = "unmarked_figure", 43.2198765, "Value-8844"
+WORDS = Words("a new figure", "So many people are copied.", finding="{value} of the people are copied")
+MEASURED = {"ground_truth": "a" * 64, "snapshot": "b" * 64}
+
+
+@pytest.fixture(scope="module")
+def measured() -> Disclosure:
+    gate = Gate.model_validate(gates.definition())
+    return gates.measured(gate, gates.ground_truth(), [gates.honest(), gates.honest(2)])
+
+
+def dossier(gate: Gate, result: Disclosure) -> dict[str, Any]:
+    content = build_dossier(gate, "new", MEASURED, result, judge(gate.clauses(), result))
+    return dict(json.loads(json.dumps(content)))
+
+
+def rows(figures: Any) -> Iterator[dict[str, Any]]:
+    """Every row of every frame, also of all files as one table."""
+    for frame in figures.values():
+        if isinstance(frame, dict):
+            yield from rows(frame)
+        elif isinstance(frame, list):
+            yield from (row for row in frame if isinstance(row, dict))
+
+
+@pytest.mark.parametrize("value", [VALUE, TEXT])
+def test_a_column_that_is_not_marked_is_in_no_public_edition(measured: Disclosure, value: Any) -> None:
+    content = dossier(Gate.model_validate(gates.definition()), measured)
+    found = [*rows(content["figures"]), *content["exact_copies"]]
+    for row in found:
+        row[NAME] = value
+    assert len(found) > 50
+    for public in (json.dumps(make_publishable(content)), render_page(content, "publication")):
+        assert NAME not in public
+        assert str(value)[:7] not in public
+
+
+def test_a_figure_beside_a_holdout_needs_a_mark_of_its_own(measured: Disclosure) -> None:
+    content = dossier(Gate.model_validate(gates.definition()), measured)
+    row = {"target": "work", "synthesis": 1, "ground_truth": VALUE, "holdout": VALUE, "difference": 0.0}
+    content["figures"] |= {"N_holdout": 300, "holdout": [row | {"measure": NAME}, row | {"measure": "iS"}]}
+    public = make_publishable(content)["figures"]["holdout"]
+    assert [shown["measure"] for shown in public] == ["iS"]
+    assert "difference" not in public[0]
+
+
+@pytest.fixture
+def guarded(monkeypatch: pytest.MonkeyPatch, measured: Disclosure) -> Disclosure:
+    """The result with one more guard, which the catalogue does not mark as public."""
+    column = f"{NAME}_beyond_chance"
+    bound = GuardBound(50, "A new guard")
+    entry = Measure(NAME, WORDS, "guards", column, "guard", "guards", per_target=False, bound=bound)
+    assert entry.published is None
+    for entries in (registry.JUDGED, registry.GUARDS):
+        monkeypatch.setitem(entries, NAME, entry)
+    monkeypatch.setitem(COLUMNS["guards"], column, WORDS)
+
+    def add(result: Disclosure) -> Disclosure:
+        guards = result.further["guards"].assign(**{column: VALUE})
+        stacked = None if result.stacked is None else add(result.stacked)
+        return replace(result, further={**result.further, "guards": guards}, stacked=stacked)
+
+    return add(measured)
+
+
+def assert_withheld(clause: Mapping[str, Any], *texts: str) -> None:
+    """Its outcome is told, as of every clause; its figure is not."""
+    assert clause["value"] is None
+    for text in texts:
+        assert "43.2" not in text
+
+
+def test_a_guard_that_is_not_marked_tells_its_outcome_alone(guarded: Disclosure) -> None:
+    gate = Gate.model_validate(gates.definition())
+    content = dossier(gate, guarded)
+    [own] = [clause for clause in content["clauses"] if clause["name"] == NAME]
+    assert (own["value"], own["outcome"]) == (VALUE, "kept")
+    public = make_publishable(content)
+    [clause] = [clause for clause in public["clauses"] if clause["name"] == NAME]
+    assert clause["outcome"] == "kept"
+    page = render_page(content, "publication")
+    assert_withheld(clause, json.dumps(public), page)
+    assert f"{NAME}_beyond_chance" not in json.dumps(public) + page
+
+    judgements = judge(gate.clauses(), guarded)
+    records = [guarded.N_d, *guarded.N_s]
+    told = [row for row in publish(judgements, records, 10) if row.judgement.clause.name == NAME]
+    assert_withheld({"value": told[0].value}, str(told[0]))
+
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    predicate = build_predicate(
+        {**content, "decision": "approved"},
+        gate.model_dump(mode="json")["policy"],
+        dossier="c" * 64,
+        ground_truth="d" * 64,
+        tables={f"{number}.csv": N for number, N in enumerate(guarded.N_s)},
+        run_id="1",
+        measured_at=moment,
+        published_at=moment,
+    )
+    [stated] = [stated for stated in predicate.clauses if stated.measure == NAME]
+    assert_withheld({"value": stated.value}, predicate.model_dump_json())
+
+
+def test_a_refusal_does_not_tell_what_is_not_marked(
+    monkeypatch: pytest.MonkeyPatch, guarded: Disclosure
+) -> None:
+    strict = replace(registry.GUARDS[NAME], bound=GuardBound(1, "A new guard"))
+    monkeypatch.setitem(registry.GUARDS, NAME, strict)
+    content = dossier(Gate.model_validate(gates.definition()), guarded)
+    assert content["decision"] == "refused"
+    reasons = describe_broken_clauses(content, 10)
+    [(exact, public)] = [(exact, public) for exact, public in reasons.items() if exact.startswith(NAME)]
+    assert "43.2" in exact
+    assert_withheld({"value": None}, public, render_page(content, "publication"))
+
+
+def test_a_column_of_a_frame_has_one_entry() -> None:
+    """Otherwise one could mark what the other withholds."""
+    columns = [(entry.frame, entry.column) for entry in CATALOGUE if entry.column]
+    assert len(columns) == len(set(columns))
+    clauses = [entry.name for entry in CATALOGUE if entry.role is not None]
+    assert len(clauses) == len(set(clauses))
