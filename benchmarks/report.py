@@ -127,15 +127,15 @@ def _lines(results: Results) -> Iterator[str]:
 def _targets(cases: Sequence[Comparison]) -> Iterator[list[str]]:
     for i, of in enumerate(cases):
         ours = of.works[OURS]
-        through = "from Parquet, through reader, contract and canonical form / read"
+        through = "from Parquet / read"
         figures = [
             (
-                f"CPU seconds of {OURS} from frames / those of the read",
+                f"CPU time of {OURS} / read",
                 of.cpu_ratio(OURS),
                 "times",
                 _TIMES[i],
             ),
-            (f"peak memory of {OURS} over the frames", _gigabytes(ours), "GB", _GIGABYTES),
+            (f"peak memory of {OURS}", _gigabytes(ours), "GB", _GIGABYTES),
             (through, of.ratio(GATE), "times", _TIMES_GATE),
         ]
         for what, figure, unit, most in figures:
@@ -147,11 +147,11 @@ def _gate_targets(costs: Sequence[gate_run.GateCost], small: Measured | None) ->
     for cost in costs:
         if not (cost.gate_run.runs and cost.disclosure.runs and cost.guards.runs):
             continue
-        case, name = f"{cost.case}, {cost.records:,} records", "CPU seconds / those of the measurement"
+        case, name = f"{cost.case}, {cost.records:,} records", "CPU time / measurement"
         yield _target(case, name, cost.times, "times", gate_run.MOST_TIMES)
         most = gate_run.MOST_TIMES_WITHOUT_GUARDS
         yield _target(case, f"{name}, without the guards", cost.times_without_guards, "times", most)
-        yield _target(case, "peak memory over its", cost.gigabytes, "GB", gate_run.MOST_GIGABYTES)
+        yield _target(case, "peak memory beyond it", cost.gigabytes, "GB", gate_run.MOST_GIGABYTES)
     if small and small.runs:
         case = f"the demo's gate, {gate_run.SMALL:,} records"
         yield _target(case, "seconds, once the process is up", small.seconds, "s", gate_run.MOST_SECONDS)

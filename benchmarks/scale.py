@@ -26,7 +26,7 @@ from measuring import run
 import disclosure_pipeline as dp
 
 CORES = 2
-SIZES = (100_000, 1_000_000, 10_000_000, 100_000_000)
+SIZES = (1_000_000, 10_000_000, 100_000_000)
 LARGEST = 10_000_000
 ENGINES = {"memory": "memory", "partitioned": "partitioned", "duckdb": "duckdb://"}
 PARTITIONS = {1_000_000: (1, 2, 8, 64), 10_000_000: (8,)}  # shuffle partitions of Spark, by records
