@@ -37,7 +37,7 @@ from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 
 DISCLOSURE, GATE_RUN = "`dp.disclosure` of the files", "a run of the gate"
-GUARDS = "the guards by themselves, once"
+GUARDS = "the guards alone, once"
 SIZES = (4_000_000, 10_000_000)
 SMALL = 5_000  # records of the demo's survey, from CSV
 CORES = 2

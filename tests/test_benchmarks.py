@@ -187,7 +187,7 @@ def test_a_run_of_the_gate_is_shown_beside_the_measurement() -> None:
     document, summary = report.document(results), report.summary(results)
     assert document.count("a run of the gate | 30 | 30 | 1.00 | 6.00 |") == len(costs)
     assert "| 6.00 times | 5 times | **not kept** |" in document
-    assert document.count("the guards by themselves, once | 10 | 10 | 1.00 | 2.00 |") == len(costs)
+    assert document.count("the guards alone, once | 10 | 10 | 1.00 | 2.00 |") == len(costs)
     # Both measurements have them: what is left of 30 is 10.
     assert "without the guards | 2.00 times | 3 times | kept |" in document
     assert "| 1.00 s | 1.5 s | kept |" in document
