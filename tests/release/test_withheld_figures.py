@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -114,7 +114,7 @@ def test_a_guard_that_is_not_marked_tells_its_outcome_alone(guarded: Disclosure)
     told = [row for row in publish(judgements, records, 10) if row.judgement.clause.name == NAME]
     assert_withheld({"value": told[0].value}, str(told[0]))
 
-    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
     predicate = build_predicate(
         {**content, "decision": "approved"},
         gate.model_dump(mode="json")["policy"],
