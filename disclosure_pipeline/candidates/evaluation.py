@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -14,16 +14,19 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.candidates.arrival import receive
-from disclosure_pipeline.candidates.confidential import add_confidential
 from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS
-from disclosure_pipeline.candidates.files import write_json
-from disclosure_pipeline.candidates.measuring import Measured, measure_candidate
+from disclosure_pipeline.candidates.files import StoreError, write_json
+from disclosure_pipeline.candidates.measuring import Measured, measure_against, measure_candidate
 from disclosure_pipeline.candidates.near_tables import SKETCHES
 from disclosure_pipeline.candidates.reading import (
+    Engine,
     StagedTables,
     choose_candidate_engine,
+    name_confidential,
     open_candidate,
+    read_confidential,
     read_recorded_ground_truth,
+    read_syntheses,
     record_ground_truth,
 )
 from disclosure_pipeline.candidates.recording import (
@@ -43,11 +46,64 @@ from disclosure_pipeline.candidates.store import (
     read_snapshot,
     require_forward_clock,
 )
+from disclosure_pipeline.counting.opening import open_canonical
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.policy.public_figures import PublicJudgement, publish
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Decision, Judgement, RefusedWaiver, judge, waive
+from disclosure_pipeline.tables.messages import capitalized
+
+
+def add_confidential(
+    folders: GateFolders,
+    snapshot: Snapshot,
+    engine: Engine,
+    measured: Measured,
+    syntheses: Sequence[Any] | None = None,
+    stage: Path | None = None,
+) -> Measured:
+    """Return what was measured of a candidate, and its copies of every further confidential table's records.
+
+    In the frame `confidential`, index (confidential, synthesis), of each file and of all of them stacked;
+    the sha256 of each table beside it. `syntheses`: the candidate's tables, where they are read already.
+    StoreError where a table is not there or changes while it is read, ContractError where it breaks the
+    dictionary: then nothing is determined.
+    """
+    digests: dict[str, str] = {}
+    by_file: dict[str, pd.DataFrame] = {}
+    stacked: dict[str, pd.DataFrame] = {}
+    if not folders.confidential:
+        return measured
+    with ExitStack() as kept:
+        if syntheses is None:
+            syntheses = read_syntheses(folders, engine, snapshot, kept, stage)
+        for name in folders.confidential:
+            with ExitStack() as stack:
+                table, digests[name] = read_confidential(folders, name, engine, stack)
+                changed = f"{capitalized(name_confidential(name))} changed while it was read: run again."
+                if measured.confidential.get(name, digests[name]) != digests[name]:
+                    raise StoreError(changed)
+                tables = [table.keep_columns(folders.gate.published), *syntheses]
+                opened = stack.enter_context(open_canonical(tables, engine.name, engine.description))
+                by_file[name] = measure_against(folders.gate, opened)
+                if len(syntheses) > 1:
+                    stacked[name] = measure_against(folders.gate, opened.stacked())
+                # A database reads its tables while they are measured.
+                if engine.is_database and folders.confidential[name].sha256() not in {None, digests[name]}:
+                    raise StoreError(changed)
+    result = measured.result
+    of_stack = (
+        None
+        if result.stacked is None
+        else replace(result.stacked, further={**result.stacked.further, CONFIDENTIAL: _join(stacked)})
+    )
+    further = {**result.further, CONFIDENTIAL: _join(by_file)}
+    return replace(measured, result=replace(result, further=further, stacked=of_stack), confidential=digests)
+
+
+def _join(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    return pd.concat(frames, names=[CONFIDENTIAL]) if frames else pd.DataFrame()
 
 
 @dataclass(frozen=True)

@@ -146,9 +146,9 @@ class ClauseExpectation(BatchExpectation, ABC):
 
     def _compare(self, figures: Sequence[float], references: Sequence[float] | None) -> dict[str, Any]:
         """Compare the figures with the bound. Only a finite one within a finite bound succeeds."""
-        value, limit = self._combine(figures), float(self.bound)
+        value, limit = self._combine(figures), self.bound
         if references is not None:
-            limit *= self._combine(references)
+            limit = self.bound * self._combine(references)
         if not (math.isfinite(value) and math.isfinite(limit)):
             return _fail("there is no figure, or no finite bound")
         success = value >= limit if self.at_least else value <= limit

@@ -1,7 +1,5 @@
 """`DisclosureGate`: a gate's YAML file as assets, checks, jobs, a sensor and a schedule."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 
@@ -9,7 +7,7 @@ import dagster as dg
 from pydantic import BaseModel
 
 from disclosure_pipeline.orchestration.arrivals import arrivals_sensor, ground_truth_schedule
-from disclosure_pipeline.orchestration.assets import gate_assets
+from disclosure_pipeline.orchestration.decision_assets import candidates_asset, dossier_asset, release_asset
 from disclosure_pipeline.orchestration.failures import failures_sensor
 from disclosure_pipeline.orchestration.gate_file import (
     fill_in_templates,
@@ -20,9 +18,29 @@ from disclosure_pipeline.orchestration.gate_file import (
 )
 from disclosure_pipeline.orchestration.gate_setup import GateScaffolder
 from disclosure_pipeline.orchestration.graph import GateGraph
+from disclosure_pipeline.orchestration.measuring_assets import (
+    bins_asset,
+    disclosure_assets,
+    ground_truth_asset,
+    synthetic_asset,
+)
 from disclosure_pipeline.policy.clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.waivers import Waiver, read_waivers
+
+
+def gate_assets(graph: GateGraph) -> list[dg.AssetsDefinition]:
+    """Return the assets of one gate, from ground_truth to release, and the list of its candidates."""
+    deciding = [
+        ground_truth_asset(graph),
+        synthetic_asset(graph),
+        bins_asset(graph),
+        disclosure_assets(graph),
+        dossier_asset(graph),
+    ]
+    checks = [check for asset in deciding for check in asset.check_specs]
+    return [*deciding, release_asset(graph, checks), candidates_asset(graph)]
+
 
 _LOG = logging.getLogger(__name__)
 
@@ -52,7 +70,7 @@ class DisclosureGate(dg.Component, dg.Resolvable):
         return Gate
 
     @classmethod
-    def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> DisclosureGate:
+    def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> "DisclosureGate":
         """Fill in templates in the paths; nothing else is a template."""
         return cls(fill_in_templates(Gate.model_validate(model.model_dump()), context))
 

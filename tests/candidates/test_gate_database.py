@@ -80,7 +80,7 @@ def test_the_order_in_which_a_database_returns_values_changes_nothing(
         rows = fetch_rows(table)
         return rows.take(np.arange(len(rows))[::-1])
 
-    monkeypatch.setattr("disclosure_pipeline.counting.relational.engine.fetch_rows", in_reverse)
+    monkeypatch.setattr("disclosure_pipeline.counting.relational.database.fetch_rows", in_reverse)
     assert evaluation.evaluate(gate, gates.HONEST, NOW).dossier == json.loads(expected["dossier"])
 
 

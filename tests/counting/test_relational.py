@@ -33,7 +33,7 @@ from disclosure_pipeline.counting.relational import cells as class_queries
 from disclosure_pipeline.counting.relational import cells as exclusion_queries
 from disclosure_pipeline.counting.relational import coding
 from disclosure_pipeline.counting.relational import target_counts as target_queries
-from disclosure_pipeline.counting.relational.engine import (
+from disclosure_pipeline.counting.relational.database import (
     count_in_database,
     count_table_records,
     fetch_distinct,

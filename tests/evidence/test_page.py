@@ -19,8 +19,12 @@ from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.clauses_section import write_headline
-from disclosure_pipeline.evidence.page.editions import make_publishable
-from disclosure_pipeline.evidence.page.rendering import is_dossier, render_page, render_result
+from disclosure_pipeline.evidence.page.rendering import (
+    is_dossier,
+    make_publishable,
+    render_page,
+    render_result,
+)
 from disclosure_pipeline.measures.words import PERCENT, POINTS, RECORDS, SHARE
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.public_figures import publish

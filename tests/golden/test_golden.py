@@ -25,7 +25,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.run import HONEST, LEAKY
 from disclosure_pipeline.demo.syntheses import leak, synthesise
-from disclosure_pipeline.evidence.page.editions import make_publishable
+from disclosure_pipeline.evidence.page.rendering import make_publishable
 
 FOLDER = Path(__file__).parent
 FIGURES, PRINTED, GATE = "demo_figures.json", "demo_printed.txt", "demo_gate.txt"

@@ -16,8 +16,8 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.measuring import Measured, measure_candidate
 from disclosure_pipeline.evidence.page.clauses_section import find_beside, group_clauses
-from disclosure_pipeline.evidence.page.editions import make_publishable
 from disclosure_pipeline.evidence.page.parts import MISSING
+from disclosure_pipeline.evidence.page.rendering import make_publishable
 from disclosure_pipeline.policy.gate import Gate
 
 NAME = "others"

@@ -16,8 +16,7 @@ from disclosure_pipeline.evaluation.catalogue import CATALOGUE, COLUMNS
 from disclosure_pipeline.evaluation.catalogue_entry import GuardBound, Measure
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier
-from disclosure_pipeline.evidence.page.editions import make_publishable
-from disclosure_pipeline.evidence.page.rendering import render_page
+from disclosure_pipeline.evidence.page.rendering import make_publishable, render_page
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy import registry
 from disclosure_pipeline.policy.gate import Gate

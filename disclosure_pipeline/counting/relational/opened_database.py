@@ -14,7 +14,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.nearest_records import Draw
-from disclosure_pipeline.counting.relational.engine import (
+from disclosure_pipeline.counting.relational.database import (
     count_in_database,
     fetch_distinct,
     open_database_tables,

@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from disclosure_pipeline.evaluation.catalogue import CATALOGUE
+from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS
-from disclosure_pipeline.evidence.dossier import build_measurement
+from disclosure_pipeline.evidence.dossier import FRAMES, build_measurement
 from disclosure_pipeline.evidence.page import intruder, sections
 from disclosure_pipeline.evidence.page.clauses_section import (
     count_outcomes,
@@ -18,13 +21,182 @@ from disclosure_pipeline.evidence.page.clauses_section import (
     list_broken,
     write_headline,
 )
-from disclosure_pipeline.evidence.page.editions import Edition, make_publishable
 from disclosure_pipeline.evidence.page.parts import tabulate
+from disclosure_pipeline.measures.words import NONE, Words
+from disclosure_pipeline.policy.clauses import words_of
+from disclosure_pipeline.policy.public_figures import (
+    PublicJudgement,
+    count_fewest,
+    find_limits,
+    publish,
+    round_by_unit,
+    round_figure,
+    round_records,
+    round_share,
+)
+from disclosure_pipeline.policy.registry import JUDGED
+from disclosure_pipeline.policy.verdict import Judgement, read_judgement_row
+from disclosure_pipeline.policy.waivers import Waiver
+from disclosure_pipeline.tables.messages import GROUND_TRUTH
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
     from disclosure_pipeline.evaluation.result import Disclosure
+
+_WITHOUT_UNIT = Words("", "", unit=NONE, denominator="")
+
+Edition = Literal["internal", "publication"]
+
+# What names levels: none of them is public.
+_NAMING_LEVELS = ("one_way", "two_way")
+# Names of columns and numbers of tables, by which rows are told apart.
+_KEPT = frozenset(("synthesis", "target", "key", "table", "confidential", "column", "columns"))
+_PUBLISHED = {(entry.frame, entry.column): entry.published for entry in CATALOGUE if entry.published}
+
+
+def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a dossier with every figure rounded to `smallest_count` people, and without any level.
+
+    Figures are rounded as those of the statement are (`policy.public_figures`): a percentage to that of a
+    multiple of `smallest_count` people, never to the safer side; so are counts. What the catalogue does not
+    mark as public is left out. Warnings are counted, since
+    their sentences may hold values. What the policy sets is left as it is, and so is every outcome: it is
+    that of the exact figures.
+    """
+    rounding = _Rounding.from_content(content)
+    return {
+        **content,
+        "clauses": [
+            _round_clause(clause, public, rounding)
+            for clause, public in zip(content["clauses"], rounding.publish(), strict=True)
+        ],
+        "figures": _round_figures(content["figures"], rounding),
+        "exact_copies": [_round_row(row, "exact_copies", rounding) for row in content["exact_copies"]],
+        "ledger": _round_ledger(content["ledger"], rounding),
+        "warnings": [],
+        "number_of_warnings": len(content["warnings"]),
+    }
+
+
+@dataclass(frozen=True)
+class _Rounding:
+    """How the figures of one dossier are rounded: by its records, and by what they are held against."""
+
+    records: Sequence[int]
+    smallest: int
+    judgements: Sequence[Judgement]
+
+    @classmethod
+    def from_content(cls, content: Mapping[str, Any]) -> _Rounding:
+        figures = content["figures"]
+        waivers = {
+            row["name"]: Waiver.model_validate(
+                {name: value for name, value in row.items() if name != "problem"}
+            )
+            for row in content["waivers"]
+        }
+        judgements = [read_judgement_row(row, waivers.get(row["waiver"])) for row in content["clauses"]]
+        return cls([figures["N_d"], *figures["N_s"]], content["smallest_count"], judgements)
+
+    def publish(self) -> Sequence[PublicJudgement]:
+        return publish(self.judgements, self.records, self.smallest)
+
+    def count(self, records: int) -> int:
+        return int(round_figure(records, self.smallest, ()))
+
+    def figure(self, value: Any, words: Words | None, measure: str = "", column: str | None = None) -> Any:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return value
+        fewest = count_fewest(self.records, self.smallest)
+        limits = find_limits(measure, column, self.judgements)
+        return round_by_unit(value, words or _WITHOUT_UNIT, fewest, self.smallest, limits)
+
+
+def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> list[dict[str, Any]]:
+    """Tell what was changed, tables by number: the names of the files that arrived are nobody's business."""
+    numbers: dict[str, int] = {}
+    rows = []
+    for change in ledger:
+        table = change["table"]
+        if table != GROUND_TRUTH:
+            table = f"table {numbers.setdefault(table, len(numbers) + 1)} of those compared with it"
+        rows.append({**change, "table": table, "records": rounding.count(change["records"])})
+    return rows
+
+
+def _round_clause(clause: Mapping[str, Any], public: PublicJudgement, rounding: _Rounding) -> dict[str, Any]:
+    """The clause as the statement has it; a figure that the statement leaves out is rounded by its unit."""
+    published = JUDGED[clause["measure"]].published
+    if published == "exact":
+        return dict(clause)
+    words = words_of(clause["measure"])
+    value = public.value
+    if value is None and published is not None:
+        value = rounding.figure(clause["value"], words, clause["measure"], clause["column"])
+    limit = clause["limit"]
+    return {**clause, "value": value, "limit": rounding.figure(limit, words) if clause["share_of"] else limit}
+
+
+def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any]:
+    rounded = {
+        name: [] if name in _NAMING_LEVELS else [_round_row(row, name, rounding) for row in rows]
+        for name, rows in figures.items()
+        if name in FRAMES
+    }
+    rounded["subgroups"] = _round_groups(figures.get("subgroups", []), rounding.smallest)
+    rounded["holdout"] = [
+        _round_beside_holdout(row, figures["N_holdout"], rounding)
+        for row in figures.get("holdout", ())
+        if row["measure"] in JUDGED and JUDGED[row["measure"]].published is not None
+    ]
+    others = {name: figures[name] for name in ("keys", "targets", "N_s")}
+    stacked = figures.get("stacked")
+    return {
+        **others,
+        "N_d": round_records(figures["N_d"], rounding.smallest),
+        **rounded,
+        **({} if stacked is None else {"stacked": _round_figures(stacked, rounding)}),
+    }
+
+
+def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict[str, Any]]:
+    """Return the groups whose names are public, each rounded to people of its own."""
+    return [
+        {
+            **{name: row[name] for name in ("column", "group", "target", "synthesis", "public")},
+            "records": round_records(row["records"], smallest),
+            **{
+                name: round_share(row[name], row["records"], smallest)
+                for name in row
+                if _PUBLISHED.get(("subgroups", name)) == "share" and row[name] is not None
+            },
+        }
+        for row in rows
+        if row.get("public") is True
+    ]
+
+
+def _round_beside_holdout(row: Mapping[str, Any], records: int, rounding: _Rounding) -> dict[str, Any]:
+    """Return the figures of GT and of the holdout, of so many records; their difference would tell more."""
+    words = find_words(row["measure"])
+    return {
+        **{name: row[name] for name in ("target", "synthesis", "measure")},
+        "ground_truth": rounding.figure(row["ground_truth"], words, row["measure"], row["target"]),
+        "holdout": round_share(row["holdout"], records, rounding.smallest),
+    }
+
+
+def _round_row(row: Mapping[str, Any], frame: str, rounding: _Rounding) -> dict[str, Any]:
+    rounded = {}
+    for name, value in row.items():
+        published = _PUBLISHED.get((frame, name))
+        if published == "exact" or name in _KEPT:
+            rounded[name] = value
+        elif published is not None:
+            rounded[name] = rounding.figure(value, find_words(name, frame), name, row.get("target"))
+    return rounded
+
 
 PAGE = "dossier.html"
 SMALLEST_COUNT = 10
