@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import house
 import pytest
 from support.processes import run_program
 
@@ -307,3 +308,14 @@ def test_every_folder_says_in_a_sentence_what_it_knows() -> None:
         tree = ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
         assert ast.get_docstring(tree), folder
         assert len(tree.body) == 1, folder
+
+
+def test_a_module_is_a_subject_that_can_be_read() -> None:
+    """None is too long, and no name stands for more than two of them; `make house` prints the rest."""
+    lines = house.count_lines(house.PACKAGE)
+    assert not {file: number for file, number in lines.items() if number > house.MOST_LINES}
+    assert not house.find_repeated_stems()
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    assert not house.find_repeated_classes()
