@@ -135,7 +135,7 @@ def test_the_list_of_candidates_follows_each_run(home: Home) -> None:
         COPY: "refused",
         "broken": "refused: broken contract",
     }
-    assert table[COPY]["worst clause"].startswith("unique_copies_beyond: 9")
+    assert table[COPY]["worst clause"].startswith("people_copied_beyond: 9")
     assert table["broken"].pop("date").endswith(" UTC")
     assert table["broken"] == {
         "candidate": "broken",
