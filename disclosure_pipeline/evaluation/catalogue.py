@@ -231,7 +231,7 @@ CATALOGUE = list_once(
         "missing_beyond",
         Words(
             "missing values beyond those of the confidential table",
-            "So many more of the synthetic records than of the confidential ones have no value in the "
+            "This many more of the synthetic records than of the confidential ones have no value in the "
             "column that lacks most: what is left of a record may be all true, and equals none.",
             POINTS,
             "",

@@ -32,7 +32,7 @@ WHOLE_KEY = "(whole key)"
 # Percent of records: below, a user is warned. A policy has bounds of its own.
 LOW_OVERLAP, LOW_WHOLE_KEY = 50, 1
 
-# So many levels of a column are looked at to say in what the tables differ.
+# The levels of a column that are looked at to say in what the tables differ.
 _MOST_COMPARED = 100_000
 
 # In percentage points: a level that takes the place of missing values is looked for from there on.

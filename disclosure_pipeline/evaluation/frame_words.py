@@ -22,11 +22,11 @@ from disclosure_pipeline.measures.words import (
 
 
 def _excluded(kind: str) -> Words:
-    return Words(f"excluded: {kind}", f"So many records are left out for it: {kind}.", RECORDS, "", "neither")
+    return Words(f"excluded: {kind}", f"This many records are left out: {kind}.", RECORDS, "", "neither")
 
 
 LEDGER: dict[str, Words] = {
-    "records": Words("records", "In so many records it was done.", RECORDS, "", "neither"),
+    "records": Words("records", "It was done in this many records.", RECORDS, "", "neither"),
 }
 
 EXCLUDED: dict[str, Words] = {
@@ -35,13 +35,13 @@ EXCLUDED: dict[str, Words] = {
     "missing_key": _excluded("a key is missing"),
     "pairs": _excluded("a key and a target that go together anyway"),
     "count_over": _excluded("a large group with the same keys and target"),
-    "remaining": Words("records that remain", "So many records are measured.", RECORDS, "", "neither"),
+    "remaining": Words("records that remain", "This many records are measured.", RECORDS, "", "neither"),
 }
 
 DOUBTS: dict[str, Words] = {
     "excluded": Words(
         "left out of the measures",
-        "So many people are left out of the measures of this target by the gate's exclusions.",
+        "This many people are left out of the measures of this target by the gate's exclusions.",
         finding="{value} of the people are left out of the measures of {column}",
     ),
 }
@@ -49,7 +49,7 @@ DOUBTS: dict[str, Words] = {
 WARNINGS: dict[str, Words] = {
     "warnings": Words(
         "warnings about the tables",
-        "So many warnings say that the two tables may not be coded alike, or that a column looks like an "
+        "This many warnings say that the two tables may not be coded alike, or that a column looks like an "
         "identifier.",
         COUNT,
         "",
@@ -67,7 +67,7 @@ SUMMARY: dict[str, Words] = {
 COPIES_APART: dict[str, Words] = {
     "unique_copies_apart": Words(
         "copies of one person by columns drawn apart",
-        "So many records would equal the record of exactly one person if every column were drawn for itself.",
+        "This many records would equal one person's record if every column were drawn for itself.",
         denominator="records drawn column by column",
         high_is="neither",
         beside=BY_COLUMNS_APART,
@@ -76,7 +76,7 @@ COPIES_APART: dict[str, Words] = {
 
 BEYOND_BOTH = Words(
     "DiSCO beyond other people's records and beyond chance",
-    "So many more people can be told their target than from other people's records, and than by chance: "
+    "This many more people can be told their target than from other people's records, and than by chance: "
     "the smaller of both.",
     POINTS,
     "",
@@ -130,7 +130,7 @@ DISTANCES: dict[str, Words] = {
 
 ONE_WAY = Words(
     "flags of the one-way check",
-    "So many values of the target make up most of what is disclosed: it may be what everybody expects.",
+    "This many values of the target make up most of what is disclosed: it may be what everybody expects.",
     COUNT,
     "",
     "neither",
@@ -139,7 +139,7 @@ ONE_WAY = Words(
 
 TWO_WAY = Words(
     "flags of the two-way check",
-    "So many pairs of a key and a target make up large groups that are disclosed together.",
+    "This many pairs of a key and a target make up large groups that are disclosed together.",
     COUNT,
     "",
     "neither",
@@ -170,7 +170,7 @@ def with_chance(words: Mapping[str, Words]) -> dict[str, Words]:
         chance[f"{stem}_by_chance"] = replace(
             of_figure,
             title=f"{of_figure.title}: by chance",
-            sentence="So far chance alone takes the figure in honest tables of this size, once in 10,000.",
+            sentence="Chance alone takes the figure this far in honest tables of this size, once in 10,000.",
             high_is="neither",
             finding="",
             beside=BY_CHANCE,
@@ -185,11 +185,11 @@ def with_chance(words: Mapping[str, Words]) -> dict[str, Words]:
 
 
 EXACT_COPIES: dict[str, Words] = {
-    "columns": Words("columns compared", "So many columns were compared.", COUNT, "", "neither"),
+    "columns": Words("columns compared", "This many columns were compared.", COUNT, "", "neither"),
     "percent": Words(
-        "copies", "So many synthetic records equal a confidential record.", denominator=SYNTHETIC
+        "copies", "This many synthetic records equal a confidential record.", denominator=SYNTHETIC
     ),
-    "copies": Words("copies", "So many synthetic records equal a confidential record.", RECORDS, SYNTHETIC),
+    "copies": Words("copies", "This many synthetic records equal a confidential record.", RECORDS, SYNTHETIC),
 }
 
 NEAREST_GUESS: dict[str, Words] = {
@@ -211,7 +211,7 @@ NEAREST_GUESS: dict[str, Words] = {
 }
 
 EXPOSURE: dict[str, Words] = {
-    "columns": Words("columns of the set", "So many columns an intruder has to know.", COUNT, "", "neither"),
+    "columns": Words("columns of the set", "An intruder must know this many columns.", COUNT, "", "neither"),
     "smallest_support": Words(
         "smallest support",
         "The smallest number of synthetic records that agree on a person who is disclosed.",
@@ -227,7 +227,7 @@ EXPOSURE: dict[str, Words] = {
     ),
     "exposed_beyond": Words(
         "exposed beyond other people's records",
-        "So many more people are exposed by the synthetic table than by other people's records.",
+        "This many more people are exposed by the synthetic table than by other people's records.",
         POINTS,
         "",
     ),
@@ -245,7 +245,7 @@ _WHEN = {
 RELEASES: dict[str, Words] = {
     f"{name}_{when}": Words(
         f"disclosed {by}, {what}",
-        f"So many people can be told their target {what}: {by}.",
+        f"This many people can be told their target {what}: {by}.",
     )
     for name, by in _OVER.items()
     for when, what in _WHEN.items()
@@ -274,7 +274,7 @@ REPLICATED: dict[str, Words] = {
     ),
     "pct_replicated": Words(
         "replicated uniques",
-        "So many synthetic records are the only ones with their keys, as is one person.",
+        "This many synthetic records are the only ones with their keys, as is one person.",
         denominator=SYNTHETIC,
         source=SYNTHPOP,
     ),
@@ -287,7 +287,7 @@ REPLICATED: dict[str, Words] = {
     ),
     "pct_in_original": Words(
         "uniques found",
-        "So many synthetic records are the only ones with their keys, which some person has.",
+        "This many synthetic records are the only ones with their keys, which some person has.",
         denominator=SYNTHETIC,
         source=SYNTHPOP,
     ),
@@ -310,8 +310,8 @@ GUESS_RECORDS: dict[str, Words] = {
 }
 
 BINS: dict[str, Words] = {
-    "GT": Words("confidential records", "So many are in the group.", RECORDS, CONFIDENTIAL, "neither"),
-    "SD": Words("synthetic records", "So many are in the group.", RECORDS, SYNTHETIC, "neither"),
+    "GT": Words("confidential records", "This many are in the group.", RECORDS, CONFIDENTIAL, "neither"),
+    "SD": Words("synthetic records", "This many are in the group.", RECORDS, SYNTHETIC, "neither"),
 }
 
 

@@ -93,7 +93,7 @@ def explain(measure: str) -> str:
     Example:
         >>> print(explain("iS"))
         iS: found in the synthetic table
-        So many people have a combination of keys that some synthetic record has.
+        This many people have a combination of keys that some synthetic record has.
         Unit: % of the confidential records.
         It is no risk by itself.
         Source: Raab, Nowok & Dibben 2024, arXiv:2406.16826.

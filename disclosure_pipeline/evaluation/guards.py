@@ -37,10 +37,10 @@ from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
 
 APART_SAMPLE = 200_000
-"""So many GT records tell how often values that are drawn column by column hit one of them."""
+"""The number of GT records that tell whom columns drawn apart find."""
 
 PAIRS_SAMPLE = 100_000
-"""So many records of each table are enough to see how far apart pairs of columns are."""
+"""This many records of each table are enough to see how far apart pairs of columns are."""
 
 _COPIED = ("unique_copies", "people_copied")
 _ORDERED = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}

@@ -35,7 +35,7 @@ def nearest(ground_truth: Any, synthetic: Any, sample: int = SAMPLE, seed: int =
     Args:
         ground_truth: The confidential records, one a row: a table in memory.
         synthetic: The synthetic table, or a sequence of them.
-        sample: So many GT records are looked at, at most; they are a seeded draw.
+        sample: How many GT records are looked at, at most; they are a seeded draw.
         seed: Of all draws.
 
     Returns:

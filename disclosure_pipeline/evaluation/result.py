@@ -123,7 +123,7 @@ class Disclosure:
             >>> result = dp.disclosure(patients, patients, ["age"], "illness")
             >>> print(result.explain("DiSCO"))  # doctest: +NORMALIZE_WHITESPACE
             DiSCO: disclosed in the synthetic table and correct
-            So many people can be told their target by somebody who knows their keys: all synthetic records
+            This many people can be told their target by somebody who knows their keys: all synthetic records
             like them say the same, and it is right.
             Unit: % of the confidential records.
             A high value is a high risk.

@@ -65,7 +65,7 @@ class AnonymityLoss:
         float,
         Words(
             "right among the claims",
-            "So many of the intruder's claims are right.",
+            "This many of the intruder's claims are right.",
             denominator="confidential records of whom something is claimed",
         ),
     ]
@@ -84,7 +84,7 @@ class AnonymityLoss:
         float,
         Words(
             "right among the claims from other people's records",
-            "So many of the claims from other people's records are right.",
+            "This many of the claims from other people's records are right.",
             denominator="confidential records of whom something is claimed",
             high_is="neither",
         ),

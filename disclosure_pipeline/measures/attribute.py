@@ -19,7 +19,7 @@ class Attribute:
         float,
         Words(
             "disclosive in the confidential table",
-            "So many people share their combination of keys only with people of the same "
+            "This many people share their combination of keys only with people of the same "
             "target: the confidential table itself gives them away.",
             high_is="neither",
             source=RAAB,
@@ -31,7 +31,7 @@ class Attribute:
         float,
         Words(
             "disclosive in the synthetic table",
-            "So many synthetic records share their combination of keys only with records of the same target.",
+            "This many synthetic records share their keys only with records of the same target.",
             denominator=SYNTHETIC,
             source=RAAB,
         ),
@@ -40,7 +40,7 @@ class Attribute:
         float,
         Words(
             "found in the synthetic table",
-            "So many people have a combination of keys that some synthetic record has.",
+            "This many people have a combination of keys that some synthetic record has.",
             high_is="neither",
             source=RAAB,
             finding="the keys of {value} of the people are in the synthetic table",
@@ -60,7 +60,7 @@ class Attribute:
         float,
         Words(
             "disclosed in the synthetic table and correct",
-            "So many people can be told their target by somebody who knows their keys: all "
+            "This many people can be told their target by somebody who knows their keys: all "
             "synthetic records like them say the same, and it is right.",
             source=RAAB,
             finding="{value} of the people can be told their {column}",
@@ -71,7 +71,7 @@ class Attribute:
         float,
         Words(
             "disclosed in both tables",
-            "So many people can be told their target from the synthetic table, and the "
+            "This many people can be told their target from the synthetic table, and the "
             "confidential table would say it with the same certainty.",
             source=RAAB,
         ),

@@ -59,7 +59,7 @@ class Baselines:
         float,
         Words(
             "found among other people",
-            "So many people have a combination of keys that a fresh sample of other people would have.",
+            "This many people have a combination of keys that a fresh sample of other people would have.",
             high_is="neither",
         ),
     ]
@@ -67,7 +67,7 @@ class Baselines:
         float,
         Words(
             "found beyond other people",
-            "So many more people are found in the synthetic table than in a fresh sample of other people.",
+            "This many more people are found in the synthetic table than in a fresh sample of other people.",
             unit=POINTS,
             denominator="",
         ),
@@ -76,7 +76,7 @@ class Baselines:
         float,
         Words(
             "DiSCO by other people's records",
-            "So many people could be told their target from other people's confidential "
+            "This many people could be told their target from other people's confidential "
             "records, without their own.",
             high_is="neither",
             beside=BY_OTHERS,
@@ -86,7 +86,7 @@ class Baselines:
         float,
         Words(
             "DiSCO beyond other people's records",
-            "So many more people can be told their target from the synthetic table than from "
+            "This many more people can be told their target from the synthetic table than from "
             "other people's records.",
             unit=POINTS,
             denominator="",

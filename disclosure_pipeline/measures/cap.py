@@ -143,7 +143,7 @@ class CAP:
         float,
         Words(
             "number predicted correctly",
-            "So many people have the target that is most frequent among the synthetic records "
+            "This many people have the target that is most frequent among the synthetic records "
             "with their keys.",
             unit=RECORDS,
             source=BAILLARGEON,
@@ -153,7 +153,7 @@ class CAP:
         float,
         Words(
             "share predicted correctly",
-            "So many people have the target that is most frequent among the synthetic records "
+            "This many people have the target that is most frequent among the synthetic records "
             "with their keys.",
             source=BAILLARGEON,
         ),

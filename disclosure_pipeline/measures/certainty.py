@@ -55,14 +55,14 @@ class Certainty:
         float,
         Words(
             "claimed with that certainty and correct",
-            "So many people are claimed to have a target value with at least that certainty, and have it.",
+            "This many people are claimed to have a target value with at least that certainty, and have it.",
         ),
     ]
     precision: Annotated[
         float,
         Words(
             "right among the claims",
-            "So many of these claims are right.",
+            "This many of these claims are right.",
             denominator="confidential records of whom something is claimed",
         ),
     ]

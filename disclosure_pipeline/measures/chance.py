@@ -35,7 +35,7 @@ class Chance:
         float,
         Words(
             "DiSCO by chance",
-            "So many people could be told their target if the synthetic targets were dealt out at random.",
+            "This many people could be told their target if the synthetic targets were dealt out at random.",
             high_is="neither",
             beside=BY_CHANCE,
         ),
@@ -44,7 +44,7 @@ class Chance:
         float,
         Words(
             "DiSCO beyond chance",
-            "So many more people can be told their target than by chance.",
+            "This many more people can be told their target than by chance.",
             unit=POINTS,
             denominator="",
             finding="{value} more of the people can be told their {column} than by chance",

@@ -40,7 +40,7 @@ class OneWay:
         int,
         Words(
             "records of all levels",
-            "So many confidential records are looked at.",
+            "This many confidential records are looked at.",
             unit=RECORDS,
             high_is="neither",
             source=SYNTHPOP,
@@ -50,7 +50,7 @@ class OneWay:
         float,
         Words(
             "share of the level",
-            "So many of the records looked at have the level.",
+            "This many of the records looked at have the level.",
             high_is="neither",
             source=SYNTHPOP,
             beside="share of all people",
@@ -58,13 +58,13 @@ class OneWay:
     ]
     total_disclosive: Annotated[
         int,
-        Words("disclosed records", "So many people can be told their target.", unit=RECORDS, source=SYNTHPOP),
+        Words("disclosed records", "This many people can be told the target.", unit=RECORDS, source=SYNTHPOP),
     ]
     n_level_disclosive: Annotated[
         int,
         Words(
             "disclosed records with the level",
-            "So many people can be told that they have this level.",
+            "This many people can be told that they have this level.",
             unit=RECORDS,
             source=SYNTHPOP,
             beside="people disclosed with it",
@@ -109,7 +109,7 @@ class TwoWay:
         int,
         Words(
             "disclosed records with the pair",
-            "So many people with both values can be told their target.",
+            "This many people with both values can be told their target.",
             unit=RECORDS,
             source=SYNTHPOP,
         ),
@@ -118,7 +118,7 @@ class TwoWay:
         int,
         Words(
             "records with the pair",
-            "So many confidential records have both values.",
+            "This many confidential records have both values.",
             unit=RECORDS,
             high_is="neither",
             source=SYNTHPOP,
@@ -128,7 +128,7 @@ class TwoWay:
         int,
         Words(
             "records with the key level",
-            "So many confidential records have the value of the key.",
+            "This many confidential records have the value of the key.",
             unit=RECORDS,
             high_is="neither",
             source=SYNTHPOP,
@@ -138,7 +138,7 @@ class TwoWay:
         float,
         Words(
             "share of the target level",
-            "So many of the records with the key's value have the target's.",
+            "This many of the records with the key's value have the target's.",
             denominator="confidential records with the key level",
             high_is="neither",
             source=SYNTHPOP,

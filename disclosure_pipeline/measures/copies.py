@@ -59,7 +59,7 @@ class UniqueHits:
         float,
         Words(
             "hits on one person",
-            "So many synthetic records have a combination of keys that exactly one person has.",
+            "This many synthetic records have a combination of keys that exactly one person has.",
             denominator=SYNTHETIC,
             source=GOOD,
             finding="{value} of the synthetic records point at exactly one person",
@@ -69,7 +69,7 @@ class UniqueHits:
         float,
         Words(
             "hits on one person, by other people",
-            "So many records of a fresh sample of other people would have a combination of keys"
+            "This many records of a fresh sample of other people would have a combination of keys"
             " that exactly one person has.",
             denominator="records of a fresh sample",
             high_is="neither",
@@ -123,7 +123,7 @@ class Copies:
         float,
         Words(
             "copies",
-            "So many synthetic records equal a confidential record in every column.",
+            "This many synthetic records equal a confidential record in every column.",
             denominator=SYNTHETIC,
             finding="{value} of the synthetic records equal a confidential record",
         ),
@@ -132,7 +132,7 @@ class Copies:
         float,
         Words(
             "copies among people",
-            "So many confidential records equal another person's record in every column.",
+            "This many confidential records equal another person's record in every column.",
             high_is="neither",
         ),
     ]
@@ -140,7 +140,7 @@ class Copies:
         float,
         Words(
             "copies beyond people",
-            "So many more synthetic records equal a confidential record than people's records "
+            "This many more synthetic records equal a confidential record than people's records "
             "equal each other.",
             unit=POINTS,
             denominator="",
@@ -150,7 +150,7 @@ class Copies:
         float,
         Words(
             "copies of one person",
-            "So many synthetic records equal the record of exactly one person in every column.",
+            "This many synthetic records equal the record of exactly one person in every column.",
             denominator=SYNTHETIC,
             source=GOOD,
             finding="{value} of the synthetic records equal the record of exactly one person",
@@ -161,7 +161,7 @@ class Copies:
         float,
         Words(
             "copies of one person in a fresh sample",
-            "So many records of a fresh sample of other people would equal the record of exactly one person.",
+            "This many records of a fresh sample of other people would equal exactly one person's record.",
             denominator="records of a fresh sample",
             high_is="neither",
             source=GOOD,
@@ -172,7 +172,7 @@ class Copies:
         float,
         Words(
             "copies of one person beyond a fresh sample",
-            "So many more synthetic records equal the record of exactly one person than a fresh"
+            "This many more synthetic records equal the record of exactly one person than a fresh"
             " sample of other people would show.",
             unit=POINTS,
             denominator="",

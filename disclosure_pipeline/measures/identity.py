@@ -18,7 +18,7 @@ class Identity:
         float,
         Words(
             "unique in the confidential table",
-            "So many confidential records are the only ones with their combination of keys.",
+            "This many confidential records are the only ones with their combination of keys.",
             high_is="neither",
             source=RAAB,
             finding="{value} of the people are the only ones with their keys",
@@ -28,7 +28,7 @@ class Identity:
         float,
         Words(
             "unique in the synthetic table",
-            "So many synthetic records are the only ones with their combination of keys.",
+            "This many synthetic records are the only ones with their combination of keys.",
             denominator=SYNTHETIC,
             source=RAAB,
             finding="{value} of the synthetic records are the only ones with their keys",
@@ -38,7 +38,7 @@ class Identity:
         float,
         Words(
             "unique in the confidential table and found in the synthetic one",
-            "So many people are the only ones with their combination of keys, and some "
+            "This many people are the only ones with their combination of keys, and some "
             "synthetic record has it too.",
             source=RAAB,
             finding="{value} of the people are the only ones with their keys, and are found in the "
@@ -49,7 +49,7 @@ class Identity:
         float,
         Words(
             "replicated uniques",
-            "So many people are the only ones with their combination of keys, and exactly one "
+            "This many people are the only ones with their combination of keys, and exactly one "
             "synthetic record has it: it looks like them.",
             source=RAAB,
             finding="{value} of the people are singled out by their keys in both tables",

@@ -67,7 +67,7 @@ class NearestGuesses:
     same_keys: Annotated[
         float,
         Words(
-            "same keys found", "So many people have keys that some synthetic record has.", high_is="neither"
+            "same keys found", "This many people have keys that some synthetic record has.", high_is="neither"
         ),
     ]
 

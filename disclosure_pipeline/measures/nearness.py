@@ -23,7 +23,7 @@ class Nearness:
         float,
         Words(
             "nearer to the synthetic table than to each other",
-            "So many people are more like some synthetic record than like any other person; a "
+            "This many people are more like some synthetic record than like any other person; a "
             "fresh sample would be nearer for half of them.",
             denominator="confidential records looked at",
             finding="{value} of the people are more like a synthetic record than like any other person",
@@ -53,7 +53,7 @@ class Nearness:
         int,
         Words(
             "records looked at",
-            "So many confidential records were looked at.",
+            "This many confidential records were looked at.",
             unit=RECORDS,
             high_is="neither",
         ),

@@ -61,7 +61,7 @@ class Classification:
         float,
         Words(
             "always the most frequent value",
-            "So many people have the most frequent target value of the synthetic table.",
+            "This many people have the most frequent target value of the synthetic table.",
             high_is="neither",
         ),
     ]
@@ -69,7 +69,7 @@ class Classification:
         float,
         Words(
             "gain over guessing the most frequent value",
-            "So many more people are predicted rightly than by always guessing the most frequent value.",
+            "This many more people are predicted rightly than by always guessing the most frequent value.",
             unit=POINTS,
             denominator="",
         ),
@@ -78,7 +78,7 @@ class Classification:
         float,
         Words(
             "gain over other people's records",
-            "So many more people are predicted rightly from the synthetic table than from "
+            "This many more people are predicted rightly from the synthetic table than from "
             "equally many records of other people.",
             unit=POINTS,
             denominator="",
@@ -108,7 +108,7 @@ class Classification:
         float,
         Words(
             "predicted rightly with confidence",
-            "So many people are predicted rightly, and with much confidence, from the synthetic table.",
+            "This many people are predicted rightly, and with much confidence, from the synthetic table.",
             source=RAPID,
         ),
     ]
@@ -116,7 +116,7 @@ class Classification:
         float,
         Words(
             "predicted rightly with confidence from other people's records",
-            "So many people are predicted rightly, and with much confidence, from other people's records.",
+            "This many people are predicted rightly, and with much confidence, from other people's records.",
             high_is="neither",
         ),
     ]
@@ -172,7 +172,7 @@ class Regression:
         float,
         Words(
             "predicted worse from the synthetic table",
-            "So many people are predicted worse from the synthetic table than from other people's records.",
+            "This many people are predicted worse from the synthetic table than from other people's records.",
             denominator="confidential records scored",
             high_is="safe",
         ),
@@ -181,7 +181,7 @@ class Regression:
         float,
         Words(
             "predicted worse than from the confidential table",
-            "So many people are predicted worse from the synthetic table than from all confidential records.",
+            "This many people are predicted worse from the synthetic table than from the confidential one.",
             denominator="confidential records scored",
             high_is="safe",
             source=HU,
@@ -191,7 +191,7 @@ class Regression:
         float,
         Words(
             "predicted closely",
-            "So many people are predicted closely from the synthetic table.",
+            "This many people are predicted closely from the synthetic table.",
             denominator="confidential records scored",
             source=RAPID,
         ),
@@ -200,7 +200,7 @@ class Regression:
         float,
         Words(
             "predicted closely from other people's records",
-            "So many people are predicted closely from other people's records.",
+            "This many people are predicted closely from other people's records.",
             denominator="confidential records scored",
             high_is="neither",
         ),
@@ -209,7 +209,7 @@ class Regression:
         float,
         Words(
             "predicted closely by the mean",
-            "So many people are predicted closely by the mean of the synthetic table.",
+            "This many people are predicted closely by the mean of the synthetic table.",
             denominator="confidential records scored",
             high_is="neither",
         ),

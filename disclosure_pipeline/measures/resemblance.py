@@ -207,7 +207,7 @@ class Overlap:
         float,
         Words(
             "confidential values found in the synthetic table",
-            "So many confidential records have a value that occurs in the synthetic table.",
+            "This many confidential records have a value that occurs in the synthetic table.",
             denominator="confidential records with a value",
             high_is="neither",
         ),
@@ -216,7 +216,7 @@ class Overlap:
         float,
         Words(
             "synthetic values found in the confidential table",
-            "So many synthetic records have a value that occurs in the confidential table.",
+            "This many synthetic records have a value that occurs in the confidential table.",
             denominator="synthetic records with a value",
             high_is="neither",
         ),

@@ -44,7 +44,7 @@ class Subgroup:
         int,
         Words(
             "people of the group",
-            "So many confidential records are of the group.",
+            "This many confidential records are of the group.",
             unit=RECORDS,
             high_is="neither",
             beside="people",
@@ -54,7 +54,7 @@ class Subgroup:
         float,
         Words(
             "disclosed in the synthetic table and correct",
-            "So many people of the group can be told their target.",
+            "This many people of the group can be told their target.",
             denominator="group's records",
             source=RAAB,
             beside=BY_SYNTHETIC,
@@ -84,7 +84,7 @@ class Subgroup:
         float,
         Words(
             "DiSCO by other people's records",
-            "So many people of the group could be told their target from other people's records.",
+            "This many people of the group could be told their target from other people's records.",
             denominator="group's records",
             high_is="neither",
             beside=BY_OTHERS,
@@ -94,7 +94,7 @@ class Subgroup:
         float,
         Words(
             "DiSCO beyond other people's records",
-            "So many more people of the group can be told their target than from other people's records.",
+            "This many more people of the group can be told their target than from other people's records.",
             unit=POINTS,
             denominator="",
             beside=BEYOND_OTHERS,

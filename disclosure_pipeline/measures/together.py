@@ -42,7 +42,7 @@ class Together:
         float,
         Words(
             "disclosed by any synthetic table",
-            "So many people can be told their target rightly from at least one of the synthetic tables.",
+            "This many people can be told their target rightly from at least one of the synthetic tables.",
         ),
     ]
     agreed: Annotated[
@@ -62,7 +62,7 @@ class TogetherIdentity:
         float,
         Words(
             "replicated uniques of any synthetic table",
-            "So many people are unique by their keys, and so are these in at least one synthetic table.",
+            "This many people are unique by their keys, and so are these in at least one synthetic table.",
         ),
     ]
 

@@ -101,7 +101,7 @@ FOR_ANYBODY = "for_anybody"
 """The metadata of a check, or of a failure, that say what a notice may say of it: no exact figure of GT."""
 
 FLAGS_SHOWN = 20
-"""So many flags of a check are shown of each target and synthesis."""
+"""This many flags of a check are shown of each target and synthesis."""
 
 
 def check_result(

@@ -40,7 +40,7 @@ from disclosure_pipeline.tables.record_hashes import (
 
 NAME = "synthetic"
 
-# So many records are written at once: a row group of Parquet, whichever way the table was read.
+# The records that are written at once: a row group of Parquet, whichever way the table was read.
 _RECORDS = RECORDS_AT_ONCE
 _HASHED_AT_ONCE = 1 << 15  # records, so that they fit the cache
 _FIRST = 1 << 14  # records, in which most levels are

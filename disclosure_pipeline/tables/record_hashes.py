@@ -27,7 +27,7 @@ MISSING = np.uint64(0x9E3779B97F4A7C15)
 """What stands for the hash of a missing value."""
 
 RECORDS_AT_ONCE = 1 << 20
-"""So many records are read at once."""
+"""This many records are read at once."""
 
 _RECORDS_IN_CACHE = 1 << 14  # whose hashes are combined in many ways: four times as fast as more of them
 _PANDAS_KEY = "0123456789123456"  # of pd.util.hash_array, where there is no secret

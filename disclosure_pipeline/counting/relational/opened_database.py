@@ -128,7 +128,7 @@ def _stack(tables: Sequence[Distinct]) -> list[Distinct]:
 
 
 MOST_VALUES = 10_000_000
-"""So many values of a column are fetched from a database at most."""
+"""This many values of a column are fetched from a database at most."""
 
 
 @dataclass(frozen=True)
