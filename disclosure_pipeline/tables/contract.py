@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
-from disclosure_pipeline.tables.canonical import Levels, Mask
+from disclosure_pipeline.tables.canonical import Levels, Mask, to_mask
 from disclosure_pipeline.tables.damage import describe_separator, name_separator
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Column, Dictionary
 from disclosure_pipeline.tables.levels import IntArray
@@ -130,6 +130,10 @@ def _rules(column: Column, levels: Levels) -> dict[str, Mask]:
     rules = {f"is no {column.type}": np.append(levels.unreadable, False)}
     if column.levels is not None:
         rules["is none of the declared levels"] = np.append(levels.unknown, False)
+    if column.type in CATEGORIES:
+        # They are unseen on a page and a terminal, and what draws charts ends the process at one.
+        controls = pc.match_substring_regex(levels.values.cast(pa.string()), r"\p{Cc}")
+        rules[CONTROL_CHARACTER] = np.append(to_mask(controls), False)
     if column.range is not None:
         rules["is outside the range"] = np.append(levels.outside, False)
     return rules | {ALL_MISSING: np.append(levels.missing, True)}
@@ -236,6 +240,8 @@ UNKNOWN_LEVEL = (
 MORE_DECIMALS = "has more decimals than declared, or than the ground truth has: round the numbers"
 LONGER_TEXT = "holds a text that is longer than the longest level"
 FORMULA = "holds text that a spreadsheet would run as a formula: write it otherwise, or set formulas: quote"
+
+CONTROL_CHARACTER = "holds a control character, such as a line break within a level: write it without"
 
 _STARTS_FORMULA = r"^[=+\-@\t\r]"
 _PLAIN_NUMBER = r"^[+-]?[0-9]+([.,][0-9]+)?$"

@@ -18,7 +18,7 @@ from support.processes import run_program
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.tables.canonical_tables import read_canonical
-from disclosure_pipeline.tables.contract import ContractError, Violation
+from disclosure_pipeline.tables.contract import CONTROL_CHARACTER, ContractError, Violation
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.sources import read_raw
 
@@ -170,6 +170,7 @@ def test_a_column_is_read_as_declared(csv: Any, declared: Any, fields: list[str]
         ),
         (LEVELS, "x\n?", ["Quetzalcoatl", "X", "Quetzalcoatl"], "is none of the declared levels"),
         (RANGE, "0\n-8\n-9", ["-1", "101", "48151623"], "is outside the range"),
+        ({"type": "category"}, "x\t\ny z", ["x\x1b[2Jy", "x\x00y", "x\x85y", '"x\ny"'], CONTROL_CHARACTER),
     ],
 )
 def test_every_value_that_breaks_a_rule_is_counted(
