@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +29,6 @@ from disclosure_pipeline.measures.identity import Identity, Uniques, identity
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import Together, TogetherIdentity, together
-from disclosure_pipeline.tables.alignment import check_tables
-from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
 
 Thresholds = tuple[float, float]
@@ -232,28 +230,8 @@ def _together(counts: Counts) -> tuple[pd.DataFrame, pd.DataFrame]:
     )
 
 
-def bins(
-    ground_truth: pd.DataFrame,
-    synthetic: pd.DataFrame | Sequence[pd.DataFrame],
-    keys: Sequence[Any],
-    targets: Any,
-    *,
-    groups: Mapping[Any, int] | None = None,
-    special_values: Mapping[Any, Sequence[float]] | None = None,
-    edges: Edges = "pooled",
-) -> pd.DataFrame:
-    """Return the levels of every grouped column, and the records in each: columns column, level, GT, SD.
-
-    SD counts are summed over the syntheses. Arguments and errors as in `disclosure()`.
-    """
-    grouping = grouping_of(groups, special_values, edges)
-    tables = check_tables(ground_truth, synthetic, keys, targets, grouping)
-    grouped = [name for name in (*tables.keys, *tables.targets) if grouping.grouped(name)]
-    return bins_of([tables.coded(name) for name in grouped])
-
-
 def bins_of(columns: Sequence[CodedColumn]) -> pd.DataFrame:
-    """Return the frame of `bins` from the columns that are grouped."""
+    """Return the levels of every grouped column and the records in each: column, level, GT, SD."""
     rows = []
     for column in columns:
         counts = column.counts

@@ -99,18 +99,6 @@ def all_of_one_level(with_level: int, records: int, drawn: IntArray) -> Floats:
     return chance[np.minimum(drawn, steps + 1)]
 
 
-def DCAP_by_chance(drawn: Grouped, s_t: IntArray, N_d: int, N_s: int) -> float:  # noqa: N802
-    """Return the expected DCAP when SD's target values are permuted, in percent of GT records: exact.
-
-    Each SD record then has level t with chance s_t / N_s, whatever its q: the sum of d_tq s_t / N_s over the
-    q that SD has. `drawn` and `s_t` are as in `disclosed_by_chance`. Its spread is small, so a control that
-    compares DCAP of a permuted synthesis with it can fail.
-    """
-    t = drawn.groups % len(s_t)
-    expected = sum(int(d) * int(s) for d, s in zip(drawn.sums, s_t[t], strict=True))
-    return percent(expected, N_d * N_s)
-
-
 @dataclass(frozen=True)
 class PermutedDCAP:
     """In GT records: the mean of DCAP over all permutations, its variance, and the largest a(q, t)."""

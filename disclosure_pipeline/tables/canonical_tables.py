@@ -68,26 +68,22 @@ class CanonicalTable:
 
 
 def canonical_table(
-    raw: pd.DataFrame, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
-) -> CanonicalTable:
-    """Check a raw table and bring it into canonical form. ContractError where it breaks the contract.
-
-    Arguments and rules as in `find_violations`; the frame has the columns that the dictionary describes.
-    """
-    return _canonical_table(raw, list(raw.columns), dictionary, table, needed, only_known)
-
-
-def _canonical_table(
     raw: pd.DataFrame,
-    names: Sequence[str],
     dictionary: Dictionary,
     table: str,
     needed: Collection[str],
     only_known: bool,
+    names: Sequence[str] = (),
 ) -> CanonicalTable:
-    """Do as `canonical_table`; `names` are those of all columns, described or not."""
+    """Check a raw table and bring it into canonical form. ContractError where it breaks the contract.
+
+    Arguments and rules as in `find_violations`; the frame has the columns that the dictionary describes.
+    `names`: those of all columns, described or not, where `raw` has only some of them.
+    """
     read = read_columns(raw, dictionary)
-    violations = find_violations_of_columns(names, len(raw), read, dictionary, table, needed, only_known)
+    violations = find_violations_of_columns(
+        names or list(raw.columns), len(raw), read, dictionary, table, needed, only_known
+    )
     if violations:
         raise ContractError(violations)
     columns = run_in_threads(
@@ -112,7 +108,7 @@ def read_canonical(
     if not len(raw.columns):  # without a header: any column tells how many records there are
         names = columns_of(location, table, dictionary)
         raw = read_raw(location, table, names[:1])
-    return _canonical_table(raw, names or list(raw.columns), dictionary, table, needed, only_known)
+    return canonical_table(raw, dictionary, table, needed, only_known, names)
 
 
 def canonical_values(

@@ -1,6 +1,5 @@
 """What chance alone would disclose: against every permutation, the formula, and the example data."""
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -14,8 +13,7 @@ from support.doubts import FEW_SHARED_VALUES
 from support.small_tables import frame, measured, sd2011, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.measures.chance import DCAP_by_chance, all_of_one_level
-from disclosure_pipeline.measures.exact import Grouped
+from disclosure_pipeline.measures.chance import all_of_one_level
 
 pytestmark = FEW_SHARED_VALUES
 
@@ -59,24 +57,6 @@ def test_a_synthesis_can_disclose_less_than_chance() -> None:
     assert result["DiSCO"] == 0
     assert result["DiSCO_chance"] == pytest.approx(20)  # 3 / 6 * 2 / 5
     assert result["DiSCO_excess"] == pytest.approx(-20)
-
-
-@given(tables(), tables(most=5))
-def test_DCAP_by_chance_is_the_mean_over_every_permutation(  # noqa: N802
-    gt: list[Record], sd: list[Record]
-) -> None:
-    permutations = [
-        [(q, t) for (q, _), t in zip(sd, levels, strict=True)]
-        for levels in itertools.permutations([t for _, t in sd])
-    ]
-    means = [sum((reference.cap(record, dealt) for record in gt), Fraction(0)) for dealt in permutations]
-    levels = sorted({t for _, t in [*gt, *sd]}, key=repr)
-    s_q = {q: len(reference.with_key(sd, q)) for q, _ in gt}
-    actual = [(s_q[q] * len(levels) + levels.index(t)) for q, t in gt if s_q[q]]
-    drawn = Grouped.sum_by_group(np.array(actual, dtype=np.int64), np.ones(len(actual), dtype=np.int64))
-    s_t = np.array([sum(t == level for _, t in sd) for level in levels])
-    expected = 100 * sum(means, Fraction(0)) / len(permutations) / len(gt)
-    assert DCAP_by_chance(drawn, s_t, len(gt), len(sd)) == pytest.approx(float(expected), rel=1e-14)
 
 
 # The chance that records drawn at random all have one level

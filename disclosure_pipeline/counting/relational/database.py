@@ -31,7 +31,6 @@ from disclosure_pipeline.counting.relational.target_counts import (
 )
 from disclosure_pipeline.counting.relational.transfer import (
     borrow_table,
-    fetch_integers,
     fetch_rows,
     open_connection,
     run_query,
@@ -74,14 +73,6 @@ def _tables_of_ibis(sources: Sequence[Any]) -> list[Any]:
     import ibis.expr.types as ir
 
     return [source for source in sources if isinstance(source, ir.Table)]
-
-
-def count_table_records(table: Any) -> int:
-    """Return the number of records of a table. InputError where the database does not answer."""
-    counts = run_query(
-        "The records cannot be counted", lambda: fetch_integers(table.aggregate(n=table.count()))
-    )
-    return int(counts["n"][0])
 
 
 def fetch_distinct(table: Any, column: str, most: int, table_name: str) -> Distinct:
