@@ -255,12 +255,13 @@ HONEST = [
 
 OF_SD2011 = [
     Case("synthpop CART", lambda: [read_sd2011("synthetic")], "example"),
-    Case("synthpop CART, m = 5", lambda: [read_sd2011(f"synthetic_m5_{i}") for i in range(1, 6)], "example"),
     Case("arfpy", lambda: [read_sd2011("synthesizers/arf_2")], "example"),
     Case("CTGAN", lambda: [read_sd2011("synthesizers/ctgan")], "example"),
     Case("example: columns drawn apart", lambda: [apart(read_sd2011("ground_truth"))], "example"),
 ]
 OF_SD2011_DISGUISED = [
+    # Trees with few records a leaf: five of their tables hold 5.8 % more people than 25,000 fresh records.
+    Case("synthpop CART, m = 5", lambda: [read_sd2011(f"synthetic_m5_{i}") for i in range(1, 6)], "example"),
     Case("example: GT", lambda: [read_sd2011("ground_truth")], "example"),
     Case(
         "example: a bootstrap of GT",
