@@ -31,9 +31,8 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import count, plan_measures
 from disclosure_pipeline.evaluation.disclosure import overlap_of
 from disclosure_pipeline.evaluation.exclusions import Exclusions
-from disclosure_pipeline.policy.public_figures import PublicJudgement, publish
 from disclosure_pipeline.policy.registry import smallest_overlap
-from disclosure_pipeline.policy.verdict import Judgement, hold
+from disclosure_pipeline.policy.verdict import Judgement, hold, publish
 from disclosure_pipeline.tables.contract import ContractError, Violation
 from disclosure_pipeline.tables.sources import FORMATS
 
@@ -57,7 +56,7 @@ class Arrival:
     violations: tuple[Violation, ...]
     key_overlap: pd.DataFrame
     overlaps: tuple[Judgement, ...]
-    public_overlaps: tuple[PublicJudgement, ...] = ()
+    public_overlaps: tuple[Judgement, ...] = ()
 
     @property
     def problem(self) -> str | None:

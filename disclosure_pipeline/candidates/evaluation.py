@@ -49,9 +49,8 @@ from disclosure_pipeline.candidates.store import (
 from disclosure_pipeline.counting.opening import open_canonical
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier
-from disclosure_pipeline.policy.public_figures import PublicJudgement, publish
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
-from disclosure_pipeline.policy.verdict import Decision, Judgement, RefusedWaiver, judge, waive
+from disclosure_pipeline.policy.verdict import Decision, Judgement, RefusedWaiver, judge, publish, waive
 from disclosure_pipeline.tables.messages import capitalized
 
 
@@ -115,7 +114,7 @@ class Evaluation:
 
     result: Disclosure
     judgements: tuple[Judgement, ...]
-    public: tuple[PublicJudgement, ...]
+    public: tuple[Judgement, ...]
     refused_waivers: tuple[RefusedWaiver, ...]
     dossier: dict[str, Any]
 
@@ -224,8 +223,7 @@ def list_refusal_reasons(evaluation: Evaluation) -> list[str]:
         *(
             str(public)
             for public in evaluation.public
-            if public.judgement.outcome == "undetermined"
-            or (public.judgement.outcome == "exceeded" and not public.judgement.clause.warns)
+            if public.outcome == "undetermined" or (public.outcome == "exceeded" and not public.clause.warns)
         ),
         *map(str, evaluation.refused_waivers),
     ]

@@ -13,9 +13,8 @@ from disclosure_pipeline.candidates.store import GateFolders, RefusedError, read
 from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
 from disclosure_pipeline.evidence.validation import find_disagreements, validate
-from disclosure_pipeline.policy.public_figures import publish
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
-from disclosure_pipeline.policy.verdict import can_be_waived, read_judgement_row
+from disclosure_pipeline.policy.verdict import Judgement, can_be_waived, publish
 
 
 def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
@@ -92,12 +91,12 @@ def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
 def describe_broken_clauses(content: Mapping[str, Any], smallest_count: int) -> dict[str, str]:
     """Return the same, each as a sentence with its value and bound, and as one that anybody may read."""
     broken = set(list_broken_clauses(content))
-    judgements = [read_judgement_row(row) for row in content["clauses"]]
+    judgements = [Judgement.from_row(row) for row in content["clauses"]]
     records = [content["figures"]["N_d"], *content["figures"]["N_s"]]
     sentences = {
-        str(public.judgement): str(public)
-        for public in publish(judgements, records, smallest_count)
-        if public.judgement.clause.name in broken
+        str(judgement): str(public)
+        for judgement, public in zip(judgements, publish(judgements, records, smallest_count), strict=True)
+        if judgement.clause.name in broken
     }
     for waiver in content["waivers"]:
         if waiver["problem"]:

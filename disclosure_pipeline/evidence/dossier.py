@@ -16,7 +16,7 @@ from disclosure_pipeline.evaluation.frames import name_values
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import list_documented
-from disclosure_pipeline.policy.verdict import Decision, Judgement, RefusedWaiver, decide, write_judgement_row
+from disclosure_pipeline.policy.verdict import Decision, Judgement, RefusedWaiver, decide
 from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.tables.raw_columns import Change
 
@@ -149,7 +149,7 @@ def build_dossier(
         "decision": decide(judgements, refused_waivers),
         "policy_digest": gate.policy_digest(),
         "measured": dict(measured),
-        "clauses": [write_judgement_row(judgement) for judgement in judgements],
+        "clauses": [judgement.to_row() for judgement in judgements],
         "waivers": [
             *(_to_waiver_row(judgement.waiver) for judgement in judgements if judgement.waiver),
             *(_to_waiver_row(refused.waiver, refused.problem) for refused in refused_waivers),

@@ -21,7 +21,7 @@ from disclosure_pipeline.orchestration import presentation, steps
 from disclosure_pipeline.orchestration.clause_checks import find_check_problems
 from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.orchestration.steps import RunOutcome, StepOutcome, StepResult, gate_step, refuse
-from disclosure_pipeline.policy.verdict import Judgement
+from disclosure_pipeline.policy.verdict import Judgement, read_judgements
 from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.standing import Standing, describe_standing, is_published, list_standings
 
@@ -115,6 +115,8 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
         folders, candidate = graph.folders, context.partition_key
         content = file_dossier(folders, candidate)
         void = find_void_waivers(folders, content, steps.now())
+        # Those that are not kept first.
+        judgements = sorted(read_judgements(content), key=lambda judgement: judgement.outcome == "kept")
         broken = list_broken_clauses(content)
         standing = describe_standing(content["decision"], is_published=is_published(folders, candidate))
         materialization: dg.MaterializeResult = dg.MaterializeResult(
@@ -124,7 +126,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
                 "evaluations_of_ground_truth": count_evaluations(
                     folders.store, content["measured"]["ground_truth"]
                 ),
-                "clauses": presentation.clauses_table(content["clauses"]),
+                "clauses": presentation.clauses_table(judgements),
                 "dossier": dg.MetadataValue.md(to_markdown(content)),
                 "page": dg.MetadataValue.path(str(path_of_page(folders, candidate))),
                 "folder": str(folders.store.candidate_folder(candidate)),

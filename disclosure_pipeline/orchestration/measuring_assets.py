@@ -106,9 +106,9 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
                 f"Candidate {candidate!r} is undetermined: it shares too few values with the ground truth"
             )
             broken = {
-                str(public.judgement): str(public)
-                for public in arrival.public_overlaps
-                if public.judgement.outcome != "kept"
+                str(overlap): str(public)
+                for overlap, public in zip(arrival.overlaps, arrival.public_overlaps, strict=True)
+                if overlap.outcome != "kept"
             }
             failure = refuse(
                 "undetermined", sentence, broken or {NOT_MEASURED: NOT_MEASURED}, ["key_overlap"]
@@ -242,7 +242,8 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
     def disclosure(context: dg.AssetExecutionContext) -> StepOutcome:
         evaluation = measure(graph.folders, context.partition_key, steps.now())
         result = evaluation.result
-        judgements = {public.judgement.clause: public for public in evaluation.public}
+        judged = zip(evaluation.judgements, evaluation.public, strict=True)
+        judgements = {judgement.clause: (judgement, public) for judgement, public in judged}
 
         def check_results(asset: dg.AssetKey) -> list[dg.AssetCheckResult]:
             checks = [check for check in graph.clause_checks if check.asset == asset.path[-1]]

@@ -17,7 +17,6 @@ from disclosure_pipeline.evidence.dossier import format_cell, to_rows
 from disclosure_pipeline.orchestration.clause_checks import ClauseCheck, name_check, passes_with_warnings
 from disclosure_pipeline.policy.clauses import Clause, list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.public_figures import PublicJudgement
 from disclosure_pipeline.policy.registry import find_measure, values
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
@@ -105,26 +104,27 @@ FLAGS_SHOWN = 20
 
 
 def check_result(
-    check: ClauseCheck, judgements: Mapping[Clause, PublicJudgement], asset: dg.AssetKey
+    check: ClauseCheck, judgements: Mapping[Clause, tuple[Judgement, Judgement]], asset: dg.AssetKey
 ) -> dg.AssetCheckResult:
     """Return the clauses of a check as its result; `value` and `bound` are of that which is worst.
 
-    It fails where any of its clauses is not kept, as a warning where each such clause is only warned of.
+    `judgements` has the exact judgement of each clause and its public form. The check fails where any of its
+    clauses is not kept, as a warning where each such clause is only warned of.
     """
-    public = [judgements[clause] for clause in check.clauses]
-    own_judgements = [of_clause.judgement for of_clause in public]
-    worst = find_worst_judgement(own_judgements)
+    exact = [judgements[clause][0] for clause in check.clauses]
+    public = [judgements[clause][1] for clause in check.clauses]
+    worst = find_worst_judgement(exact)
     assert worst is not None, "a check has a clause"
-    broken = [judgement for judgement in own_judgements if judgement.outcome != "kept"]
+    broken = [judgement for judgement in exact if judgement.outcome != "kept"]
     metadata: dict[str, Any] = {**show_numbers({"value": worst.value, "bound": worst.limit})}
     metadata |= {"outcome": worst.outcome, "clause": worst.clause.name}
     kept = str(worst)
-    if len(own_judgements) > 1:
-        metadata["clauses"] = judgements_table(own_judgements)
-        kept = f"All {len(own_judgements)} clauses are kept. The nearest is {worst}"
-    for_anybody = [str(of_clause) for of_clause in public if of_clause.judgement.outcome != "kept"]
+    if len(exact) > 1:
+        metadata["clauses"] = clauses_table(exact)
+        kept = f"All {len(exact)} clauses are kept. The nearest is {worst}"
+    for_anybody = [str(judgement) for judgement in public if judgement.outcome != "kept"]
     metadata[FOR_ANYBODY] = "; ".join(for_anybody) or "Every clause is kept"
-    warns = passes_with_warnings(own_judgements)
+    warns = passes_with_warnings(exact)
     return dg.AssetCheckResult(
         passed=not broken,
         asset_key=asset,
@@ -260,41 +260,21 @@ def effective_clauses(clauses: Sequence[Clause]) -> dg.MarkdownMetadataValue:
     return dg.MetadataValue.md("\n".join(f"- {clause}" for clause in list_effective_clauses(clauses)))
 
 
-def clauses_table(clauses: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:
-    """Return the clauses of a dossier: clause, value, bound and outcome, those that are not kept first."""
-    in_order = sorted(clauses, key=lambda row: row["outcome"] == "kept")
-    return _show_clauses(
-        (row["name"], row["value"], row["at_least"], row["limit"], row["outcome"], row["warns"])
-        for row in in_order
-    )
-
-
-def judgements_table(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:
-    """Return the same of judgements, in their order."""
-    return _show_clauses(
-        (
-            judgement.clause.name,
-            judgement.value,
-            judgement.clause.at_least,
-            judgement.limit,
-            judgement.outcome,
-            judgement.clause.warns,
-        )
-        for judgement in judgements
-    )
-
-
-def _show_clauses(
-    rows: Iterable[tuple[str, float | None, bool, float | None, str, bool]],
-) -> dg.TableMetadataValue:
+def clauses_table(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:
+    """Return clause, value, bound and outcome of judgements, in their order."""
     records = [
         {
-            "clause": name,
-            "value": format_cell(value),
-            "bound": "-" if limit is None else f"{'at least' if at_least else 'at most'} {limit:.4g}",
-            "outcome": f"{outcome}, warns" if warns and outcome == "exceeded" else outcome,
+            "clause": clause.name,
+            "value": format_cell(judgement.value),
+            "bound": "-"
+            if judgement.limit is None
+            else f"{'at least' if clause.at_least else 'at most'} {judgement.limit:.4g}",
+            "outcome": f"{judgement.outcome}, warns"
+            if clause.warns and judgement.outcome == "exceeded"
+            else judgement.outcome,
         }
-        for name, value, at_least, limit, outcome, warns in rows
+        for judgement in judgements
+        for clause in [judgement.clause]
     ]
     return show_table(pd.DataFrame(records, columns=["clause", "value", "bound", "outcome"]))
 

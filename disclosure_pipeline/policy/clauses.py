@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.measures.words import Words
@@ -69,6 +70,11 @@ class Clause:
         name = self.measure if self.column is None else f"{self.measure}[{self.column}]"
         name = name if self.share_of is None else f"{name} / {self.share_of}"
         return f"{name} (mean)" if self.over == "mean" else name
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Clause:
+        """Return the clause whose fields stand in a row, beside others. KeyError where one is missing."""
+        return cls(**{field.name: row[field.name] for field in fields(cls)})
 
 
 def clauses(

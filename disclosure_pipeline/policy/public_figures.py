@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE, Words
 from disclosure_pipeline.policy.registry import JUDGED
-from disclosure_pipeline.policy.verdict import Judgement
 
 # Of a step: an end of an interval, which is rounded as a float, belongs to that interval.
 _NOISE = 1e-9
@@ -120,81 +118,3 @@ def round_by_unit(
             return -math.floor(-value / step + _NOISE) * step or 0.0
         return round_figure(value, step, limits, highest=whole, at_least=safe)
     return float(f"{value:.1g}")
-
-
-@dataclass(frozen=True)
-class PublicJudgement:
-    """A judgement for those who may not see exact figures.
-
-    `value` is rounded to `smallest_count` records; it is None where that cannot be, `limit` where it would
-    tell GT's own risk. The outcome is always the true one.
-    """
-
-    judgement: Judgement
-    value: float | None
-    limit: float | None
-    smallest_count: int
-
-    def __str__(self) -> str:
-        judgement, clause = self.judgement, self.judgement.clause
-        if judgement.value is None or judgement.limit is None:
-            return f"{clause.name} could not be determined"
-        if judgement.note:
-            return f"{clause.name}: {judgement.note}"
-        verb = "keeps" if judgement.outcome == "kept" else "breaks"
-        bound = f"{'at least' if clause.at_least else 'at most'} {clause.bound:.4g}"
-        bound += f" of {clause.share_of}" if clause.share_of else ""
-        if clause.loosened_from is not None:
-            bound += f" (loosened: by default {clause.loosened_from:g})"
-        value = f"the {clause.over} value"
-        if self.value is not None:
-            side = "at least" if clause.at_least else "at most"
-            value += f", {side} {self.value:.4g} as rounded to {self.smallest_count} records,"
-        sentence = f"{clause.name}: {value} {verb} the bound, {bound}"
-        if judgement.waiver is None:
-            return sentence
-        until = judgement.waiver.expires.isoformat()
-        return f"{sentence}; waived until {until} by {judgement.waiver.approver}: {judgement.waiver.reason}"
-
-
-def publish(
-    judgements: Sequence[Judgement], records: Sequence[int], smallest_count: int
-) -> tuple[PublicJudgement, ...]:
-    """Return the judgements as those may read them who may not see exact figures.
-
-    `records` are the numbers of records of GT (first) and of each synthetic table. A share of the records is
-    rounded as if it were one of the smallest of these tables.
-    """
-    fewest = count_fewest(records, smallest_count)
-    return tuple(_publish(judgement, judgements, fewest, smallest_count) for judgement in judgements)
-
-
-def _publish(
-    judgement: Judgement, judgements: Sequence[Judgement], fewest: int, smallest_count: int
-) -> PublicJudgement:
-    clause, value = judgement.clause, judgement.value
-    limit = None if clause.share_of is not None else judgement.limit
-    if value is None or limit is None or not has_public_value(clause.measure, clause.share_of):
-        return PublicJudgement(judgement, None, limit, smallest_count)
-    is_count = JUDGED[clause.measure].published == "records"
-    step = float(smallest_count) if is_count else step_of_share(fewest, smallest_count)
-    rounded = round_figure(
-        value,
-        step,
-        find_limits(clause.measure, clause.column, judgements),
-        highest=math.inf if is_count else 100.0,
-        at_least=clause.at_least,
-    )
-    return PublicJudgement(judgement, rounded, limit, smallest_count)
-
-
-def find_limits(measure: str, column: str | None, judgements: Sequence[Judgement]) -> list[float]:
-    """Return all that a measure of a column is held against: every outcome is told."""
-    same = [
-        judgement
-        for judgement in judgements
-        if (judgement.clause.measure, judgement.clause.column) == (measure, column)
-        and judgement.clause.share_of is None
-    ]
-    ceilings = [judgement.waiver.ceiling for judgement in same if judgement.waiver is not None]
-    return [*(judgement.limit for judgement in same if judgement.limit is not None), *ceilings]

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.public_figures import (
+    count_fewest,
+    has_public_value,
+    round_figure,
+    step_of_share,
+)
 from disclosure_pipeline.policy.registry import DOUBTS, JUDGED, values
 from disclosure_pipeline.policy.waivers import Waiver
 
@@ -22,7 +28,8 @@ class Judgement:
     """One clause held against the figures; `limit` is its bound in the measure's own unit.
 
     `waived` is the outcome of a clause that is not kept and that `waiver` lets pass. `note` says what it
-    means where a number does not.
+    means where a number does not. `rounded_to` is the number of records that `value` is rounded to for those
+    who may not see exact figures; None where the figures are exact. The outcome is always the true one.
     """
 
     clause: Clause
@@ -31,23 +38,113 @@ class Judgement:
     outcome: Outcome
     waiver: Waiver | None = None
     note: str = ""
+    rounded_to: int | None = None
 
     def __str__(self) -> str:
-        if self.value is None or self.limit is None:
-            return f"{self.clause.name} could not be determined"
+        clause = self.clause
+        if self.rounded_to is None and (self.value is None or self.limit is None):
+            return f"{clause.name} could not be determined"
         if self.note:
-            return f"{self.clause.name}: {self.note}"
-        bound = f"{'at least' if self.clause.at_least else 'at most'} {self.limit:.4g}"
-        if self.clause.loosened_from is not None:
-            bound += f" (loosened: by default {self.clause.loosened_from:g})"
+            return f"{clause.name}: {self.note}"
+        side = "at least" if clause.at_least else "at most"
+        if self.rounded_to is None:
+            value, bound = f" {self.value:.4g}", f"{self.limit:.4g}"
+        else:
+            value = ""
+            if self.value is not None:
+                value = f", {side} {self.value:.4g} as rounded to {self.rounded_to} records,"
+            bound = f"{clause.bound:.4g}" + (f" of {clause.share_of}" if clause.share_of else "")
+        if clause.loosened_from is not None:
+            bound += f" (loosened: by default {clause.loosened_from:g})"
         verb = "keeps" if self.outcome == "kept" else "breaks"
-        sentence = (
-            f"{self.clause.name}: the {self.clause.over} value {self.value:.4g} {verb} the bound, {bound}"
-        )
+        sentence = f"{clause.name}: the {clause.over} value{value} {verb} the bound, {side} {bound}"
         if self.waiver is None:
             return sentence
         until = self.waiver.expires.isoformat()
         return f"{sentence}; waived until {until} by {self.waiver.approver}: {self.waiver.reason}"
+
+    def public(self, smallest_count: int, fewest: int, limits: Sequence[float]) -> Judgement:
+        """Return the judgement as those may read it who may not see exact figures.
+
+        A share of records is rounded to `smallest_count` of `fewest` records, a number of records to a
+        multiple of it; `limits` is all that the figure is held against. The value is withheld where it cannot
+        be rounded so, and so is a limit that would tell GT's own risk.
+        """
+        clause, value = self.clause, self.value
+        limit = None if clause.share_of is not None else self.limit
+        if value is None or self.limit is None:
+            return replace(self, value=None, limit=limit)
+        if has_public_value(clause.measure, clause.share_of):
+            is_count = JUDGED[clause.measure].published == "records"
+            step = float(smallest_count) if is_count else step_of_share(fewest, smallest_count)
+            highest = math.inf if is_count else 100.0
+            value = round_figure(value, step, limits, highest=highest, at_least=clause.at_least)
+        else:
+            value = None
+        return replace(self, value=value, limit=limit, rounded_to=smallest_count)
+
+    def to_row(self) -> dict[str, Any]:
+        """Return its clause, figure, bound and outcome as plain data; of its waiver only the name."""
+        return {
+            "name": self.clause.name,
+            **asdict(self.clause),
+            "value": self.value,
+            "limit": self.limit,
+            "outcome": self.outcome,
+            "waiver": None if self.waiver is None else self.waiver.name,
+            "loosened_from": self.clause.loosened_from,
+            "note": self.note,
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], waiver: Waiver | None = None) -> Judgement:
+        """Return the judgement of such a row, and its waiver. KeyError where a field is missing."""
+        clause = Clause.from_row(row)
+        return cls(clause, row["value"], row["limit"], row["outcome"], waiver, row["note"])
+
+
+def read_judgements(content: Mapping[str, Any]) -> list[Judgement]:
+    """Return the judgements of a dossier, each with the waiver that it names.
+
+    KeyError where a field or a waiver is missing, ValidationError where a waiver is none.
+    """
+    rows = {row["name"]: row for row in content.get("waivers", ())}
+
+    def find_waiver(name: str | None) -> Waiver | None:
+        return Waiver(**{field: rows[name][field] for field in Waiver.model_fields}) if name else None
+
+    return [Judgement.from_row(row, find_waiver(row["waiver"])) for row in content["clauses"]]
+
+
+def publish(
+    judgements: Sequence[Judgement], records: Sequence[int], smallest_count: int
+) -> tuple[Judgement, ...]:
+    """Return the judgements as those may read them who may not see exact figures, in the same order.
+
+    `records` are the numbers of records of GT (first) and of each synthetic table. A share of the records is
+    rounded as if it were one of the smallest of these tables.
+    """
+    fewest = count_fewest(records, smallest_count)
+    return tuple(
+        judgement.public(
+            smallest_count,
+            fewest,
+            find_limits(judgement.clause.measure, judgement.clause.column, judgements),
+        )
+        for judgement in judgements
+    )
+
+
+def find_limits(measure: str, column: str | None, judgements: Sequence[Judgement]) -> list[float]:
+    """Return all that a measure of a column is held against: every outcome is told."""
+    same = [
+        judgement
+        for judgement in judgements
+        if (judgement.clause.measure, judgement.clause.column) == (measure, column)
+        and judgement.clause.share_of is None
+    ]
+    ceilings = [judgement.waiver.ceiling for judgement in same if judgement.waiver is not None]
+    return [*(judgement.limit for judgement in same if judgement.limit is not None), *ceilings]
 
 
 def judge(clauses: Sequence[Clause], result: Disclosure) -> tuple[Judgement, ...]:
@@ -194,26 +291,6 @@ def decide(judgements: Sequence[Judgement], refused_waivers: Sequence[RefusedWai
     return "approved" if binding and determined else "undetermined"
 
 
-def write_judgement_row(judgement: Judgement) -> dict[str, Any]:
-    """Its clause, figure, bound and outcome; of its waiver only the name."""
-    return {
-        "name": judgement.clause.name,
-        **asdict(judgement.clause),
-        "value": judgement.value,
-        "limit": judgement.limit,
-        "outcome": judgement.outcome,
-        "waiver": None if judgement.waiver is None else judgement.waiver.name,
-        "loosened_from": judgement.clause.loosened_from,
-        "note": judgement.note,
-    }
-
-
-def read_judgement_row(row: Mapping[str, Any], waiver: Waiver | None = None) -> Judgement:
-    """Return the judgement of such a row, and the waiver that it names. KeyError where a field is missing."""
-    clause = Clause(**{field.name: row[field.name] for field in fields(Clause)})
-    return Judgement(clause, row["value"], row["limit"], row["outcome"], waiver, row["note"])
-
-
 def use_of_bound(value: float | None, limit: float | None, *, at_least: bool = False) -> float:
     """How much of its bound a figure takes, as a share: over 1 it is broken; infinite where nothing is known.
 
@@ -240,51 +317,23 @@ def find_worst_judgement(judgements: Iterable[Judgement]) -> Judgement | None:
     >>> worst.clause.name if worst else None
     'repU'
     """
-    return max(judgements, key=_rank_judgement, default=None)
+    return max(judgements, key=_rank, default=None)
 
 
-def find_worst_row(rows: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the same among the clauses of a dossier, as its rows.
-
-    >>> find_worst_row([]) is None
-    True
-    """
-    return max(rows, key=_rank_row, default=None)
-
-
-def _rank_judgement(judgement: Judgement) -> tuple[int, float]:
-    clause = judgement.clause
-    return _rank(
-        clause.measure,
-        judgement.outcome,
-        use_of_bound(judgement.value, judgement.limit, at_least=clause.at_least),
-        warns=clause.warns,
-        control=clause.control,
-    )
-
-
-def _rank_row(row: Mapping[str, Any]) -> tuple[int, float]:
-    return _rank(
-        row["measure"],
-        row["outcome"],
-        use_of_bound(row["value"], row["limit"], at_least=row["at_least"]),
-        warns=row["warns"],
-        control=row["control"],
-    )
-
-
-def _rank(measure: str, outcome: str, use: float, *, warns: bool, control: bool) -> tuple[int, float]:
+def _rank(judgement: Judgement) -> tuple[int, float]:
     """First a control that is not kept, then what refuses, what is not determined, what is waived.
 
     Of what is kept that which takes most of its bound: of the risks, for a control is at its bound by its
     nature, an overlap says that the tables are alike, and what only warns does not decide.
     """
+    clause, outcome = judgement.clause, judgement.outcome
+    use = use_of_bound(judgement.value, judgement.limit, at_least=clause.at_least)
     if outcome == "kept":
-        entry = JUDGED.get(measure)
+        entry = JUDGED.get(clause.measure)
         is_overlap = entry is not None and entry.role == "overlap"
-        return (0, use) if control or warns or is_overlap else (2, use)
-    if control:
+        return (0, use) if clause.control or clause.warns or is_overlap else (2, use)
+    if clause.control:
         return (6, use)
-    if warns and outcome == "exceeded":
+    if clause.warns and outcome == "exceeded":
         return (1, use)
     return ({"waived": 3, "undetermined": 4}.get(outcome, 5), use)

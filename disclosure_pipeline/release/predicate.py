@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -13,10 +14,10 @@ from pydantic_core import ErrorDetails
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.bounds import Over
-from disclosure_pipeline.policy.public_figures import PublicJudgement, publish, round_records
+from disclosure_pipeline.policy.public_figures import round_records
 from disclosure_pipeline.policy.trust import Moment
-from disclosure_pipeline.policy.verdict import Judgement, Outcome, read_judgement_row
-from disclosure_pipeline.policy.waivers import Digest, Waiver
+from disclosure_pipeline.policy.verdict import Judgement, Outcome, publish, read_judgements
+from disclosure_pipeline.policy.waivers import Digest
 
 
 def describe_errors(error: ValidationError) -> list[str]:
@@ -214,10 +215,8 @@ def build_predicate(
     from disclosure_pipeline.evidence.dossier import read_versions
 
     try:
-        figures, rows = content["figures"], content["clauses"]
+        figures, judgements = content["figures"], _read_exact(content)
         _require_measured(tables, figures["N_s"])
-        used_names = {row["waiver"] for row in rows if row.get("waiver")}
-        waivers = {row["name"]: row for row in content.get("waivers", ()) if row["name"] in used_names}
         policy = PolicyStated(
             digest=content["policy_digest"],
             keys=tuple(figures["keys"]),
@@ -227,22 +226,19 @@ def build_predicate(
         smallest_count, records = int(definition["smallest_count"]), [figures["N_d"], *figures["N_s"]]
         if min(records) < 1:
             raise ValueError("a table is empty")
-        public = publish([_to_judgement(row, waivers) for row in rows], records, smallest_count)
-        clauses = [
-            (row["control"], _state_clause(row, judgement))
-            for row, judgement in zip(rows, public, strict=True)
-        ]
+        public = publish(judgements, records, smallest_count)
         return Predicate(
             gate=content["gate"],
             candidate=content["candidate"],
             decision=content["decision"],
             snapshot=content["measured"]["snapshot"],
             policy=policy,
-            clauses=tuple(clause for is_control, clause in clauses if not is_control),
-            controls=tuple(clause for is_control, clause in clauses if is_control),
+            clauses=tuple(_state_clause(judged) for judged in public if not judged.clause.control),
+            controls=tuple(_state_clause(judged) for judged in public if judged.clause.control),
             waivers=tuple(
-                WaiverStated.model_validate({name: row[name] for name in WaiverStated.model_fields})
-                for row in waivers.values()
+                WaiverStated.model_validate(waiver.model_dump(include=set(WaiverStated.model_fields)))
+                for judgement in judgements
+                if (waiver := judgement.waiver) is not None
             ),
             ground_truth=GroundTruthStated(
                 salted_hash=ground_truth, records=round_records(figures["N_d"], smallest_count)
@@ -277,16 +273,20 @@ def _require_measured(tables: Mapping[str, int], measured: Sequence[int]) -> Non
         raise ValueError("the files are not the tables that were measured")
 
 
-def _to_judgement(row: Mapping[str, Any], waivers: Mapping[str, Mapping[str, Any]]) -> Judgement:
-    waiver_row = waivers[row["waiver"]] if row.get("waiver") else None
-    waiver = Waiver(**{name: waiver_row[name] for name in Waiver.model_fields}) if waiver_row else None
-    if not all(row[name] is None or math.isfinite(row[name]) for name in ("value", "limit")):
-        raise ValueError("a figure is not finite")
-    # Without its note, in whose place a statement has the figure, the bound and who waived it.
-    return read_judgement_row({**row, "note": ""}, waiver)
+def _read_exact(content: Mapping[str, Any]) -> list[Judgement]:
+    """Return the judgements of a dossier, without notes: a statement has figure, bound and waiver instead.
+
+    ValueError where a figure is not finite, or a row says more or other than its judgement.
+    """
+    judgements = read_judgements(content)
+    for row, judgement in zip(content["clauses"], judgements, strict=True):
+        if row != judgement.to_row():
+            raise ValueError("a clause contradicts itself")
+        if not all(value is None or math.isfinite(value) for value in (judgement.value, judgement.limit)):
+            raise ValueError("a figure is not finite")
+    return [replace(judgement, note="") for judgement in judgements]
 
 
-def _state_clause(row: Mapping[str, Any], judgement: PublicJudgement) -> ClauseStated:
-    of_row = {name: row[name] for name in ClauseStated.model_fields if name != "words"}
-    rounded = {"value": judgement.value, "limit": judgement.limit, "words": str(judgement)}
-    return ClauseStated(**(of_row | rounded))
+def _state_clause(judgement: Judgement) -> ClauseStated:
+    row = judgement.to_row() | {"words": str(judgement)}
+    return ClauseStated(**{name: row[name] for name in ClauseStated.model_fields})

@@ -13,7 +13,7 @@ from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.recording import RecordedTables, read_recorded_tables
 from disclosure_pipeline.candidates.store import GateFolders, is_safe_name
 from disclosure_pipeline.evidence.dossier import format_cell
-from disclosure_pipeline.policy.verdict import find_worst_row
+from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 
 _ENDED_AS: Mapping[str, str] = {BROKEN_CONTRACT: "refused", TOO_LITTLE_OVERLAP: "undetermined"}
 PUBLISHED_REFUSED = "published, refused today"
@@ -111,13 +111,13 @@ def _read_standing(
 def _describe_worst_clause(dossier: Mapping[str, Any]) -> str | None:
     """Describe it as in "repU: 10.9, at most 8"; None where the dossier does not have it."""
     try:
-        worst = find_worst_row(dossier["clauses"])
+        worst = find_worst_judgement(map(Judgement.from_row, dossier["clauses"]))
         if worst is None:
             return None
-        if worst["value"] is None:
-            return f"{worst['name']}: could not be determined"
-        bound = f"{'at least' if worst['at_least'] else 'at most'} {format_cell(worst['limit'])}"
-        return f"{worst['name']}: {format_cell(worst['value'])}, {bound}"
+        if worst.value is None:
+            return f"{worst.clause.name}: could not be determined"
+        bound = f"{'at least' if worst.clause.at_least else 'at most'} {format_cell(worst.limit)}"
+        return f"{worst.clause.name}: {format_cell(worst.value)}, {bound}"
     except (KeyError, TypeError):
         return None  # a record that is damaged says nothing
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -101,16 +102,8 @@ def _find_in_figures(stated: ClauseStated, clause: Clause) -> Iterator[str]:
 
 
 def _to_clause(stated: ClauseStated, bound: float | None = None, *, control: bool = False) -> Clause:
-    return Clause(
-        measure=stated.measure,
-        column=stated.column,
-        bound=stated.bound if bound is None else bound,
-        over=stated.over,
-        share_of=stated.share_of,
-        at_least=stated.at_least,
-        warns=stated.warns,
-        control=control,
-    )
+    clause = Clause.from_row(vars(stated) | {"control": control})
+    return clause if bound is None else replace(clause, bound=bound)
 
 
 def _find_in_waivers(predicate: Predicate) -> Iterator[str]:

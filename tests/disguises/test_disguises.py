@@ -22,7 +22,7 @@ from support.sampling import some_of
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.verdict import Judgement, decide, judge, read_judgement_row
+from disclosure_pipeline.policy.verdict import Judgement, decide, judge
 from disguises.cases import DISGUISES, HONEST
 from disguises.tables import Case, definition, ground_truth
 
@@ -52,7 +52,7 @@ class Ran:
         """The verdict of each clause in the dossier; empty where the run ended before."""
         dossier = self.home.record(self.candidate, "dossier.json")
         rows = gates.read_json(dossier)["clauses"] if dossier.exists() else []
-        return tuple(map(read_judgement_row, rows))
+        return tuple(map(Judgement.from_row, rows))
 
 
 @pytest.fixture(scope="module")

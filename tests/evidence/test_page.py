@@ -27,8 +27,7 @@ from disclosure_pipeline.evidence.page.rendering import (
 )
 from disclosure_pipeline.measures.words import PERCENT, POINTS, RECORDS, SHARE
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.public_figures import publish
-from disclosure_pipeline.policy.verdict import judge, read_judgement_row
+from disclosure_pipeline.policy.verdict import Judgement, judge, publish
 
 DOCUMENTED = {
     "purpose": "Teaching <b>statistics</b>",
@@ -358,7 +357,7 @@ def test_a_figure_is_rounded_as_the_statement_rounds_it(
     """Two roundings of one figure would tell more than either: of the clause, and of its row in the frame."""
     for content in (refused, approved):
         records = [content["figures"]["N_d"], *content["figures"]["N_s"]]
-        stated = publish([read_judgement_row(row) for row in content["clauses"]], records, 10)
+        stated = publish([Judgement.from_row(row) for row in content["clauses"]], records, 10)
         page = make_publishable(content)
         compared = 0
         for row, public in zip(page["clauses"], stated, strict=True):

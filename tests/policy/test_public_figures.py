@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, example, given
@@ -10,14 +11,12 @@ from hypothesis import strategies as st
 
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.public_figures import (
-    PublicJudgement,
     has_public_value,
-    publish,
     round_figure,
     round_records,
 )
 from disclosure_pipeline.policy.registry import MEASURES
-from disclosure_pipeline.policy.verdict import Judgement, hold
+from disclosure_pipeline.policy.verdict import Judgement, hold, publish
 
 STEPS = st.floats(0.01, 100)
 VALUES = st.floats(0, 100)
@@ -125,7 +124,7 @@ def test_a_relative_bound_tells_nothing_of_the_ground_truth() -> None:
     relative = judged(Clause("repU", None, 0.6, share_of="UiO"), 3.21, 41.7)
     absolute = judged(Clause("repU", None, 8.0), 3.21)
     published = publish([relative, absolute], [300, 298], 10)
-    assert (published[0].value, published[0].limit, published[0].judgement.outcome) == (None, None, "kept")
+    assert (published[0].value, published[0].limit, published[0].outcome) == (None, None, "kept")
     assert str(published[0]) == "repU / UiO: the worst value keeps the bound, at most 0.6 of UiO"
     assert published[1].limit == 8.0 and published[1].value == pytest.approx(8 - 100 * 10 / 298)
     assert not any(
@@ -171,7 +170,7 @@ def test_every_public_measure_is_a_percentage_or_a_count() -> None:
 
 def test_in_words() -> None:
     judgement = judged(Clause("DiSCO", "work", 12.0), 13.21)
-    message = PublicJudgement(judgement, 15.33, 12.0, 10)
+    message = replace(judgement, value=15.33, rounded_to=10)
     assert str(message) == (
         "DiSCO[work]: the worst value, at most 15.33 as rounded to 10 records, breaks the bound, at most 12"
     )

@@ -20,8 +20,7 @@ from disclosure_pipeline.evidence.page.rendering import make_publishable, render
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy import registry
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.public_figures import publish
-from disclosure_pipeline.policy.verdict import judge
+from disclosure_pipeline.policy.verdict import judge, publish
 from disclosure_pipeline.release.predicate import build_predicate
 
 NAME, VALUE, TEXT = "unmarked_figure", 43.2198765, "Value-8844"
@@ -110,7 +109,7 @@ def test_a_guard_that_is_not_marked_tells_its_outcome_alone(guarded: Disclosure)
 
     judgements = judge(gate.clauses(), guarded)
     records = [guarded.N_d, *guarded.N_s]
-    told = [row for row in publish(judgements, records, 10) if row.judgement.clause.name == NAME]
+    told = [row for row in publish(judgements, records, 10) if row.clause.name == NAME]
     assert_withheld({"value": told[0].value}, str(told[0]))
 
     moment = datetime(2026, 1, 1, tzinfo=timezone.utc)

@@ -25,18 +25,14 @@ from disclosure_pipeline.evidence.page.parts import tabulate
 from disclosure_pipeline.measures.words import NONE, Words
 from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.policy.public_figures import (
-    PublicJudgement,
     count_fewest,
-    find_limits,
-    publish,
     round_by_unit,
     round_figure,
     round_records,
     round_share,
 )
 from disclosure_pipeline.policy.registry import JUDGED
-from disclosure_pipeline.policy.verdict import Judgement, read_judgement_row
-from disclosure_pipeline.policy.waivers import Waiver
+from disclosure_pipeline.policy.verdict import Judgement, find_limits, publish, read_judgements
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 
 if TYPE_CHECKING:
@@ -65,11 +61,12 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
     that of the exact figures.
     """
     rounding = _Rounding.from_content(content)
+    judgements = publish(rounding.judgements, rounding.records, rounding.smallest)
     return {
         **content,
         "clauses": [
             _round_clause(clause, public, rounding)
-            for clause, public in zip(content["clauses"], rounding.publish(), strict=True)
+            for clause, public in zip(content["clauses"], judgements, strict=True)
         ],
         "figures": _round_figures(content["figures"], rounding),
         "exact_copies": [_round_row(row, "exact_copies", rounding) for row in content["exact_copies"]],
@@ -90,17 +87,8 @@ class _Rounding:
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> _Rounding:
         figures = content["figures"]
-        waivers = {
-            row["name"]: Waiver.model_validate(
-                {name: value for name, value in row.items() if name != "problem"}
-            )
-            for row in content["waivers"]
-        }
-        judgements = [read_judgement_row(row, waivers.get(row["waiver"])) for row in content["clauses"]]
-        return cls([figures["N_d"], *figures["N_s"]], content["smallest_count"], judgements)
-
-    def publish(self) -> Sequence[PublicJudgement]:
-        return publish(self.judgements, self.records, self.smallest)
+        records = [figures["N_d"], *figures["N_s"]]
+        return cls(records, content["smallest_count"], read_judgements(content))
 
     def count(self, records: int) -> int:
         return int(round_figure(records, self.smallest, ()))
@@ -125,7 +113,7 @@ def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> l
     return rows
 
 
-def _round_clause(clause: Mapping[str, Any], public: PublicJudgement, rounding: _Rounding) -> dict[str, Any]:
+def _round_clause(clause: Mapping[str, Any], public: Judgement, rounding: _Rounding) -> dict[str, Any]:
     """The clause as the statement has it; a figure that the statement leaves out is rounded by its unit."""
     published = JUDGED[clause["measure"]].published
     if published == "exact":
