@@ -14,7 +14,7 @@ from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
 from disclosure_pipeline.evidence.validation import find_disagreements, validate
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
-from disclosure_pipeline.policy.verdict import Judgement, can_be_waived, publish
+from disclosure_pipeline.policy.verdict import can_be_waived, publish, read_judgements
 
 
 def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
 def describe_broken_clauses(content: Mapping[str, Any], smallest_count: int) -> dict[str, str]:
     """Return the same, each as a sentence with its value and bound, and as one that anybody may read."""
     broken = set(list_broken_clauses(content))
-    judgements = [Judgement.from_row(row) for row in content["clauses"]]
+    judgements = read_judgements(content)
     records = [content["figures"]["N_d"], *content["figures"]["N_s"]]
     sentences = {
         str(judgement): str(public)

@@ -19,8 +19,10 @@ from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.evidence.page.rendering import make_publishable, render_page
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy import registry
+from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.verdict import judge, publish
+from disclosure_pipeline.policy.verdict import hold, judge, publish
+from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.release.predicate import build_predicate
 
 NAME, VALUE, TEXT = "unmarked_figure", 43.2198765, "Value-8844"
@@ -138,6 +140,25 @@ def test_a_refusal_does_not_tell_what_is_not_marked(
     [(exact, public)] = [(exact, public) for exact, public in reasons.items() if exact.startswith(NAME)]
     assert "43.2" in exact
     assert_withheld({"value": None}, public, render_page(content, "publication"))
+
+
+def test_a_refusal_rounds_a_figure_as_the_checks_do() -> None:
+    """Two roundings of one figure would tell more than each: the ceiling of a waiver counts for both."""
+    clauses = Clause("DiSCO", "work", 5.0, "mean"), Clause("DiSCO", "work", 8.0)
+    mean, worst = (hold(clause, [9.3], 1) for clause in clauses)
+    waiver = Waiver(
+        name="w", gate="g", snapshot="a" * 64, policy_digest="b" * 64, clause=mean.clause.name, ceiling=9.5,
+        reason="r", approver="a", expires=datetime(2026, 1, 1, tzinfo=timezone.utc),
+    )  # fmt: skip
+    judgements = [replace(mean, outcome="waived", waiver=waiver), worst]
+    content = {
+        "clauses": [judgement.to_row() for judgement in judgements],
+        "waivers": [{**waiver.model_dump(mode="json"), "problem": None}],
+        "figures": {"N_d": 300, "N_s": [298]},
+    }
+    [public] = describe_broken_clauses(content, 10).values()
+    assert public == str(publish(judgements, [300, 298], 10)[1])
+    assert "at most 9.5 as rounded to 10 records" in public
 
 
 def test_a_column_of_a_frame_has_one_entry() -> None:
