@@ -146,6 +146,8 @@ REFUSED: dict[str, Callable[[dict[str, Any]], object]] = {
     "a value is infinite": lambda content: content["clauses"][0].update(value=math.inf),
     "a bound is missing": lambda content: content["clauses"][0].pop("bound"),
     "an unknown outcome": lambda content: content["clauses"][0].update(outcome="fine"),
+    "a clause under another name": lambda content: content["clauses"][0].update(name="iS[work]"),
+    "a default that was not loosened": lambda content: content["clauses"][0].update(loosened_from=1.0),
     "no clauses": lambda content: content.update(clauses=[]),
     "no controls": lambda content: content.update(
         clauses=[row for row in content["clauses"] if not row["control"]]
