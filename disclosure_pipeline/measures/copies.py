@@ -34,12 +34,13 @@ _PAIR, _TRIPLE = 2, 3
 class HitCounts:
     """hits: SD records whose q exactly one GT record has.
 
-    pairs, triples: q that exactly two, and exactly three, GT records have (f2, f3).
+    pairs, triples: q that exactly two, and exactly three, GT records have (f2, f3). Of units with several
+    records (`units`) they are numbers of records, over two and three.
     """
 
     hits: int
-    pairs: int
-    triples: int
+    pairs: float
+    triples: float
 
 
 def hit_counts(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> HitCounts:
@@ -97,7 +98,7 @@ def unique_hits(counts: HitCounts, sizes: Sizes) -> UniqueHits:
     2 f2 / N_d, about. Source: Good 1953, "The population frequencies of species and the estimation of
     population parameters".
     """
-    hits, others = percent(counts.hits, sizes.N_s), percent(2 * counts.pairs, sizes.N_d)
+    hits, others = percent(counts.hits, sizes.N_s), percent(round(2 * counts.pairs), sizes.N_d)
     return UniqueHits(hits, others, hits - others)
 
 

@@ -119,7 +119,7 @@ def draw_of_synthetic(sizes: Sizes) -> Draw | None:
 
 def draw_of_others(sizes: Sizes) -> Draw | None:
     """Return the draw of the other GT records, where SD has fewer records than they are."""
-    return Draw(sizes.n, sizes.N_d - 1, without_self=True) if sizes.others_are_drawn else None
+    return Draw(sizes.n, sizes.others, without_self=True) if sizes.others_are_drawn else None
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def drawn_guess_counts(
         return DrawnGuessCounts.nothing()
     of_q = f.at_cells(f.sum_by_q(r), guessable) - draw.without_self
     named = in_integers(chances_to_be_named(f.q, r, d > 0, draw)[guessable])
-    drawn = ONE_CHANCE - in_integers(_none_drawn(of_q, draw))
+    drawn = ONE_CHANCE - in_integers(chance_of_none(of_q, draw))
     people = d[guessable]
     return DrawnGuessCounts(int((people * named).sum()), Grouped.sum_by_group(f.t[guessable], people * drawn))
 
@@ -210,14 +210,14 @@ def chances_to_be_named(q: IntArray, r: IntArray, wanted: Mask, draw: Draw) -> F
     first = np.flatnonzero(first_of_run(q[cells]))
     rivals = run_lengths(first, len(cells))
     alone = cells[first[rivals == 1]]
-    chances[alone] = 1 - _none_drawn(own[alone], draw)
+    chances[alone] = 1 - chance_of_none(own[alone], draw)
     several = cells[np.repeat(rivals > 1, rivals)]
     if len(several):
         chances[several] = _chances_among_rivals(q[several], r[several], draw)
     return chances
 
 
-def _none_drawn(records: IntArray, draw: Draw) -> Floats:
+def chance_of_none(records: IntArray, draw: Draw) -> Floats:
     """Return the chance that none of so many records is drawn."""
     numbers, position = np.unique(np.maximum(records, 0), return_inverse=True)
     left = (draw.records - draw.n) / draw.records

@@ -128,18 +128,18 @@ class SharedRecords:
 
 
 def shared_records(
-    copies: int, unique_copies: int, records: int, repeated: int, pairs: int, N_d: int
+    copies: int, unique_copies: int, records: int, repeated: int, pairs: float, N_d: int
 ) -> SharedRecords:
     """Return whether a holdout has more of GT's records than a fresh sample would: `beyond`.
 
     `repeated` GT records equal another one, `pairs` are the whole records that exactly two GT records have.
     """
-    all_of, unique_of = (copies, repeated), (unique_copies, 2 * pairs)
+    all_of, unique_of = (copies, repeated), (unique_copies, round(2 * pairs))
     lows = [newcombe(part, records, other, N_d, SHARED_CONFIDENCE)[0] for part, other in (all_of, unique_of)]
     return SharedRecords(
         percent(copies, records),
         percent(repeated, N_d),
         percent(unique_copies, records),
-        percent(2 * pairs, N_d),
+        percent(round(2 * pairs), N_d),
         max(lows) > 0,
     )

@@ -41,7 +41,7 @@ class PeopleCounts:
     """
 
     alone: int
-    pairs: int
+    pairs: float
     found: int
     alone_in_SD: int
 
@@ -163,7 +163,7 @@ def found_by_columns_apart(chances: npt.NDArray[np.float64], N_s: int, records: 
     return 100 * sum_exactly(-np.expm1(-N_s * chances)) / records
 
 
-def _highest_mean(count: int, z: float) -> float:
+def _highest_mean(count: float, z: float) -> float:
     """Give the mean of a Poisson variable that is so small only by chance (Wilson & Hilferty 1931)."""
     n = count + 1
     return n * (1 - 1 / (9 * n) + z / (3 * math.sqrt(n))) ** 3

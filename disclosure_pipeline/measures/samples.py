@@ -1,6 +1,7 @@
 """Tables of different sizes brought to n records each: the chance that none of some records is drawn.
 
-SD and GT's other records (those of everybody but one person) are compared at n = min(N_s, N_d - 1) records.
+SD and GT's other records (those of everybody but one person) are compared at n = min(N_s, N_d - 1) records;
+where a person has several records, `own` of them, at n = min(N_s, N_d - own).
 """
 
 from __future__ import annotations
@@ -18,20 +19,26 @@ ONE_CHANCE = 2**30
 
 @dataclass(frozen=True)
 class Sizes:
-    """The number of GT and of SD records, and what follows from them."""
+    """The number of GT and of SD records, and of the person's own ones, and what follows from them."""
 
     N_d: int
     N_s: int
+    own: int = 1
+
+    @property
+    def others(self) -> int:
+        """The GT records of other people."""
+        return self.N_d - self.own
 
     @property
     def n(self) -> int:
         """At so many records both are compared."""
-        return min(self.N_s, self.N_d - 1)
+        return min(self.N_s, self.others)
 
     @property
     def others_left(self) -> int:
         """The other GT records that are not drawn; where it is 0, P0(m) is 0 for every m but 0."""
-        return self.N_d - 1 - self.n
+        return self.others - self.n
 
     @property
     def synthetic_left(self) -> int:
@@ -55,7 +62,7 @@ class Sizes:
 
     def p0(self, records: IntArray) -> Floats:
         """Return P0(m) for each m of `records`: of n drawn from the other GT records, none is among m."""
-        return none_drawn(records, self.N_d - 1, self.n)
+        return none_drawn(records, self.others, self.n)
 
     def q0(self, records: IntArray) -> Floats:
         """Return Q0(m) for each m of `records`: the same of SD records."""

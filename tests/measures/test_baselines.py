@@ -1,10 +1,8 @@
 """What a figure would be anyway: against fractions person by person, every draw, and the example data."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import cache
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -12,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import baselines as reference
-from reference.cap import Level, Record
-from support.small_tables import sd2011, tables
+from reference.cap import Record
+from support.small_tables import QUASI_IDENTIFIERS, TARGET_LEVELS, cells, sd2011, tables
 
 from disclosure_pipeline.measures.baseline_counts import BaselineCounts, baseline_counts
 from disclosure_pipeline.measures.baselines import Baselines, baselines
@@ -25,9 +23,7 @@ from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys,
 from disclosure_pipeline.measures.samples import Sizes, none_drawn
 from disclosure_pipeline.measures.totals import disclosure_tables, totals_of_tables
 
-LEVELS: tuple[Level, ...] = ("a", "b", "c", None)
-QUASI_IDENTIFIERS = list(product(("1", "2", None), repeat=2))
-NO_GUESS: Mask = np.array([level is None for level in LEVELS])
+NO_GUESS: Mask = np.array([level is None for level in TARGET_LEVELS])
 WITH_GUESSES = [field for field in Baselines.__dataclass_fields__ if field.startswith("guessed")]
 
 
@@ -35,14 +31,6 @@ def some_keys(f: FrequencyTable, where: Mask) -> FrequencyTable:
     """The cells of some q: of a q all of them or none."""
     columns = {name: getattr(f, name)[where] for name in ("q", "t", "d", "s", "d_q", "s_q")}
     return replace(f, **columns)
-
-
-def cells(gt: Sequence[Record], sd: Sequence[Record]) -> FrequencyTable:
-    """The frequency table of records whose target levels are LEVELS."""
-    codes = [np.array([QUASI_IDENTIFIERS.index(q) for q, _ in table]) for table in (gt, sd)]
-    t = [np.array([LEVELS.index(level) for _, level in table]) for table in (gt, sd)]
-    keys = combine_keys([codes], [len(QUASI_IDENTIFIERS)])
-    return frequency_tables(keys, t, len(LEVELS))[0]
 
 
 def figures_of(
@@ -86,7 +74,7 @@ def test_records_that_exclusions_leave(gt: list[Record], sd: list[Record], exclu
     left, _ = exclude(f, disclosure_tables(f), np.zeros((1, f.keys), dtype=np.int64), exclusions)
     counts = baseline_counts(f, Sizes(f.N_d, f.N_s), NO_GUESS, left=left.original.values())
     actual = asdict(figures_of(f, counts, NO_GUESS, exclusions))
-    kept = [[LEVELS.index(t) not in excluded for _, t in table] for table in (gt, sd)]
+    kept = [[TARGET_LEVELS.index(t) not in excluded for _, t in table] for table in (gt, sd)]
     expected = reference.figures(gt, sd, (None,), *kept)
     assert actual == pytest.approx(expected, abs=2e-3)
     for name in set(actual) - {"DiSCO_beyond_se"}:
@@ -130,7 +118,7 @@ def test_other_names_of_levels_change_nothing(gt: list[Record], sd: list[Record]
     order = np.lexsort((t, f.q))
     g = replace(f, t=t[order], d=f.d[order], s=f.s[order])
     no_guess = np.zeros(4, dtype=bool)
-    no_guess[renamed[LEVELS.index(None)]] = True
+    no_guess[renamed[TARGET_LEVELS.index(None)]] = True
     assert figures(g, no_guess) == figures(f)
 
 
@@ -233,7 +221,7 @@ def _population(rng: np.random.Generator, records: int) -> list[Record]:
     for _ in range(records):
         q = QUASI_IDENTIFIERS[min(int(rng.exponential(2)), 8)]
         likely = QUASI_IDENTIFIERS.index(q) % 4
-        people.append((q, LEVELS[likely if rng.random() < 0.4 else int(rng.integers(4))]))
+        people.append((q, TARGET_LEVELS[likely if rng.random() < 0.4 else int(rng.integers(4))]))
     return people
 
 

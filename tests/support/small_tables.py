@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import product
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis.strategies import SearchStrategy
 from reference.cap import Level, Record
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, frequency_tables
 from support.paths import SD2011
 
 KEYS = ["k1", "k2"]
@@ -20,10 +22,20 @@ RECORD: SearchStrategy[Record] = st.sampled_from(
     list(product(product(KEY_LEVELS, KEY_LEVELS), TARGET_LEVELS))
 )
 
+QUASI_IDENTIFIERS = list(product(KEY_LEVELS, repeat=2))
+
 
 def tables(most: int = 12) -> SearchStrategy[list[Record]]:
     """Tables that often share keys, with missing values in keys and target."""
     return st.lists(RECORD, min_size=1, max_size=most)
+
+
+def cells(gt: Sequence[Record], sd: Sequence[Record]) -> FrequencyTable:
+    """The frequency table of records whose target levels are TARGET_LEVELS."""
+    codes = [np.array([QUASI_IDENTIFIERS.index(q) for q, _ in table]) for table in (gt, sd)]
+    t = [np.array([TARGET_LEVELS.index(level) for _, level in table]) for table in (gt, sd)]
+    keys = combine_keys([codes], [len(QUASI_IDENTIFIERS)])
+    return frequency_tables(keys, t, len(TARGET_LEVELS))[0]
 
 
 def frame(records: Sequence[Record]) -> pd.DataFrame:

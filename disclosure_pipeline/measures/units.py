@@ -1,0 +1,330 @@
+"""People with several records: who is another person is told by units, not by records.
+
+A unit is whoever several records are of, such as a patient with many stays or a household. The other GT
+records of a person are those of other units: for one whose unit has N_u records, P0(m) is of the N_d - N_u
+others, and both sides are compared at n = min(N_s, N_d - N_u) records. Everybody has their own n; people with
+equal N_u are reckoned together.
+
+Where every unit has one record, these are the formulas of `baselines`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from disclosure_pipeline.measures.baseline_counts import Squares, in_units_of_squares
+from disclosure_pipeline.measures.chance import Floats
+from disclosure_pipeline.measures.drawn_guesses import (
+    Draw,
+    chance_of_none,
+    chances_to_be_named,
+    draw_of_others,
+    draw_of_synthetic,
+    drawn_guess_counts,
+    guessed_by_overall_mode_of_draw,
+    guessed_from_draw,
+    overall_chances,
+)
+from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, Mask, percent, sum_of_quotients
+from disclosure_pipeline.measures.frequency import FrequencyTable, count_up, first_of_run, run_lengths
+from disclosure_pipeline.measures.guesses import guess_counts, guessed
+from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
+
+_AT_A_TIME = 1 << 21  # levels of the others of some people
+
+
+@dataclass(frozen=True)
+class UnitCells:
+    """GT's records of each unit in each cell, in order of q, unit and t.
+
+    `records` of a `unit` in a `cell`; `size`: of the unit in all. `pair` numbers each q with each unit, and
+    `in_q` are the unit's records with that q.
+    """
+
+    cell: IntArray
+    unit: IntArray
+    records: IntArray
+    size: IntArray
+    pair: IntArray
+    in_q: IntArray
+
+    @classmethod
+    def from_records(cls, q: IntArray, cell: IntArray, unit: IntArray, records: IntArray) -> UnitCells:
+        """Add up the `records` of each cell and unit; `q` is that of each cell (shape: all alike)."""
+        order = np.lexsort((cell, unit, q))
+        q, cell, unit = q[order], cell[order], unit[order]
+        begins_pair = first_of_run(q) | first_of_run(unit)
+        first = np.flatnonzero(begins_pair | first_of_run(cell))
+        added = np.add.reduceat(records[order], first)
+        pair = (np.cumsum(begins_pair) - 1)[first]
+        size, in_q = _sum_by(unit[first], added), _sum_by(pair, added)
+        return cls(cell[first], unit[first], added, size[unit[first]], pair, in_q[pair])
+
+
+def _sum_by(position: IntArray, values: IntArray) -> IntArray:
+    sums = np.zeros(int(position.max(initial=-1)) + 1, dtype=np.int64)
+    np.add.at(sums, position, values)
+    return sums
+
+
+def baselines_of_units(
+    f: FrequencyTable,
+    cells: UnitCells,
+    no_guess: Mask,
+    left: IntArray | None = None,
+    left_s: IntArray | None = None,
+) -> dict[str, float]:
+    """Return the figures of `Baselines`, by name, but for `guessed`: that is of all of SD, for everybody.
+
+    `left`, `left_s`: GT and SD records that the exclusions leave in each cell; None where nothing is
+    excluded. `no_guess` marks the target levels that nobody guesses (shape: targets).
+    """
+    kept = np.ones(len(cells.cell), dtype=np.int64) if left is None else (left > 0)[cells.cell].astype(int)
+    people = cells.records * kept
+    s = f.s if left_s is None else left_s
+    s_q = f.s_q if left_s is None else f.per_key(s)[f.q]
+    d_q = f.d_q if left is None else f.per_key(left)[f.q]
+    own_left = _sum_by(cells.pair, people)[cells.pair]
+    products: dict[str, list[float]] = defaultdict(list)
+    added = np.zeros(f.keys, dtype=np.int64)
+
+    def add(figure: str, grouped: Grouped, chances: Floats) -> None:
+        products[figure] += (grouped.sums * chances).tolist()
+
+    for own in np.unique(cells.size).tolist():
+        of_size = np.flatnonzero(cells.size == own)
+        sizes, at = Sizes(f.N_d, f.N_s, own), cells.cell[of_size]
+        c, in_SD = people[of_size], f.s_q[at] > 0
+        others, others_t = f.d_q[at] - cells.in_q[of_size], f.d[at] - cells.records[of_size]
+        by_others = Grouped.sum_by_group(others, c)
+        by_s_q = Grouped.sum_by_group(f.s_q[at][in_SD], c[in_SD])
+        apart, apart_in_SD = others - others_t, (f.s_q[at] - f.s[at])[in_SD]
+        near, near_in_SD = apart <= sizes.others_left, apart_in_SD <= sizes.synthetic_left
+        by_apart = Grouped.sum_by_group(apart[near], c[near])
+        by_apart_in_SD = Grouped.sum_by_group(apart_in_SD[near_in_SD], c[in_SD][near_in_SD])
+        add("iS_others", by_others, 1 - sizes.p0(by_others.groups))
+        add("iS", by_s_q, 1 - sizes.q0(by_s_q.groups))
+        add("certain_others", by_apart, sizes.p0(by_apart.groups))
+        add("absent_others", by_others, sizes.p0(by_others.groups))
+        add("certain", by_apart_in_SD, sizes.q0(by_apart_in_SD.groups))
+        add("absent", by_s_q, sizes.q0(by_s_q.groups))
+        with_key = d_q[at] - own_left[of_size]
+        attributed = Grouped.sum_by_group(with_key, c * others_t)
+        add("DCAP_others", attributed, _share_if_drawn(attributed.groups, sizes.p0(attributed.groups)))
+        attributed = Grouped.sum_by_group(s_q[at], c * s[at])
+        add("DCAP", attributed, _share_if_drawn(attributed.groups, sizes.q0(attributed.groups)))
+        at_n = in_integers(sizes.q0(f.s_q[at] - f.s[at])) - in_integers(sizes.q0(f.s_q[at]))
+        more = at_n - in_integers(sizes.p0(apart)) + in_integers(sizes.p0(others))
+        np.add.at(added, f.q[at], c * more)
+    sums = {figure: 100 * math.fsum(terms) / f.N_d for figure, terms in products.items()}
+    pairs = {
+        "iS": (sums["iS"], sums["iS_others"]),
+        "DiSCO": (
+            _difference(products["certain"], products["absent"], f.N_d),
+            _difference(products["certain_others"], products["absent_others"], f.N_d),
+        ),
+        "DCAP": (sums["DCAP"], sums["DCAP_others"]),
+    }
+    figures = {f"{name}_others": others for name, (_, others) in pairs.items()}
+    figures |= {f"{name}_beyond": at_n - others for name, (at_n, others) in pairs.items()}
+    right, right_others = (guess(f, cells, people, no_guess) for guess in (_guess_at_n, _guess_from_others))
+    squares = Squares.sum_up(in_units_of_squares(added))
+    return figures | {
+        "DiSCO_beyond_se": 100 * squares.root() / f.N_d,
+        "guessed_others": percent(right_others, f.N_d * ONE),
+        "guessed_beyond": percent(right - right_others, f.N_d * ONE),
+    }
+
+
+def _difference(terms: list[float], less: list[float], records: int) -> float:
+    return 100 * (math.fsum(terms) - math.fsum(less)) / records
+
+
+def _share_if_drawn(records: IntArray, none_drawn: Floats) -> Floats:
+    share: Floats = (1 - none_drawn) / np.maximum(records, 1)
+    return share
+
+
+def _people_by_cell(f: FrequencyTable, cells: UnitCells, people: IntArray) -> IntArray:
+    by_cell = np.zeros(len(f.q), dtype=np.int64)
+    np.add.at(by_cell, cells.cell, people)
+    return by_cell
+
+
+def _guess_at_n(f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask) -> int:
+    """Return right guesses from SD at n records, in units of 1 / `ONE`.
+
+    As without units, SD is taken as it is where it has at most as many records as GT.
+    """
+    s_t = f.per_target(f.s)
+    if f.N_s <= f.N_d:
+        d = _people_by_cell(f, cells, people)
+        return guessed(guess_counts(f, d, f.s, no_guess), f.per_target(d), s_t, no_guess)
+    right = 0
+    for own in np.unique(cells.size).tolist():
+        draw = draw_of_synthetic(Sizes(f.N_d, f.N_s, own))
+        assert draw is not None
+        d = _people_by_cell(f, cells, people * (cells.size == own))
+        counts = drawn_guess_counts(f, d, f.s, no_guess, draw)
+        right += guessed_from_draw(counts, f.per_target(d), overall_chances(s_t, no_guess, draw))
+    return right
+
+
+def _guess_from_others(f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask) -> int:
+    """Return the larger of two: guessing the mode of the others of one's q, or the mode of all others."""
+    t = f.t[cells.cell]
+    r, r_t = f.d * ~no_guess[f.t], f.per_target(f.d) * ~no_guess
+    own = cells.records * ~no_guess[t]
+    overall = UnitCells.from_records(np.zeros_like(t), t, cells.unit, own)
+    place = np.searchsorted(overall.unit * f.targets + overall.cell, cells.unit * f.targets + t)
+    by_key, always = 0, 0
+    undrawn = np.zeros(len(people), dtype=bool)
+    for size in np.unique(cells.size).tolist():
+        sizes, of_size = Sizes(f.N_d, f.N_s, size), cells.size == size
+        draw = draw_of_others(sizes)
+        if draw is None:
+            undrawn |= of_size
+        elif size == 1:
+            d = _people_by_cell(f, cells, people * of_size)
+            overall_of_level = overall_chances(f.per_target(f.d), no_guess, draw)
+            counts = drawn_guess_counts(f, d, f.d, no_guess, draw)
+            by_key += guessed_from_draw(counts, f.per_target(d), overall_of_level)
+            always += guessed_by_overall_mode_of_draw(f.per_target(d), overall_of_level)
+        else:
+            chosen = np.flatnonzero(of_size)
+            of_some, of_all = _guess_from_draw(
+                f, cells, own, people, chosen, r, r_t, overall, place, Draw(draw.n, draw.records, False)
+            )
+            by_key, always = by_key + of_some, always + of_all
+    if undrawn.any():
+        modes, matched = _modes_without_own(f.q, r, cells, own)
+        overall_modes, _ = _modes_without_own(
+            np.zeros(f.targets, dtype=np.int64), r_t, overall, overall.records
+        )
+        of_everybody, rest = overall_modes[place], people * undrawn
+        by_key += _right(modes, rest * matched, of_everybody, rest * ~matched)
+        always += _right(of_everybody, rest)
+    return max(by_key, always)
+
+
+def _right(*modes_and_people: IntArray) -> int:
+    """Return the expected number of right guesses, of pairs of numbers of modes (0: not named) and people."""
+    right = 0
+    for modes, people in zip(modes_and_people[::2], modes_and_people[1::2], strict=True):
+        named = np.flatnonzero(modes)
+        right += sum_of_quotients(people[named], modes[named])
+    return right
+
+
+def _modes_without_own(q: IntArray, r: IntArray, cells: UnitCells, own: IntArray) -> tuple[IntArray, Mask]:
+    """Return for each entry among how many modes of the others its level is (0: it is none), and who has any.
+
+    `q` of the cells ascends, `r` are their records to guess from, `own` those of each entry.
+    """
+    # The records of each level that the unit has none of stay as they are: the largest first.
+    descending = np.lexsort((-r, q))
+    first_of_q = np.searchsorted(q, q)
+    last_of_q = np.searchsorted(q, q, side="right")
+    first = np.flatnonzero(first_of_run(cells.pair))
+    entries = run_lengths(first, len(cells.pair))
+    key = np.repeat(np.arange(len(first)), entries) * len(q) + cells.cell
+    pointer, end = first_of_q[cells.cell[first]], last_of_q[cells.cell[first]]
+    untouched = np.zeros(len(first), dtype=np.int64)
+    active = np.arange(len(first))
+    while len(active):
+        cell = descending[pointer[active]]
+        wanted = active * len(q) + cell
+        position = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+        is_own = key[position] == wanted
+        untouched[active[~is_own]] = r[cell[~is_own]]
+        active = active[is_own]
+        pointer[active] += 1
+        active = active[pointer[active] < end[active]]
+    rest = r[cells.cell] - own
+    largest = np.maximum(np.maximum.reduceat(rest, first), untouched)
+    most = int(r.max(initial=0)) + 1
+    frequency = np.sort(q * most + r)
+    number = q[cells.cell[first]] * most + largest
+    modes = np.searchsorted(frequency, number, side="right") - np.searchsorted(frequency, number)
+    at_entries = np.repeat(largest, entries)
+    changed = (rest == at_entries).astype(np.int64) - (r[cells.cell] == at_entries)
+    modes = modes + np.add.reduceat(changed, first)
+    of_q = np.add.reduceat(r, np.flatnonzero(first_of_run(q)))[np.cumsum(first_of_run(q)) - 1]
+    others = of_q[cells.cell[first]] - np.add.reduceat(own, first)
+    named = (rest == at_entries) & (rest > 0)
+    return np.where(named, np.repeat(modes, entries), 0), np.repeat(others > 0, entries)
+
+
+def _guess_from_draw(
+    f: FrequencyTable,
+    cells: UnitCells,
+    own: IntArray,
+    people: IntArray,
+    chosen: IntArray,
+    r: IntArray,
+    r_t: IntArray,
+    overall: UnitCells,
+    place: IntArray,
+    draw: Draw,
+) -> tuple[int, int]:
+    """Return right guesses of `chosen` entries from a draw of the others: by their q, and always overall."""
+    named = in_integers(_chances_without_own(f.q, r, cells, own, chosen, draw))
+    of_q = f.at_cells(f.sum_by_q(r), cells.cell[chosen])
+    own_in_q = _sum_by(cells.pair, own)[cells.pair[chosen]]
+    drawn = ONE_CHANCE - in_integers(chance_of_none(of_q - own_in_q, draw))
+    of_units = np.unique(place[chosen])
+    one_q = np.zeros(f.targets, dtype=np.int64)
+    of_entries = np.zeros(len(overall.cell), dtype=np.int64)
+    of_entries[of_units] = in_integers(
+        _chances_without_own(one_q, r_t, overall, overall.records, of_units, draw)
+    )
+    by_all = of_entries[place[chosen]].tolist()
+    weights = people[chosen].tolist()
+    by_key = int((people[chosen] * named).sum()) * ONE_CHANCE
+    by_key += sum(
+        weight * (ONE_CHANCE - matched) * chance
+        for weight, matched, chance in zip(weights, drawn.tolist(), by_all, strict=True)
+    )
+    always = sum(weight * chance for weight, chance in zip(weights, by_all, strict=True))
+    return by_key * (ONE // ONE_CHANCE**2), always * (ONE // ONE_CHANCE)
+
+
+def _chances_without_own(
+    q: IntArray, r: IntArray, cells: UnitCells, own: IntArray, chosen: IntArray, draw: Draw
+) -> Floats:
+    """Return the chance of each chosen entry's level to be named by a draw of the others' records.
+
+    All entries of a pair are chosen, or none; see `_modes_without_own`.
+    """
+    pair, cell = cells.pair[chosen], cells.cell[chosen]
+    first = np.flatnonzero(first_of_run(pair))
+    start = np.searchsorted(q, q[cell[first]])
+    levels = np.searchsorted(q, q[cell[first]], side="right") - start
+    entries = run_lengths(first, len(pair))
+    chances = np.zeros(len(chosen))
+    for pairs in _split(levels):
+        number = levels[pairs]
+        offset = np.cumsum(number) - number
+        rest = r[np.repeat(start[pairs], number) + count_up(number)]
+        these = slice(int(first[pairs.start]), int(first[pairs.stop - 1] + entries[pairs.stop - 1]))
+        at = np.repeat(offset - start[pairs], entries[pairs]) + cell[these]
+        rest[at] -= own[chosen[these]]
+        wanted = np.zeros(len(rest), dtype=bool)
+        wanted[at] = True
+        of_pairs = np.repeat(np.arange(len(number)), number)
+        chances[these] = chances_to_be_named(of_pairs, rest, wanted, draw)[at]
+    return chances
+
+
+def _split(levels: IntArray) -> Iterator[slice]:
+    """Return the pairs in parts of not too many levels together, one at least in each."""
+    part = (np.cumsum(levels) - levels) // _AT_A_TIME
+    ends = np.append(np.flatnonzero(np.diff(part)) + 1, len(levels))
+    for start, end in zip(np.append(0, ends[:-1]).tolist(), ends.tolist(), strict=True):
+        if end > start:
+            yield slice(start, end)

@@ -1,0 +1,133 @@
+"""People with several records: against loops over records, and today's figures where everybody has one."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import units as reference
+from reference.cap import Level, Record
+from support.small_tables import QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
+
+from disclosure_pipeline.measures.baseline_counts import baseline_counts
+from disclosure_pipeline.measures.baselines import baselines
+from disclosure_pipeline.measures.copies import copy_counts, unique_hits
+from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.frequency import combine_keys
+from disclosure_pipeline.measures.households import UnitCombinations, find_lone_units, household_risk
+from disclosure_pipeline.measures.people import people_copied
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.totals import disclosure_tables, totals_of_tables
+from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
+
+NO_GUESS: Mask = np.array([level is None for level in TARGET_LEVELS])
+UNITS = st.lists(st.integers(0, 4), min_size=40, max_size=40)
+"""More than records: each has one."""
+
+
+def combinations_of(records: Sequence[Record]) -> IntArray:
+    return np.array([QUASI_IDENTIFIERS.index(q) for q, _ in records])
+
+
+def place_in_cells(gt: Sequence[Record], sd: Sequence[Record], units: Sequence[int]) -> UnitCells:
+    """GT's records in the cells that `cells` gives, by unit."""
+    f = cells(gt, sd)
+    keys = combine_keys([[combinations_of(gt), combinations_of(sd)]], [len(QUASI_IDENTIFIERS)])
+    t = np.array([TARGET_LEVELS.index(level) for _, level in gt])
+    position = np.searchsorted(f.q * f.targets + f.t, keys.q[0] * f.targets + t)
+    return UnitCells.from_records(f.q[position], position, np.array(units), np.ones(len(gt), dtype=np.int64))
+
+
+@given(tables(), tables(most=20), UNITS)
+def test_the_figures_are_those_of_loops_over_records(
+    gt: list[Record], sd: list[Record], units: list[int]
+) -> None:
+    units = units[: len(gt)]
+    actual = baselines_of_units(cells(gt, sd), place_in_cells(gt, sd, units), NO_GUESS)
+    expected = reference.figures(gt, units, sd)
+    assert set(actual) == set(expected)
+    for name, figure in expected.items():
+        tolerance = 2e-3 if name == "DiSCO_beyond_se" else 2e-7  # as in test_baselines
+        assert actual[name] == pytest.approx(figure, abs=tolerance), name
+
+
+@given(tables(), tables(), UNITS, st.lists(st.sampled_from(range(4)), max_size=2))
+def test_exclusions_leave_out_the_same_records(
+    gt: list[Record], sd: list[Record], units: list[int], excluded: list[int]
+) -> None:
+    f, units = cells(gt, sd), units[: len(gt)]
+    kept = ~np.isin(f.t, excluded)
+    actual = baselines_of_units(f, place_in_cells(gt, sd, units), NO_GUESS, f.d * kept, f.s * kept)
+    kept_of = [[TARGET_LEVELS.index(level) not in excluded for _, level in table] for table in (gt, sd)]
+    expected = reference.figures(gt, units, sd, (None,), *kept_of)
+    for name, figure in expected.items():
+        tolerance = 2e-3 if name == "DiSCO_beyond_se" else 2e-7
+        assert actual[name] == pytest.approx(figure, abs=tolerance), name
+
+
+@given(tables(), tables(most=20), st.randoms())
+def test_with_a_unit_for_every_record_nothing_changes(
+    gt: list[Record], sd: list[Record], random: np.random.RandomState
+) -> None:
+    units = list(range(len(gt)))
+    random.shuffle(units)
+    f, sizes = cells(gt, sd), Sizes(len(gt), len(sd))
+    today = asdict(
+        baselines(
+            baseline_counts(f, sizes, NO_GUESS),
+            totals_of_tables(f, disclosure_tables(f)),
+            sizes,
+            f.per_target(f.d),
+            f.per_target(f.s),
+            f.per_target(f.d),
+            NO_GUESS,
+        )
+    )
+    actual = baselines_of_units(f, place_in_cells(gt, sd, units), NO_GUESS)
+    assert actual == {name: today[name] for name in actual}
+    combinations = UnitCombinations.from_records(combinations_of(gt), np.array(units), len(QUASI_IDENTIFIERS))
+    d, s = (np.bincount(combinations_of(table), minlength=len(QUASI_IDENTIFIERS)) for table in (gt, sd))
+    counts = copy_counts(d, s)
+    assert combinations.count_hits(s) == counts.unique
+    assert combinations.count_people(s) == counts.people
+    assert combinations.count_repeated() == counts.repeated
+
+
+@given(tables(), tables(), UNITS)
+def test_copies_are_those_of_loops_over_records(gt: list[Record], sd: list[Record], units: list[int]) -> None:
+    units, (of_gt, of_sd) = units[: len(gt)], (combinations_of(gt), combinations_of(sd))
+    rows = [[q for q, _ in table] for table in (gt, sd)]
+    expected = reference.copies(rows[0], units, rows[1])
+    combinations = UnitCombinations.from_records(of_gt, np.array(units), len(QUASI_IDENTIFIERS))
+    d, s = (np.bincount(codes, minlength=len(QUASI_IDENTIFIERS)) for codes in (of_gt, of_sd))
+    sizes = Sizes(len(gt), len(sd))
+    hits = unique_hits(combinations.count_hits(s), sizes)
+    people = people_copied(combinations.count_people(s), sizes)
+    actual = {
+        "unique_hits": hits.unique_hits,
+        "unique_hits_others": hits.unique_hits_others,
+        "copies_others": 100 * combinations.count_repeated() / len(gt),
+        "people_copied": people.people_copied,
+        "people_copied_expected": people.people_copied_expected,
+    }
+    assert actual == pytest.approx(expected)
+    alone = [i for i, (q, _) in enumerate(gt) if len(reference.owners(q, rows[0], units)) == 1]
+    assert find_lone_units(of_gt, np.array(units)).tolist() == alone
+    risk = household_risk(of_gt, d, s, np.array(units))
+    assert (risk.individual_risk, risk.household_risk) == pytest.approx(
+        reference.household_risk(rows[0], units, rows[1])
+    )
+    assert risk.units == len(set(units))
+
+
+def test_a_person_with_three_records_is_not_told_by_their_own() -> None:
+    """Three records of everybody say what they are: without units nearly all could be told from others."""
+    levels: list[Level] = ["a", "b", "a", "b"]
+    gt = [(QUASI_IDENTIFIERS[i], level) for i, level in enumerate(levels) for _ in range(3)]
+    units = [i for i in range(4) for _ in range(3)]
+    figures = baselines_of_units(cells(gt, gt), place_in_cells(gt, gt, units), NO_GUESS)
+    assert [figures["DiSCO_others"], figures["DiSCO_beyond"]] == pytest.approx([0, 100 * 219 / 220])
+    alone = baselines_of_units(cells(gt, gt), place_in_cells(gt, gt, range(12)), NO_GUESS)
+    assert alone["DiSCO_others"] == 100

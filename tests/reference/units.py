@@ -1,0 +1,134 @@
+"""People with several records: the others are all records of other units, looked up one by one."""
+
+import math
+from collections.abc import Hashable, Sequence
+from fractions import Fraction
+
+from reference.baselines import (
+    attributed,
+    chance_of_drawn_guess,
+    chance_of_drawn_mode,
+    chance_of_guess,
+    chance_of_overall_mode,
+    disclosed,
+    in_draw,
+)
+from reference.cap import Level, Record
+from reference.nearest import Row, distance
+
+Units = Sequence[Hashable]
+
+
+def others(gt: Sequence[Record], units: Units, i: int) -> list[Record]:
+    """The records of everybody but the unit of person i."""
+    return [record for record, unit in zip(gt, units, strict=True) if unit != units[i]]
+
+
+def figures(
+    gt: Sequence[Record],
+    units: Units,
+    sd: Sequence[Record],
+    no_guess: Sequence[Level] = (None,),
+    kept_gt: Sequence[bool] | None = None,
+    kept_sd: Sequence[bool] | None = None,
+) -> dict[str, float]:
+    """As `baselines.figures`: everybody has others, and a number of records n, of their own."""
+    N = len(gt)
+    people = [i for i in range(N) if kept_gt is None or kept_gt[i]]
+    left_sd = [record for i, record in enumerate(sd) if kept_sd is None or kept_sd[i]]
+    left, left_units = [gt[i] for i in people], [units[i] for i in people]
+    names = [f"{name}_{part}" for name in ("iS", "DiSCO", "DCAP") for part in ("others", "beyond")]
+    sums = dict.fromkeys([*names, "by key", "always", "of SD"], Fraction(0))
+    added: dict[object, Fraction] = {}
+    for place, i in enumerate(people):
+        person, of_others = gt[i], others(gt, units, i)
+        n = min(len(sd), len(of_others))
+        left_others = others(left, left_units, place)
+        found = {
+            "iS": (in_draw(person, sd, n), in_draw(person, of_others, n)),
+            "DiSCO": (disclosed(person, sd, n), disclosed(person, of_others, n)),
+            "DCAP": (
+                attributed(person, left_sd, len(sd), n),
+                attributed(person, left_others, len(of_others), n),
+            ),
+        }
+        for name, (of_SD, by_others) in found.items():
+            sums[f"{name}_others"] += by_others
+            sums[f"{name}_beyond"] += of_SD - by_others
+        added[person[0]] = added.get(person[0], Fraction(0)) + found["DiSCO"][0] - found["DiSCO"][1]
+        if n < len(of_others):
+            sums["by key"] += chance_of_drawn_guess(person, of_others, n, no_guess)
+            sums["always"] += chance_of_drawn_mode(person, of_others, n, no_guess)
+        else:
+            sums["by key"] += chance_of_guess(person, of_others, no_guess)
+            sums["always"] += chance_of_overall_mode(person, of_others, no_guess)
+        if len(sd) > N:
+            sums["of SD"] += chance_of_drawn_guess(person, sd, n, no_guess)
+        else:
+            sums["of SD"] += chance_of_guess(person, sd, no_guess)
+    guessed_others = max(sums.pop("by key"), sums.pop("always"))
+    sums["guessed_beyond"] = sums.pop("of SD") - guessed_others
+    sums["guessed_others"] = guessed_others
+    squares = sum((x * x for x in added.values()), Fraction(0))
+    return {name: float(100 * Fraction(value) / N) for name, value in sums.items()} | {
+        "DiSCO_beyond_se": 100 * float(squares) ** 0.5 / N
+    }
+
+
+def owners(row: object, gt: Sequence[object], units: Units) -> set[Hashable]:
+    """The units that have a record like this."""
+    return {unit for record, unit in zip(gt, units, strict=True) if record == row}
+
+
+def copies(gt: Sequence[object], units: Units, sd: Sequence[object]) -> dict[str, float]:
+    """Hits on one unit, repeats of another unit's record, and people found, in percent."""
+    N = len(gt)
+    number = [len(owners(row, gt, units)) for row in gt]
+    alone = [row for row, of_row in zip(gt, number, strict=True) if of_row == 1]
+    hit = sum(
+        len(alone_like(gt[j], i, j, gt, units))
+        for i in range(N)
+        for j in range(N)
+        if gt[i] == gt[j] and units[i] != units[j] and number[i] == 2
+    )
+    fresh = [
+        1 - math.exp(-len(sd) * hit / (N * len(alone))) if alone else 0.0,
+        1 - sum(sd.count(row) == 1 for row in sd) / len(sd),
+    ]
+    return {
+        "unique_hits": 100 * sum(len(owners(row, gt, units)) == 1 for row in sd) / len(sd),
+        "unique_hits_others": 100 * sum(of_row == 2 for of_row in number) / N,
+        "copies_others": 100 * sum(of_row > 1 for of_row in number) / N,
+        "people_copied": 100 * sum(row in sd for row in alone) / N,
+        "people_copied_expected": 100 * len(alone) / N * min(fresh),
+    }
+
+
+def alone_like(row: object, i: int, j: int, gt: Sequence[object], units: Units) -> list[int]:
+    """Record j alone, if only its unit has it once the unit of record i is left out."""
+    rest = {unit for record, unit in zip(gt, units, strict=True) if record == row and unit != units[i]}
+    return [j] if rest == {units[j]} else []
+
+
+def nearer(gt: Sequence[Row], units: Units, sd: Sequence[Row], ordered: Sequence[bool]) -> Fraction:
+    """The share of GT records that are nearer to SD than to a record of another unit."""
+    share = Fraction(0)
+    pooled = [*gt, *sd]
+    for i, person in enumerate(gt):
+        rest = [record for record, unit in zip(gt, units, strict=True) if unit != units[i]]
+        assert len(rest) == len(sd)
+        to_sd, to_others = (
+            min(distance(person, record, pooled, ordered) for record in table) for table in (sd, rest)
+        )
+        share += Fraction(1, 2) if to_sd == to_others else Fraction(to_sd < to_others)
+    return share / len(gt)
+
+
+def household_risk(gt: Sequence[object], units: Units, sd: Sequence[object]) -> tuple[float, float]:
+    """Percent of records, and of units of which one record at least is found."""
+    risk = [Fraction(row in sd, gt.count(row)) for row in gt]
+    unfound: dict[Hashable, Fraction] = {}
+    for unit, of_record in zip(units, risk, strict=True):
+        unfound[unit] = unfound.get(unit, Fraction(1)) * (1 - of_record)
+    found = sum((1 - chance for chance in unfound.values()), Fraction(0))
+    return float(100 * sum(risk) / len(gt)), float(100 * found / len(unfound))
