@@ -38,6 +38,7 @@ _FRAMES = (
     "key_overlap",
     "target_overlap",
     "holdout",
+    "units",
 )
 
 

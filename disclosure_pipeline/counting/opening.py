@@ -108,8 +108,11 @@ class OpenedTables(Protocol):
 class SeparableTables(OpenedTables, Protocol):
     """Tables of which some can be counted without the others."""
 
-    def only(self, tables: Sequence[int]) -> OpenedTables:
+    def only(self, tables: Sequence[int]) -> SeparableTables:
         """Some of the tables by their numbers, in this order; columns that were coded here can be counted."""
+
+    def with_unit(self, unit: Any) -> OpenedTables:
+        """The same tables, of the columns that were coded here, in which SD has GT's column `unit`, empty."""
 
 
 @contextmanager

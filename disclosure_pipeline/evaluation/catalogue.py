@@ -1,7 +1,7 @@
 """The catalogue: one entry for every figure, in reading order, from which all lists of figures are derived.
 
-A figure is a column of a frame of the result. What no entry marks as public is withheld from everything that
-leaves a gate. The words of a formula's figures stand beside the formula.
+A figure is a column of a frame. What no entry marks as public is withheld from everything that leaves a gate.
+The words of a formula's figures stand beside the formula.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ CATALOGUE = list_once(
         share="UiO UiS UiOiS repU unique_hits unique_hits_others unique_hits_beyond",
         each={"repU": {"original": "UiO", "rank": 5}, "unique_hits_beyond": {"rank": 6}},
     ),
+    *list_columns("units", frame_words.UNITS, unit="units individual_risk household_risk"),
     *list_columns(
         "attribute",
         _ATTRIBUTE,

@@ -21,6 +21,7 @@ from disclosure_pipeline.evaluation.figures import Thresholds, figures
 from disclosure_pipeline.evaluation.frames import frame_of, names_of
 from disclosure_pipeline.evaluation.holdout import add_holdout, find_shared_records, prepare_holdout
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.units import measure_by_units, read_units, require_unit
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
@@ -45,6 +46,7 @@ def disclosure(
     two_way: Thresholds = TWO_WAY,
     certainty: Sequence[float | Fraction] = (),
     holdout: Any = None,
+    unit: Any = None,
     engine: str = "auto",
     progress: bool = False,
 ) -> Disclosure:
@@ -75,6 +77,10 @@ def disclosure(
         holdout: Records of the same population that had no part in making the synthetic table, with the
             measured columns, given as `ground_truth` is. `Disclosure.holdout` has what SD tells of them,
             beside what it tells of GT's; every other figure is the same as without it.
+        unit: The column of GT that says whose record each is, where people have several: a patient's stays, a
+            household's members. Other people's records are then those of other units, everywhere, and
+            `Disclosure.units` has household risk. It must not be in the synthetic table, nor lack a value.
+            The codes of all records are held in memory.
         engine: Who counts; every figure is the same. "memory"; "partitioned": files are read in batches, and
             what does not fit into memory is put aside, encrypted, in the folder for temporary files; the URL
             of a database for Ibis (extra `ibis`), such as "duckdb://": tables are then the names of its
@@ -126,14 +132,22 @@ def disclosure(
     ):
         tables = len(with_holdout.columns) - (holdout is not None)
         opened = with_holdout if holdout is None else with_holdout.only(range(tables))
+        if unit is not None:
+            require_unit(unit, opened.columns)
         plan = plan_measures(opened, keys, targets, grouping, exclusions, list_cells_above, certainties)
         prepared = None if holdout is None else prepare_holdout(with_holdout, plan, on_progress)
         several = tables > _GT_AND_ONE
         counts = count(opened, replace(plan, together=several), on_progress)
         result = figures(counts, *thresholds)
+        of_units = None if unit is None else opened.with_unit(unit)
+        if of_units is not None:
+            result = measure_by_units(result, read_units(of_units, plan, unit, on_progress), plan)
         if several:
-            stacked = count(opened.stacked(), plan, on_progress)
-            result = replace(result, stacked=figures(stacked, *thresholds))
+            of_all = figures(count(opened.stacked(), plan, on_progress), *thresholds)
+            if of_units is not None:
+                stacked = read_units(of_units.stacked(), plan, unit, on_progress)
+                of_all = measure_by_units(of_all, stacked, plan)
+            result = replace(result, stacked=of_all)
         shared = [] if prepared is None else find_shared_records(prepared, on_progress)
         if prepared is not None:
             result = add_holdout(result, prepared, counts, shared, on_progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from disclosure_pipeline.measures.households import HouseholdRisk
 from disclosure_pipeline.measures.words import (
     BY_CHANCE,
     BY_COLUMNS_APART,
@@ -18,6 +19,7 @@ from disclosure_pipeline.measures.words import (
     SYNTHPOP,
     TAUB,
     Words,
+    words_of_fields,
 )
 
 
@@ -308,6 +310,8 @@ GUESS_RECORDS: dict[str, Words] = {
     "right": Words("chance of a right guess", "The chance that the guess is right.", SHARE, ""),
     "distance": Words("distance", "How far the nearest synthetic record is.", NONE, "", "neither"),
 }
+
+UNITS = words_of_fields(HouseholdRisk)
 
 BINS: dict[str, Words] = {
     "GT": Words("confidential records", "This many are in the group.", RECORDS, CONFIDENTIAL, "neither"),

@@ -39,6 +39,7 @@ class Disclosure:
     DiSCO at each certainty, of the GT records and of the holdout's against the same SD, in percent of each;
     `difference` in percentage points, with Newcombe's interval at 95 %. repU and unique_hits stand under the
     target "(whole key)", of as many records of both. `N_holdout`: its records, 0 where there is none.
+    `units`, where a unit was given: index synthesis; the number of units, individual and household risk.
     `certainty`: index (target, synthesis, certainty), for the certainties that were asked for; DiS and DiSCO
     of an intruder who acts where one level has at least that share, and precision, DiSCO in percent of DiS.
     `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
@@ -76,6 +77,7 @@ class Disclosure:
     N_holdout: int = 0
     together: pd.DataFrame = field(default_factory=pd.DataFrame)
     together_identity: pd.DataFrame = field(default_factory=pd.DataFrame)
+    units: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def frame(self, name: str) -> pd.DataFrame:
         """One of the frames by its name; an empty one where the family is not measured."""

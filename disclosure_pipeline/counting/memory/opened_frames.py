@@ -100,6 +100,11 @@ class FramesInMemory:
         ground_truth, *syntheses = self.frames
         return replace(self, frames=(ground_truth, stack_frames(syntheses)), names=())
 
+    def with_unit(self, unit: Any) -> FramesInMemory:
+        """Give SD GT's column `unit`, empty."""
+        ground_truth, *syntheses = self.frames
+        return replace(self, frames=(ground_truth, *(_add_empty(frame, unit) for frame in syntheses)))
+
     def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
         """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
         if max(self.records) <= most:
@@ -117,6 +122,12 @@ class FramesInMemory:
             frame if positions is None else frame.iloc[positions]
             for frame, positions in zip(self.frames, sample_positions(self.records, most, seed), strict=True)
         ]
+
+
+def _add_empty(frame: pd.DataFrame, name: Any) -> pd.DataFrame:
+    widened = frame.copy(deep=False)
+    widened[name] = pd.Series(None, index=frame.index, dtype=object)
+    return widened
 
 
 def code_drawn(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) -> list[CodedColumn]:

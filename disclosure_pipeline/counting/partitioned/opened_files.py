@@ -12,7 +12,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
-from disclosure_pipeline.counting.memory.opened_frames import code_drawn
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory, code_drawn
 from disclosure_pipeline.counting.partitioned.batches import Batches
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.partitioned.streams import StackedStream, Stream, read_stream
@@ -208,6 +208,13 @@ class StreamedTables:
             return ground_truth, stack_tables(syntheses)
 
         return StreamedTables((self.columns[0], shared), read, self.engine_description, table_names(2))
+
+    def with_unit(self, unit: Any) -> FramesInMemory:
+        """Read the records into memory, and give SD GT's column `unit`, empty."""
+        frames = self.sample(max(table.records for table in self.tables), 0)
+        [ground_truth] = self.read([0], [unit], ignore_progress)
+        frames[0][unit] = ground_truth.records_from(0, ground_truth.records)[unit]
+        return FramesInMemory(tuple(frames), self.engine_description, names=self.names).with_unit(unit)
 
     def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
         """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""

@@ -210,6 +210,26 @@ class DatabaseTables(CountedTables):
         ]
         return identifying_columns(columns, known)
 
+    def with_unit(self, unit: Any) -> DatabaseTables:
+        """Give SD GT's column `unit`, empty."""
+        import ibis
+
+        ground_truth, *syntheses = self.opened
+        empty = ibis.null(ground_truth[unit].type())
+        opened = DatabaseTables(
+            [ground_truth, *(table.mutate(**{unit: empty}) for table in syntheses)],
+            self.names,
+            self.columns,
+            self.engine_description,
+            dict(self.raw),
+            kept=self.kept,
+        )
+        if self.canonical is not None:
+            of_GT, *of_SD = opened.distinct([unit])[unit]
+            values = self.distinct_of_tables[0][unit].values
+            opened.canonical = {**self.canonical, unit: [replace(of_GT, values=values), *of_SD]}
+        return opened
+
     def only(self, tables: Sequence[int]) -> DatabaseTables:
         """Give some of the tables, in this order; values that were fetched of them are not fetched again."""
         names = [self.names[i] for i in tables]

@@ -1,0 +1,129 @@
+"""People with several records: the figures of a result that other people's records bear on, by units."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.counting.opening import OpenedTables
+from disclosure_pipeline.counting.targets import Target
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.counts import MeasuringPlan, combine_columns, count_request
+from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.copies import unique_hits
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exclusions import exclude
+from disclosure_pipeline.measures.frequency import frequency_tables
+from disclosure_pipeline.measures.households import HouseholdRisk, UnitCombinations, household_risk
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.totals import disclosure_tables
+from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
+from disclosure_pipeline.runtime.progress import OnProgress
+from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import GROUND_TRUTH, describe_argument, suggest_names, table_names
+
+
+@dataclass(frozen=True)
+class UnitRecords:
+    """All records in memory: the coded columns by name, not grouped, and the `unit` of each GT record."""
+
+    columns: Mapping[Any, CodedColumn]
+    unit: IntArray
+
+    @property
+    def records_per_unit(self) -> float:
+        """The mean number of GT records."""
+        return len(self.unit) / len(np.unique(self.unit))
+
+
+def require_unit(unit: Any, columns: Sequence[Sequence[Any]]) -> None:
+    """Raise InputError unless the unit is a column of GT, the first table, and of no other one."""
+    in_GT, *in_SD = columns
+    if unit not in in_GT:
+        raise InputError(
+            f"The unit {describe_argument(unit)} is no column of {GROUND_TRUTH}. {suggest_names(unit, in_GT)}"
+        )
+    for name, of_table in zip(table_names(len(columns))[1:], in_SD, strict=True):
+        if unit in of_table:
+            raise InputError(
+                f"The unit {describe_argument(unit)} is a column of {name}, too: it says whose record one of "
+                f"{GROUND_TRUTH} is, and is never synthesized. Take it out of there."
+            )
+
+
+def read_units(
+    opened: OpenedTables,
+    plan: MeasuringPlan,
+    unit: Any,
+    on_progress: OnProgress,
+    columns: Sequence[Any] | None = None,
+) -> UnitRecords:
+    """Read the codes of all records, and whose each GT record is. InputError where that is not known of one.
+
+    `opened`: see `OpenedTables.with_unit`. `columns`: those that are planned, or others.
+    """
+    names = plan.columns if columns is None else columns
+    coded = opened.code([*names, unit], plan.grouping, on_progress)
+    most = max(int(counts.sum()) for counts in coded[0].counts)
+    *records, owners = opened.code_records(coded, most, 0)
+    if owners.counts[0][owners.missing]:
+        raise InputError(
+            f"The unit {describe_argument(unit)} has missing values in {GROUND_TRUTH}: give every record an "
+            "owner, be it one of its own."
+        )
+    return UnitRecords({column.name: column for column in records}, owners.codes[0].astype(np.int64))
+
+
+def measure_by_units(result: Disclosure, records: UnitRecords, plan: MeasuringPlan) -> Disclosure:
+    """Return the result with the figures that others' records bear on, and the frame `units`."""
+    request = count_request(plan, records.columns)
+    q = combine_columns(request.keys)
+    combinations = UnitCombinations.from_records(q.q[0], records.unit, q.size)
+    hits: dict[str, list[float]] = defaultdict(list)
+    risks = {}
+    for synthesis, N_s in enumerate(result.N_s, start=1):
+        s_q = q.counts[synthesis]
+        for name, figure in row_of(unique_hits(combinations.count_hits(s_q), Sizes(result.N_d, N_s))).items():
+            hits[name].append(figure)
+        risks[(synthesis,)] = row_of(household_risk(q.q[0], q.counts[0], s_q, records.unit))
+    figures: dict[str, list[float]] = defaultdict(list)
+    for target in request.targets:
+        for synthesis in range(1, len(q.q)):
+            by_name = _measure_target(request.keys, target, synthesis, records.unit)
+            for name, figure in by_name.items():
+                figures[name].append(figure)
+    return replace(
+        result,
+        identity=_with_figures(result.identity, hits),
+        attribute=_with_figures(result.attribute, figures),
+        cap=_with_figures(result.cap, figures),
+        units=frame_of(risks, ["synthesis"], names_of(HouseholdRisk)),
+    )
+
+
+def _with_figures(frame: pd.DataFrame, figures: Mapping[str, Sequence[float]]) -> pd.DataFrame:
+    """Return the frame with these figures in the columns that it has."""
+    return frame.assign(**{name: figures[name] for name in frame.columns if name in figures})
+
+
+def _measure_target(
+    keys: Sequence[CodedColumn], target: Target, synthesis: int, unit: IntArray
+) -> dict[str, float]:
+    tables = (0, synthesis)
+    q = combine_columns([key.only(tables) for key in keys])
+    t = [target.column.codes[table] for table in tables]
+    [f] = frequency_tables(q, t, target.column.size)
+    position = np.searchsorted(f.q * f.targets + f.t, q.q[0] * f.targets + t[0])
+    cells = UnitCells.from_records(f.q[position], position, unit, np.ones(len(unit), dtype=np.int64))
+    left = left_s = None
+    if target.exclusions:
+        key_levels = np.stack([q.level_of(k) for k in range(len(keys))])
+        tables_left, _ = exclude(f, disclosure_tables(f), key_levels, target.exclusions)
+        left, left_s = tables_left.original.values(), tables_left.synthetic.values()
+    return baselines_of_units(f, cells, target.no_guess, left, left_s)

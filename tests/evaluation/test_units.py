@@ -1,0 +1,139 @@
+"""A column that says whose record each is: the others are other units, on every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import units as reference
+from reference.baselines import undeclared
+from reference.cap import Record
+from support.doubts import FEW_SHARED_VALUES
+from support.sampling import examples
+from support.small_tables import KEYS, frame, tables
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.catalogue import COLUMNS
+
+pytestmark = FEW_SHARED_VALUES
+UNITS = st.lists(st.integers(0, 4), min_size=12, max_size=12)
+
+
+def figures_of(result: dp.Disclosure, target: str = "t", synthesis: int = 1) -> dict[str, Any]:
+    """The figures of one row of the frames."""
+    frames = ((result.attribute, (target, synthesis)), (result.cap, (target, synthesis)))
+    by_target = {name: value for frame, row in frames for name, value in frame.to_dict("index")[row].items()}
+    row = by_target | result.identity.to_dict("index")[synthesis]
+    return {str(name): value for name, value in row.items()}
+
+
+@examples(20)
+@given(tables(), st.lists(tables(), min_size=1, max_size=2), UNITS)
+def test_the_frames_hold_the_figures_of_the_reference(
+    gt: list[Record], syntheses: list[list[Record]], units: list[int]
+) -> None:
+    units = units[: len(gt)]
+    result = dp.disclosure(
+        frame(gt).assign(person=units), [frame(sd) for sd in syntheses], KEYS, "t", unit="person"
+    )
+    for synthesis, sd in enumerate(syntheses, start=1):
+        expected = reference.figures(gt, units, sd, undeclared(gt, sd))
+        keys_of = [[q for q, _ in table] for table in (gt, sd)]
+        hits = reference.copies(keys_of[0], units, keys_of[1])
+        expected |= {name: hits[name] for name in ("unique_hits", "unique_hits_others")}
+        actual = figures_of(result, synthesis=synthesis)
+        for name, figure in expected.items():
+            tolerance = 2e-3 if name == "DiSCO_beyond_se" else 2e-7
+            assert actual[name] == pytest.approx(figure, abs=tolerance), name
+        risk = reference.household_risk(keys_of[0], units, keys_of[1])
+        row = result.units.loc[synthesis]
+        assert (row["individual_risk"], row["household_risk"]) == pytest.approx(risk)
+        assert row["units"] == len(set(units))
+
+
+@examples(10)
+@given(tables(), tables(), st.permutations(range(12)))
+def test_a_unit_of_every_record_changes_nothing(
+    gt: list[Record], sd: list[Record], units: Sequence[int]
+) -> None:
+    with_unit = dp.disclosure(frame(gt).assign(person=units[: len(gt)]), frame(sd), KEYS, "t", unit="person")
+    without = dp.disclosure(frame(gt), frame(sd), KEYS, "t")
+    for name in ("identity", "attribute", "cap", "certainty", "excluded", "identity_after_exclusions"):
+        pd.testing.assert_frame_equal(getattr(with_unit, name), getattr(without, name), check_exact=True)
+    assert without.units.empty
+    assert list(with_unit.units) == list(COLUMNS["units"])
+
+
+def households(records: int = 400) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """People by household, who live in one place and mostly eat alike, and a copy of most of them."""
+    rng = np.random.default_rng(3)
+    household = np.sort(rng.integers(0, records // 3, records))
+    place, diet = rng.integers(0, 100, records), rng.integers(0, 4, records)
+    gt = pd.DataFrame(
+        {
+            "household": [f"h{number}" for number in household],
+            "place": place[household],
+            "age": rng.integers(0, 6, records),
+            "diet": np.where(rng.random(records) < 0.8, diet[household], rng.integers(0, 4, records)),
+        }
+    )
+    sd = gt.drop(columns="household").sample(records, replace=True, random_state=1)
+    return gt, sd.reset_index(drop=True)
+
+
+@pytest.mark.parametrize("engine", ["partitioned", "duckdb://"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_every_engine_gives_the_same(engine: str, number: int, tmp_path: Path) -> None:
+    gt, sd = households()
+    syntheses = [sd.sample(frac=share, random_state=2) for share in (0.7, 1)[:number]]
+    paths = [tmp_path / f"{name}.parquet" for name in ("gt", "first", "second")]
+    for table, path in zip([gt, *syntheses], paths, strict=False):
+        table.to_parquet(path)
+    exclude = dp.Exclusions(target_levels={"diet": [3]})
+    expected = dp.disclosure(gt, syntheses, ["place", "age"], "diet", exclude=exclude, unit="household")
+    actual = dp.disclosure(
+        paths[0],
+        paths[1 : number + 1],
+        ["place", "age"],
+        "diet",
+        exclude=exclude,
+        unit="household",
+        engine=engine,
+    )
+    pairs = [(expected, actual)]
+    if number > 1:
+        assert expected.stacked is not None
+        assert actual.stacked is not None
+        pairs.append((expected.stacked, actual.stacked))
+    for one, other in pairs:
+        for name in ("identity", "attribute", "cap", "units"):
+            pd.testing.assert_frame_equal(getattr(one, name), getattr(other, name), check_exact=True)
+
+
+def test_copied_households_are_not_told_by_their_own_members() -> None:
+    gt, sd = households()
+    by_record = figures_of(dp.disclosure(gt, sd, ["place"], "diet"), "diet")
+    by_unit = figures_of(dp.disclosure(gt, sd, ["place"], "diet", unit="household"), "diet")
+    assert by_unit["guessed_others"] < by_record["guessed_others"] - 10
+    assert by_unit["guessed_beyond"] > by_record["guessed_beyond"] + 10
+
+
+def test_a_unit_that_cannot_be_one_is_refused() -> None:
+    gt, sd = households()
+    with pytest.raises(InputError, match="no column of the ground truth"):
+        dp.disclosure(gt, sd, ["place"], "diet", unit="person")
+    with pytest.raises(InputError, match="never synthesized"):
+        dp.disclosure(gt, gt, ["place"], "diet", unit="household")
+    with pytest.raises(InputError, match="never synthesized"):
+        dp.disclosure(gt, sd, ["place"], "diet", unit="age")
+    gt.loc[3, "household"] = None
+    with pytest.raises(InputError, match="missing values") as refused:
+        dp.disclosure(gt, sd, ["place"], "diet", unit="household")
+    assert "h1" not in str(refused.value)
