@@ -20,9 +20,11 @@ from disclosure_pipeline.evaluation.counts import combine_columns, count, plan_m
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.units import measure_by_units, read_units
 from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
+from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import Grouping
 
@@ -42,8 +44,12 @@ def controls(
     grouping: Grouping,
     engine: str = "memory",
     seed: int = 0,
+    unit: Any = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the controls of a gate's run, of `frames`: some records of GT (first) and of each synthesis.
+
+    `unit`: a column of GT that says whose each record is, where people have several: a half has all of a
+    person's records, or none.
 
     Returns:
         A frame with index synthesis: copy_UiO, copy_repU, percent of the GT records. And one with index
@@ -60,7 +66,7 @@ def controls(
     of_copy = _run_control([ground_truth, ground_truth.copy()], keys, targets, grouping, engine)
     permuted = _permuted(syntheses, targets, rng)
     of_permuted = _run_control([ground_truth, *permuted], keys, targets, grouping, engine)
-    of_halves = _compare_halves(ground_truth, keys, targets, grouping, engine, rng)
+    of_halves = _compare_halves(ground_truth, keys, targets, grouping, engine, rng, unit)
     identity, rows = {}, {}
     for synthesis in range(1, len(frames)):
         for target in targets:
@@ -121,11 +127,15 @@ def _measure(
     targets: Sequence[Any],
     grouping: Grouping,
     engine: str,
+    unit: Any = None,
 ) -> Disclosure:
     ground_truth, *syntheses = frames
     with open_tables(ground_truth, syntheses, engine) as opened:
-        counts = count(opened, plan_measures(opened, keys, targets, grouping, Exclusions()))
-    return figures(counts, _ANY, _ANY, with_chance=False)
+        plan = plan_measures(opened, keys, targets, grouping, Exclusions())
+        result = figures(count(opened, plan), _ANY, _ANY, with_chance=False)
+        if unit is None:
+            return result
+        return measure_by_units(result, read_units(opened.with_unit(unit), plan, unit, ignore_progress), plan)
 
 
 def _copy_figures(f: FrequencyTable) -> dict[str, float]:
@@ -158,24 +168,40 @@ def _compare_halves(
     grouping: Grouping,
     engine: str,
     rng: np.random.Generator,
+    unit: Any,
 ) -> dict[Any, dict[str, float]]:
     """One half of GT as the synthesis of the other, by target."""
-    if len(ground_truth) < _FEWEST:
+    people = len(ground_truth) if unit is None else ground_truth[unit].nunique()
+    if people < _FEWEST:
         return {target: {"half_DiSCO_beyond": 0.0, "half_deviation": 0.0} for target in targets}
-    order = rng.permutation(len(ground_truth))
-    halves = [
-        ground_truth.iloc[np.sort(half)] for half in (order[: len(order) // 2], order[len(order) // 2 :])
-    ]
-    attribute = _measure(halves, keys, targets, grouping, engine).attribute
+    alike = 1.0  # records that vary together
+    if unit is None:
+        order = rng.permutation(len(ground_truth))
+        first, second = (
+            ground_truth.iloc[np.sort(half)] for half in (order[: len(order) // 2], order[len(order) // 2 :])
+        )
+    else:
+        first, second = halve_units(ground_truth, unit, rng)
+        alike, second = len(first) / first[unit].nunique(), second.drop(columns=unit)
+    attribute = _measure([first, second], keys, targets, grouping, engine, unit).attribute
     rows = {}
     for target in targets:
         beyond, error = attribute.loc[(target, 1), ["DiSCO_beyond", "DiSCO_beyond_se"]]
-        largest = 100 / len(halves[0])  # one record, in percent
+        largest = 100 * alike / len(first)  # one person, in percent
         rows[target] = {
             "half_DiSCO_beyond": float(beyond),
-            "half_deviation": standard_errors(float(beyond), float(error) ** 2, largest),
+            "half_deviation": standard_errors(float(beyond), float(error) ** 2 * alike, largest),
         }
     return rows
+
+
+def halve_units(
+    records: pd.DataFrame, unit: Any, rng: np.random.Generator
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Draw half of the units, and return their records and the rest, in their order."""
+    owners, known = pd.factorize(records[unit])
+    in_first = np.isin(owners, rng.permutation(len(known))[: len(known) // 2])
+    return records[in_first], records[~in_first]
 
 
 def _permuted(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts
+from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies, count_whole_records
 from disclosure_pipeline.counting.opening import OpenedTables
@@ -19,7 +19,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import identifier_warnings, missing_value_doubts
 from disclosure_pipeline.evaluation.copies import TARGETS_ALONE
 from disclosure_pipeline.evaluation.exclusions import Exclusions, check_exclusions, code_exclusions
-from disclosure_pipeline.measures.copies import HitCounts
+from disclosure_pipeline.measures.copies import HitCounts, WholeRecordCounts
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.individual import combine_cells
@@ -176,7 +176,7 @@ class RecordSets:
     `columns`: label -> a set of columns; `partial`: label -> the copies of each synthesis by these.
     """
 
-    whole: Sequence[KeyCounts]
+    whole: Sequence[WholeRecordCounts]
     columns: Mapping[str, Sequence[CodedColumn]]
     partial: Mapping[str, Sequence[FoundCopies]]
 

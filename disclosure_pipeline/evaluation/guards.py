@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from disclosure_pipeline.counting.memory.nearest_records import nearest_distances
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.evaluation.counts import FoundCopies, RecordSets
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.nearest import draw_comparisons, nearness_frame
 from disclosure_pipeline.evaluation.resemblance import GROUPS, resemblance_of_columns
+from disclosure_pipeline.evaluation.units import UnitRecords
 from disclosure_pipeline.measures.copies import (
+    HitCounts,
     chances_of_columns_apart,
     has_equal_content,
     hits_of_columns_apart,
@@ -83,14 +87,16 @@ def measure_guards(
     opened: OpenedTables,
     columns: Sequence[CodedColumn],
     records: RecordSets,
+    units: UnitRecords | None = None,
 ) -> GuardFigures:
     """Return the guards over `columns`, all that the tables share: coded, not grouped.
 
-    `records` are the counts by all of these columns, and by some.
+    `records` are the counts by all of these columns, and by some. `units`: whose the records are, where
+    people have several; `records` are counted by these, then.
     """
-    copies, partial = measure_copies(opened, columns, records)
+    copies, partial_copies = measure_copies(opened, columns, records, units)
     sizes = _sizes(columns)
-    apart = _measure_columns(columns, sizes)
+    apart = _measure_columns(columns, [count_in_units(size, units) for size in sizes])
     largest_apart = apart.groupby(level="synthesis").max()
     rows = []
     for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1):
@@ -107,49 +113,68 @@ def measure_guards(
         )
     frame = pd.concat([copies, pd.DataFrame(rows, index=copies.index)], axis=1)
     frame["TVD_pair_beyond"] = _measure_pairs(opened, columns)
-    return GuardFigures(frame, partial, apart)
+    return GuardFigures(frame, partial_copies, apart)
 
 
 def measure_copies(
     opened: OpenedTables,
     columns: Sequence[CodedColumn],
     records: RecordSets,
+    units: UnitRecords | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Measure copies and nearness, and the partial copies: see `GuardFigures` and `measure_guards`."""
     sizes = _sizes(columns)
-    sample = opened.code_records(columns, APART_SAMPLE, 0)
+    drawn = None if units is None else units.draw(APART_SAMPLE, 0)
+    sample = list(drawn.columns.values()) if drawn else opened.code_records(columns, APART_SAMPLE, 0)
     places = {column.name: place for place, column in enumerate(columns)}
     sets = [columns, *(records.columns[label] for label in records.partial)]
     of_GT = [column.codes[0] for column in sample]
-    of_all, *of_sets = (
-        _ColumnsApart(chances, len(of_GT[0]))
-        for chances in chances_of_columns_apart(
-            of_GT,
-            [column.size for column in sample],
-            [[places[column.name] for column in of_set] for of_set in sets],
-        )
+    apart = partial(
+        chances_of_columns_apart,
+        of_GT,
+        [column.size for column in sample],
+        [[places[column.name] for column in of_set] for of_set in sets],
     )
-    partial = _measure_partial_copies(records, sizes, dict(zip(records.partial, of_sets, strict=True)))
-    by_set = partial.groupby(level="synthesis").max()
+    alone = drawn.find_alone([[column.name for column in of_set] for of_set in sets]) if drawn else None
+    of_records = apart([records for records, _ in alone] if alone else None)
+    of_combinations = apart([first for _, first in alone]) if alone else of_records
+    of_all, *of_sets = (
+        _ColumnsApart(*chances, len(of_GT[0])) for chances in zip(of_records, of_combinations, strict=True)
+    )
+    per_unit = units.records_per_unit if units else 1
+    by_label = dict(zip(records.partial, of_sets, strict=True))
+    partial_copies = _measure_partial_copies(records, sizes, by_label, per_unit)
+    by_set = partial_copies.groupby(level="synthesis").max()
     largest = {
         f"partial_copies_{suffix}": by_set[[f"{name}_{suffix}" for name in _COPIED]].max(axis=1)
         for suffix in ("beyond", "beyond_chance")
     }
     rows = [
-        _name_copies(FoundCopies(counts.unique_hits, counts.people), size, of_all)
+        _name_copies(FoundCopies(counts.unique_hits, counts.people), size, of_all, per_unit)
         | {name: figures.loc[synthesis] for name, figures in largest.items()}
         for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1)
     ]
     frame = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
-    nearness = _measure_nearness(opened, columns, sizes)
+    nearness = _measure_nearness(opened, columns, sizes, units)
     for name in ("nearer", "nearer_by_chance", "nearer_beyond_chance"):
         frame[name] = nearness.get(name, math.nan)
-    return frame, partial
+    return frame, partial_copies
 
 
 def _sizes(columns: Sequence[CodedColumn]) -> list[Sizes]:
     N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
     return [Sizes(N_d, n) for n in N_s]
+
+
+def count_in_units(sizes: Sizes, units: UnitRecords | None) -> Sizes:
+    """Return as many records as chance has to play with: where people have several, one for each."""
+    return _divide(sizes, units.records_per_unit) if units else sizes
+
+
+def _divide(sizes: Sizes, records_per_unit: float) -> Sizes:
+    if records_per_unit == 1:
+        return sizes
+    return Sizes(*(max(1, round(records / records_per_unit)) for records in (sizes.N_d, sizes.N_s)))
 
 
 def bound_guesses(
@@ -178,22 +203,34 @@ def bound_guesses(
 
 @dataclass(frozen=True)
 class _ColumnsApart:
-    """The chances of each lone GT record to be hit by columns drawn apart, of so many GT records."""
+    """The chances of each lone GT record to be hit by columns drawn apart, of so many GT records.
+
+    `of_combinations`: the same, once for each combination that a unit has several times.
+    """
 
     chances: npt.NDArray[np.float64]
+    of_combinations: npt.NDArray[np.float64]
     records: int
 
 
 def _name_copies(
-    counts: FoundCopies, sizes: Sizes, columns_apart: _ColumnsApart, comparisons: int = 1
+    counts: FoundCopies,
+    sizes: Sizes,
+    columns_apart: _ColumnsApart,
+    records_per_unit: float,
+    comparisons: int = 1,
 ) -> dict[str, float]:
     hits = unique_hits(counts.hits, sizes)
-    apart = hits_of_columns_apart(columns_apart.chances)
+    apart = hits_of_columns_apart(columns_apart.of_combinations)
     expected = max(hits.unique_hits_others, apart)
     beyond = hits.unique_hits - expected
-    by_chance = hits_by_chance(counts.hits, sizes, apart, comparisons) - expected
+    of_units = HitCounts(
+        counts.hits.hits, counts.hits.pairs / records_per_unit, counts.hits.triples / records_per_unit
+    )
+    chance_sizes = _divide(sizes, records_per_unit)
+    by_chance = hits_by_chance(of_units, chance_sizes, apart, comparisons) - expected
     found_apart = found_by_columns_apart(columns_apart.chances, sizes.N_s, columns_apart.records)
-    people = people_copied(counts.people, sizes, found_apart, comparisons)
+    people = people_copied(counts.people, sizes, found_apart, comparisons, records_per_unit)
     return {
         **row_of(people),
         "people_copied_beyond_chance": beyond_chance(
@@ -209,10 +246,13 @@ def _name_copies(
 
 
 def _measure_partial_copies(
-    records: RecordSets, sizes: Sequence[Sizes], apart: Mapping[str, _ColumnsApart]
+    records: RecordSets,
+    sizes: Sequence[Sizes],
+    apart: Mapping[str, _ColumnsApart],
+    records_per_unit: float,
 ) -> pd.DataFrame:
     rows = {
-        (label, synthesis): _name_copies(counts, size, apart[label], len(records.partial))
+        (label, synthesis): _name_copies(counts, size, apart[label], records_per_unit, len(records.partial))
         for label, found in records.partial.items()
         for synthesis, (counts, size) in enumerate(zip(found, sizes, strict=True), start=1)
     }
@@ -254,12 +294,24 @@ def _measure_pairs(opened: OpenedTables, columns: Sequence[CodedColumn]) -> pd.S
 
 
 def _measure_nearness(
-    opened: OpenedTables, columns: Sequence[CodedColumn], sizes: Sequence[Sizes]
+    opened: OpenedTables,
+    columns: Sequence[CodedColumn],
+    sizes: Sequence[Sizes],
+    units: UnitRecords | None,
 ) -> pd.DataFrame:
-    """Return the share of GT records that have a nearer SD record; nothing of a single GT record."""
-    if int(columns[0].counts[0].sum()) == 1:  # there are no others
-        return pd.DataFrame()
-    nearness = nearness_frame(opened.find_nearest(columns, draw_comparisons))[["nearer", "records"]]
-    by_chance = list(map(nearness_by_chance, nearness["records"], sizes))
+    """Return the share of GT records that have a nearer SD record; nothing of a single person."""
+    if int(columns[0].counts[0].sum()) == 1 or (units and len(np.unique(units.unit)) == 1):
+        return pd.DataFrame()  # there are no others
+    if units and units.records_per_unit > 1:
+        coded = list(units.columns.values())
+        distances = [nearest_distances(coded, drawn) for drawn in draw_comparisons(coded, unit=units.unit)]
+    else:
+        distances = opened.find_nearest(columns, draw_comparisons)
+    nearness = nearness_frame(distances)[["nearer", "records"]]
+    persons = nearness["records"] / (units.records_per_unit if units else 1)
+    by_chance = [
+        nearness_by_chance(max(1, round(number)), count_in_units(size, units))
+        for number, size in zip(persons, sizes, strict=True)
+    ]
     bounded = [beyond_chance(n, limit, 50) for n, limit in zip(nearness["nearer"], by_chance, strict=True)]
     return nearness.assign(nearer_by_chance=by_chance, nearer_beyond_chance=bounded)

@@ -75,16 +75,24 @@ def nearest_of_columns(columns: Sequence[CodedColumn], sample: int = SAMPLE, see
 
 
 def draw_comparisons(
-    columns: Sequence[CodedColumn], sample: int = SAMPLE, seed: int = 0
+    columns: Sequence[CodedColumn], sample: int = SAMPLE, seed: int = 0, unit: IntArray | None = None
 ) -> Iterator[Comparison]:
-    """Return what `nearest` compares, of each synthesis, by the numbers of records. InputError as there."""
+    """Return what `nearest` compares, of each synthesis, by the numbers of records. InputError as there.
+
+    `unit`: whose each GT record is, where people have several: all of them are left out for each of them.
+    """
     N_d, *N_s = (total(counts) for counts in columns[0].counts)
     if N_d == 1:
         raise InputError("The ground truth has one record: there are no others to be nearer.")
     persons = np.flatnonzero(_draw_records(N_d, min(sample, N_d), np.random.default_rng([seed, 0])))
     for synthesis, records in enumerate(N_s, start=1):
-        n = min(records, N_d - 1)
-        others, left_out = _thinned_others(N_d, n, persons, np.random.default_rng([seed, 1]))
+        most = 1 if unit is None else int(np.bincount(unit).max())
+        n = min(records, N_d - most)
+        rng = np.random.default_rng([seed, 1])
+        if unit is None or most == 1:
+            others, left_out = _thinned_others(N_d, n, persons, rng)
+        else:
+            others, left_out = _others_of_units(unit, most, n, persons, rng)
         shown = _draw_records(records, n, np.random.default_rng([seed, 2]))
         tables = (ComparedTable(synthesis, shown), ComparedTable(0, others))
         yield Comparison(persons, tables, (np.full(len(persons), -1), left_out))
@@ -109,3 +117,23 @@ def _thinned_others(N_d: int, n: int, persons: IntArray, rng: np.random.Generato
     drawn = _draw_records(N_d, n + 1, rng)
     one_of_drawn = np.flatnonzero(drawn)[rng.integers(n + 1)]
     return drawn, np.where(drawn[persons], persons, one_of_drawn)
+
+
+def _others_of_units(
+    unit: IntArray, most: int, n: int, persons: IntArray, rng: np.random.Generator
+) -> tuple[Mask, IntArray]:
+    """The same, with the records of each person's unit left out, and others where it has fewer than `most`.
+
+    n records more than `most` are drawn. Left out are `most` for each person (shape: most, persons).
+    """
+    drawn = _draw_records(len(unit), n + most, rng)
+    numbers = np.flatnonzero(drawn)
+    pool = rng.permutation(numbers)[: 2 * most]
+    by_unit = numbers[np.argsort(unit[numbers], kind="stable")]
+    first = np.searchsorted(unit[by_unit], unit[persons])
+    last = np.searchsorted(unit[by_unit], unit[persons], side="right")
+    left_out = np.empty((most, len(persons)), dtype=np.int64)
+    for person, (start, end) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        rest = pool[unit[pool] != unit[persons[person]]][: most - (end - start)]
+        left_out[:, person] = np.concatenate((by_unit[start:end], rest))
+    return drawn, left_out

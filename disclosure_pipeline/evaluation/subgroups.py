@@ -16,6 +16,7 @@ from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_do
 from disclosure_pipeline.evaluation.counts import RecordCells, combine_columns
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.units import UnitRecords
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, merged_groups, subgroup
@@ -164,16 +165,23 @@ def measure_worst_groups(
     grouping: Grouping,
     special_values: Mapping[Any, Sequence[float]],
     smallest_count: int,
+    units: UnitRecords | None = None,
 ) -> pd.DataFrame:
     """`measure_exposed_groups` of the target that most is disclosed of, by the columns with few levels.
 
     `columns`: of `opened`, by name, coded, not grouped; `by`: names; `special_values`: codes that no group of
-    numbers takes in. Empty where no target has a figure.
+    numbers takes in. `units`: whose the records are, where people have several. Empty where no target has a
+    figure.
     """
     worst = find_worst_target(result.attribute)
     if worst is None:
         return pd.DataFrame()
-    drawn = opened.code_records(list(columns.values()), MOST_RECORDS, 0)
+    of_units = units.draw(MOST_RECORDS, 0) if units else None
+    drawn = (
+        list(of_units.columns.values())
+        if of_units
+        else opened.code_records(list(columns.values()), MOST_RECORDS, 0)
+    )
     by_name = {column.name: grouping.apply(column) for column in drawn}
     parting = [by_name[name] for name in by if name in by_name and name != worst]
     return measure_exposed_groups(
@@ -181,6 +189,7 @@ def measure_worst_groups(
         by_name[worst],
         choose_group_columns(parting, special_values),
         smallest_count,
+        of_units.unit if of_units else None,
     )
 
 
@@ -209,7 +218,11 @@ def choose_group_columns(
 
 
 def measure_exposed_groups(
-    keys: Sequence[CodedColumn], target: CodedColumn, by: Sequence[CodedColumn], smallest_count: int
+    keys: Sequence[CodedColumn],
+    target: CodedColumn,
+    by: Sequence[CodedColumn],
+    smallest_count: int,
+    unit: IntArray | None = None,
 ) -> pd.DataFrame:
     """DiSCO of one target for each level of the columns `by`: see `subgroups()`, without its guesses.
 
@@ -221,7 +234,7 @@ def measure_exposed_groups(
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for synthesis in range(1, len(target.tables)):
         cells = RecordCells.from_keys(q, target.codes, target.size, synthesis)
-        disclosed = RecordDisclosure.from_table(cells.f, cells.position)
+        disclosed = RecordDisclosure.from_table(cells.f, cells.position, unit)
         for column, (group_of_record, labels) in zip(by, members, strict=True):
             figures = disclosed.of_groups(group_of_record, len(labels))
             for label, of_group in zip(labels, figures, strict=True):

@@ -11,16 +11,30 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.opening import OpenedTables
-from disclosure_pipeline.counting.targets import Target
+from disclosure_pipeline.counting.targets import Target, sample_positions
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.counts import MeasuringPlan, combine_columns, count_request
+from disclosure_pipeline.evaluation.counts import (
+    FoundCopies,
+    MeasuringPlan,
+    RecordSets,
+    combine_columns,
+    count_request,
+)
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.copies import unique_hits
+from disclosure_pipeline.measures.copies import HitCounts, unique_hits
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.exclusions import exclude
-from disclosure_pipeline.measures.frequency import frequency_tables
-from disclosure_pipeline.measures.households import HouseholdRisk, UnitCombinations, household_risk
+from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
+from disclosure_pipeline.measures.households import (
+    HouseholdRisk,
+    UnitCombinations,
+    find_lone_units,
+    household_risk,
+)
+from disclosure_pipeline.measures.identity import Uniques
+from disclosure_pipeline.measures.people import PeopleCounts
+from disclosure_pipeline.measures.resemblance import Shared
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.totals import disclosure_tables
 from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
@@ -40,6 +54,26 @@ class UnitRecords:
     def records_per_unit(self) -> float:
         """The mean number of GT records."""
         return len(self.unit) / len(np.unique(self.unit))
+
+    def find_alone(self, sets: Sequence[Sequence[Any]]) -> list[tuple[IntArray, IntArray]]:
+        """Return the GT records whose combination of each set no other unit has, and one of each of these."""
+        found = []
+        for names in sets:
+            columns = [self.columns[name] for name in names]
+            q = combine_keys([[column.codes[0]] for column in columns], [column.size for column in columns])
+            alone = find_lone_units(q.q[0], self.unit)
+            found.append((alone, alone[np.unique(q.q[0][alone], return_index=True)[1]]))
+        return found
+
+    def draw(self, most: int, seed: int) -> UnitRecords:
+        """Return at most so many records of each table, drawn by the seed, as `code_records` draws them."""
+        columns = list(self.columns.values())
+        sizes = [int(counts.sum()) for counts in columns[0].counts]
+        if max(sizes) <= most:
+            return self
+        positions = sample_positions(sizes, most, seed)
+        drawn = self.unit if positions[0] is None else self.unit[positions[0]]
+        return UnitRecords({column.name: column.draw(positions) for column in columns}, drawn)
 
 
 def require_unit(unit: Any, columns: Sequence[Sequence[Any]]) -> None:
@@ -77,7 +111,14 @@ def read_units(
             f"The unit {describe_argument(unit)} has missing values in {GROUND_TRUTH}: give every record an "
             "owner, be it one of its own."
         )
-    return UnitRecords({column.name: column for column in records}, owners.codes[0].astype(np.int64))
+    unit = owners.codes[0].astype(np.int64)
+    # Engines have their own order of records, and nothing that is drawn may depend on it.
+    positions = [
+        np.lexsort([owners.codes[table], *(column.codes[table] for column in records)])
+        for table in range(len(owners.tables))
+    ]
+    drawn = {column.name: column.draw(positions) for column in records}
+    return UnitRecords(drawn, unit[positions[0]])
 
 
 def measure_by_units(result: Disclosure, records: UnitRecords, plan: MeasuringPlan) -> Disclosure:
@@ -105,6 +146,37 @@ def measure_by_units(result: Disclosure, records: UnitRecords, plan: MeasuringPl
         cap=_with_figures(result.cap, figures),
         units=frame_of(risks, ["synthesis"], names_of(HouseholdRisk)),
     )
+
+
+@dataclass(frozen=True)
+class UnitWholeCounts:
+    """Whole records of one synthesis, as `KeyCounts` has them, of units."""
+
+    uniques: Uniques
+    shared: Shared
+    unique_hits: HitCounts
+    people: PeopleCounts
+
+
+def count_sets_by_unit(sets: RecordSets, records: UnitRecords) -> RecordSets:
+    """Return the record sets with what is counted of single people counted of units."""
+    whole = [
+        UnitWholeCounts(
+            replace(counts.uniques, in_GT=found.people.alone), counts.shared, found.hits, found.people
+        )
+        for counts, found in zip(sets.whole, _find_copies(records, list(records.columns)), strict=True)
+    ]
+    partial = {
+        label: _find_copies(records, [column.name for column in of_set])
+        for label, of_set in sets.columns.items()
+    }
+    return replace(sets, whole=whole, partial=partial)
+
+
+def _find_copies(records: UnitRecords, names: Sequence[Any]) -> list[FoundCopies]:
+    q = combine_columns([records.columns[name] for name in names])
+    combinations = UnitCombinations.from_records(q.q[0], records.unit, q.size)
+    return [FoundCopies(combinations.count_hits(s), combinations.count_people(s)) for s in q.counts[1:]]
 
 
 def _with_figures(frame: pd.DataFrame, figures: Mapping[str, Sequence[float]]) -> pd.DataFrame:

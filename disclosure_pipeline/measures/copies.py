@@ -226,6 +226,10 @@ class WholeRecordCounts(Protocol):
     def unique_hits(self) -> HitCounts:
         """Of SD records that equal a single GT record."""
 
+    @property
+    def people(self) -> PeopleCounts:
+        """Of GT records that equal no other one."""
+
 
 def has_equal_content(counts: WholeRecordCounts, sizes: Sizes) -> bool:
     """Return whether one table holds all records of the other, where a fresh sample would miss ten at least.
@@ -250,13 +254,17 @@ def _missed_by_a_sample(counts: WholeRecordCounts, sizes: Sizes) -> float:
 
 
 def chances_of_columns_apart(
-    codes: Sequence[IntArray], levels: Sequence[int], sets: Sequence[Sequence[int]]
+    codes: Sequence[IntArray],
+    levels: Sequence[int],
+    sets: Sequence[Sequence[int]],
+    alone: Sequence[IntArray] | None = None,
 ) -> list[npt.NDArray[np.float64]]:
     """Return the chances that a record with columns drawn apart from GT's hits a certain GT record.
 
     For each set of columns (by their places), of each GT record whose combination no other one has, in any
-    order: Π p_j, p_j the share of the records with its level of column j. `codes`: of each column the level
-    of every GT record (or of a sample), below its entry of `levels`.
+    order, or of the records of `alone` (positions for each set): Π p_j, p_j the share of the records with its
+    level of column j. `codes`: of each column the level of every GT record (or of a sample), below its entry
+    of `levels`.
 
     >>> codes = [np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])]
     >>> [chances.tolist() for chances in chances_of_columns_apart(codes, [2, 2], [[0, 1], [1]])]
@@ -266,11 +274,13 @@ def chances_of_columns_apart(
         (np.bincount(column, minlength=size) / len(column))[column]
         for column, size in zip(codes, levels, strict=True)
     ]
-    chances = []
-    for places in sets:
-        alone = find_lone_records([codes[k] for k in places], [levels[k] for k in places])
-        chances.append(reduce(np.multiply, (shares[k][alone] for k in places)))
-    return chances
+    found = alone or (
+        find_lone_records([codes[k] for k in places], [levels[k] for k in places]) for places in sets
+    )
+    return [
+        reduce(np.multiply, (shares[k][records] for k in places))
+        for places, records in zip(sets, found, strict=True)
+    ]
 
 
 def hits_of_columns_apart(chances: npt.NDArray[np.float64]) -> float:

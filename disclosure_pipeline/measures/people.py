@@ -114,12 +114,17 @@ class PeopleCopied:
 
 
 def people_copied(
-    counts: PeopleCounts, sizes: Sizes, apart: float = 0.0, comparisons: int = 1
+    counts: PeopleCounts,
+    sizes: Sizes,
+    apart: float = 0.0,
+    comparisons: int = 1,
+    records_per_unit: float = 1,
 ) -> PeopleCopied:
     """Return the people who are found in SD, beside those that a fresh table of N_s records would find.
 
     `apart`: percent of the GT records that columns drawn apart would find (`found_by_columns_apart`).
     `comparisons`: how many sets of columns, or groups, are looked at, of which the worst counts.
+    `records_per_unit`: where people have several records, chance has that many fewer to play with.
 
     A fresh table finds at most (f1/N)(1 - exp(-N_s · 2 f2 / (N f1))): Good and Turing's mean chance of those
     combinations, and Jensen's inequality. Were SD fresh, it would find at most (f1/N)(1 - S1/N_s) of them,
@@ -134,11 +139,17 @@ def people_copied(
     z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * max(comparisons, 1)))
     expected = max(_fresh(counts.alone, counts.pairs, counts.alone_in_SD, sizes), apart)
     highest = max(
-        _fresh(counts.alone, _highest_mean(counts.pairs, z), _lowest_mean(counts.alone_in_SD, z), sizes),
+        _fresh(
+            counts.alone,
+            _highest_mean(counts.pairs / records_per_unit, z) * records_per_unit,
+            _lowest_mean(counts.alone_in_SD / records_per_unit, z) * records_per_unit,
+            sizes,
+        ),
         apart,
     )
     found = percent(counts.found, sizes.N_d)
-    most = min(_highest_count(highest * sizes.N_d / 100, z), counts.alone)
+    units = highest * sizes.N_d / 100 / records_per_unit
+    most = min(_highest_count(units, z) * records_per_unit, counts.alone)
     by_chance = max(100 * most / sizes.N_d - expected, 0.0)
     return PeopleCopied(found, expected, found - expected, by_chance)
 
@@ -169,7 +180,7 @@ def _highest_mean(count: float, z: float) -> float:
     return n * (1 - 1 / (9 * n) + z / (3 * math.sqrt(n))) ** 3
 
 
-def _lowest_mean(count: int, z: float) -> float:
+def _lowest_mean(count: float, z: float) -> float:
     """Give the mean of a Poisson variable that is so large only by chance."""
     return count * max(1 - 1 / (9 * count) - z / (3 * math.sqrt(count)), 0.0) ** 3 if count else 0.0
 

@@ -189,16 +189,28 @@ class RecordDisclosure:
     by_others: IntArray
 
     @classmethod
-    def from_table(cls, f: FrequencyTable, position: IntArray) -> RecordDisclosure:
-        """Tell the disclosure of the GT records whose cells are these of `f`."""
-        sizes = Sizes(f.N_d, f.N_s)
-        at_n = in_integers(sizes.q0(f.s_q - f.s) - sizes.q0(f.s_q))
-        occupied = f.d > 0
-        by_others = np.zeros(len(f.d), dtype=np.int64)
-        d_q, d_tq = f.d_q[occupied], f.d[occupied]
-        by_others[occupied] = in_integers(sizes.p0(d_q - d_tq) - sizes.p0(d_q - 1))
-        exposed = ((f.s > 0) & (f.s == f.s_q)).astype(np.int64)
-        return cls(exposed[position], at_n[position], by_others[position])
+    def from_table(
+        cls, f: FrequencyTable, position: IntArray, unit: IntArray | None = None
+    ) -> RecordDisclosure:
+        """Tell the disclosure of the GT records whose cells are these of `f`.
+
+        `unit`: whose each record is, where people have several: see `units`.
+        """
+        exposed = ((f.s > 0) & (f.s == f.s_q)).astype(np.int64)[position]
+        d_q, d_tq, s_q, s_tq = (counts[position] for counts in (f.d_q, f.d, f.s_q, f.s))
+        if unit is None:
+            own = own_q = own_tq = np.ones_like(exposed)
+        else:
+            own, own_q, own_tq = (
+                _count_alike(unit, of_records) for of_records in (None, f.q[position], position)
+            )
+        at_n, by_others = np.zeros_like(exposed), np.zeros_like(exposed)
+        for number in np.unique(own).tolist():
+            sizes, chosen = Sizes(f.N_d, f.N_s, number), own == number
+            others, others_t = (d_q - own_q)[chosen], (d_tq - own_tq)[chosen]
+            at_n[chosen] = in_integers(sizes.q0((s_q - s_tq)[chosen]) - sizes.q0(s_q[chosen]))
+            by_others[chosen] = in_integers(sizes.p0(others - others_t) - sizes.p0(others))
+        return cls(exposed, at_n, by_others)
 
     def of_groups(self, group: IntArray, groups: int) -> list[dict[str, Any]]:
         """Return the figures of `Subgroup` but for guesses, of each group (shape: GT records)."""
@@ -216,6 +228,14 @@ class RecordDisclosure:
             )
             for of_group, exposed, at_n, by_others in zip(records, *sums, strict=True)
         ]
+
+
+def _count_alike(unit: IntArray, place: IntArray | None) -> IntArray:
+    """Return for each record how many its unit has, or has in its place."""
+    numbers = unit if place is None else unit * (int(place.max()) + 1) + place
+    _, alike, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    of_records: IntArray = counts[alike.reshape(-1)]
+    return of_records
 
 
 def _add_up(values: IntArray, group: IntArray, groups: int) -> IntArray:

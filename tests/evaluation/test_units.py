@@ -19,8 +19,12 @@ from support.sampling import examples
 from support.small_tables import KEYS, frame, tables
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.counting.memory.nearest_records import nearest_distances
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
+from disclosure_pipeline.evaluation.copies import shared_columns
+from disclosure_pipeline.evaluation.nearest import draw_comparisons
+from disclosure_pipeline.measures.nearness import nearness
 
 pytestmark = FEW_SHARED_VALUES
 UNITS = st.lists(st.integers(0, 4), min_size=12, max_size=12)
@@ -69,6 +73,33 @@ def test_a_unit_of_every_record_changes_nothing(
         pd.testing.assert_frame_equal(getattr(with_unit, name), getattr(without, name), check_exact=True)
     assert without.units.empty
     assert list(with_unit.units) == list(COLUMNS["units"])
+
+
+def test_nearest_leaves_out_all_records_of_the_person() -> None:
+    rng = np.random.default_rng(8)
+    gt = rng.integers(0, 5, (24, 3))
+    sd = rng.integers(0, 5, (21, 3))
+    units = rng.permutation(np.repeat(np.arange(8), 3))
+    columns = shared_columns(pd.DataFrame(gt), pd.DataFrame(sd)).code([0, 1, 2])
+    [comparison] = draw_comparisons(columns, unit=units)
+    [[to_sd, to_others]] = [nearest_distances(columns, comparison)]
+    rows = [[tuple(row) for row in table.tolist()] for table in (gt, sd)]
+    expected = reference.nearer(rows[0], units.tolist(), rows[1], [True] * 3)
+    assert nearness(to_sd, to_others).nearer == pytest.approx(float(100 * expected))
+
+
+def test_everybody_is_compared_with_as_many_others() -> None:
+    rng = np.random.default_rng(4)
+    unit = np.repeat(np.arange(40), rng.integers(1, 5, 40))
+    table = pd.DataFrame(rng.integers(0, 9, (len(unit), 2)))
+    columns = shared_columns(table, table.head(60)).code([0, 1])
+    [comparison] = draw_comparisons(columns, unit=unit)
+    shown, others = (np.flatnonzero(table.counted) for table in comparison.tables)
+    left_out = comparison.left_out[1]
+    for place, person in enumerate(comparison.persons.tolist()):
+        rest = np.setdiff1d(others, left_out[:, place])
+        assert unit[person] not in unit[rest]
+        assert len(rest) == len(shown) == 60
 
 
 def households(records: int = 400) -> tuple[pd.DataFrame, pd.DataFrame]:

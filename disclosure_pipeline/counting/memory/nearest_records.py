@@ -86,7 +86,8 @@ class ComparedTable:
 class Comparison:
     """GT records, `persons`, to be compared with those of some tables.
 
-    `left_out[i]`: for each person the record of `tables[i]` that is not looked at (the person's own), or -1.
+    `left_out[i]`: for each person the record of `tables[i]` that is not looked at (the person's own), or -1;
+    of people with several records a row for each of these.
     """
 
     persons: IntArray
@@ -157,7 +158,7 @@ def nearest_of_all(
         np.multiply(differ, number(unit), out=distance[:, :-1], dtype=number)
         for distances, of_persons, of_records in zip(ordered, person_places, record_places, strict=True):
             distance[:, :-1] += distances.between(of_persons[chunk, None], of_records)
-        distance[rows, position_of[left_out[chunk]]] = nobody
+        distance[rows, position_of[left_out[..., chunk]]] = nobody
         of_chunk = distance.min(axis=1)
         nearest[chunk] = np.where(of_chunk == nobody, NOBODY, of_chunk)
     return nearest
@@ -181,9 +182,16 @@ def nearest_of_candidates(
             distance = np.zeros(len(person), dtype=np.int64)
             for distances, places in zip(others, person_places, strict=True):
                 distance += distances.between(places[person], distances.places_of(table.table, record))
-            distance[record == left_out[person]] = NOBODY
+            distance[_is_left_out(person, record, left_out, len(table.counted))] = NOBODY
             np.minimum.at(nearest, person, distance)
     return nearest
+
+
+def _is_left_out(person: IntArray, record: IntArray, left_out: IntArray, records: int) -> Mask:
+    if left_out.ndim == 1:
+        return record == left_out[person]
+    pairs = (np.arange(left_out.shape[1]) * records + left_out).reshape(-1)
+    return np.isin(person * records + record, pairs)
 
 
 def form_blocks(
