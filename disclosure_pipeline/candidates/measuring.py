@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,28 @@ from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables, SeparableTables, open_canonical
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.controls import SAMPLE, controls
+from disclosure_pipeline.evaluation.controls import SAMPLE, controls, halve_units
 from disclosure_pipeline.evaluation.copies import copies_frame
 from disclosure_pipeline.evaluation.counts import code_shared_columns, count_record_sets, plan_measures
 from disclosure_pipeline.evaluation.figures import bins_of, figures
-from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
+from disclosure_pipeline.evaluation.guards import (
+    bound_guesses,
+    count_in_units,
+    measure_copies,
+    measure_guards,
+)
 from disclosure_pipeline.evaluation.holdout import add_holdout, find_shared_records, prepare_holdout
 from disclosure_pipeline.evaluation.prediction import prediction_frame
 from disclosure_pipeline.evaluation.protection import protection_frame
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
+from disclosure_pipeline.evaluation.units import (
+    UnitRecords,
+    count_sets_by_unit,
+    measure_by_units,
+    read_units,
+    require_unit,
+)
 from disclosure_pipeline.evaluation.whole_tables import count_whole_tables
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.policy.gate import Gate
@@ -61,17 +74,22 @@ def measure_candidate(gate: Gate, candidate: OpenedCandidate, engine: str) -> Me
 
 
 def measure_tables(
-    gate: Gate, opened: OpenedTables, engine: str, with_holdout: SeparableTables | None = None
+    gate: Gate, opened: SeparableTables, engine: str, with_holdout: SeparableTables | None = None
 ) -> Measured:
     """Measure GT and a candidate, in canonical form. InputError as `disclosure()`.
 
     Several syntheses are measured each, and as one table. `engine`: who counts the controls: "memory",
     "partitioned" or the URL of a database. `with_holdout`: the same tables, and last a holdout.
     """
-    measured = _measure(gate, opened, by_group=True, with_holdout=with_holdout)
+    open_units: Callable[[], Any] | None = None
+    if gate.unit is not None:
+        require_unit(gate.unit, opened.columns)
+        open_units = cache(partial(opened.with_unit, gate.unit))
+    measured = _measure(gate, opened, open_units, by_group=True, with_holdout=with_holdout)
     result = measured.result
+    sample = (open_units() if open_units else opened).sample(SAMPLE, 0)
     control_identity, control_attribute = controls(
-        opened.sample(SAMPLE, 0), gate.keys, gate.targets, gate.grouping, engine
+        sample, gate.keys, gate.targets, gate.grouping, engine, 0, gate.unit
     )
     frames = {
         **result.further,
@@ -79,7 +97,10 @@ def measure_tables(
         "control_identity": control_identity,
         "control_attribute": control_attribute,
     }
-    stacked = _measure(gate, opened.stacked(), by_group=False).result if len(result.N_s) > 1 else None
+    stacked = None
+    if len(result.N_s) > 1:
+        units_of_all = (lambda: open_units().stacked()) if open_units else None
+        stacked = _measure(gate, opened.stacked(), units_of_all, by_group=False).result
     return replace(measured, result=replace(result, further=frames, stacked=stacked))
 
 
@@ -91,9 +112,17 @@ def measure_against(gate: Gate, opened: OpenedTables) -> pd.DataFrame:
 
 
 def _measure(
-    gate: Gate, opened: OpenedTables, *, by_group: bool, with_holdout: SeparableTables | None = None
+    gate: Gate,
+    opened: OpenedTables,
+    open_units: Callable[[], OpenedTables] | None,
+    *,
+    by_group: bool,
+    with_holdout: SeparableTables | None = None,
 ) -> Measured:
-    """Return what is measured of each table in the same way, be it a file or all of them as one."""
+    """Return what is measured of each table in the same way, be it a file or all of them as one.
+
+    `open_units`: opens the same tables with whose the records are, where the gate has a unit.
+    """
     grouping = gate.grouping
     plan = plan_measures(
         opened, gate.keys, gate.targets, grouping, gate.exclusions.as_exclusions(), gate.two_way[0]
@@ -107,14 +136,18 @@ def _measure(
         with_cap=gate.measures.attribution,
         with_chance=gate.measures.chance,
     )
-    guards = measure_guards(opened, list(columns.values()), records)
+    units = None
+    if open_units:
+        units = read_units(open_units(), plan, gate.unit, ignore_progress, list(columns))
+        result = measure_by_units(result, units, plan)
+        records = count_sets_by_unit(records, units)
+    sizes = [count_in_units(Sizes(result.N_d, N_s), units) for N_s in result.N_s]
+    guards = measure_guards(opened, list(columns.values()), records, units)
     frames = {
         "doubts": _find_doubts(result),
         "warnings": _count_warnings(result),
-        "guessed": bound_guesses(
-            result.cap[_GUESSED], counts.targets, [Sizes(result.N_d, N_s) for N_s in result.N_s]
-        ),
-        "subgroups": _measure_groups(gate, opened, columns, result) if by_group else pd.DataFrame(),
+        "guessed": bound_guesses(result.cap[_GUESSED], counts.targets, sizes),
+        "subgroups": _measure_groups(gate, opened, columns, result, units) if by_group else pd.DataFrame(),
         **guards.frames,
     }
     cap = result.cap if gate.measures.attribution else result.cap.head(0)
@@ -144,12 +177,23 @@ def _count_warnings(result: Disclosure) -> pd.DataFrame:
 
 
 def _measure_groups(
-    gate: Gate, opened: OpenedTables, columns: Mapping[Any, CodedColumn], result: Disclosure
+    gate: Gate,
+    opened: OpenedTables,
+    columns: Mapping[Any, CodedColumn],
+    result: Disclosure,
+    units: UnitRecords | None,
 ) -> pd.DataFrame:
     """Measure who bears most of what is disclosed. `columns`: not grouped."""
     special_values = {name: gate.columns[name].special_values for name in columns}
     return measure_worst_groups(
-        opened, columns, gate.published, result, gate.grouping, special_values, gate.policy.smallest_count
+        opened,
+        columns,
+        gate.published,
+        result,
+        gate.grouping,
+        special_values,
+        gate.policy.smallest_count,
+        units,
     )
 
 
@@ -203,19 +247,25 @@ def measure_baselines(folders: GateFolders) -> GroundTruthBaselines:
         if table.records < _FEWEST:
             raise InputError(f"The ground truth has {table.records} records: too few to draw halves of it.")
         published = table.keep_columns(gate.published)
-        opened = stack.enter_context(open_canonical([published, published], engine.name, engine.description))
+        with_unit = table.keep_columns((*gate.published, gate.unit or ""))
+        opened = stack.enter_context(open_canonical([with_unit, published], engine.name, engine.description))
         own = measure_tables(faster_gate, opened, engine.name).result
-        records = opened.sample(_LARGEST, 0)[0]
+        records = (opened.with_unit(gate.unit) if gate.unit else opened).sample(_LARGEST, 0)[0]
     halves = tuple(
         measure_tables(faster_gate, FramesInMemory(pair, "memory"), "memory").result
-        for pair in _halve(records)
+        for pair in _halve(records, gate.unit)
     )
     return GroundTruthBaselines(replace(own, engine=engine.description), halves)
 
 
-def _halve(records: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Random halves of the records, for each draw."""
+def _halve(records: pd.DataFrame, unit: str | None) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Random halves of the records, for each draw; of a unit that is given all records or none."""
     for seed in range(DRAWS):
-        order = np.random.default_rng(seed).permutation(len(records))
+        rng = np.random.default_rng(seed)
+        if unit is not None:
+            first, second = halve_units(records, unit, rng)
+            yield first, second.drop(columns=unit)
+            continue
+        order = rng.permutation(len(records))
         middle = len(records) // 2
         yield records.iloc[np.sort(order[:middle])], records.iloc[np.sort(order[middle : 2 * middle])]

@@ -32,13 +32,14 @@ from disclosure_pipeline.tables.contract import (
     find_additions,
     list_new_texts,
 )
-from disclosure_pipeline.tables.dictionary import CATEGORIES
+from disclosure_pipeline.tables.dictionary import CATEGORIES, Column
 from disclosure_pipeline.tables.identifiers import GT_IDENTIFIER, IDENTIFIER, holds_identifiers
 from disclosure_pipeline.tables.locations import fill_in_variables, redact_location
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized
 from disclosure_pipeline.tables.record_hashes import Groups, content_sha256, values_sha256
 from disclosure_pipeline.tables.sources import Location, Source
 
+WITHOUT_OWNER = "lacks a value in some records: it must say of each whose it is"
 CHANGED = "The ground truth changed while it was read: run again."
 
 
@@ -80,7 +81,8 @@ def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) ->
     What is kept of it on disk is gone with the stack. StoreError where it is not there, or changes while it
     is read; ContractError where it breaks its contract.
     """
-    return _read_source(folders.gate, folders.ground_truth, GROUND_TRUTH, engine, stack)
+    gate = folders.gate
+    return _read_source(gate, folders.ground_truth, GROUND_TRUTH, engine, stack, gate.unit)
 
 
 def read_confidential(folders: GateFolders, name: str, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
@@ -93,13 +95,17 @@ def name_confidential(name: str) -> str:
     return f"the confidential table {name!r}"
 
 
-def _read_source(gate: Gate, source: Source, name: str, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
+def _read_source(
+    gate: Gate, source: Source, name: str, engine: Engine, stack: ExitStack, unit: str | None = None
+) -> tuple[Any, str]:
     if not source.exists():
         raise StoreError(f"{capitalized(name)} is not where the gate's definition says.")
     before = source.sha256()
-    table = read_canonical_table(
-        source, engine.name, gate.columns, name, gate.published, only_known=False, stack=stack
-    )
+    units = {} if unit is None else {unit: Column(type="category")}
+    dictionary, needed = {**gate.columns, **units}, (*gate.published, *units)
+    table = read_canonical_table(source, engine.name, dictionary, name, needed, only_known=False, stack=stack)
+    if unit is not None and _lacks_values(table, unit):
+        raise ContractError([Violation(name, unit, WITHOUT_OWNER)])
     if source.sha256() != before:
         raise StoreError(f"{capitalized(name)} changed while it was read: run again.")
     if before is not None:
@@ -107,6 +113,12 @@ def _read_source(gate: Gate, source: Source, name: str, engine: Engine, stack: E
     if isinstance(table, CanonicalTable):
         return table, content_sha256(table.frame)
     return table, values_sha256(table.distinct)
+
+
+def _lacks_values(table: Any, name: str) -> bool:
+    if isinstance(table, CanonicalTable):
+        return bool(table.frame[name].isna().any())
+    return bool(table.distinct[name].counts[-1])
 
 
 def read_recorded_ground_truth(folders: GateFolders) -> str:
@@ -188,7 +200,7 @@ class OpenedCandidate:
     `holdout_digest` is its sha256.
     """
 
-    opened: OpenedTables
+    opened: SeparableTables
     ground_truth: str
     with_holdout: SeparableTables | None = None
     holdout_digest: str = ""
@@ -278,7 +290,9 @@ def _find_additions(
     in_GT = ground_truth.values
     in_SD = {name_table(file): table.values for file, table in zip(snapshot.files, syntheses, strict=True)}
     violations = find_additions(in_GT, in_SD, gate.columns, refuse_formulas=gate.formulas == "refuse")
-    identifiers = [name for name in in_GT if gate.columns[name].type == "text identifier"]
+    identifiers = [
+        name for name in in_GT if name == gate.unit or gate.columns[name].type == "text identifier"
+    ]
     if identifiers and holds_identifiers(
         chain.from_iterable(in_GT[name].to_pylist() for name in identifiers),
         [

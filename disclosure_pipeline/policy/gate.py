@@ -43,6 +43,11 @@ def check_columns(gate: Gate) -> None:
     in_both = [name for name in gate.keys if name in gate.targets]
     if in_both:
         raise ValueError(f"{', '.join(in_both)} cannot be a key and a target at once")
+    if gate.unit in gate.columns:
+        raise ValueError(
+            f"unit names {gate.unit}, which columns describes, too: take it out there, for it is compared as "
+            "text, and never published"
+        )
     identifiers = [name for name in gate.measured if gate.columns[name].type == "text identifier"]
     if identifiers:
         raise ValueError(f"{', '.join(identifiers)} is a text identifier: it can be no key and no target")
@@ -132,6 +137,7 @@ _NOT_DECIDING: dict[str, Any] = {
             "releases",
             "trusted_keys",
             "engine",
+            "unit",  # see `policy_digest`
         ),
         True,
     ),
@@ -207,6 +213,14 @@ class Gate(BaseModel):
     columns: Annotated[Mapping[str, Column], Field(description="The data dictionary")]
     keys: Annotated[tuple[str, ...], Field(description="Columns that an intruder may know", min_length=1)]
     targets: Annotated[tuple[str, ...], Field(description="Columns to protect", min_length=1)]
+    unit: Annotated[
+        str | None,
+        Field(
+            description="The column of the ground truth that says whose each record is, where people have "
+            "several: a patient's stays, a household's members. Compared as text, never published, in no "
+            "synthetic table, and not among the columns"
+        ),
+    ] = None
     edges: Annotated[
         Literal["pooled", "ground_truth", "equal_width"] | Mapping[str, tuple[float, ...]],
         Field(description="Where groups of numbers end: a rule, or explicit edges per column"),
@@ -346,5 +360,7 @@ class Gate(BaseModel):
         deciding = self.model_dump(mode="json", exclude=_NOT_DECIDING)
         if self.confidential:  # which there are decides, where they lie does not
             deciding["confidential"] = sorted(self.confidential)
+        if self.unit is not None:
+            deciding["unit"] = self.unit
         text = json.dumps(deciding, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()

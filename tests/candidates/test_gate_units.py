@@ -1,0 +1,97 @@
+"""A gate with a unit: the same decision with every engine, and nothing of the unit leaves it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from support.gate_steps import deliver, folders, steps, write
+from support.gates import files_with
+from support.households import TABLES, gate_of, leaked, silc
+
+from disclosure_pipeline.candidates.store import GateFolders
+from disclosure_pipeline.policy.gate import Gate
+
+NAME = "survey of living conditions"
+
+
+def gate_at(root: Path, engine: str) -> GateFolders:
+    """The gate of the survey, whose ground truth is a Parquet file; a database keeps it where it lies."""
+    if "://" not in engine:
+        return folders(root, gate_of(NAME), engine, "gt.parquet")
+    definition = gate_of(NAME, ground_truth="gt.parquet", engine=engine)
+    return replace(folders(root, gate_of(NAME), "memory", "gt.parquet"), gate=Gate.model_validate(definition))
+
+
+@pytest.mark.parametrize("engine", ["partitioned", "duckdb://"])
+def test_every_engine_decides_the_same(engine: str, tmp_path: Path) -> None:
+    write(tmp_path / "gt.parquet", silc(1))
+    fresh = silc(2).drop(columns="household")
+    deliver(tmp_path, "fresh", fresh.iloc[::2], fresh.iloc[1::2], suffix=".parquet")
+    deliver(tmp_path, "copied", leaked(NAME, 0.5), suffix=".parquet")
+    for candidate in ("fresh", "copied"):
+        expected = compared(steps(gate_at(tmp_path, "memory"), candidate))
+        assert compared(steps(gate_at(tmp_path, engine), candidate)) == expected
+        assert (expected["decision"] == "refused") == (candidate == "copied")
+        assert (expected["clauses"]["people_copied_beyond"] == "exceeded") == (candidate == "copied")
+
+
+def compared(found: dict[str, Any]) -> dict[str, Any]:
+    """What was found, without who counted and what is invented where records stay in a database."""
+    frames = {name: text for name, text in found["frames"].items() if not name.startswith("control")}
+    return {
+        "frames": frames,
+        "overlap": found["overlap"],
+        "decision": json.loads(found["dossier"])["decision"],
+        "clauses": {row["name"]: row["outcome"] for row in json.loads(found["dossier"])["clauses"]},
+    }
+
+
+def test_a_record_without_an_owner_is_refused(tmp_path: Path) -> None:
+    gt = silc(1)
+    gt.loc[5, "household"] = None
+    write(tmp_path / "gt.parquet", gt)
+    for engine in ("memory", "partitioned"):
+        found = steps(gate_at(tmp_path, engine), "any")
+        [violation] = found["ground truth"].violations
+        assert violation.column == "household"
+        assert "h-0" not in str(found)
+
+
+def test_a_candidate_with_the_unit_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "gt.parquet", silc(1))
+    deliver(tmp_path, "with", silc(2), suffix=".parquet")
+    found = steps(gate_at(tmp_path, "memory"), "with")
+    assert "dossier" not in found
+    assert "household" in str(found["arrival"])
+
+
+def test_no_value_of_the_unit_leaves_the_gate(tmp_path: Path) -> None:
+    gt = silc(1)
+    write(tmp_path / "gt.parquet", gt)
+    deliver(tmp_path, "copied", leaked(NAME, 0.5))
+    found = steps(gate_at(tmp_path, "memory"), "copied")
+    assert "h-0000" not in str(found)
+    assert not files_with(tmp_path, [*gt["household"].head(20)], ["gt.parquet"])
+
+
+def test_a_candidate_that_spells_an_owner_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "gt.parquet", silc(1))
+    sd = silc(2).drop(columns="household").astype({"sex": object})
+    sd.loc[0, "sex"] = "h-0000017"
+    definition = gate_of(NAME)
+    definition["columns"] |= {"sex": {"type": "category", "unknown_levels": "keep", "published": True}}
+    deliver(tmp_path, "spelt", sd)
+    found = steps(folders(tmp_path, definition, "memory", "gt.parquet"), "spelt")
+    assert "identifiers of the ground truth" in str(found["arrival"])
+
+
+def test_the_tables_have_several_records_of_one_person() -> None:
+    for make, unit, keys, targets in TABLES.values():
+        frame: pd.DataFrame = make(1)
+        assert len(frame) > 1.3 * frame[unit].nunique()
+        assert {*keys, *targets} < set(frame)
