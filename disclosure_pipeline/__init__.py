@@ -17,6 +17,7 @@ from disclosure_pipeline.errors import (
     DisclosurePipelineError,
     HoldoutWarning,
     InputError,
+    UnitWarning,
 )
 from disclosure_pipeline.evaluation import remedies
 from disclosure_pipeline.evaluation.copies import copies
@@ -69,6 +70,7 @@ __all__ = [
     "ReplicatedUniques",
     "SqlSource",
     "TablesResemblance",
+    "UnitWarning",
     "anonymity_loss",
     "copies",
     "disclosure",

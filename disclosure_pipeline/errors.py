@@ -18,6 +18,10 @@ class HoldoutWarning(UserWarning):
     """The holdout shares records with the ground truth, so that it hides what the synthetic table leaks."""
 
 
+class UnitWarning(UserWarning):
+    """Records of the ground truth repeat: people may have several, and no unit says whose each one is."""
+
+
 class InputError(DisclosurePipelineError, ValueError):
     """The tables or arguments cannot be measured as asked: the message says what, where and what to do."""
 

@@ -34,15 +34,15 @@ from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
 from disclosure_pipeline.evaluation.units import (
     UnitRecords,
     count_sets_by_unit,
+    find_repeats,
     measure_by_units,
     read_units,
-    require_unit,
 )
 from disclosure_pipeline.evaluation.whole_tables import count_whole_tables
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import ignore_progress
-from disclosure_pipeline.tables.alignment import check_tables
+from disclosure_pipeline.tables.alignment import check_tables, require_unit
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.raw_columns import Change
 
@@ -109,6 +109,11 @@ def measure_against(gate: Gate, opened: OpenedTables) -> pd.DataFrame:
     columns = list(code_shared_columns(opened, gate.grouping, ignore_progress).values())
     _, records = count_record_sets(opened, [], columns, gate.targets)
     return measure_copies(opened, columns, records)[0]
+
+
+def measure_repeats(gate: Gate, opened: OpenedTables) -> float:
+    """Return the percent of GT records that repeat, where GT is opened as its own synthesis."""
+    return find_repeats(opened, list(code_shared_columns(opened, gate.grouping, ignore_progress).values()))
 
 
 def _measure(

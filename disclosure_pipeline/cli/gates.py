@@ -130,7 +130,8 @@ def check(gate: Path, shown_as: Format | None) -> None:
             click.echo(f"  {line}")
         for finding in findings:
             if not finding.is_problem:
-                click.echo(f"ok: {finding.subject}, {finding.sentence}", err=True)
+                word = "warning" if finding.is_doubt else "ok"
+                click.echo(f"{word}: {finding.subject}, {finding.sentence}", err=True)
     else:
         rows = [
             {"looked at": finding.subject, "ready": not finding.is_problem, "finding": finding.sentence}

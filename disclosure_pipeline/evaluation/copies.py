@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import InputError, UnitWarning
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.copies import CopyCounts
 from disclosure_pipeline.measures.copies import copies as copies_of
 from disclosure_pipeline.measures.exact import percent
+from disclosure_pipeline.measures.frequency import combine_keys
+from disclosure_pipeline.measures.households import MANY_REPEATS, UnitCombinations, repeats_beyond_apart
 from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.alignment import Tables, check_tables, lacks_owners, require_unit
 from disclosure_pipeline.tables.frames import as_frames
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.messages import names_in_all
+from disclosure_pipeline.tables.messages import GROUND_TRUTH, names_in_all
 
 ALL_COLUMNS = "all columns"
+_FEW_RECORDS = 20_000  # so many tell how often records would repeat by chance
 TARGETS_ALONE = "targets alone"
 
 
-def copies(ground_truth: Any, synthetic: Any, targets: Any = None) -> pd.DataFrame:
+def copies(ground_truth: Any, synthetic: Any, targets: Any = None, *, unit: Any = None) -> pd.DataFrame:
     """Tell how many synthetic records equal a GT record, in all columns and nearly, beside a fresh sample.
 
     Args:
         ground_truth: The confidential records, one a row: a table in memory.
         synthetic: The synthetic table, or a sequence of them.
         targets: Columns that are compared without the others, too.
+        unit: The column of GT that says whose record each is, where people have several: see `disclosure()`.
 
     Returns:
         Index (synthesis, columns), where `columns` is "all columns", "all but …" for each column that all
@@ -45,8 +51,12 @@ def copies(ground_truth: Any, synthetic: Any, targets: Any = None) -> pd.DataFra
         would be in as large a fresh one. `…_beyond`: the differences, in percentage points; high is a risk;
         `people_copied_by_chance`: how far chance takes it. Missing values are equal to each other.
 
+    Warns:
+        UnitWarning: GT's records repeat, and no unit was given.
+
     Raises:
-        InputError: No column is in all tables, one has no common kind of value, or a target is not in all.
+        InputError: No column is in all tables, one has no common kind of value, a target is not in all, or
+            the unit is in a synthetic table or lacks values.
 
     Example:
         >>> import pandas as pd
@@ -67,12 +77,24 @@ def copies(ground_truth: Any, synthetic: Any, targets: Any = None) -> pd.DataFra
     columns = tables.code(tables.keys)
     names = [column.name for column in columns]
     wanted = [] if targets is None else _check_targets(targets, names)
-    sets: dict[str, Sequence[CopyCounts]] = {ALL_COLUMNS: count_copies(columns)}
-    if len(columns) > 1:
-        without = zip(names, count_records(columns).without, strict=True)
-        sets |= {f"all but {name}": counts for name, counts in without}
+    if unit is None:
+        sets: dict[str, Sequence[CopyCounts]] = {ALL_COLUMNS: count_copies(columns)}
+        if len(columns) > 1:
+            without = zip(names, count_records(columns).without, strict=True)
+            sets |= {f"all but {name}": counts for name, counts in without}
+        _warn_of_repeats(columns, list(sets.values()))
+    else:
+        require_unit(unit, [list(frame.columns) for frame in tables.frames])
+        count = partial(_count_by_unit, tables.frames[0][unit])
+        sets = {ALL_COLUMNS: count(columns)}
+        if len(columns) > 1:
+            sets |= {
+                f"all but {left_out.name}": count([column for column in columns if column is not left_out])
+                for left_out in columns
+            }
     if wanted:
-        sets[TARGETS_ALONE] = count_copies([columns[names.index(name)] for name in wanted])
+        of_targets = [columns[names.index(name)] for name in wanted]
+        sets[TARGETS_ALONE] = count_copies(of_targets) if unit is None else count(of_targets)
     rows = {
         (synthesis, label): figures
         for label, set_counts in sets.items()
@@ -81,6 +103,44 @@ def copies(ground_truth: Any, synthetic: Any, targets: Any = None) -> pd.DataFra
     labels = sorted(rows, key=lambda label: label[0])  # by synthesis, and by set in their order
     index = pd.MultiIndex.from_tuples(labels, names=["synthesis", "columns"])
     return pd.DataFrame([rows[label] for label in labels], index=index)
+
+
+def _count_by_unit(owners: pd.Series[Any], columns: Sequence[CodedColumn]) -> list[CopyCounts]:
+    """Count as `count_copies`, of units."""
+    unit = pd.factorize(owners)[0]
+    if (unit < 0).any():
+        raise lacks_owners(owners.name)
+    q = combine_keys([column.codes for column in columns], [column.size for column in columns])
+    counted = UnitCombinations.from_records(q.q[0], unit, q.size)
+    return [
+        CopyCounts(
+            int(s[counted.d > 0].sum()),
+            counted.count_repeated(),
+            counted.count_hits(s),
+            counted.count_people(s),
+        )
+        for s in q.counts[1:]
+    ]
+
+
+def _warn_of_repeats(columns: Sequence[CodedColumn], sets: Sequence[Sequence[CopyCounts]]) -> None:
+    """Warn where more records repeat than by chance: in all columns, and without each in turn."""
+    N = len(columns[0].tables[0].stored)
+    some = slice(0, _FEW_RECORDS)
+    shares = [(column.counts[0] / N)[column.tables[0].codes(some)] for column in columns]
+    without = [shares, *([*shares[:place], *shares[place + 1 :]] for place in range(len(sets) - 1))]
+    repeats = max(
+        repeats_beyond_apart(N - counts[0].people.alone, of_set, N)
+        for of_set, counts in zip(without, sets, strict=True)
+    )
+    if repeats > MANY_REPEATS:
+        warnings.warn(
+            f"{repeats:.0f} % of the records of {GROUND_TRUTH}, beyond chance, equal another one in all "
+            "columns but one at most. Where people have several records, give the column that says whose "
+            "each is as unit: else they count as other people's.",
+            UnitWarning,
+            stacklevel=3,
+        )
 
 
 def shared_columns(ground_truth: Any, synthetic: Any) -> Tables:

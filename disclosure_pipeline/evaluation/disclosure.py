@@ -21,9 +21,10 @@ from disclosure_pipeline.evaluation.figures import Thresholds, figures
 from disclosure_pipeline.evaluation.frames import frame_of, names_of
 from disclosure_pipeline.evaluation.holdout import add_holdout, find_shared_records, prepare_holdout
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.units import measure_by_units, read_units, require_unit
+from disclosure_pipeline.evaluation.units import measure_by_units, read_units
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
+from disclosure_pipeline.tables.alignment import require_unit
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 
 ONE_WAY: Thresholds = (50, 90)

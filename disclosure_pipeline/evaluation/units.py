@@ -12,12 +12,12 @@ import pandas as pd
 
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import Target, sample_positions
-from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import (
     FoundCopies,
     MeasuringPlan,
     RecordSets,
     combine_columns,
+    count_record_sets,
     count_request,
 )
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
@@ -31,6 +31,7 @@ from disclosure_pipeline.measures.households import (
     UnitCombinations,
     find_lone_units,
     household_risk,
+    repeats_beyond_apart,
 )
 from disclosure_pipeline.measures.identity import Uniques
 from disclosure_pipeline.measures.people import PeopleCounts
@@ -39,8 +40,11 @@ from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.totals import disclosure_tables
 from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
 from disclosure_pipeline.runtime.progress import OnProgress
+from disclosure_pipeline.tables.alignment import lacks_owners
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.messages import GROUND_TRUTH, describe_argument, suggest_names, table_names
+
+_FEW_RECORDS = 20_000
+"""So many tell how often records would repeat by chance."""
 
 
 @dataclass(frozen=True)
@@ -76,21 +80,6 @@ class UnitRecords:
         return UnitRecords({column.name: column.draw(positions) for column in columns}, drawn)
 
 
-def require_unit(unit: Any, columns: Sequence[Sequence[Any]]) -> None:
-    """Raise InputError unless the unit is a column of GT, the first table, and of no other one."""
-    in_GT, *in_SD = columns
-    if unit not in in_GT:
-        raise InputError(
-            f"The unit {describe_argument(unit)} is no column of {GROUND_TRUTH}. {suggest_names(unit, in_GT)}"
-        )
-    for name, of_table in zip(table_names(len(columns))[1:], in_SD, strict=True):
-        if unit in of_table:
-            raise InputError(
-                f"The unit {describe_argument(unit)} is a column of {name}, too: it says whose record one of "
-                f"{GROUND_TRUTH} is, and is never synthesized. Take it out of there."
-            )
-
-
 def read_units(
     opened: OpenedTables,
     plan: MeasuringPlan,
@@ -107,10 +96,7 @@ def read_units(
     most = max(int(counts.sum()) for counts in coded[0].counts)
     *records, owners = opened.code_records(coded, most, 0)
     if owners.counts[0][owners.missing]:
-        raise InputError(
-            f"The unit {describe_argument(unit)} has missing values in {GROUND_TRUTH}: give every record an "
-            "owner, be it one of its own."
-        )
+        raise lacks_owners(unit)
     unit = owners.codes[0].astype(np.int64)
     # Engines have their own order of records, and nothing that is drawn may depend on it.
     positions = [
@@ -119,6 +105,26 @@ def read_units(
     ]
     drawn = {column.name: column.draw(positions) for column in records}
     return UnitRecords(drawn, unit[positions[0]])
+
+
+def find_repeats(opened: OpenedTables, columns: Sequence[CodedColumn]) -> float:
+    """Return the percent of GT records that equal another one in all of the columns, or in all but one.
+
+    The largest of these, beyond what columns drawn apart show: see `MANY_REPEATS`.
+    """
+    _, sets = count_record_sets(opened, [], columns, [])
+    N = int(columns[0].counts[0].sum())
+    shares = {
+        column.name: (column.counts[0] / column.counts[0].sum())[column.codes[0]]
+        for column in opened.code_records(columns, _FEW_RECORDS, 0)
+    }
+    alone = [(columns, sets.whole[0].people.alone)]
+    alone += [(sets.columns[label], found[0].people.alone) for label, found in sets.partial.items()]
+    return max(
+        repeats_beyond_apart(N - number, [shares[column.name] for column in of_set], N)
+        for of_set, number in alone
+        if len(of_set) >= len(columns) - 1
+    )
 
 
 def measure_by_units(result: Disclosure, records: UnitRecords, plan: MeasuringPlan) -> Disclosure:

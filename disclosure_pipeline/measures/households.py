@@ -12,11 +12,13 @@ Where every unit has one record, these are the formulas of `copies` and `people`
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
+from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.copies import HitCounts
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import first_of_run, run_lengths
@@ -133,3 +135,20 @@ def household_risk(q: IntArray, d_q: IntArray, s_q: IntArray, unit: IntArray) ->
         100 * math.fsum(risk.tolist()) / len(q),
         100 * math.fsum((1 - unfound).tolist()) / len(first),
     )
+
+
+MANY_REPEATS = 20.0
+"""Percent of the records that repeat, over those by chance: then it is asked whose they are."""
+
+
+def repeats_beyond_apart(repeated: int, shares: Sequence[Floats], records: int) -> float:
+    """Return the percent of `records` that equal another one, beyond those where columns are drawn apart.
+
+    `shares`: of each column the share of the records that have its level, for every record or for some.
+
+    >>> round(repeats_beyond_apart(80, [np.full(100, 0.01)], 100), 1)
+    17.0
+    """
+    chance = np.multiply.reduce(shares)
+    apart = -np.expm1((records - 1) * np.log1p(-np.minimum(chance, 1 - 1e-12)))
+    return 100 * (repeated / records - float(apart.mean()))

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column
-from disclosure_pipeline.tables.inference import draft
+from disclosure_pipeline.tables.inference import draft, propose_unit
 from disclosure_pipeline.tables.messages import suggest_names
 
 COMPONENT = "disclosure_pipeline.DisclosureGate"
@@ -49,12 +49,16 @@ _NOT_PLAIN = {"true", "false", "yes", "no", "on", "off", "null", "y", "n", ""}
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table with a note for a person on some of them; the keys and targets among them."""
+    """The columns of a table with a note for a person on some of them; the keys and targets among them.
+
+    `unit` looks like the column that says whose record each is: it is none of them.
+    """
 
     columns: Mapping[str, Column]
     notes: Mapping[str, str]
     keys: tuple[str, ...]
     targets: tuple[str, ...]
+    unit: str | None = None
 
 
 def describe_table(
@@ -69,6 +73,8 @@ def describe_table(
     Without targets all columns are that are no keys and no identifiers. A number with many values that is a
     target is put into groups. InputError where a key or target is no column, or looks like an identifier.
     """
+    unit = propose_unit(raw, {*keys, *targets, *(groups or {}), *(special or {})})
+    raw = raw if unit is None else raw.drop(columns=unit)
     drafted = draft(raw, _FEWEST_RECORDS)
     columns: dict[str, Column] = {}
     notes = {name: note for name, note in drafted.notes.items() if "levels" not in note}
@@ -97,7 +103,7 @@ def describe_table(
                 int(code) if code == int(code) else code for code in special[name]
             )
         columns[name] = _change(name, column, changes)
-    return Schema(columns, notes, tuple(keys), chosen)
+    return Schema(columns, notes, tuple(keys), chosen, unit)
 
 
 def _change(name: str, column: Column, changes: Mapping[str, Any]) -> Column:
@@ -167,7 +173,7 @@ attributes:
   keys: {_list(schema.keys)}
   # What they must not learn from it.
   targets: {_list(schema.targets)}
-
+{_write_unit(schema.unit)}
   # What is allowed, in percentage points beyond what the records of other people would show anyway.
   # `disclosure-pipeline policy draft` says which bounds follow from your ground truth, and why. Guards
   # against copies hold in every gate.
@@ -175,6 +181,15 @@ attributes:
     unique_hits_beyond: 3 # synthetic records that hit a person who is unique by the keys
     DiSCO:
       beyond: 3 # people whose target can be told, rightly, by somebody who knows their keys
+"""
+
+
+def _write_unit(unit: str | None) -> str:
+    if unit is None:
+        return ""
+    return f"""\
+  # Whose record each is: records repeat, and this column looks as if it said so. It is never published.
+  unit: {_quote(unit)}
 """
 
 

@@ -11,9 +11,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from disclosure_pipeline.candidates.files import StoreError, read_json
+from disclosure_pipeline.candidates.measuring import measure_repeats
 from disclosure_pipeline.candidates.reading import choose_engine_for, read_ground_truth
 from disclosure_pipeline.candidates.store import GateFolders
+from disclosure_pipeline.counting.opening import open_canonical
 from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.measures.households import MANY_REPEATS
 from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
 from disclosure_pipeline.release.keys import hash_with_salt, load_signer, parse_keys_by_id
 from disclosure_pipeline.tables.sources import DuckDBSource, SqlSource
@@ -72,11 +75,15 @@ _HOME = "DAGSTER_HOME"
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked at: the attribute of the definition, or a variable, and a sentence on it."""
+    """What was looked at: the attribute of the definition, or a variable, and a sentence on it.
+
+    A gate with a doubt is ready all the same.
+    """
 
     subject: str
     sentence: str
     is_problem: bool = False
+    is_doubt: bool = False
 
 
 def check_readiness(folders: GateFolders, now: datetime) -> list[Finding]:
@@ -90,25 +97,41 @@ def check_readiness(folders: GateFolders, now: datetime) -> list[Finding]:
     if "trusted_keys" not in attributes:
         findings.append(Finding("trusted_keys", "the gate's key can sign, and what it signs is believed"))
     if "ground_truth" not in attributes:
-        findings.append(_check_contract(folders))
+        findings += _check_contract(folders)
     findings += _check_folders(folders)
     findings.append(_check_home())
     return [*findings, *_check_packages(folders)]
 
 
-def _check_contract(folders: GateFolders) -> Finding:
+def _check_contract(folders: GateFolders) -> Iterator[Finding]:
+    gate = folders.gate
     try:
         with ExitStack() as stack:
-            engine = choose_engine_for(folders.gate, [folders.ground_truth])
+            engine = choose_engine_for(gate, [folders.ground_truth])
             table, digest = read_ground_truth(folders, engine, stack)
-            records = table.records
+            people = None if gate.unit is None else len(table.values[gate.unit])
+            tables = [table.keep_columns(gate.published)] * 2
+            opened = stack.enter_context(open_canonical(tables, engine.name, engine.description))
+            repeats = 0.0 if people else measure_repeats(gate, opened)
     except DisclosurePipelineError as error:
-        return Finding("ground_truth", str(error), is_problem=True)
+        yield Finding("ground_truth", str(error), is_problem=True)
+        return
     recorded = "which a run has recorded" if _is_recorded(folders, digest) else "not recorded by a run yet"
-    return Finding(
+    yield Finding(
         "ground_truth",
-        f"{records:,} records that keep the data dictionary, {recorded}; counted by {engine.description}",
+        f"{table.records:,} records that keep the data dictionary, {recorded}; counted by "
+        f"{engine.description}",
     )
+    if people is not None:
+        yield Finding("unit", f"the records are of {people:,} units")
+    elif repeats > MANY_REPEATS:
+        yield Finding(
+            "unit",
+            f"{repeats:.0f} % of the records, beyond chance, equal another in all columns but one at most. "
+            "Have people several records? Then name the column that says whose each is: else they "
+            "count as other people's, and copies of them are not noticed",
+            is_doubt=True,
+        )
 
 
 def _is_recorded(folders: GateFolders, digest: str) -> bool:

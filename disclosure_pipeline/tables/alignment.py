@@ -19,6 +19,7 @@ from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.kinds import Kind, common_kind
 from disclosure_pipeline.tables.levels import CodedColumn, IntArray, StoredColumn
 from disclosure_pipeline.tables.messages import (
+    GROUND_TRUTH,
     describe_argument,
     listed,
     names_in_all,
@@ -77,6 +78,29 @@ def check_names(
         _check_present(name, columns)
     _check_grouping(grouping, key_names, target_names, columns)
     return key_names, target_names
+
+
+def require_unit(unit: Any, columns: Sequence[Sequence[Any]]) -> None:
+    """Raise InputError unless the unit is a column of GT, the first table, and of no other one."""
+    in_GT, *in_SD = columns
+    if unit not in in_GT:
+        raise InputError(
+            f"The unit {describe_argument(unit)} is no column of {GROUND_TRUTH}. {suggest_names(unit, in_GT)}"
+        )
+    for name, of_table in zip(table_names(len(columns))[1:], in_SD, strict=True):
+        if unit in of_table:
+            raise InputError(
+                f"The unit {describe_argument(unit)} is a column of {name}, too: it says whose record one of "
+                f"{GROUND_TRUTH} is, and is never synthesized. Take it out of there."
+            )
+
+
+def lacks_owners(unit: Any) -> InputError:
+    """Return the error where GT's records do not all say whose they are."""
+    return InputError(
+        f"The unit {describe_argument(unit)} has missing values in {GROUND_TRUTH}: give every record an "
+        "owner, be it one of its own."
+    )
 
 
 def check_values(

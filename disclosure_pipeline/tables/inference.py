@@ -284,3 +284,44 @@ def _draft_category(
     rare = len(counts) - len(frequent_levels)
     note = f"levels with fewer than {smallest_count} records are not written: add them" if rare else ""
     return Column(type="category", levels=tuple(frequent_levels) or None), note
+
+
+_FEWEST_OF_UNIT, _MOST_OF_UNIT = 1.3, 100  # records on average
+_REPEATED = 0.2  # share of the records
+
+
+def propose_unit(raw: pd.DataFrame, known: Collection[str]) -> str | None:
+    """Return the column that looks as if it said whose record each is, of people who have several.
+
+    In at least a fifth of the records all other columns but one are as in another record, and this one is as
+    in that, too. Of several such columns the one with the most values; nothing where that is `known` to be
+    something else.
+    """
+    hashes = {name: _hash_values(raw[name], place) for place, name in enumerate(raw.columns)}
+    of_all = np.sum(list(hashes.values()), axis=0, dtype=np.uint64)
+    best: tuple[int, str] | None = None
+    for name in raw.columns:
+        values = raw[name].nunique()
+        per_value = len(raw) / max(values, 1)
+        fits = _FEWEST_OF_UNIT <= per_value <= _MOST_OF_UNIT and raw[name].notna().all()
+        if not fits or (best and values <= best[0]):
+            continue
+        others = [0, *(hashes[other] for other in raw.columns if other != name)]
+        if any(
+            _share_told(of_all - hashes[name] - left_out, hashes[name]) > _REPEATED for left_out in others
+        ):
+            best = (values, name)
+    return best[1] if best and best[1] not in known else None
+
+
+def _hash_values(column: pd.Series[Any], place: int) -> Any:
+    """Return numbers that are equal for equal values of a column, and can be added up over columns."""
+    hashed = pd.util.hash_pandas_object(column.astype(str), index=False, hash_key=f"{place:016}")
+    return hashed.to_numpy()
+
+
+def _share_told(alike: Any, unit: Any) -> float:
+    """Return the share of the records that others are `alike`, all of them of one unit."""
+    records = pd.DataFrame({"alike": alike, "unit": unit}).groupby("alike")["unit"]
+    told = (records.transform("size") > 1) & (records.transform("nunique") == 1)
+    return float(told.mean())

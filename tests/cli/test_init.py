@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 from support import gates
+from support.households import TABLES
 from support.paths import ROOT
 from support.processes import Finished, run_program
 from support.sampling import examples, only_in_ci
@@ -273,3 +274,20 @@ def test_numbers_with_many_values_are_grouped_where_they_are_targets() -> None:
 def test_a_record_in_the_place_of_the_header_is_refused() -> None:
     with pytest.raises(InputError, match="header"):
         describe_table(pd.DataFrame([["x", "y"]], columns=["a", "23"]), ["a"], [])
+
+
+@pytest.mark.parametrize("name", ["panel", "survey of living conditions", "couples"])
+def test_the_column_that_says_whose_each_record_is_is_proposed(name: str) -> None:
+    make, unit, keys, _ = TABLES[name]
+    schema = describe_table(make(1), keys, [])
+    assert schema.unit == unit
+    gate = parse_gate(write_definition("g", "gt.csv", schema), Path("defs.yaml"))
+    assert gate.unit == unit
+    assert unit not in {*gate.columns, *gate.targets}
+    assert describe_table(make(1), [*keys, unit], []).unit is None
+    assert describe_table(make(1).drop(columns=unit), keys, []).unit is None
+
+
+def test_no_unit_is_proposed_where_records_hardly_repeat() -> None:
+    assert describe_table(gates.ground_truth(), ["sex", "age"], []).unit is None
+    assert parse_gate(write_definition("g", "gt.csv", EXAMPLE), Path("defs.yaml")).unit is None

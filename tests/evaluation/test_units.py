@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from reference import units as reference
 from reference.baselines import undeclared
 from reference.cap import Record
 from support.doubts import FEW_SHARED_VALUES
+from support.households import TABLES
 from support.sampling import examples
-from support.small_tables import KEYS, frame, tables
+from support.small_tables import KEYS, frame, sd2011, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory.nearest_records import nearest_distances
@@ -168,3 +170,35 @@ def test_a_unit_that_cannot_be_one_is_refused() -> None:
     with pytest.raises(InputError, match="missing values") as refused:
         dp.disclosure(gt, sd, ["place"], "diet", unit="household")
     assert "h1" not in str(refused.value)
+
+
+@examples(10)
+@given(tables(), tables(), UNITS)
+def test_copies_count_units(gt: list[Record], sd: list[Record], units: list[int]) -> None:
+    units = units[: len(gt)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dp.UnitWarning)
+        actual = dp.copies(frame(gt).assign(person=units), frame(sd), "t", unit="person")
+    for label, rows in (
+        ("all columns", (gt, sd)),
+        ("targets alone", ([t for _, t in gt], [t for _, t in sd])),
+    ):
+        expected = reference.copies(rows[0], units, rows[1])
+        row = actual.to_dict("index")[1, label]
+        assert row["unique_copies"] == pytest.approx(expected["unique_hits"])
+        for name in ("copies_others", "people_copied", "people_copied_expected"):
+            assert row[name] == pytest.approx(expected[name]), name
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_records_that_repeat_are_asked_whose_they_are(name: str) -> None:
+    make, unit, _, _ = TABLES[name]
+    gt, sd = make(1), make(2).drop(columns=unit)
+    with pytest.warns(dp.UnitWarning, match="give the column that says whose each is"):
+        dp.copies(gt.drop(columns=unit), sd)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dp.UnitWarning)
+        dp.copies(gt, sd, unit=unit)
+        dp.copies(sd2011("ground_truth"), sd2011("synthetic"))
+    with pytest.raises(InputError, match="missing values"):
+        dp.copies(gt.assign(**{unit: None}), sd, unit=unit)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support import gate_steps, gates
+from support.households import TABLES, gate_of
 
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.release import readiness
@@ -69,3 +70,30 @@ def test_a_folder_must_be_one_that_can_be_entered_and_written(
 
     monkeypatch.setattr(os, "access", access)
     assert [finding.is_problem for finding in of_subject(folders, "store")] == [True]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_records_that_repeat_are_asked_whose_they_are(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates.with_keys(tmp_path, monkeypatch)
+    make, unit, _, _ = TABLES[name]
+    make(1).to_csv(tmp_path / "gt.csv", index=False)
+    with_unit, without = (
+        gate_steps.folders(tmp_path, gate_of(name, with_unit=named), "memory", "gt.csv")
+        for named in (True, False)
+    )
+    [finding] = of_subject(with_unit, "unit")
+    assert f"of {make(1)[unit].nunique():,} units" in finding.sentence
+    assert not finding.is_doubt
+    [finding] = of_subject(without, "unit")
+    assert finding.is_doubt and not finding.is_problem
+    assert "Have people several records?" in finding.sentence
+
+
+def test_nobody_asks_where_records_hardly_repeat(
+    folders: GateFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates.with_keys(tmp_path, monkeypatch)
+    assert not of_subject(folders, "ground_truth")[0].is_problem
+    assert of_subject(folders, "unit") == []
