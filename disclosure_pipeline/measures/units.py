@@ -3,7 +3,8 @@
 A unit is whoever several records are of, such as a patient with many stays or a household. The other GT
 records of a person are those of other units: for one whose unit has N_u records, P0(m) is of the N_d - N_u
 others, and both sides are compared at n = min(N_s, N_d - N_u) records. Everybody has their own n; people with
-equal N_u are reckoned together.
+equal N_u are reckoned together. Guesses from fewer records than the others have are averages over all draws
+where tables are small, and over a few seeded ones where they are large.
 
 Where every unit has one record, these are the formulas of `baselines`.
 """
@@ -36,6 +37,8 @@ from disclosure_pipeline.measures.guesses import guess_counts, guessed
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
 
 _AT_A_TIME = 1 << 21  # levels of the others of some people
+_MOST_LEVELS = 1 << 14  # of which every draw is averaged
+_DRAWS = 8
 
 
 @dataclass(frozen=True)
@@ -184,6 +187,8 @@ def _guess_from_others(f: FrequencyTable, cells: UnitCells, people: IntArray, no
     place = np.searchsorted(overall.unit * f.targets + overall.cell, cells.unit * f.targets + t)
     by_key, always = 0, 0
     undrawn = np.zeros(len(people), dtype=bool)
+    drawn: dict[float, tuple[Draw, Mask]] = {}
+    is_small = _are_few(f, cells)
     for size in np.unique(cells.size).tolist():
         sizes, of_size = Sizes(f.N_d, f.N_s, size), cells.size == size
         draw = draw_of_others(sizes)
@@ -196,11 +201,15 @@ def _guess_from_others(f: FrequencyTable, cells: UnitCells, people: IntArray, no
             by_key += guessed_from_draw(counts, f.per_target(d), overall_of_level)
             always += guessed_by_overall_mode_of_draw(f.per_target(d), overall_of_level)
         else:
-            chosen = np.flatnonzero(of_size)
-            of_some, of_all = _guess_from_draw(
-                f, cells, own, people, chosen, r, r_t, overall, place, Draw(draw.n, draw.records, False)
-            )
-            by_key, always = by_key + of_some, always + of_all
+            # Of large tables those whose records are drawn about as often are guessed from the same draws.
+            alike = size if is_small else round(math.log(draw.chance), 2)
+            known = drawn.get(alike, (draw, np.zeros(len(people), dtype=bool)))
+            drawn[alike] = (known[0], known[1] | of_size)
+    guess = _guess_from_draw if is_small else _guess_from_seeded_draws
+    for draw, of_sizes in drawn.values():
+        without_own = Draw(draw.n, draw.records, without_self=False)
+        of_some, of_all = guess(f, cells, own, people, of_sizes, overall, place, without_own)
+        by_key, always = by_key + of_some, always + of_all
     if undrawn.any():
         modes, matched = _modes_without_own(f.q, r, cells, own)
         overall_modes, _ = _modes_without_own(
@@ -260,19 +269,53 @@ def _modes_without_own(q: IntArray, r: IntArray, cells: UnitCells, own: IntArray
     return np.where(named, np.repeat(modes, entries), 0), np.repeat(others > 0, entries)
 
 
+def _are_few(f: FrequencyTable, cells: UnitCells) -> bool:
+    """Return whether the levels of everybody's others are few enough to look at all draws."""
+    levels = np.bincount(f.q)[f.q[cells.cell]]
+    units = len(np.unique(cells.unit))
+    return int(levels.sum()) + units * np.count_nonzero(f.per_target(f.d)) <= _MOST_LEVELS
+
+
+def _guess_from_seeded_draws(
+    f: FrequencyTable,
+    cells: UnitCells,
+    own: IntArray,
+    people: IntArray,
+    of_size: Mask,
+    overall: UnitCells,
+    place: IntArray,
+    draw: Draw,
+) -> tuple[int, int]:
+    """Return what `_guess_from_draw` does on average, from a few draws."""
+    by_key, always, people = 0, 0, people * of_size
+    for seed in range(_DRAWS):
+        drawn = np.random.default_rng(seed).binomial(own, draw.chance)
+        r = np.zeros(len(f.q), dtype=np.int64)
+        np.add.at(r, cells.cell, drawn)
+        drawn_overall = np.zeros(len(overall.cell), dtype=np.int64)
+        np.add.at(drawn_overall, place, drawn)
+        modes, matched = _modes_without_own(f.q, r, cells, drawn)
+        one_q = np.zeros(f.targets, dtype=np.int64)
+        overall_modes, _ = _modes_without_own(one_q, f.per_target(r), overall, drawn_overall)
+        by_key += _right(modes, people * matched, overall_modes[place], people * ~matched)
+        always += _right(overall_modes[place], people)
+    return by_key // _DRAWS, always // _DRAWS
+
+
 def _guess_from_draw(
     f: FrequencyTable,
     cells: UnitCells,
     own: IntArray,
     people: IntArray,
-    chosen: IntArray,
-    r: IntArray,
-    r_t: IntArray,
+    of_size: Mask,
     overall: UnitCells,
     place: IntArray,
     draw: Draw,
 ) -> tuple[int, int]:
-    """Return right guesses of `chosen` entries from a draw of the others: by their q, and always overall."""
+    """Return right guesses of some entries from a draw of the others: by their q, and always overall."""
+    chosen = np.flatnonzero(of_size)
+    r = np.zeros(len(f.q), dtype=np.int64)
+    np.add.at(r, cells.cell, own)
     named = in_integers(_chances_without_own(f.q, r, cells, own, chosen, draw))
     of_q = f.at_cells(f.sum_by_q(r), cells.cell[chosen])
     own_in_q = _sum_by(cells.pair, own)[cells.pair[chosen]]
@@ -281,7 +324,7 @@ def _guess_from_draw(
     one_q = np.zeros(f.targets, dtype=np.int64)
     of_entries = np.zeros(len(overall.cell), dtype=np.int64)
     of_entries[of_units] = in_integers(
-        _chances_without_own(one_q, r_t, overall, overall.records, of_units, draw)
+        _chances_without_own(one_q, f.per_target(r), overall, overall.records, of_units, draw)
     )
     by_all = of_entries[place[chosen]].tolist()
     weights = people[chosen].tolist()

@@ -13,6 +13,7 @@ from support.gate_steps import deliver, folders, steps, write
 from support.gates import files_with
 from support.households import TABLES, gate_of, leaked, silc
 
+from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.policy.gate import Gate
 
@@ -95,3 +96,14 @@ def test_the_tables_have_several_records_of_one_person() -> None:
         frame: pd.DataFrame = make(1)
         assert len(frame) > 1.3 * frame[unit].nunique()
         assert {*keys, *targets} < set(frame)
+
+
+@pytest.mark.parametrize("engine", ["memory", "partitioned"])
+def test_bounds_are_drafted_from_halves_of_the_people(engine: str, tmp_path: Path) -> None:
+    write(tmp_path / "gt.parquet", silc(1))
+    drafted = measure_baselines(gate_at(tmp_path, engine))
+    assert drafted.own.units["units"].item() == 900
+    beyond = [half.attribute["DiSCO_beyond"].abs().max() for half in drafted.halves]
+    assert len(beyond) == DRAWS
+    assert max(beyond) < 5
+    assert all(half.units["units"].item() == 450 for half in drafted.halves)

@@ -26,6 +26,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
 from disclosure_pipeline.evaluation.copies import shared_columns
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
+from disclosure_pipeline.measures import units
 from disclosure_pipeline.measures.nearness import nearness
 
 pytestmark = FEW_SHARED_VALUES
@@ -156,6 +157,20 @@ def test_copied_households_are_not_told_by_their_own_members() -> None:
     by_unit = figures_of(dp.disclosure(gt, sd, ["place"], "diet", unit="household"), "diet")
     assert by_unit["guessed_others"] < by_record["guessed_others"] - 10
     assert by_unit["guessed_beyond"] > by_record["guessed_beyond"] + 10
+
+
+@pytest.mark.parametrize("records", [300, 150])
+def test_a_few_draws_are_about_the_average_over_all(records: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From fewer records than the others have, guesses are averages; of large tables over a few draws."""
+    gt, sd = households()
+    guessed = []
+    for most in (1 << 30, 0):
+        monkeypatch.setattr(units, "_MOST_LEVELS", most)
+        monkeypatch.setattr(units, "_DRAWS", 100)
+        result = dp.disclosure(gt, sd.head(records), ["place"], "diet", unit="household")
+        guessed.append(figures_of(result, "diet")["guessed_others"])
+    assert guessed[0] != guessed[1]
+    assert guessed[1] == pytest.approx(guessed[0], abs=1)
 
 
 def test_a_unit_that_cannot_be_one_is_refused() -> None:
