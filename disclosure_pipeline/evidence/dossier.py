@@ -64,6 +64,7 @@ def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
         "N_d": result.N_d,
         "N_s": list(result.N_s),
         **({"N_holdout": result.N_holdout} if result.N_holdout else {}),
+        **({} if result.units.empty else {"units": to_rows(result.units)}),
         **{name: to_rows(withhold_rare_levels(result, name, smallest_count)) for name in FRAMES},
         **({} if result.stacked is None else {"stacked": collect_figures(result.stacked, smallest_count)}),
     }

@@ -9,12 +9,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from support import gates
 from support.gate_steps import deliver, folders, steps, write
 from support.gates import files_with
 from support.households import TABLES, gate_of, leaked, silc
 
 from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
 from disclosure_pipeline.candidates.store import GateFolders
+from disclosure_pipeline.evidence.page.rendering import render_page
 from disclosure_pipeline.policy.gate import Gate
 
 NAME = "survey of living conditions"
@@ -107,3 +109,30 @@ def test_bounds_are_drafted_from_halves_of_the_people(engine: str, tmp_path: Pat
     assert len(beyond) == DRAWS
     assert max(beyond) < 5
     assert all(half.units["units"].item() == 450 for half in drafted.halves)
+
+
+def test_a_run_publishes_fresh_people_and_tells_no_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gt = silc(1)
+    with gates.home_in_memory(tmp_path, gates.load(gate_of(NAME)), monkeypatch) as home:
+        home.write_ground_truth(gt)
+        home.deliver("fresh", {"synthetic.csv": silc(2).drop(columns="household")})
+        home.deliver("copied", {"synthetic.csv": leaked(NAME, 0.5)})
+        assert home.run_ground_truth().success
+        assert home.run_gate("fresh").success
+        assert not home.run_gate("copied").success
+        published = pd.read_parquet(home.published("fresh") / "synthetic.parquet")
+        assert set(published) == set(gt) - {"household"}
+        owners = gt["household"].head(20).tolist()
+        assert not gates.files_with(tmp_path, owners, ["ground_truth.csv"])
+        logged = gates.everything_logged(home.instance)
+        assert not [owner for owner in owners if owner in logged]
+        dossier = gates.read_json(home.record("fresh", "dossier.json"))
+        [row] = dossier["figures"]["units"]
+        assert row["household_risk"] > row["individual_risk"] > 0
+        page = home.record("fresh", "dossier.html").read_text(encoding="utf-8")
+        assert f"at least one of {row['household_risk']:.1f} % of the units that they belong to" in page
+        public = render_page(dossier, "publication")
+        assert "% of the units that they belong to" in public
+        assert not [owner for owner in owners if owner in public]

@@ -34,7 +34,7 @@ def tell_intruder(content: Content) -> list[str]:
             chance = write_figure(row["DiSCO_chance"], require_words("DiSCO_chance", "attribute"))
             sentence += f" Chance alone would give {chance}."
         sentences.append(sentence)
-    sentences += [*_tell_holdout(figures), *_tell_together(figures)]
+    sentences += [*_tell_holdout(figures), *_tell_units(figures), *_tell_together(figures)]
     identity = figures["identity"]
     if identity:
         worst = max(identity, key=lambda row: row.get("repU") or 0.0)
@@ -60,6 +60,20 @@ def _tell_holdout(figures: Content) -> Iterator[str]:
                 f"Of the people who took no part in the synthesis, {disclosed['holdout']} can be told their "
                 f"{row['target']}; of those who did, {disclosed['ground_truth']} (table {row['synthesis']})."
             )
+
+
+def _tell_units(figures: Content) -> Iterator[str]:
+    """Return the household risk beside the individual one, where a unit was given."""
+    for row in figures.get("units", ()):
+        risks = {
+            name: write_figure(row[name], require_words(name, "units"))
+            for name in ("household_risk", "individual_risk")
+        }
+        yield (
+            f"Somebody who knows these columns of everybody names {risks['individual_risk']} of the people "
+            f"rightly by table {row['synthesis']}, and at least one of {risks['household_risk']} of the "
+            "units that they belong to."
+        )
 
 
 def _tell_together(figures: Content) -> Iterator[str]:
