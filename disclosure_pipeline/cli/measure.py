@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from disclosure_pipeline.tables.grouping import Grouping
 
 _FRAMES = (
-    *("identity", "together_identity", "attribute", "together"),
+    *("identity", "together_identity", "units", "attribute", "together"),
     *("cap", "key_overlap", "target_overlap"),
 )
 _COLUMNS = ("frame", "synthesis", "target", "key", "measure", "name", "value", "unit", "meaning")
@@ -112,6 +112,7 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
 )
 @click.option("--groups", multiple=True, metavar="COLUMN=N", help="Put a numeric column into N groups.")
 @click.option("--special", multiple=True, metavar="COLUMN=CODE", help="A code that stays a level of its own.")
+@click.option("--unit", help="The column that says whose record each is, where people have several.")
 @click.option(
     "--engine",
     type=click.Choice(["auto", "memory", "partitioned"]),
@@ -133,6 +134,7 @@ def measure(
     targets: tuple[str, ...],
     groups: tuple[str, ...],
     special: tuple[str, ...],
+    unit: str | None,
     engine: str,
     accept_doubts: bool,
     shown_as: Format | None,
@@ -151,7 +153,7 @@ def measure(
     show = sys.stderr.isatty() if progress is None else progress
     chosen = choose_format(shown_as)
     if chosen == "html":
-        result = _measure_for_page(ground_truth, synthetic, keys, targets, grouping, engine, show)
+        result = _measure_for_page(ground_truth, synthetic, keys, targets, grouping, unit, engine, show)
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ComparabilityWarning)  # the result shows them
@@ -162,6 +164,7 @@ def measure(
                 list(targets) or None,
                 groups=grouping.groups,
                 special_values=grouping.special_values,
+                unit=unit,
                 engine=engine,
                 progress=show,
             )
@@ -184,6 +187,7 @@ def _measure_for_page(
     keys: Sequence[str],
     targets: Sequence[str],
     grouping: Grouping,
+    unit: str | None,
     engine: str,
     show: bool,
 ) -> Disclosure:
@@ -197,7 +201,7 @@ def _measure_for_page(
         open_tables(ground_truth, list(synthetic), engine, grouping.numeric) as opened,
     ):
         return measure_whole_tables(
-            opened, list(keys), list(targets) or None, grouping, SMALLEST_COUNT, on_progress
+            opened, list(keys), list(targets) or None, grouping, SMALLEST_COUNT, on_progress, unit
         )
 
 
