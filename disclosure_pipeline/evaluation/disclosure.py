@@ -19,7 +19,12 @@ from disclosure_pipeline.evaluation.counts import Counts, count, plan_measures, 
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.figures import Thresholds, figures
 from disclosure_pipeline.evaluation.frames import frame_of, names_of
-from disclosure_pipeline.evaluation.holdout import add_holdout, find_shared_records, prepare_holdout
+from disclosure_pipeline.evaluation.holdout import (
+    add_holdout,
+    find_shared_records,
+    find_shared_units,
+    prepare_holdout,
+)
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.units import measure_by_units, read_units
 from disclosure_pipeline.measures.resemblance import Overlap
@@ -151,6 +156,7 @@ def disclosure(
             result = replace(result, stacked=of_all)
         shared = [] if prepared is None else find_shared_records(prepared, on_progress)
         if prepared is not None:
+            shared += [] if unit is None else find_shared_units(prepared, unit, on_progress)
             result = add_holdout(result, prepared, counts, shared, on_progress)
     warn_of_doubts(result.comparability_doubts)
     for warning in shared:

@@ -145,6 +145,23 @@ def find_shared_records(prepared: PreparedHoldout, on_progress: OnProgress) -> l
     return [f"Whether {HOLDOUT} shares records with {GROUND_TRUTH} cannot be told: {problem}"]
 
 
+def find_shared_units(prepared: PreparedHoldout, unit: Any, on_progress: OnProgress) -> list[str]:
+    """Return a warning where units of GT have records in the holdout, which has their column, too."""
+    both = prepared.opened.only((0, prepared.table))
+    if unit not in both.columns[1]:
+        return []
+    [column] = both.code([unit], grouping_of(), on_progress)
+    in_GT, in_holdout = (counts[: column.missing] for counts in column.counts)
+    shared = percent(int(in_holdout[in_GT > 0].sum()), prepared.records)
+    if not shared:
+        return []
+    return [
+        f"The holdout shares people with the ground truth: {shared:.2f} % of its records are of units that "
+        "have records there. Who had a part in making the synthetic table is in no holdout: take them out of "
+        "it."
+    ]
+
+
 def _describe_shared(counts: KeyCounts, records: int, N_d: int) -> list[str]:
     hits = counts.unique_hits
     shared = shared_records(

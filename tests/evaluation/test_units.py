@@ -217,3 +217,20 @@ def test_records_that_repeat_are_asked_whose_they_are(name: str) -> None:
         dp.copies(sd2011("ground_truth"), sd2011("synthetic"))
     with pytest.raises(InputError, match="missing values"):
         dp.copies(gt.assign(**{unit: None}), sd, unit=unit)
+
+
+@pytest.mark.parametrize("engine", ["memory", "partitioned", "duckdb://"])
+def test_a_holdout_has_nobody_of_the_ground_truth(engine: str, tmp_path: Path) -> None:
+    make, unit, keys, targets = TABLES["couples"]
+    people = make(1)
+    first = people[unit] < 500
+    tables = [people[first], make(2).drop(columns=unit), people[~first], people[people[unit] > 400]]
+    paths = [tmp_path / f"{number}.parquet" for number in range(len(tables))]
+    for table, path in zip(tables, paths, strict=True):
+        table.to_parquet(path)
+    gt, sd, others, shared = paths
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dp.HoldoutWarning)
+        dp.disclosure(gt, sd, keys, targets, holdout=others, unit=unit, engine=engine)
+    with pytest.warns(dp.HoldoutWarning, match=r"shares people .* 16\.53 % of its records"):
+        dp.disclosure(gt, sd, keys, targets, holdout=shared, unit=unit, engine=engine)
