@@ -13,6 +13,7 @@ import pandas as pd
 
 from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
 from disclosure_pipeline.candidates.measuring import measure_candidate
+from disclosure_pipeline.candidates.near_tables import draw_seed
 from disclosure_pipeline.candidates.reading import (
     Engine,
     choose_candidate_engine,
@@ -143,7 +144,7 @@ def _measure_overlap(
     gate = folders.gate
     with open_candidate(folders, snapshot, engine, syntheses) as candidate:
         try:
-            measured = measure_candidate(gate, candidate, engine.name)
+            measured = measure_candidate(gate, candidate, engine.name, draw_seed(folders.store))
         except InputError:  # the step that needs the figures measures again, and says so
             plan = plan_measures(candidate.opened, gate.keys, (), gate.key_grouping, Exclusions())
             return overlap_of(count(candidate.opened, plan))

@@ -17,7 +17,7 @@ from disclosure_pipeline.candidates.arrival import receive
 from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS
 from disclosure_pipeline.candidates.files import StoreError, write_json
 from disclosure_pipeline.candidates.measuring import Measured, measure_against, measure_candidate
-from disclosure_pipeline.candidates.near_tables import SKETCHES
+from disclosure_pipeline.candidates.near_tables import SKETCHES, draw_seed
 from disclosure_pipeline.candidates.reading import (
     Engine,
     StagedTables,
@@ -74,6 +74,7 @@ def add_confidential(
     stacked: dict[str, pd.DataFrame] = {}
     if not folders.confidential:
         return measured
+    seed = draw_seed(folders.store)
     with ExitStack() as kept:
         if syntheses is None:
             syntheses = read_syntheses(folders, engine, snapshot, kept, stage)
@@ -85,9 +86,9 @@ def add_confidential(
                     raise StoreError(changed)
                 tables = [table.keep_columns(folders.gate.published), *syntheses]
                 opened = stack.enter_context(open_canonical(tables, engine.name, engine.description))
-                by_file[name] = measure_against(folders.gate, opened)
+                by_file[name] = measure_against(folders.gate, opened, seed)
                 if len(syntheses) > 1:
-                    stacked[name] = measure_against(folders.gate, opened.stacked())
+                    stacked[name] = measure_against(folders.gate, opened.stacked(), seed)
                 # A database reads its tables while they are measured.
                 if engine.is_database and folders.confidential[name].sha256() not in {None, digests[name]}:
                     raise StoreError(changed)
@@ -153,7 +154,7 @@ def evaluate(
     syntheses = None if staged is None else staged.measured
     stage = None if staged is None else staged.folder
     with open_candidate(folders, snapshot, engine, syntheses, stage) as opened:
-        measured = measure_candidate(folders.gate, opened, engine.name)
+        measured = measure_candidate(folders.gate, opened, engine.name, draw_seed(folders.store))
     measured = add_confidential(folders, snapshot, engine, measured, syntheses, stage)
     return _judge(folders, snapshot, measured, opened.ground_truth, now)
 
@@ -177,7 +178,8 @@ def _load_or_measure(
     snapshot = load_snapshot(snapshot.candidate, folders.store)
     if measured is None:
         with open_candidate(folders, snapshot, engine) as opened:
-            measured, digest = measure_candidate(folders.gate, opened, engine.name), opened.ground_truth
+            measured = measure_candidate(folders.gate, opened, engine.name, draw_seed(folders.store))
+            digest = opened.ground_truth
     if with_confidential:
         measured = add_confidential(folders, snapshot, engine, measured)
     record_measured(folders, snapshot, digest, measured)

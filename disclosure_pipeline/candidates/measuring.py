@@ -66,26 +66,31 @@ class Measured:
     confidential: Mapping[str, str] = field(default_factory=dict)
 
 
-def measure_candidate(gate: Gate, candidate: OpenedCandidate, engine: str) -> Measured:
+def measure_candidate(gate: Gate, candidate: OpenedCandidate, engine: str, seed: int) -> Measured:
     """Measure GT and a candidate, as `measure_tables`, and of the gate's holdout."""
-    measured = measure_tables(gate, candidate.opened, engine, candidate.with_holdout)
+    measured = measure_tables(gate, candidate.opened, engine, candidate.with_holdout, seed)
     known = {} if gate.holdout is None else {gate.holdout: candidate.holdout_digest}
     return replace(measured, confidential=known)
 
 
 def measure_tables(
-    gate: Gate, opened: SeparableTables, engine: str, with_holdout: SeparableTables | None = None
+    gate: Gate,
+    opened: SeparableTables,
+    engine: str,
+    with_holdout: SeparableTables | None = None,
+    seed: int = 0,
 ) -> Measured:
     """Measure GT and a candidate, in canonical form. InputError as `disclosure()`.
 
     Several syntheses are measured each, and as one table. `engine`: who counts the controls: "memory",
     "partitioned" or the URL of a database. `with_holdout`: the same tables, and last a holdout.
+    `seed` draws who is compared with whom: one that nobody who makes a candidate knows.
     """
     open_units: Callable[[], Any] | None = None
     if gate.unit is not None:
         require_unit(gate.unit, opened.columns)
         open_units = cache(partial(opened.with_unit, gate.unit))
-    measured = _measure(gate, opened, open_units, by_group=True, with_holdout=with_holdout)
+    measured = _measure(gate, opened, open_units, seed, by_group=True, with_holdout=with_holdout)
     result = measured.result
     sample = (open_units() if open_units else opened).sample(SAMPLE, 0)
     control_identity, control_attribute = controls(
@@ -100,15 +105,15 @@ def measure_tables(
     stacked = None
     if len(result.N_s) > 1:
         units_of_all = (lambda: open_units().stacked()) if open_units else None
-        stacked = _measure(gate, opened.stacked(), units_of_all, by_group=False).result
+        stacked = _measure(gate, opened.stacked(), units_of_all, seed, by_group=False).result
     return replace(measured, result=replace(result, further=frames, stacked=stacked))
 
 
-def measure_against(gate: Gate, opened: OpenedTables) -> pd.DataFrame:
+def measure_against(gate: Gate, opened: OpenedTables, seed: int) -> pd.DataFrame:
     """Copies of the records of a further confidential table, which is opened in GT's place; by synthesis."""
     columns = list(code_shared_columns(opened, gate.grouping, ignore_progress).values())
     _, records = count_record_sets(opened, [], columns, gate.targets)
-    return measure_copies(opened, columns, records)[0]
+    return measure_copies(opened, columns, records, seed=seed)[0]
 
 
 def measure_repeats(gate: Gate, opened: OpenedTables) -> float:
@@ -120,6 +125,7 @@ def _measure(
     gate: Gate,
     opened: OpenedTables,
     open_units: Callable[[], OpenedTables] | None,
+    seed: int,
     *,
     by_group: bool,
     with_holdout: SeparableTables | None = None,
@@ -147,7 +153,8 @@ def _measure(
         result = measure_by_units(result, units, plan)
         records = count_sets_by_unit(records, units)
     sizes = [count_in_units(Sizes(result.N_d, N_s), units) for N_s in result.N_s]
-    guards = measure_guards(opened, list(columns.values()), records, units)
+    fewest = gate.policy.smallest_count
+    guards = measure_guards(opened, list(columns.values()), records, units, seed, fewest)
     frames = {
         "doubts": _find_doubts(result),
         "warnings": _count_warnings(result),

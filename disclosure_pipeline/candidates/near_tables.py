@@ -306,5 +306,10 @@ def _read_key(store: Store) -> bytes:
     return key
 
 
+def draw_seed(store: Store) -> int:
+    """Return the seed by which people are drawn to be compared: who knew it could spare the drawn."""
+    return int.from_bytes(hashlib.sha256(b"drawn people " + _read_key(store)).digest()[:8], "big")
+
+
 def _identify_key(key: bytes) -> str:
     return hashlib.sha256(b"sketch key " + key).hexdigest()[:16]

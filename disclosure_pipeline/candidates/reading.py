@@ -24,13 +24,16 @@ from disclosure_pipeline.counting.opening import (
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import ignore_progress
-from disclosure_pipeline.tables.canonical_tables import CanonicalTable
-from disclosure_pipeline.tables.contract import (
+from disclosure_pipeline.tables.additions import (
     A_SYNTHETIC_TABLE,
-    ContractError,
-    Violation,
     find_additions,
     list_new_texts,
+)
+from disclosure_pipeline.tables.canonical_tables import CanonicalTable
+from disclosure_pipeline.tables.contract import (
+    ContractError,
+    Violation,
+    find_naming_columns,
 )
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Column
 from disclosure_pipeline.tables.identifiers import GT_IDENTIFIER, IDENTIFIER, holds_identifiers
@@ -327,7 +330,11 @@ def record_ground_truth(folders: GateFolders) -> GroundTruth:
             table, digest = read_ground_truth(folders, engine, stack)
         except ContractError as broken:
             return GroundTruth(folders.ground_truth.sha256() or "", 0, broken.violations)
+        gate = folders.gate
+        violations = find_naming_columns(gate.columns, gate.published, table.count_levels, GROUND_TRUTH)
         records: int = table.records
+    if violations:
+        return GroundTruth(digest, records, tuple(violations))
     record = {
         "sha256": digest,
         "records": records,

@@ -23,7 +23,7 @@ from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import guess_counts
 from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys
 from disclosure_pipeline.measures.identity import Uniques, uniques
-from disclosure_pipeline.measures.people import PeopleCounts
+from disclosure_pipeline.measures.people import LevelCounts, PeopleCounts
 from disclosure_pipeline.measures.resemblance import Shared, shared
 from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.measures.totals import (
@@ -96,13 +96,15 @@ class DisclosureCounts:
 
     `targets[i][j]` belongs to target i in synthesis j + 1. `pairs_of_key[i][k]` are all GT records by
     level of key k * size of target i + its level; `pairs_of_key[i]` is empty where no DiSCO cell is listed.
-    `together` is None unless the request asks for it.
+    `together` is None unless the request asks for it. `levels[j][i]` belongs to the request's i-th column
+    `by_level` in synthesis j + 1.
     """
 
     keys: tuple[KeyCounts, ...]
     targets: tuple[tuple[TargetCounts, ...], ...]
     pairs_of_key: tuple[tuple[Grouped, ...], ...]
     together: TogetherCounts | None = None
+    levels: tuple[tuple[LevelCounts, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -95,8 +95,8 @@ class OpenedTables(Protocol):
         At most so many of each table, drawn by the seed.
         """
 
-    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
-        """For each comparison that is drawn, the distances of GT records to the nearest ones.
+    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
+        """For each comparison that is drawn by the seed, the distances of GT records to the nearest ones.
 
         Of columns that were coded here, not grouped: see `nearest_distances`.
         """

@@ -59,12 +59,14 @@ class Target:
 class CountRequest:
     """The columns whose combinations are counted, and the targets whose levels are counted within each.
 
-    `together`: whether to count what all syntheses disclose as one release, too.
+    `together`: whether to count what all syntheses disclose as one release, too. `by_level`: the places of
+    keys by whose levels people are counted, too; without targets.
     """
 
     keys: Sequence[CodedColumn]
     targets: Sequence[Target] = ()
     together: bool = False
+    by_level: tuple[int, ...] = ()
 
     @property
     def columns(self) -> list[CodedColumn]:

@@ -18,6 +18,7 @@ from disclosure_pipeline.evaluation.catalogue_entry import (
     list_once,
     sample_words,
 )
+from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COMPARABILITY, GUARDS_OF_COPIES
 from disclosure_pipeline.evaluation.protection_result import FRAME_FIGURES, DisclosureProtection
 from disclosure_pipeline.measures.anonymity_loss import AnonymityLoss
 from disclosure_pipeline.measures.attribute import Attribute
@@ -32,13 +33,13 @@ from disclosure_pipeline.measures.identity import Identity
 from disclosure_pipeline.measures.individual import Individual
 from disclosure_pipeline.measures.nearest_guess import NearestGuesses
 from disclosure_pipeline.measures.nearness import Nearness
-from disclosure_pipeline.measures.people import PeopleCopied
+from disclosure_pipeline.measures.people import PeopleCopied, Repeats
 from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.measures.protection import METHODS
 from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
 from disclosure_pipeline.measures.subgroups import Subgroup
 from disclosure_pipeline.measures.together import Together, TogetherIdentity
-from disclosure_pipeline.measures.words import POINTS, Words, words_of_fields
+from disclosure_pipeline.measures.words import words_of_fields
 
 _IDENTITY = words_of_fields(Identity)
 _HITS = words_of_fields(UniqueHits)
@@ -69,7 +70,7 @@ _KEY_SET = sample_words(
 _COPIED = "unique_copies unique_copies_others unique_copies_beyond unique_copies_apart"
 _COPIED += " people_copied people_copied_expected"
 _COPIED_WORDS = sample_words(_COPIES | frame_words.COPIES_APART | _PEOPLE, *_COPIED.split())
-_COPIED_FRAMES = ("confidential", "partial_copies")
+_REPEATS, _REPEATED = words_of_fields(Repeats), "repeated repeats_expected"
 _BY_UNIT = " ".join
 
 
@@ -124,6 +125,7 @@ CATALOGUE = list_once(
         each={"n_predicted_correctly": {"largest": None}, "guessed_beyond": {"role": None}},
     ),
     *list_columns("guards", _COPIED_WORDS, unit=_COPIED),
+    *list_columns("guards", sample_words(_REPEATS, *_REPEATED.split()), unit=_REPEATED),
     *list_columns("confidential", _COPIED_WORDS, unit=_COPIED),
     *list_columns(
         "partial_copies",
@@ -136,64 +138,7 @@ CATALOGUE = list_once(
         frame_words.with_chance(sample_words(_RENAMED, "looks_renamed")),
         unit="looks_renamed looks_renamed_by_chance looks_renamed_beyond_chance",
     ),
-    *list_guard(
-        "people_copied_beyond",
-        _PEOPLE["people_copied_beyond"],
-        "guards",
-        _COPIED_FRAMES,
-        by_chance=_PEOPLE["people_copied_by_chance"],
-        of_confidential=True,
-        rank=7,
-        published="unit",
-        bound=GuardBound(
-            2.5,
-            "Percentage points of the GT records that no other one equals and SD holds, over what a "
-            "fresh table of SD's size holds",
-        ),
-    ),
-    *list_guard(
-        "unique_copies_beyond",
-        _COPIES["unique_copies_beyond"],
-        "guards",
-        _COPIED_FRAMES,
-        of_confidential=True,
-        rank=8,
-        published="unit",
-        bound=GuardBound(
-            2.5,
-            "Percentage points of the SD records that equal a GT record which no other one equals, "
-            "over what a fresh sample shows: sees what is copied in a table much smaller than GT",
-        ),
-    ),
-    *list_guard(
-        "partial_copies_beyond",
-        frame_words.PARTIAL_COPIES,
-        "guards",
-        ("confidential",),
-        of_confidential=True,
-        rank=9,
-        published="unit",
-        bound=GuardBound(
-            7,
-            "The larger of both in all columns but one, in the targets alone, or in all but numbers: "
-            "the largest of these",
-        ),
-    ),
-    *list_guard(
-        "nearer",
-        _NEARNESS["nearer"],
-        "guards",
-        ("confidential",),
-        of_confidential=True,
-        rank=10,
-        published="unit",
-        bound=GuardBound(
-            70,
-            "Percent of the GT records that are nearer to an SD record than to any other GT record; a fresh "
-            "sample is nearer to 50",
-            lowest=50,
-        ),
-    ),
+    *GUARDS_OF_COPIES,
     *list_columns("guessed", _OF_CAP, unit=_BY_UNIT(_OF_CAP)),
     *list_guard(
         "guessed_beyond",
@@ -210,61 +155,7 @@ CATALOGUE = list_once(
         ),
     ),
     *list_columns("doubts", frame_words.DOUBTS, role="doubt", question="comparable", share="excluded"),
-    *list_guard(
-        "relabelled",
-        frame_words.RELABELLED,
-        "guards",
-        role="doubt",
-        question="comparable",
-        largest=1,
-        meaning="the values of this column look renamed",
-        by_column="looks_renamed_beyond_chance",
-        published="unit",
-        bound=GuardBound(
-            0.15,
-            "Share of 1: how far a category may be from GT over what a fresh sample shows, if it is "
-            "near once its levels are matched by their frequencies. Beyond, a candidate cannot be "
-            "judged",
-            below=1,
-        ),
-    ),
-    *list_guard(
-        "missing_beyond",
-        Words(
-            "missing values beyond those of the confidential table",
-            "This many more of the synthetic records than of the confidential ones have no value in the "
-            "column that lacks most: what is left of a record may be all true, and equals none.",
-            POINTS,
-            "",
-            finding="{value} more of the synthetic records lack a value than of the confidential ones",
-        ),
-        "guards",
-        ("columns_apart",),
-        role="doubt",
-        question="comparable",
-        meaning="values of this column are missing that the ground truth has",
-        by_column="missing_beyond_chance",
-        published="unit",
-        bound=GuardBound(
-            20,
-            "Percentage points by which more SD records than GT records may lack the value of a "
-            "column. Beyond, a candidate cannot be judged",
-        ),
-    ),
-    Measure(
-        "equal_content",
-        frame_words.EQUAL_CONTENT,
-        "guards",
-        "equal_content",
-        role="doubt",
-        family="guards",
-        question="comparable",
-        per_target=False,
-        largest=1,
-        published="unit",
-        meaning="equal content to the ground truth: one table holds all records of the other",
-        bound=GuardBound(0),
-    ),
+    *GUARDS_OF_COMPARABILITY,
     *list_columns(
         "guards",
         frame_words.DISTANCES,

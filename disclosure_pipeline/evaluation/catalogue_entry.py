@@ -48,7 +48,7 @@ class Measure:
     `original` is the same risk of GT itself, of which a bound may be a share; `bound` that of a guard;
     `meaning` says in a word what a broken one means, with the columns whose `by_column` is beyond the bound.
     `of_confidential`: every further confidential table has it, too. `rank` is its place among the reasons
-    for a refusal.
+    for a refusal; `shown_with` the guard whose check shows it, too.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Measure:
     by_column: str = ""
     of_confidential: bool = False
     rank: int = 99
+    shown_with: str = ""
 
     @property
     def high_is_safe(self) -> bool:

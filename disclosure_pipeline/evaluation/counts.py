@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
+from disclosure_pipeline.counting.memory.nearest_records import ORDERED
 from disclosure_pipeline.counting.memory.partial_records import count_records
-from disclosure_pipeline.counting.memory.whole_records import count_copies, count_whole_records
+from disclosure_pipeline.counting.memory.whole_records import count_copies, count_levels, count_whole_records
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import CountRequest, Target
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import identifier_warnings, missing_value_doubts
 from disclosure_pipeline.evaluation.copies import TARGETS_ALONE
 from disclosure_pipeline.evaluation.exclusions import Exclusions, check_exclusions, code_exclusions
-from disclosure_pipeline.measures.copies import HitCounts, WholeRecordCounts
+from disclosure_pipeline.measures.copies import HitCounts, WholeRecordCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.individual import combine_cells
-from disclosure_pipeline.measures.people import PeopleCounts
+from disclosure_pipeline.measures.people import LevelCounts, PeopleCounts
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import check_names
@@ -173,12 +174,17 @@ class FoundCopies:
 class RecordSets:
     """`whole`: the counts of each synthesis by all columns.
 
-    `columns`: label -> a set of columns; `partial`: label -> the copies of each synthesis by these.
+    `columns`: label -> a set of columns; `partial`: label -> the copies of each synthesis by these. `groups`:
+    the columns by whose levels people are counted; `levels`: of each synthesis, column and level.
+    `of_records`: of each synthesis by all columns, whoever they belong to.
     """
 
     whole: Sequence[WholeRecordCounts]
     columns: Mapping[str, Sequence[CodedColumn]]
     partial: Mapping[str, Sequence[FoundCopies]]
+    groups: Sequence[CodedColumn]
+    levels: Sequence[Sequence[Sequence[PeopleCounts]]]
+    of_records: Sequence[PeopleCounts]
 
 
 def code_shared_columns(
@@ -201,13 +207,20 @@ def count_record_sets(
     `columns` are coded, not grouped.
     """
     sets = _list_sets(columns, targets)
+    by_level = tuple(k for k, column in enumerate(columns) if column.kind not in ORDERED)
     if opened.sorts_whole_records:
-        return opened.count(requests, on_progress), _count_in_memory(columns, sets)
-    of_sets = [CountRequest(columns), *map(CountRequest, sets.values())]
+        records = _count_in_memory(columns, sets, by_level)
+        return opened.count(requests, on_progress), _add_single_columns(records, columns)
+    groups = [columns[k] for k in by_level]
+    of_sets = [CountRequest(columns, by_level=by_level), *map(CountRequest, sets.values())]
     counted = opened.count([*requests, *of_sets], on_progress)
     whole, *partial = counted[len(requests) :]
     found = [[FoundCopies(keys.unique_hits, keys.people) for keys in counts.keys] for counts in partial]
-    return counted[: len(requests)], RecordSets(whole.keys, sets, dict(zip(sets, found, strict=True)))
+    partial_copies = dict(zip(sets, found, strict=True))
+    people = [keys.people for keys in whole.keys]
+    levels = _count_in_levels(groups, whole.levels)
+    records = RecordSets(whole.keys, sets, partial_copies, groups, levels, people)
+    return counted[: len(requests)], _add_single_columns(records, columns)
 
 
 def _list_sets(columns: Sequence[CodedColumn], targets: Sequence[Any]) -> dict[str, Sequence[CodedColumn]]:
@@ -223,20 +236,61 @@ def _list_sets(columns: Sequence[CodedColumn], targets: Sequence[Any]) -> dict[s
     return {label: of_set for label, of_set in sets.items() if of_set}
 
 
-def _count_in_memory(columns: Sequence[CodedColumn], sets: Mapping[str, Sequence[CodedColumn]]) -> RecordSets:
+_WRITTEN = {Kind.TEXT, Kind.DATE, Kind.ZONED_DATE}
+
+
+def _add_single_columns(records: RecordSets, columns: Sequence[CodedColumn]) -> RecordSets:
+    """Add the sets of a single column in which somebody has a level of text, or a date, to himself."""
+    alone = {
+        f"{column.name} alone": column
+        for column in columns
+        if column.kind in _WRITTEN and (column.counts[0][:-1] == 1).any() and len(columns) > 1
+    }
+    found = {
+        label: [
+            FoundCopies(counts.unique, counts.people)
+            for counts in (copy_counts(column.counts[0], s) for s in column.counts[1:])
+        ]
+        for label, column in alone.items()
+    }
+    sets = {label: [column] for label, column in alone.items()}
+    return replace(records, columns={**sets, **records.columns}, partial={**found, **records.partial})
+
+
+def _count_in_memory(
+    columns: Sequence[CodedColumn],
+    sets: Mapping[str, Sequence[CodedColumn]],
+    by_level: Sequence[int],
+) -> RecordSets:
     """Sort the records twice, and once more by each set that leaves out more than one column."""
+    groups = [columns[k] for k in by_level]
     if not sets or len(columns) == 1:
         partial = [count_copies(of_set) for of_set in sets.values()]
         whole = count_whole_records(columns)
+        levels = count_levels(columns, by_level)
     else:
-        counts = count_records(columns)
+        counts = count_records(columns, groups)
         partial = [
             *map(list, counts.without),
             *(count_copies(sets[label]) for label in sets if label in {TARGETS_ALONE, WITHOUT_NUMBERS}),
         ]
-        whole = counts.whole
+        whole, levels = counts.whole, counts.levels
     found = [[FoundCopies(counts.unique, counts.people) for counts in of_set] for of_set in partial]
-    return RecordSets(whole, sets, dict(zip(sets, found, strict=True)))
+    people = [keys.people for keys in whole]
+    partial_copies = dict(zip(sets, found, strict=True))
+    return RecordSets(whole, sets, partial_copies, groups, _count_in_levels(groups, levels), people)
+
+
+def _count_in_levels(
+    groups: Sequence[CodedColumn], levels: Sequence[Sequence[LevelCounts]]
+) -> list[list[list[PeopleCounts]]]:
+    return [
+        [
+            counts.people(column.counts[0], column.counts[synthesis])
+            for column, counts in zip(groups, of_synthesis, strict=True)
+        ]
+        for synthesis, of_synthesis in enumerate(levels, start=1)
+    ]
 
 
 def combine_columns(columns: Sequence[CodedColumn], sample: IntArray | None = None) -> Keys:

@@ -35,6 +35,7 @@ LABELS: Mapping[str, Label] = {
     "column_1": Label("first column", "The first column of the pair."),
     "column_2": Label("second column", "The second column of the pair."),
     "columns": Label("columns", "The columns that are compared."),
+    "distance": Label("distance", "How records are compared: by ranks, by values, or by columns."),
     "group": Label("group", "The group of people that the row is about."),
     "level": Label("value", "The value, or the group of values, that the row is about."),
     "remedy": Label("remedy", "What was done to the synthetic table."),

@@ -11,12 +11,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.nearest_records import nearest_distances
+from disclosure_pipeline.counting.memory.nearest_records import DISTANCES, nearest_distances
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import guess_is_impossible
+from disclosure_pipeline.evaluation.copied_groups import (
+    APART_SAMPLE,
+    FEWEST_OF_GROUP,
+    IN_GROUPS,
+    measure_groups,
+)
 from disclosure_pipeline.evaluation.counts import FoundCopies, RecordSets
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.nearest import draw_comparisons, nearness_frame
+from disclosure_pipeline.evaluation.renumbering import find_renumbered
 from disclosure_pipeline.evaluation.resemblance import GROUPS, resemblance_of_columns
 from disclosure_pipeline.evaluation.units import UnitRecords
 from disclosure_pipeline.measures.copies import (
@@ -31,23 +38,22 @@ from disclosure_pipeline.measures.guard_chance import (
     distance_by_chance,
     guesses_by_chance,
     hits_by_chance,
+    much_nearer_by_chance,
     nearness_by_chance,
 )
-from disclosure_pipeline.measures.people import found_by_columns_apart, people_copied
+from disclosure_pipeline.measures.people import PeopleCounts, found_by_columns_apart, people_copied, repeats
 from disclosure_pipeline.measures.resemblance import missing_beyond, relabelling
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
 
-APART_SAMPLE = 200_000
-"""The number of GT records that tell whom columns drawn apart find."""
-
 PAIRS_SAMPLE = 100_000
 """This many records of each table are enough to see how far apart pairs of columns are."""
 
 _COPIED = ("unique_copies", "people_copied")
-_ORDERED = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}
+_NEARNESS = {"nearer": 50.0, "much_nearer": 0.0}
+"""What is expected of them."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +63,14 @@ class GuardFigures:
     `guards`: index synthesis. unique_copies, unique_copies_others: see `copies()`. unique_copies_apart: what
     values drawn column by column from GT would show. unique_copies_beyond: beyond the larger of both.
     people_copied: percent of the GT records, see `measures.people`. partial_copies_beyond: the largest
-    unique_copies_beyond or people_copied_beyond of `partial_copies`. nearer: see `nearest()`; NaN
-    of a single GT record. relabelled, missing_beyond: the largest `looks_renamed` and `missing_beyond` of
-    `columns_apart`.
+    unique_copies_beyond or people_copied_beyond of `partial_copies`. nearer, much_nearer: the largest of the
+    distances of `nearest()`; NaN of a single GT record. relabelled, missing_beyond: the largest
+    `looks_renamed` and `missing_beyond` of `columns_apart`.
     equal_content: 1 where SD holds GT's records, else 0. TVD_column_beyond, TVD_pair_beyond: the largest TVD
     over the expected one, of a column and of a pair of columns (of a sample; NaN where there is none).
+    group_copied_beyond: the largest of `columns_apart`, 0 of a column without groups: people_copied_beyond
+    within the worst level. repeated: percent of SD records that equal another, and repeats, what of it is
+    beyond a fresh sample (`measures.people`).
     …_by_chance: how far the figure goes by chance alone, at most; …_beyond_chance: what a gate bounds, the
     figure where it goes further, otherwise what is expected of it (`measures.guard_chance`).
     `partial_copies`: index (columns, synthesis), the figures of `copies()`. `columns_apart`: index
@@ -88,15 +97,22 @@ def measure_guards(
     columns: Sequence[CodedColumn],
     records: RecordSets,
     units: UnitRecords | None = None,
+    seed: int = 0,
+    fewest: int = FEWEST_OF_GROUP,
 ) -> GuardFigures:
     """Return the guards over `columns`, all that the tables share: coded, not grouped.
 
     `records` are the counts by all of these columns, and by some. `units`: whose the records are, where
-    people have several; `records` are counted by these, then.
+    people have several; `records` are counted by these, then. `seed` draws who is compared with whom. Groups
+    of fewer than `fewest` people are not looked at by themselves.
     """
-    copies, partial_copies = measure_copies(opened, columns, records, units)
+    copies, partial_copies = measure_copies(opened, columns, records, units, seed)
     sizes = _sizes(columns)
-    apart = _measure_columns(columns, [count_in_units(size, units) for size in sizes])
+    per_unit = units.records_per_unit if units else 1
+    groups = measure_groups(opened, columns, records, per_unit, fewest)
+    sample = opened.code_records(columns, PAIRS_SAMPLE, 0)
+    apart = _measure_columns(columns, sample, [count_in_units(size, units) for size in sizes]).join(groups)
+    apart = apart.fillna(dict.fromkeys(IN_GROUPS, 0.0))  # columns without groups
     largest_apart = apart.groupby(level="synthesis").max()
     rows = []
     for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1):
@@ -107,12 +123,14 @@ def measure_guards(
                 "relabelled_beyond_chance": largest_apart.loc[synthesis, "looks_renamed_beyond_chance"],
                 "missing_beyond": largest_apart.loc[synthesis, "missing_beyond"],
                 "missing_beyond_chance": largest_apart.loc[synthesis, "missing_beyond_chance"],
+                **{name: largest_apart.loc[synthesis, name] for name in IN_GROUPS},
+                **_name_repeats(records.of_records[synthesis - 1], size),
                 "equal_content": float(has_equal_content(counts, size)),
                 "TVD_column_beyond": (of_columns["TVD"] - of_columns["TVD_expected"]).max(),
             }
         )
     frame = pd.concat([copies, pd.DataFrame(rows, index=copies.index)], axis=1)
-    frame["TVD_pair_beyond"] = _measure_pairs(opened, columns)
+    frame["TVD_pair_beyond"] = _measure_pairs(sample)
     return GuardFigures(frame, partial_copies, apart)
 
 
@@ -121,6 +139,7 @@ def measure_copies(
     columns: Sequence[CodedColumn],
     records: RecordSets,
     units: UnitRecords | None = None,
+    seed: int = 0,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Measure copies and nearness, and the partial copies: see `GuardFigures` and `measure_guards`."""
     sizes = _sizes(columns)
@@ -155,10 +174,7 @@ def measure_copies(
         for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1)
     ]
     frame = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
-    nearness = _measure_nearness(opened, columns, sizes, units)
-    for name in ("nearer", "nearer_by_chance", "nearer_beyond_chance"):
-        frame[name] = nearness.get(name, math.nan)
-    return frame, partial_copies
+    return frame.join(_measure_nearness(opened, columns, sizes, units, seed)), partial_copies
 
 
 def _sizes(columns: Sequence[CodedColumn]) -> list[Sizes]:
@@ -260,16 +276,18 @@ def _measure_partial_copies(
     return pd.DataFrame(list(rows.values()), index=index)
 
 
-def _measure_columns(columns: Sequence[CodedColumn], sizes: Sequence[Sizes]) -> pd.DataFrame:
+def _measure_columns(
+    columns: Sequence[CodedColumn], sample: Sequence[CodedColumn], sizes: Sequence[Sizes]
+) -> pd.DataFrame:
     rows = {}
-    with_names = sum(column.kind not in _ORDERED for column in columns)
+    renumbered = find_renumbered(sample)
     for column in columns:
         groups = {column.name: GROUPS} if column.kind is Kind.NUMBER else {}
         grouped = grouping_of(groups=groups).apply(column)
         for synthesis, counts in enumerate(grouped.counts[1:], start=1):
             figures = relabelling(grouped.counts[0], counts)
-            renamed = figures.looks_renamed if column.kind not in _ORDERED else 0.0
-            by_chance = distance_by_chance(sizes[synthesis - 1], max(with_names, 1))
+            renamed = renumbered.get((column.name, synthesis), figures.looks_renamed)
+            by_chance = distance_by_chance(sizes[synthesis - 1], len(columns))
             missing = missing_beyond(column.counts[0], column.counts[synthesis])
             missing_by_chance = 100 * distance_by_chance(sizes[synthesis - 1], len(columns))
             rows[column.name, synthesis] = row_of(figures) | {
@@ -284,9 +302,15 @@ def _measure_columns(columns: Sequence[CodedColumn], sizes: Sequence[Sizes]) -> 
     return pd.DataFrame(list(rows.values()), index=index)
 
 
-def _measure_pairs(opened: OpenedTables, columns: Sequence[CodedColumn]) -> pd.Series[float] | float:
+def _name_repeats(counts: PeopleCounts, sizes: Sizes) -> dict[str, float]:
+    figures = repeats(counts, sizes)
+    bounded = beyond_chance(figures.repeats, figures.repeats_by_chance)
+    return row_of(figures) | {"repeats_beyond_chance": bounded}
+
+
+def _measure_pairs(sample: Sequence[CodedColumn]) -> pd.Series[float] | float:
     """Return the largest TVD of a pair of columns over the expected one, of each synthesis."""
-    pairs = resemblance_of_columns(opened.code_records(columns, PAIRS_SAMPLE, 0)).pairs
+    pairs = resemblance_of_columns(sample).pairs
     if pairs.empty:
         return math.nan
     beyond: pd.Series[float] = (pairs["TVD"] - pairs["TVD_expected"]).groupby(level="synthesis").max()
@@ -298,20 +322,42 @@ def _measure_nearness(
     columns: Sequence[CodedColumn],
     sizes: Sequence[Sizes],
     units: UnitRecords | None,
+    seed: int,
 ) -> pd.DataFrame:
-    """Return the share of GT records that have a nearer SD record; nothing of a single person."""
+    """Measure who has a nearer, and a much nearer, SD record; the largest of the distances.
+
+    NaN of a single person.
+    """
+    names = [f"{name}{suffix}" for name in _NEARNESS for suffix in ("", "_by_chance", "_beyond_chance")]
     if int(columns[0].counts[0].sum()) == 1 or (units and len(np.unique(units.unit)) == 1):
-        return pd.DataFrame()  # there are no others
-    if units and units.records_per_unit > 1:
+        index = pd.RangeIndex(1, len(sizes) + 1, name="synthesis")
+        return pd.DataFrame(math.nan, index=index, columns=names)  # there are no others
+    per_unit = units.records_per_unit if units else 1
+    if units and per_unit > 1:
         coded = list(units.columns.values())
-        distances = [nearest_distances(coded, drawn) for drawn in draw_comparisons(coded, unit=units.unit)]
+        drawn = draw_comparisons(coded, seed, unit=units.unit)
+        distances = [nearest_distances(coded, comparison) for comparison in drawn]
     else:
-        distances = opened.find_nearest(columns, draw_comparisons)
-    nearness = nearness_frame(distances)[["nearer", "records"]]
-    persons = nearness["records"] / (units.records_per_unit if units else 1)
-    by_chance = [
-        nearness_by_chance(max(1, round(number)), count_in_units(size, units))
-        for number, size in zip(persons, sizes, strict=True)
+        distances = opened.find_nearest(columns, draw_comparisons, seed)
+    nearness = nearness_frame(distances)
+    for index in nearness.index:
+        of_distance, size = nearness.loc[index], count_in_units(sizes[index[0] - 1], units)
+        persons = max(1, round(of_distance["records"] / per_unit))
+        either_way = float(of_distance["much_nearer_either_way"])
+        limits = {
+            "nearer": nearness_by_chance(persons, size, len(DISTANCES)),
+            "much_nearer": much_nearer_by_chance(either_way, persons, size, len(DISTANCES)),
+        }
+        for name, limit in limits.items():
+            nearness.loc[index, f"{name}_by_chance"] = limit
+            bounded = beyond_chance(float(of_distance[name]), limit, _NEARNESS[name])
+            nearness.loc[index, f"{name}_beyond_chance"] = bounded
+    largest = [
+        nearness.sort_values([f"{name}_beyond_chance", name])
+        .groupby(level="synthesis")
+        .tail(1)
+        .droplevel("distance")
+        .filter(regex=f"^{name}(_by|_beyond|$)")
+        for name in _NEARNESS
     ]
-    bounded = [beyond_chance(n, limit, 50) for n, limit in zip(nearness["nearer"], by_chance, strict=True)]
-    return nearness.assign(nearer_by_chance=by_chance, nearer_beyond_chance=bounded)
+    return pd.concat(largest, axis=1)[names]

@@ -9,39 +9,53 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.nearest_records import ComparedTable, Comparison, nearest_distances
+from disclosure_pipeline.counting.memory.nearest_records import (
+    DISTANCES,
+    ComparedTable,
+    Comparison,
+    nearest_distances,
+)
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.copies import shared_columns
-from disclosure_pipeline.evaluation.frames import row_of
+from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
 from disclosure_pipeline.measures.exact import IntArray, Mask, total
-from disclosure_pipeline.measures.nearness import nearness
+from disclosure_pipeline.measures.nearness import Nearness, nearness
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument
+
+EVERYBODY = 20_000
+"""Of so many GT records all are looked at, of more a sample."""
 
 SAMPLE = 2_000
 
 
-def nearest(ground_truth: Any, synthetic: Any, sample: int = SAMPLE, seed: int = 0) -> pd.DataFrame:
+def nearest(ground_truth: Any, synthetic: Any, sample: int | None = None, seed: int = 0) -> pd.DataFrame:
     """Tell how many GT records have a synthetic record nearer to them than any other GT record.
 
     It sees near copies, which equality cannot. The larger of SD and the other GT records is thinned to the
     size of the smaller, by a seeded draw: a fresh sample of the same population is nearer to 50 %.
 
-    Distance: the sum over the columns that all tables have of 0 or 1, and for numbers and dates of the
-    difference of their mid-ranks in both tables together, divided by their number of records. A missing value
-    is at distance 1 from everything but a missing value. Of large tables only records are compared that
-    agree in at least one of a few blocks of columns: the same choice for SD and for the other GT records.
+    Distances are taken three ways, each a sum over the columns that all tables have. "ranks": 0 or 1, and for
+    numbers and dates the difference of their mid-ranks in both tables together, divided by their number of
+    records. "values": the same with the difference of the values, divided by the range of the middle nine
+    tenths of them, at most 1. "columns": how many disagree, numbers and dates by more than a twentieth of
+    that range. A missing value disagrees with everything but a missing value. Of large tables only records
+    are compared that agree in at least one of a few blocks of columns: the same choice for SD and for the
+    other GT records.
 
     Args:
         ground_truth: The confidential records, one a row: a table in memory.
         synthetic: The synthetic table, or a sequence of them.
-        sample: How many GT records are looked at, at most; they are a seeded draw.
+        sample: How many GT records are looked at, at most, a seeded draw; None for all of up to 20,000, and
+            for 2,000 of more.
         seed: Of all draws.
 
     Returns:
-        Index synthesis; `nearer`: percent of the GT records looked at that are nearer to an SD record, where
-        equally near counts half; `nearer_low`, `nearer_high`: the Wilson interval of 95 % for all GT
-        records; `records`: how many were looked at. High is a risk.
+        Index (synthesis, distance); `nearer`: percent of the GT records looked at that are nearer to an SD
+        record, where equally near counts half; `nearer_low`, `nearer_high`: the Wilson interval of 95 % for
+        all GT records; `much_nearer`: percentage points, those with an SD record at half the distance of the
+        nearest other GT record or less, minus those the other way round (0 in a fresh sample), and
+        `much_nearer_either_way`, both together; `records`: how many were looked at. High is a risk.
 
     Raises:
         InputError: No column is in all tables, one has no common kind of value, or GT has one record only.
@@ -52,14 +66,12 @@ def nearest(ground_truth: Any, synthetic: Any, sample: int = SAMPLE, seed: int =
         >>> import disclosure_pipeline as dp
         >>> ages = np.random.default_rng(1).integers(18, 90, (300, 3))
         >>> gt = pd.DataFrame(ages, columns=["a", "b", "c"])
-        >>> dp.nearest(gt, gt + 1).round(1)
-                   nearer  nearer_low  nearer_high  records
-        synthesis
-        1            97.8        95.5         99.0      300
+        >>> dp.nearest(gt, gt + 1).loc[1, "much_nearer"].round(1).to_dict()
+        {'ranks': 69.0, 'values': 75.3, 'columns': 74.0}
 
     Source: this project's own.
     """
-    for name, number, least in (("sample", sample, 1), ("seed", seed, 0)):
+    for name, number, least in (("sample", SAMPLE if sample is None else sample, 1), ("seed", seed, 0)):
         if not isinstance(number, Integral) or isinstance(number, bool) or number < least:
             raise InputError(
                 f"{name} must be a whole number from {least} on, not {describe_argument(number)}."
@@ -68,14 +80,16 @@ def nearest(ground_truth: Any, synthetic: Any, sample: int = SAMPLE, seed: int =
     return nearest_of_columns(tables.code(tables.keys), sample, seed)
 
 
-def nearest_of_columns(columns: Sequence[CodedColumn], sample: int = SAMPLE, seed: int = 0) -> pd.DataFrame:
+def nearest_of_columns(
+    columns: Sequence[CodedColumn], sample: int | None = None, seed: int = 0
+) -> pd.DataFrame:
     """Return what `nearest` returns, of columns that are coded but not grouped. InputError as there."""
-    comparisons = draw_comparisons(columns, sample, seed)
+    comparisons = draw_comparisons(columns, seed, sample)
     return nearness_frame(nearest_distances(columns, comparison) for comparison in comparisons)
 
 
 def draw_comparisons(
-    columns: Sequence[CodedColumn], sample: int = SAMPLE, seed: int = 0, unit: IntArray | None = None
+    columns: Sequence[CodedColumn], seed: int, sample: int | None = None, unit: IntArray | None = None
 ) -> Iterator[Comparison]:
     """Return what `nearest` compares, of each synthesis, by the numbers of records. InputError as there.
 
@@ -84,6 +98,8 @@ def draw_comparisons(
     N_d, *N_s = (total(counts) for counts in columns[0].counts)
     if N_d == 1:
         raise InputError("The ground truth has one record: there are no others to be nearer.")
+    if sample is None:
+        sample = N_d if N_d <= EVERYBODY else SAMPLE
     persons = np.flatnonzero(_draw_records(N_d, min(sample, N_d), np.random.default_rng([seed, 0])))
     for synthesis, records in enumerate(N_s, start=1):
         most = 1 if unit is None else int(np.bincount(unit).max())
@@ -100,8 +116,12 @@ def draw_comparisons(
 
 def nearness_frame(distances: Iterable[Sequence[IntArray]]) -> pd.DataFrame:
     """Return what `nearest` returns, from the distances of persons to SD and to others, of each synthesis."""
-    rows = [row_of(nearness(to_SD, to_others)) for to_SD, to_others in distances]
-    return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
+    rows = {
+        (synthesis, kind): row_of(nearness(to_SD[row], to_others[row]))
+        for synthesis, (to_SD, to_others) in enumerate(distances, start=1)
+        for row, kind in enumerate(DISTANCES)
+    }
+    return frame_of(rows, ["synthesis", "distance"], names_of(Nearness))
 
 
 def _draw_records(records: int, n: int, rng: np.random.Generator) -> Mask:

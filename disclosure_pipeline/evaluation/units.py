@@ -176,7 +176,26 @@ def count_sets_by_unit(sets: RecordSets, records: UnitRecords) -> RecordSets:
         label: _find_copies(records, [column.name for column in of_set])
         for label, of_set in sets.columns.items()
     }
-    return replace(sets, whole=whole, partial=partial)
+    of_groups = [
+        [_count_in_level(records, column, level) for level in range(column.size)] for column in sets.groups
+    ]
+    levels = [
+        [[of_level[synthesis] for of_level in of_group] for of_group in of_groups]
+        for synthesis in range(len(sets.whole))
+    ]
+    return replace(sets, whole=whole, partial=partial, levels=levels)
+
+
+def _count_in_level(records: UnitRecords, group: CodedColumn, level: int) -> list[PeopleCounts]:
+    """Count people among those who have a level of a column, of each synthesis."""
+    of_group = records.columns[group.name]
+    value = of_group.find(None if level == group.missing else group.levels[level])
+    positions = [np.flatnonzero(codes == value) for codes in of_group.codes]
+    columns = {name: column.draw(positions) for name, column in records.columns.items()}
+    if not len(positions[0]):
+        return [PeopleCounts(0, 0, 0, 0) for _ in positions[1:]]
+    found = _find_copies(UnitRecords(columns, records.unit[positions[0]]), list(columns))
+    return [copies.people for copies in found]
 
 
 def _find_copies(records: UnitRecords, names: Sequence[Any]) -> list[FoundCopies]:

@@ -85,20 +85,35 @@ def guesses_by_chance(
     return max(0.0, most_frequent - guessed_others) + 100 * z * math.sqrt(variance)
 
 
-def nearness_by_chance(persons: int, sizes: Sizes) -> float:
+def nearness_by_chance(persons: int, sizes: Sizes, comparisons: int = 1) -> float:
     """Return the percent of GT records that chance alone lets be nearer to SD than to others, at most.
 
     50, and what the labels of the 2 n records that persons are compared with add by chance. Each is the
     nearest of some persons; the numbers of these differ about as much as they are large, which makes
-    1 / (4 n), and 1 / (4 persons) for the persons drawn.
+    1 / (4 n), and 1 / (4 persons) for the persons drawn. `comparisons`: the number of distances.
 
     >>> round(nearness_by_chance(100, Sizes(100, 100)), 1)
     76.4
 
     Source: this project's own.
     """
-    z = NormalDist().inv_cdf(1 - 1 / ONCE_IN)
-    return min(100.0, 50 + 100 * z / 2 * math.sqrt(1 / max(sizes.n, 1) + 1 / persons))
+    return min(100.0, 50 + much_nearer_by_chance(100.0, persons, sizes, comparisons) / 2)
+
+
+def much_nearer_by_chance(either_way: float, persons: int, sizes: Sizes, comparisons: int = 1) -> float:
+    """Return the points by which chance alone makes SD much nearer than others to more people, at most.
+
+    As `nearness_by_chance`: `either_way` percent of the persons have a sign that the labels decide, and one
+    more, so that nobody is certain.
+
+    >>> round(much_nearer_by_chance(20.0, 100, Sizes(100, 100)), 1)
+    24.2
+
+    Source: this project's own.
+    """
+    z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons))
+    share = min(either_way / 100 + 1 / persons, 1.0)
+    return 100 * z * math.sqrt(share * (1 / max(sizes.n, 1) + 1 / persons))
 
 
 def distance_by_chance(sizes: Sizes, comparisons: int = 1) -> float:

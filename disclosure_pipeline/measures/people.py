@@ -9,6 +9,7 @@ safest table there can be, so what they find is expected at least.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Annotated
@@ -16,7 +17,7 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.measures.exact import IntArray, percent, sum_exactly
+from disclosure_pipeline.measures.exact import Grouped, IntArray, percent, sum_exactly
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.words import (
     BEYOND_FRESH_SAMPLE,
@@ -25,6 +26,7 @@ from disclosure_pipeline.measures.words import (
     BY_SYNTHETIC,
     GOOD,
     POINTS,
+    SYNTHETIC,
     Words,
 )
 
@@ -45,6 +47,15 @@ class PeopleCounts:
     found: int
     alone_in_SD: int
 
+    def divide(self, records_per_unit: float) -> PeopleCounts:
+        """Return about as many counts of people as these are of records."""
+        if records_per_unit == 1:
+            return self
+        alone, found, alone_in_SD = (
+            round(records / records_per_unit) for records in (self.alone, self.found, self.alone_in_SD)
+        )
+        return PeopleCounts(alone, self.pairs / records_per_unit, found, alone_in_SD)
+
     @classmethod
     def from_combinations(cls, d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0)) -> PeopleCounts:
         """Count from the number of GT and of SD records with each combination.
@@ -58,6 +69,38 @@ class PeopleCounts:
             int(np.count_nonzero(alone & (s > 0))),
             int(np.count_nonzero(s == 1)) + single[1],
         )
+
+
+@dataclass(frozen=True)
+class LevelCounts:
+    """Integers over the combinations of some columns, by the level of one of them.
+
+    repeated: GT records whose combination another one has. pairs: combinations of exactly two GT records.
+    found: GT records that are alone with a combination which SD has. repeated_in_SD: SD records whose
+    combination another one has.
+    """
+
+    repeated: Grouped
+    pairs: Grouped
+    found: Grouped
+    repeated_in_SD: Grouped
+
+    @classmethod
+    def from_combinations(cls, levels: IntArray, d: IntArray, s: IntArray) -> LevelCounts:
+        """Count from each combination's level; those of one record in both tables may be left out."""
+        return cls(
+            Grouped.sum_by_group(levels, d * (d > 1)),
+            Grouped.sum_by_group(levels, (d == 2).astype(np.int64)),  # noqa: PLR2004 (a pair)
+            Grouped.sum_by_group(levels, ((d == 1) & (s > 0)).astype(np.int64)),
+            Grouped.sum_by_group(levels, s * (s > 1)),
+        )
+
+    def people(self, GT: IntArray, SD: IntArray) -> list[PeopleCounts]:
+        """Return the counts of each level, of which both tables have so many records."""
+        alone = GT - self.repeated.by_position(len(GT))
+        alone_in_SD = SD - self.repeated_in_SD.by_position(len(SD))
+        pairs, found = self.pairs.by_position(len(GT)), self.found.by_position(len(GT))
+        return [PeopleCounts(*map(int, row)) for row in zip(alone, pairs, found, alone_in_SD, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -136,22 +179,72 @@ def people_copied(
 
     Source: Good 1953, "The population frequencies of species and the estimation of population parameters".
     """
-    z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * max(comparisons, 1)))
     expected = max(_fresh(counts.alone, counts.pairs, counts.alone_in_SD, sizes), apart)
-    highest = max(
-        _fresh(
-            counts.alone,
-            _highest_mean(counts.pairs / records_per_unit, z) * records_per_unit,
-            _lowest_mean(counts.alone_in_SD / records_per_unit, z) * records_per_unit,
-            sizes,
-        ),
-        apart,
-    )
     found = percent(counts.found, sizes.N_d)
-    units = highest * sizes.N_d / 100 / records_per_unit
-    most = min(_highest_count(units, z) * records_per_unit, counts.alone)
+    of_units = counts.divide(records_per_unit)
+    size_in_units = Sizes(
+        *(max(1, round(records / records_per_unit)) if records else 0 for records in (sizes.N_d, sizes.N_s))
+    )
+    most = _most_found(of_units, size_in_units, apart, 1 / (ONCE_IN * max(comparisons, 1)))
+    most = min(round(most * records_per_unit), counts.alone)
     by_chance = max(100 * most / sizes.N_d - expected, 0.0)
     return PeopleCopied(found, expected, found - expected, by_chance)
+
+
+def _most_found(counts: PeopleCounts, sizes: Sizes, apart: float, level: float) -> int:
+    """Return how many people chance alone lets a table find, which is as safe as a table can be.
+
+    Pairs of GT records, or of SD records, tell how likely people are to be found, and are counted by chance,
+    too. That they are so few and the found so many is as likely as both probabilities multiplied, at most:
+    the product of two is below c with chance c (1 - ln c).
+    """
+    if not counts.alone or not sizes.N_s:
+        return 0
+    of_both = level / 2 / (1 - math.log(level / 2)) / 2  # of two bounds, the smaller one counts
+    per_pair = 2 * sizes.N_s / (sizes.N_d * counts.alone)
+    by_GT = _most_beside(
+        counts.pairs, lambda pairs: -counts.alone * math.expm1(-per_pair * pairs), counts.alone, of_both
+    )
+    by_SD = _most_beside(
+        (sizes.N_s - counts.alone_in_SD) // 2,
+        lambda pairs: counts.alone * min(2 * pairs / sizes.N_s, 1.0),
+        counts.alone,
+        of_both,
+    )
+    z = NormalDist().inv_cdf(1 - level)
+    return min(max(min(by_GT, by_SD), _highest_count(apart * sizes.N_d / 100, z)), counts.alone)
+
+
+def _most_beside(pairs: float, mean_found: Callable[[float], float], alone: int, level: float) -> int:
+    """Return the largest number that is found beside so few `pairs` more often than `level`.
+
+    `mean_found` gives the mean of what is found from the mean of the pairs; both are Poisson variables.
+    """
+    highest = _highest_mean(pairs, NormalDist().inv_cdf(1 - level))
+    means = [pairs + (highest - pairs) * step / _STEPS for step in range(_STEPS + 1)]
+    likely = [(_at_most(pairs, mean), mean_found(mean)) for mean in means]
+    low, high = 0, alone + 1  # found with at least that chance; with less, if there were so many
+    while high - low > 1:
+        middle = (low + high) // 2
+        if max(few * _at_least(middle, mean) for few, mean in likely) >= level:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+_STEPS = 48
+
+
+def _at_most(count: float, mean: float) -> float:
+    """Return the chance that a Poisson variable is at most that (Wilson & Hilferty 1931)."""
+    return 1 - _at_least(count + 1, mean)
+
+
+def _at_least(count: float, mean: float) -> float:
+    """Return the chance that a Poisson variable is at least that, which is above 0."""
+    z = 3 * math.sqrt(count) * ((mean / count) ** (1 / 3) - 1 + 1 / (9 * count))
+    return math.erfc(-z / math.sqrt(2)) / 2
 
 
 def _fresh(alone: int, pairs: float, alone_in_SD: float, sizes: Sizes) -> float:
@@ -161,6 +254,84 @@ def _fresh(alone: int, pairs: float, alone_in_SD: float, sizes: Sizes) -> float:
     by_coverage_of_GT = 0.0 - math.expm1(-sizes.N_s * 2 * pairs / (sizes.N_d * alone))
     by_coverage_of_SD = 1 - alone_in_SD / sizes.N_s
     return 100 * alone / sizes.N_d * min(by_coverage_of_GT, by_coverage_of_SD)
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """`repeated` and `expected`: percent of SD records; `repeats` their difference in percentage points.
+
+    `by_chance`: how far chance alone takes `repeats` in tables of these sizes, once in `ONCE_IN`.
+    """
+
+    repeated: Annotated[
+        float,
+        Words(
+            "records that stand twice",
+            "This many synthetic records equal another synthetic record in every column.",
+            denominator=SYNTHETIC,
+        ),
+    ]
+    repeats_expected: Annotated[
+        float,
+        Words(
+            "records that stand twice in a fresh sample",
+            "This many records of a fresh sample of that size would equal another one of it, at most.",
+            denominator="records of a fresh sample",
+            high_is="neither",
+            source=GOOD,
+        ),
+    ]
+    repeats: Annotated[
+        float,
+        Words(
+            "records that stand twice, beyond a fresh sample",
+            "This many more synthetic records equal another one than in a fresh sample of that size: whoever "
+            "takes them out again may be left with the confidential ones.",
+            POINTS,
+            "",
+            source=GOOD,
+            finding="{value} more of the synthetic records stand twice than in a fresh sample",
+        ),
+    ]
+    repeats_by_chance: Annotated[
+        float,
+        Words(
+            "records that stand twice, beyond a fresh sample: by chance",
+            "Chance alone takes the figure this far in honest tables of this size, once in 10,000.",
+            POINTS,
+            "",
+            "neither",
+            GOOD,
+        ),
+    ]
+
+
+def repeats(counts: PeopleCounts, sizes: Sizes) -> Repeats:
+    """Return the SD records that equal another one, beside those of a fresh table of N_s records.
+
+    A new record is one that several GT records have with chance 1 - f1/N, and is repeated at most. Otherwise
+    the mean chance of its combination is that of those which one GT record has, or less: 2 f2 / (N f1), so it
+    is repeated with chance 1 - exp(-N_s · 2 f2 / (N f1)) at most.
+
+    >>> repeats(PeopleCounts(alone=900, pairs=20, found=0, alone_in_SD=50), Sizes(1000, 1000)).repeats > 80
+    True
+
+    Source: this project's own, by Good 1953 and Jensen's inequality.
+    """
+    z = NormalDist().inv_cdf(1 - 1 / ONCE_IN)
+    expected = _repeated(counts.alone, counts.pairs, sizes)
+    highest = _repeated(_lowest_mean(counts.alone, z), _highest_mean(counts.pairs, z), sizes)
+    repeated = percent(sizes.N_s - counts.alone_in_SD, sizes.N_s)
+    most = 2 * _highest_count(highest * sizes.N_s / 200, z)  # they come in twos
+    by_chance = min(100 * most / sizes.N_s, 100.0) - expected if sizes.N_s else math.nan
+    return Repeats(repeated, expected, repeated - expected, max(by_chance, 0.0))
+
+
+def _repeated(alone: float, pairs: float, sizes: Sizes) -> float:
+    if not alone:
+        return 100.0
+    share = alone / sizes.N_d
+    return 100 * (1 - share * math.exp(-sizes.N_s * 2 * pairs / (sizes.N_d * alone)))
 
 
 def found_by_columns_apart(chances: npt.NDArray[np.float64], N_s: int, records: int) -> float:
@@ -180,7 +351,7 @@ def _highest_mean(count: float, z: float) -> float:
     return n * (1 - 1 / (9 * n) + z / (3 * math.sqrt(n))) ** 3
 
 
-def _lowest_mean(count: float, z: float) -> float:
+def _lowest_mean(count: int, z: float) -> float:
     """Give the mean of a Poisson variable that is so large only by chance."""
     return count * max(1 - 1 / (9 * count) - z / (3 * math.sqrt(count)), 0.0) ** 3 if count else 0.0
 

@@ -13,7 +13,7 @@ from dagster._core.event_api import PartitionKeyFilter
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 from disclosure_pipeline.policy.clauses import Clause, words_of
-from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, OF_CONFIDENTIAL
+from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, JUDGED, OF_CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.tables.messages import capitalized
 
@@ -106,7 +106,7 @@ def name_check(clause: Clause) -> str:
     if clause.measure in _OTHER_NAMES:
         return _OTHER_NAMES[clause.measure]
     if clause.measure in GUARDS or clause.measure in DOUBTS:
-        return f"guard_{clause.measure}"
+        return f"guard_{JUDGED[clause.measure].shown_with or clause.measure}"
     parts = ["bound", _shorten(clause.measure), clause.share_of and f"share_of_{clause.share_of}"]
     return "_".join(part for part in parts if part)
 

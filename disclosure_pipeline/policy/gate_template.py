@@ -77,7 +77,11 @@ def describe_table(
     raw = raw if unit is None else raw.drop(columns=unit)
     drafted = draft(raw, _FEWEST_RECORDS)
     columns: dict[str, Column] = {}
-    notes = {name: note for name, note in drafted.notes.items() if "levels" not in note}
+    notes = {
+        name: _name_range(drafted.columns[name], note)
+        for name, note in drafted.notes.items()
+        if "levels" not in note
+    }
     for name in (*keys, *targets, *(groups or {}), *(special or {})):
         if name not in drafted.columns:
             raise InputError(f"There is no column {name!r}. {suggest_names(name, drafted.columns)}")
@@ -92,7 +96,7 @@ def describe_table(
                 f"Column {name!r} has a value of its own in every record, as an identifier has: it can be no "
                 "key and no target."
             )
-        changes: dict[str, Any] = {"levels": None}
+        changes: dict[str, Any] = {"levels": None, "range": None, "unit": ""}
         if groups and name in groups:
             changes["groups"] = groups[name]
         elif name in chosen and column.type in NUMERIC and raw[name].nunique() > _MOST_VALUES:
@@ -104,6 +108,13 @@ def describe_table(
             )
         columns[name] = _change(name, column, changes)
     return Schema(columns, notes, tuple(keys), chosen, unit)
+
+
+def _name_range(column: Column, note: str) -> str:
+    """Return the note with the range of this table, which need not be that of the ground truth."""
+    if column.range is None:
+        return note.replace("check its range", "set its range")
+    return note.replace("check its range", "set its range, here [{}, {}]".format(*column.range))
 
 
 def _change(name: str, column: Column, changes: Mapping[str, Any]) -> Column:

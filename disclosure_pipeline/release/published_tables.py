@@ -24,7 +24,7 @@ from disclosure_pipeline.candidates.reading import StagedTables
 from disclosure_pipeline.candidates.store import Snapshot
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.hashing import hash_stream
-from disclosure_pipeline.tables.contract import starts_formula
+from disclosure_pipeline.tables.additions import starts_formula
 from disclosure_pipeline.tables.dictionary import CATEGORIES
 from disclosure_pipeline.tables.encoding import Encoded, arrow_codes, encode
 from disclosure_pipeline.tables.levels import IntArray, look_up

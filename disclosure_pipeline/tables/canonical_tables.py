@@ -15,7 +15,7 @@ from disclosure_pipeline.tables.alignment import Distinct
 from disclosure_pipeline.tables.canonical import read_levels
 from disclosure_pipeline.tables.contract import ContractError, find_violations_of_columns
 from disclosure_pipeline.tables.dictionary import Dictionary
-from disclosure_pipeline.tables.encoding import Encoded, arrow_array, encode
+from disclosure_pipeline.tables.encoding import Encoded, arrow_array, count_levels, encode
 from disclosure_pipeline.tables.levels import IntArray
 from disclosure_pipeline.tables.raw_columns import (
     Change,
@@ -48,6 +48,10 @@ class CanonicalTable:
     def values(self) -> Mapping[str, Any]:
         """The distinct values of each column, as Arrow arrays."""
         return {name: encode(self.frame[name]).levels for name in self.columns}
+
+    def count_levels(self, name: str) -> IntArray:
+        """Return the number of records with each value of a column, in any order."""
+        return count_levels(self.frame[name])
 
     def keep_columns(self, names: Collection[str]) -> CanonicalTable:
         """Return the table without its other columns."""

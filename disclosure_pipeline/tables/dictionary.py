@@ -26,6 +26,16 @@ NUMERIC: tuple[Type, ...] = ("integer", "number")
 DATES: tuple[Type, ...] = ("date", "datetime")
 CATEGORIES: tuple[Type, ...] = ("category", "ordered category")
 
+TIME_UNITS: Mapping[str, int] = {
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
+"""The units of times, in microseconds."""
+
 TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 
 
@@ -84,7 +94,13 @@ class Column(BaseModel):
             "not published is left out of the synthetic tables, and out of what is measured of them"
         ),
     ] = False
-    unit: Annotated[str, Field(description="Of the numbers, such as EUR or years")] = ""
+    unit: Annotated[
+        str,
+        Field(
+            description="Of the numbers, such as EUR or years. Of times the finest that a synthetic table "
+            "may have: day, hour, minute, second, millisecond or microsecond; without it, that of GT"
+        ),
+    ] = ""
     levels: Annotated[
         tuple[ValueText | Level, ...] | None,
         Field(
@@ -168,7 +184,7 @@ class Column(BaseModel):
         of_types: tuple[tuple[str, tuple[Type, ...], str], ...] = (
             ("groups", NUMERIC, "numbers"),
             ("special_values", NUMERIC, "numbers"),
-            ("unit", NUMERIC, "numbers"),
+            ("unit", (*NUMERIC, "datetime"), "numbers and times"),
             ("decimals", ("number",), "numbers with decimals"),
             ("range", (*NUMERIC, *DATES), "numbers and dates"),
             ("levels", CATEGORIES, "a category"),
@@ -191,6 +207,8 @@ class Column(BaseModel):
         }
         if both:
             raise ValueError(f"{_listed(sorted(both))} cannot be a missing code and a special value at once")
+        if self.type == "datetime" and self.unit and self.unit not in TIME_UNITS:
+            raise ValueError(f"unit of times must be one of {', '.join(TIME_UNITS)}, not {self.unit!r}")
         self._check_range()
         self._check_levels()
         self._check_spellings()

@@ -44,6 +44,22 @@ class Encoded:
         return int(self.counts[np.append(levels, missing)].sum())
 
 
+def count_levels(values: pd.Series[Any], counts: IntArray | None = None) -> IntArray:
+    """Return the number of records with each value that occurs, those without one left out, in any order.
+
+    `counts` are the records of each entry of `values`, of which several may be equal; None for one each.
+
+    >>> count_levels(pd.Series(["a", "b", "a", None])).tolist()
+    [2, 1]
+    """
+    encoded = encode(values)
+    records = np.ones(len(values), dtype=np.int64) if counts is None else counts[: len(values)]
+    codes, levels = pd.factorize(encoded.levels.to_pandas(types_mapper=pd.ArrowDtype))
+    sums = np.zeros(len(levels) + 1, dtype=np.int64)  # the last one for missing, which -1 finds
+    np.add.at(sums, np.append(codes, -1)[encoded.codes], records)
+    return sums[:-1][sums[:-1] > 0]
+
+
 def encode(column: pd.Series[Any]) -> Encoded:
     """Encode a column of any dtype. Categories and dictionaries keep their codes; no text is compared."""
     if isinstance(column.dtype, pd.CategoricalDtype):

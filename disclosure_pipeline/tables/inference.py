@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +17,7 @@ import yaml
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
+from disclosure_pipeline.tables.additions import find_time_unit
 from disclosure_pipeline.tables.alignment import Distinct
 from disclosure_pipeline.tables.canonical import is_text, read_levels
 from disclosure_pipeline.tables.dictionary import Column, Type
@@ -214,7 +217,8 @@ class Draft:
 def draft(raw: pd.DataFrame, smallest_count: int = SMALLEST_COUNT) -> Draft:
     """Return a first dictionary of a raw table (`sources.read_raw`, or any data frame).
 
-    Types are suggestions. No range is given, and no level that fewer than `smallest_count` records have.
+    Types are suggestions. No level is given that fewer than `smallest_count` records have, and a range ends
+    at a round number, or year, to which the last round step holds as many records.
     InputError where what stands in the place of column names looks like a record.
     """
     if smallest_count < 1:
@@ -251,10 +255,13 @@ def _draft_column(encoded: Encoded, records: int, smallest_count: int) -> tuple[
         return Column(type="text identifier"), (
             "every record has a value of its own: an identifier? If not, set its type"
         )
-    if kind in {"integer", "number"}:
-        return Column(type=kind), "set its range, and missing codes and special values if it has them"
-    if kind in {"date", "datetime"}:
-        return Column(type=kind), "set its range, and its missing codes if it has them"
+    if kind in {"integer", "number", "date", "datetime"}:
+        values = read_levels(Column(type=kind), encoded.levels).values
+        codes = "missing codes and special values" if kind in {"integer", "number"} else "missing codes"
+        unit = find_time_unit(values) if kind == "datetime" else ""
+        limits = _draft_range(kind, values, encoded.counts[:-1], smallest_count)
+        note = f"check its range, and set its {codes} if it has them"
+        return Column(type=kind, unit=unit, range=limits), note
     if kind == "boolean":
         return Column(type=kind), ""
     return _draft_category(encoded, text.values, not_missing, smallest_count)
@@ -270,6 +277,39 @@ def _infer_type(encoded: Encoded, not_missing: Any) -> Type:
 
 def _is_unique(encoded: Encoded, missing: Any) -> bool:
     return bool((encoded.counts[:-1][~missing] <= 1).all())
+
+
+def _draft_range(
+    kind: Type, values: Any, counts: Any, smallest_count: int
+) -> tuple[float, ...] | tuple[datetime.date, ...] | None:
+    """Return round ends around all values; the last step to each holds at least so many records."""
+    of_levels = np.asarray(values.is_valid().to_numpy(zero_copy_only=False)) & (counts > 0)
+    records = counts[of_levels]
+    if records.sum() < smallest_count:
+        return None
+    present = values.filter(pa.array(of_levels))
+    is_date = kind in {"date", "datetime"}
+    numbers = pc.year(present) if is_date else present
+    numbers = np.asarray(numbers.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    high = _round_up(numbers, records, smallest_count, 1.0 if is_date else None)
+    low = -_round_up(-numbers, records, smallest_count, 1.0 if is_date else None)
+    if not is_date:
+        return (low, high)
+    first, last = max(int(low), datetime.MINYEAR), min(int(high), datetime.MAXYEAR)
+    return (datetime.date(first, 1, 1), datetime.date(last, 12, 31))
+
+
+def _round_up(numbers: Any, records: Any, smallest_count: int, finest: float | None) -> float:
+    """Return a multiple of a power of ten from which on there is no number, and before which are several."""
+    largest = float(numbers.max())
+    step = finest or 10.0 ** math.floor(math.log10(abs(largest) or 1.0))
+    while True:
+        end = math.ceil(largest / step) * step
+        if end == largest and records[numbers == largest].sum() < smallest_count:
+            end += step  # few have the largest number itself
+        if records[numbers > end - step].sum() >= smallest_count or step > 10 * np.abs(numbers).max():
+            return float(end)
+        step *= 10
 
 
 def _draft_category(

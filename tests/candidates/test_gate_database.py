@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from io import StringIO
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -52,10 +53,13 @@ def compared(actual: dict[str, Any]) -> dict[str, Any]:
     return actual | {"dossier": dossier}
 
 
-def take_nearness_of_stack(actual: dict[str, Any]) -> list[float]:
-    """Taken out of a dossier: of all tables as one a part is drawn, in a database another part."""
-    rows = actual["dossier"]["figures"].get("stacked", {}).get("guards", ())
-    return [row.pop(name) for row in rows for name in ("nearer", "nearer_beyond_chance")]
+def take_nearness(actual: dict[str, Any]) -> list[float]:
+    """Taken out of a dossier: who is compared is drawn, in a database from the records in another order."""
+    figures = actual["dossier"]["figures"]
+    rows = [*figures["guards"], *figures.get("stacked", {}).get("guards", ())]
+    guards = pd.read_csv(StringIO(actual["frames"]["guards"])).filter(regex="^(?!.*nearer)")
+    actual["frames"]["guards"] = guards.to_csv()
+    return [row.pop(name) for row in rows for name in list(row) if "nearer" in name]
 
 
 def in_files(root: Path, definition: dict[str, Any]) -> GateFolders:
@@ -93,9 +97,9 @@ def test_the_same_decision_as_in_memory(suffix: str, m: int, tmp_path: Path) -> 
     for candidate, decision in ((gates.HONEST, "approved"), (gates.COPY, "refused")):
         expected = compared(steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), candidate))
         actual = compared(steps(in_files(tmp_path, gates.definition()), candidate))
-        nearness = take_nearness_of_stack(actual)
-        assert len(nearness) == 2 * (m > 1)
-        assert nearness == pytest.approx(take_nearness_of_stack(expected), abs=5)
+        nearness = take_nearness(actual)
+        assert len(nearness) == 6 * (m + (m > 1))
+        assert nearness == pytest.approx(take_nearness(expected), abs=5)
         assert actual == expected
         assert actual["dossier"]["decision"] == decision
 

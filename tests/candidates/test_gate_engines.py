@@ -58,6 +58,8 @@ def same_with_both(
     **sizes: int,
 ) -> dict[str, Any]:
     """What both engines find, which has to be one and the same."""
+    for engine in HERE:
+        gates.share_key(root / engine)
     with tiny_batches(**sizes):
         in_memory, in_parts = (
             steps(folders(root, definition, engine, ground_truth), candidate, measured_anew=measured_anew)
@@ -100,7 +102,8 @@ def numbered(table: pd.DataFrame, start: int = 0) -> pd.DataFrame:
 
 
 WITH_NUMBER = gates.definition(
-    columns=gates.definition()["columns"] | {"number": {"type": "integer", "published": True}}
+    columns=gates.definition()["columns"]
+    | {"number": {"type": "integer", "published": True, "range": [0, 90_000]}}
 )
 ORDERED = gates.definition(
     columns=gates.definition()["columns"]
@@ -347,6 +350,7 @@ def test_runs_end_in_the_same_files_and_checks(
             home_in_memory(tmp_path / engine, definitions[engine], monkeypatch) as home,
             tiny_batches(),
         ):
+            gates.share_key(home.store)
             home.write_ground_truth(gates.ground_truth())
             home.deliver(HONEST, {"a.csv": gates.honest(1), "b.csv": gates.honest(2)})
             home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from support import gates
 from support.gate_steps import deliver, folders, steps, write
-from support.gates import files_with
+from support.gates import files_with, share_key
 from support.households import TABLES, gate_of, leaked, silc
 
 from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
@@ -33,6 +33,8 @@ def gate_at(root: Path, engine: str) -> GateFolders:
 @pytest.mark.parametrize("engine", ["partitioned", "duckdb://"])
 def test_every_engine_decides_the_same(engine: str, tmp_path: Path) -> None:
     write(tmp_path / "gt.parquet", silc(1))
+    for name in ("memory", "partitioned"):
+        share_key(tmp_path / name)
     fresh = silc(2).drop(columns="household")
     deliver(tmp_path, "fresh", fresh.iloc[::2], fresh.iloc[1::2], suffix=".parquet")
     deliver(tmp_path, "copied", leaked(NAME, 0.5), suffix=".parquet")

@@ -45,7 +45,7 @@ def look_at_all_columns(opened: DatabaseTables) -> None:
         count_record_sets(tables, [], columns, ["b"])
         for most in (1000, 20, 30):
             tables.code_records(columns, most, 0)
-        tables.find_nearest(columns, draw_comparisons)
+        tables.find_nearest(columns, draw_comparisons, 0)
 
 
 def test_they_are_coded_and_numbered_once(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,8 @@ from support.small_tables import sd2011
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import nearest_records
+from disclosure_pipeline.evaluation import nearest as evaluation_nearest
+from disclosure_pipeline.measures.nearness import nearness
 
 Row = tuple[object, ...]
 COLUMNS = ["town", "age", "income"]
@@ -47,9 +49,13 @@ def population(rng: np.random.Generator, records: int) -> pd.DataFrame:
 def test_the_share_is_that_of_the_reference(gt: list[Row], sd: list[Row]) -> None:
     sd = (sd * len(gt))[: len(gt) - 1]
     nearest = dp.nearest(frame(gt), frame(sd)).loc[1]
-    assert nearest["nearer"] == pytest.approx(100 * float(reference.nearer(gt, sd, ORDERED)), rel=1e-12)
-    assert nearest["records"] == len(gt)
-    assert nearest["nearer_low"] <= nearest["nearer"] <= nearest["nearer_high"]
+    assert list(nearest.index) == ["ranks", "values", "columns"]
+    for (_, measured), expected in zip(nearest.iterrows(), reference.nearness(gt, sd, ORDERED), strict=True):
+        assert measured["nearer"] == pytest.approx(100 * float(expected.nearer), rel=1e-12)
+        assert measured["much_nearer"] == pytest.approx(100 * float(expected.much_nearer), rel=1e-12)
+        assert abs(measured["much_nearer"]) <= measured["much_nearer_either_way"]
+        assert measured["records"] == len(gt)
+        assert measured["nearer_low"] <= measured["nearer"] <= measured["nearer_high"]
 
 
 @pytest.mark.parametrize("records", [500, 1200, 3000])
@@ -62,8 +68,9 @@ def test_a_fresh_sample_is_nearer_to_half(
         monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
     rng = np.random.default_rng(records)
     gt, fresh = population(rng, 1200), population(rng, records)
-    nearest = dp.nearest(gt, fresh).loc[1]
-    assert nearest["nearer"] == pytest.approx(50, abs=5)
+    nearest = dp.nearest(gt, fresh)
+    assert nearest["nearer"].tolist() == pytest.approx([50] * 3, abs=5)
+    assert nearest["much_nearer"].tolist() == pytest.approx([0] * 3, abs=8)
 
 
 @pytest.mark.parametrize("most_candidates", [4_000, 2])
@@ -75,8 +82,8 @@ def test_near_copies_are_seen_in_blocks_of_columns(
     monkeypatch.setattr(nearest_records, "_MOST_CANDIDATES", most_candidates)
     gt = population(np.random.default_rng(5), 1500)
     nearest = dp.nearest(gt, [gt.assign(age=gt["age"] + 1), gt], seed=3)["nearer"]
-    assert nearest.loc[1] > 97 or most_candidates == 2
-    assert nearest.loc[2] > 97
+    assert nearest.loc[1, "ranks"] > 97 or most_candidates == 2
+    assert nearest.loc[2, "ranks"] > 97
 
 
 def test_blocks_give_what_all_pairs_give_where_somebody_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,6 +117,54 @@ def test_the_example_data(synthesis: str, low: float, high: float) -> None:
 def test_an_age_moved_by_one() -> None:
     gt = sd2011("ground_truth")
     assert dp.nearest(gt, gt.assign(age=gt["age"] + 1))["nearer"].iloc[0] > 98.5
+
+
+def test_exchanging_the_tables_changes_the_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is compared with SD and with others is compared with others and with SD."""
+    to_SD, to_others = np.array([0, 3, 4, 6, 7, 1]), np.array([0, 6, 2, 12, 4, 4])
+    there, back = nearness(to_SD, to_others), nearness(to_others, to_SD)
+    assert there.much_nearer == -back.much_nearer == pytest.approx(100 * (3 - 1) / 6)
+    assert there.nearer == pytest.approx(100 - back.nearer)
+    assert there.much_nearer_either_way == back.much_nearer_either_way == pytest.approx(100 * 4 / 6)
+
+
+def heaped(rng: np.random.Generator, records: int) -> pd.DataFrame:
+    """Most work 40 hours, have no gain from capital, and weigh something of their own."""
+    return pd.DataFrame(
+        {
+            "job": rng.integers(0, 12, records).astype(str),
+            "region": rng.integers(0, 9, records).astype(str),
+            "age": rng.integers(17, 90, records),
+            "hours": np.where(rng.random(records) < 0.6, 40, rng.integers(5, 80, records)),
+            "gain": np.where(rng.random(records) < 0.92, 0, rng.integers(1, 99_999, records)),
+            "weight": rng.integers(12_000, 1_500_000, records),
+        }
+    )
+
+
+def test_numbers_that_heap_hide_no_small_steps() -> None:
+    """One hour off 40 is a large part of all ranks."""
+    rng = np.random.default_rng(4)
+    gt = heaped(rng, 3000)
+    moved = gt.assign(
+        age=gt["age"] + rng.choice([-1, 1], len(gt)),
+        hours=gt["hours"] + rng.choice([-1, 1], len(gt)),
+        weight=gt["weight"] + 1,
+    )
+    nearest = dp.nearest(gt, moved)
+    assert nearest["much_nearer"].max() > 80
+    assert nearest["nearer"].max() > 95
+    assert dp.nearest(gt, heaped(rng, 3000))["much_nearer"].abs().max() < 6
+
+
+def test_all_of_a_small_table_are_looked_at_and_a_sample_of_a_larger_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gt = population(np.random.default_rng(9), 300)
+    assert dp.nearest(gt, gt)["records"].tolist() == [300] * 3
+    monkeypatch.setattr(evaluation_nearest, "EVERYBODY", 299)
+    monkeypatch.setattr(evaluation_nearest, "SAMPLE", 100)
+    assert dp.nearest(gt, gt)["records"].tolist() == [100] * 3
 
 
 @pytest.mark.parametrize("wrong", [{"sample": 0}, {"sample": True}, {"seed": -1}, {"sample": 1.5}])

@@ -84,11 +84,11 @@ def test_nearest_leaves_out_all_records_of_the_person() -> None:
     sd = rng.integers(0, 5, (21, 3))
     units = rng.permutation(np.repeat(np.arange(8), 3))
     columns = shared_columns(pd.DataFrame(gt), pd.DataFrame(sd)).code([0, 1, 2])
-    [comparison] = draw_comparisons(columns, unit=units)
+    [comparison] = draw_comparisons(columns, 0, unit=units)
     [[to_sd, to_others]] = [nearest_distances(columns, comparison)]
     rows = [[tuple(row) for row in table.tolist()] for table in (gt, sd)]
     expected = reference.nearer(rows[0], units.tolist(), rows[1], [True] * 3)
-    assert nearness(to_sd, to_others).nearer == pytest.approx(float(100 * expected))
+    assert nearness(to_sd[0], to_others[0]).nearer == pytest.approx(float(100 * expected))
 
 
 def test_everybody_is_compared_with_as_many_others() -> None:
@@ -96,7 +96,7 @@ def test_everybody_is_compared_with_as_many_others() -> None:
     unit = np.repeat(np.arange(40), rng.integers(1, 5, 40))
     table = pd.DataFrame(rng.integers(0, 9, (len(unit), 2)))
     columns = shared_columns(table, table.head(60)).code([0, 1])
-    [comparison] = draw_comparisons(columns, unit=unit)
+    [comparison] = draw_comparisons(columns, 0, unit=unit)
     shown, others = (np.flatnonzero(table.counted) for table in comparison.tables)
     left_out = comparison.left_out[1]
     for place, person in enumerate(comparison.persons.tolist()):

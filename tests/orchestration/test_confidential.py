@@ -72,7 +72,7 @@ def test_copies_of_the_table_are_refused(home: Home, files: int) -> None:
     assert not ran.success and home.nothing_published()
     checks = gates.checks(ran)
     failed = {name for name, check in checks.items() if not check.passed}
-    guards = {f"identity_disclosure:guard_{name}" for name in ("unique_copies_beyond", "nearer")}
+    guards = {f"identity_disclosure:guard_{name}" for name in ("people_copied_beyond", "nearer")}
     assert guards <= failed
     assert all(f"[{NAME}]" in str(checks[name].description) for name in guards)
     assert outcomes(home, COPY)[f"unique_copies_beyond[{NAME}]"] == "exceeded"

@@ -1,9 +1,12 @@
 """Distances of records, in fractions, and whether SD is nearer than the others: pair by pair."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 Row = tuple[object, ...]
+
+STEPS = 65_536  # values are told apart by so many steps in the range of their middle nine tenths
 
 
 def mid_rank(value: object, pooled: Sequence[object]) -> Fraction:
@@ -12,26 +15,62 @@ def mid_rank(value: object, pooled: Sequence[object]) -> Fraction:
     return below + Fraction(sum(other == value for other in pooled) + 1, 2)
 
 
-def distance(row: Row, other: Row, pooled: Sequence[Row], ordered: Sequence[bool]) -> Fraction:
-    """Sum over the columns."""
-    total = Fraction(0)
-    for place, (mine, theirs) in enumerate(zip(row, other, strict=True)):
-        if ordered[place] and mine is not None and theirs is not None:
-            values = [record[place] for record in pooled]
-            total += abs(mid_rank(mine, values) - mid_rank(theirs, values)) / len(pooled)
-        else:
-            total += mine != theirs
-    return total
+def middle_range(pooled: Sequence[object]) -> tuple[Fraction, Fraction]:
+    """The 5 and 95 % quantiles of the values that are there; the smallest and largest where these are one."""
+    values = sorted(Fraction(value) for value in pooled if value is not None)  # type: ignore[call-overload]
+    low, high = (
+        next(value for place, value in enumerate(values, start=1) if place >= len(values) * share)
+        for share in (Fraction(1, 20), Fraction(19, 20))
+    )
+    return (low, high) if low < high else (values[0], values[-1])
 
 
-def nearer(gt: Sequence[Row], sd: Sequence[Row], ordered: Sequence[bool]) -> Fraction:
-    """The share of GT records that are nearer to SD, which has a record less than GT."""
+def column_distance(
+    mine: object, theirs: object, pooled: Sequence[object], is_ordered: bool
+) -> tuple[Fraction, Fraction, Fraction]:
+    """The distance in a column by ranks, by values, and whether they disagree."""
+    if not is_ordered or mine is None or theirs is None:
+        differs = Fraction(mine != theirs)
+        return differs, differs, differs
+    ranks = abs(mid_rank(mine, pooled) - mid_rank(theirs, pooled)) / len(pooled)
+    low, high = middle_range(pooled)
+    places = [
+        round((Fraction(value) - low) / ((high - low) or 1) * STEPS)  # type: ignore[call-overload]
+        for value in (mine, theirs)
+    ]
+    apart = Fraction(abs(places[0] - places[1]), STEPS)
+    return ranks, min(apart, Fraction(1)), Fraction(apart * STEPS > STEPS // 20)
+
+
+def distances(row: Row, other: Row, pooled: Sequence[Row], ordered: Sequence[bool]) -> tuple[Fraction, ...]:
+    """The sums over the columns, by ranks, by values and of those that disagree."""
+    columns = [
+        column_distance(mine, theirs, [record[place] for record in pooled], ordered[place])
+        for place, (mine, theirs) in enumerate(zip(row, other, strict=True))
+    ]
+    return tuple(sum(of_kind, start=Fraction(0)) for of_kind in zip(*columns, strict=True))
+
+
+@dataclass
+class Nearness:
+    """The share of GT records that are nearer to SD, and that are much nearer, over the other way round."""
+
+    nearer: Fraction
+    much_nearer: Fraction
+
+
+def nearness(gt: Sequence[Row], sd: Sequence[Row], ordered: Sequence[bool]) -> list[Nearness]:
+    """By ranks, by values and by columns, of an SD that has a record less than GT."""
     assert len(sd) == len(gt) - 1
-    share = Fraction(0)
+    kinds = [Nearness(Fraction(0), Fraction(0)) for _ in range(3)]
     for i, person in enumerate(gt):
         others = [record for j, record in enumerate(gt) if j != i]
         to_sd, to_others = (
-            min(distance(person, record, [*gt, *sd], ordered) for record in table) for table in (sd, others)
+            [distances(person, record, [*gt, *sd], ordered) for record in table] for table in (sd, others)
         )
-        share += Fraction(1, 2) if to_sd == to_others else Fraction(to_sd < to_others)
-    return share / len(gt)
+        for kind, of_kind in enumerate(kinds):
+            sd_distance, other_distance = (min(each[kind] for each in table) for table in (to_sd, to_others))
+            is_nearer = sd_distance < other_distance
+            of_kind.nearer += Fraction(1, 2) if sd_distance == other_distance else Fraction(is_nearer)
+            of_kind.much_nearer += (2 * sd_distance <= other_distance) - (2 * other_distance <= sd_distance)
+    return [Nearness(of_kind.nearer / len(gt), of_kind.much_nearer / len(gt)) for of_kind in kinds]

@@ -123,6 +123,7 @@ def undisturbed(small_gate: dg.Definitions, results_folder: Path) -> Iterator[Un
         with opened(template, small_gate) as home:
             home.deliver(HONEST, {"1.csv": gates.honest(1), "2.csv": gates.honest(2)})
             home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
+            gates.share_key(home.store)
             home.prepare()
             home.instance.add_dynamic_partitions(f"{GATE}_candidates", [HONEST, COPY])
         ran, moments, digests, states, worked_out_anew = {}, {}, {}, {}, {}

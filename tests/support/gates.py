@@ -26,6 +26,7 @@ from dagster.components.testing import create_defs_folder_sandbox
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates.measuring import measure_tables
+from disclosure_pipeline.candidates.near_tables import SKETCHES
 from disclosure_pipeline.candidates.store import Snapshot, Store, take_snapshot
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
@@ -369,9 +370,19 @@ def spoil(column: str, value: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
     return change
 
 
+def share_key(store: Path) -> Path:
+    """Give a store the key that others in the tests have, so that all draw the same people."""
+    (store / SKETCHES).mkdir(parents=True, exist_ok=True)
+    (store / SKETCHES / "sketch_key").write_bytes(bytes(32))
+    (store / SKETCHES / "sketch_key").chmod(0o600)
+    return store
+
+
 def run_demo(home: Path) -> str:
     """What `disclosure-pipeline demo` prints for a home, in this process."""
     event_stores.keep_engines()
+    share_key(home / "demo" / "store" / "survey")
+    (home / "demo" / ".made-by-the-demo").touch()
     with quiet():
         ran = CliRunner().invoke(main, ["demo", "--home", str(home)])
     assert ran.exit_code == 0, ran.output

@@ -53,12 +53,12 @@ def _remember(
     return recall
 
 
-def _describe_tables(arguments: tuple[Gate, FramesInMemory, str, None]) -> str:
+def _describe_tables(arguments: tuple[Gate, FramesInMemory, str, None, int]) -> str:
     """All that the figures of a candidate are measured from: every record of its tables included.
 
     Not how much memory is free, which is different each time.
     """
-    gate, opened, engine, with_holdout = arguments
+    gate, opened, engine, with_holdout, seed = arguments
     assert isinstance(opened, FramesInMemory) and with_holdout is None
     tables = [hashlib.sha256(_to_bytes(pa.Table.from_pandas(frame))).hexdigest() for frame in opened.frames]
     others = (
@@ -67,6 +67,7 @@ def _describe_tables(arguments: tuple[Gate, FramesInMemory, str, None]) -> str:
         opened.ledger,
         opened.names,
         engine,
+        seed,
     )
     return repr((gate.model_dump(mode="json"), others, tables))
 

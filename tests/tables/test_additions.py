@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disclosure_pipeline.tables.contract import (
+from disclosure_pipeline.tables.additions import (
+    FAR_OUTSIDE,
+    FINER_NUMBERS,
+    FINER_TIMES,
     FORMULA,
     LONGER_TEXT,
     MORE_DECIMALS,
@@ -18,6 +23,7 @@ from disclosure_pipeline.tables.contract import (
     count_decimals,
     find_additions,
 )
+from disclosure_pipeline.tables.contract import NAMES_PEOPLE, find_naming_columns
 from disclosure_pipeline.tables.dictionary import Column
 
 
@@ -30,6 +36,12 @@ def rules(column: Column, in_GT: list[Any], in_SD: list[Any], *, refuse: bool = 
 
 CATEGORY = Column(type="category")
 KEPT = Column(type="category", unknown_levels="keep")
+INTEGER, DATETIME = Column(type="integer"), Column(type="datetime")
+DAY = datetime.datetime(2024, 5, 1)
+
+
+def time(hour: int, minute: int, second: int = 0, microsecond: int = 0) -> datetime.datetime:
+    return DAY.replace(hour=hour, minute=minute, second=second, microsecond=microsecond)
 
 
 @pytest.mark.parametrize(
@@ -45,12 +57,30 @@ KEPT = Column(type="category", unknown_levels="keep")
         (KEPT, ["abcde"], ["\uff1d4711"], [FORMULA]),
         (KEPT, ["-8", "abcd"], ["-9", "+1,5", "a=b"], []),
         (Column(type="category", levels=("a", "long")), ["a"], ["long"], []),
-        (Column(type="number"), [0.25, 1.0], [0.75, 3.5], []),
+        (Column(type="number"), [0.25, 1.0], [0.75, 1.5], []),
         (Column(type="number"), [0.25, 1.0], [0.125], [MORE_DECIMALS]),
         (Column(type="number", decimals=1), [0.25], [0.25], [MORE_DECIMALS]),
-        (Column(type="number", decimals=3), [0.5], [0.125], []),
-        (Column(type="number"), [0.1 + 0.2], [1 / 3], []),
-        (Column(type="integer"), [1], [2], []),
+        (Column(type="number", decimals=3), [0.0, 0.5], [0.125], []),
+        (Column(type="number"), [0.1 + 0.2, 1.0], [1 / 3], []),
+        (INTEGER, [1, 3], [2], []),
+        (INTEGER, [100, 2_000], [150], [FINER_NUMBERS]),
+        (INTEGER, [100, 2_000], [3_900, 1_400, None], []),
+        (INTEGER, [105, 2_000], [151], []),
+        (INTEGER, [100, 2_000], [4512081234], [FINER_NUMBERS, FAR_OUTSIDE]),
+        (INTEGER, [1, 90], [-89], [FAR_OUTSIDE]),
+        (INTEGER, [1, 90], [-88, 179], []),
+        (INTEGER, [7], [8], [FAR_OUTSIDE]),
+        (INTEGER, [None], [8], [FAR_OUTSIDE]),
+        (Column(type="integer", special_values=(-8,)), [100, 900, -8], [-8, 1_700, 0], []),
+        (Column(type="integer", special_values=(99_999,)), [1, 99_999], [4_711], [FAR_OUTSIDE]),
+        (Column(type="integer", range=(0, 10**6)), [1, 90], [4_711], []),
+        (Column(type="number"), [0.5, 1.0], [4711.5], [FAR_OUTSIDE]),
+        (DATETIME, [time(8, 30), time(9, 45)], [time(8, 15)], []),
+        (DATETIME, [time(8, 30), time(9, 45)], [time(8, 30, 1)], [FINER_TIMES]),
+        (DATETIME, [time(8, 30, 5), time(9, 45)], [time(8, 30, 5, 4711)], [FINER_TIMES]),
+        (DATETIME, [time(8, 30), time(9, 45)], [time(11, 1)], [FAR_OUTSIDE]),
+        (Column(type="date"), [DAY, DAY.replace(day=9)], [DAY.replace(day=18)], [FAR_OUTSIDE]),
+        (Column(type="date"), [DAY, DAY.replace(day=9)], [DAY.replace(day=17)], []),
     ],
 )
 def test_what_is_added_is_found(
@@ -60,6 +90,27 @@ def test_what_is_added_is_found(
     expected: list[str],
 ) -> None:
     assert rules(column, in_GT, in_SD) == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "records", "is_refused"),
+    [
+        (CATEGORY, [1] * 6 + [2, 3], True),
+        (CATEGORY, [1] * 5 + [2, 3], False),
+        (KEPT, [1] * 6 + [2, 3], True),
+        (DATETIME, [1] * 6 + [2, 3], True),
+        (Column(type="date"), [1] * 6, False),
+        (INTEGER, [1] * 6, False),
+        (Column(type="category", levels=("a", "b")), [1, 1], False),
+        (CATEGORY, [1], False),
+        (CATEGORY, [], False),
+    ],
+)
+def test_columns_that_name_people(column: Column, records: list[int], is_refused: bool) -> None:
+    """Over half of the records have a value of their own: none is published that is as good as a name."""
+    found = find_naming_columns({"x": column}, ["x"], lambda _: np.array(records, dtype=np.int64), "GT")
+    assert [violation.rule for violation in found] == [NAMES_PEOPLE] * is_refused
+    assert not find_naming_columns({"x": column}, [], lambda _: np.array(records), "GT")
 
 
 def test_formulas_that_are_quoted_are_no_violation() -> None:

@@ -332,9 +332,29 @@ def test_the_draft_tells_nothing_that_few_records_have() -> None:
     }
     assert drafted.columns["region"].level_names == ("north", "south")
     text = drafted.to_yaml()
-    for secret in (SECRET, "rare", "97531", "12345", "1871", "0.5", "20", "59"):
+    for secret in (SECRET, "rare", "97531", "12345", "1871", "20", "59"):
         assert secret not in text.replace("fewer", "")
     assert "fewer than 10 records are not written" in text
+    ranges = {name: declared.range for name, declared in drafted.columns.items() if declared.range}
+    assert ranges["age"] == (10, 100_000)
+    assert ranges["weight"] == (0.5, 100_000)  # half of the records have the smallest one
+    assert ranges["born"] == (date(1000, 1, 1), date(1990, 12, 31))
+
+
+NUMBERS = st.lists(st.integers(-5_000, 5_000), min_size=1, max_size=40)
+
+
+@given(NUMBERS, st.integers(1, 12))
+def test_a_drafted_range_holds_all_numbers_and_ends_at_none_that_few_have(
+    numbers: list[int], smallest: int
+) -> None:
+    declared = draft(pd.DataFrame({"x": numbers, "y": ["a"] * len(numbers)}), smallest).columns["x"].range
+    if declared is None:
+        return
+    low, high = declared
+    assert low <= min(numbers) and max(numbers) <= high  # type: ignore[operator]
+    for end in (low, high):
+        assert numbers.count(end) == 0 or numbers.count(end) >= smallest  # type: ignore[arg-type]
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=60), st.integers(1, 20))

@@ -1,8 +1,11 @@
-"""The distance of some records to the nearest of many, in memory.
+"""The distances of some records to the nearest of many, in memory.
 
-A distance is a sum over columns: 0 or 1, and for numbers and dates the difference of their mid-ranks in the
-pooled tables, divided by the number of records; a missing value is at distance 1 from all but a missing one.
-Here it is a whole number, in units of half a rank, so that what is equally near is so exactly.
+A distance is a sum over columns, of three kinds. By ranks: 0 or 1, and for numbers and dates the difference
+of their mid-ranks in the pooled tables, divided by the number of records. By values: the same with the
+difference of the values, divided by the range of the middle nine tenths of them, at most 1. By columns: how
+many disagree, numbers and dates by more than a twentieth of that range. A missing value disagrees with all
+but a missing one. Ranks alone are blind where numbers heap, values where they are skewed. Distances are whole
+numbers here, so that what is equally near is so exactly.
 
 Small tables are compared record by record. Of large ones only records are looked at that agree with the
 person in at least one of a few blocks of columns: who differs in fewer columns than there are blocks does.
@@ -10,7 +13,7 @@ person in at least one of a few blocks of columns: who differs in fewer columns 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +24,7 @@ from disclosure_pipeline.counting.memory.radix import Radix, Reader, add, radix
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys, count_up
 from disclosure_pipeline.measures.nearness import twice_mid_ranks
+from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -29,49 +33,138 @@ NOBODY = np.iinfo(np.int64).max
 
 ORDERED = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}
 
-_MOST_PAIRS = 200_000_000  # pairs of records that are all compared
+_MOST_PAIRS = 800_000_000  # pairs of records that are all compared
 _MOST_CANDIDATES = 4_000  # of a person in a block and both tables, on average
 _MOST_BLOCKS = 4
 _PROBE = 100_000  # records of each table, to foresee how many candidates a block gives
-_AT_A_TIME = 1 << 16  # pairs, so that they fit the cache
+_AT_A_TIME = 1 << 15  # pairs, so that they fit the cache
 _RECORDS_AT_A_TIME = 1 << 17  # so that they fit the cache
 _LOWEST_DIGITS = 1 << 20  # numbers by which most records are told apart
 _LARGEST = 1 << 62
 
 
+DISTANCES = ("ranks", "values", "columns")
+"""The kinds of distances, in the order of the rows of what `nearest_distances` returns."""
+
+_RANGE = 1 << 16  # a distance of 1 by values
+_LARGEST_VALUE = 1 << 29  # values are not told apart further out: differences of any two are below 1 << 31
+_MISSING_VALUE = -(1 << 30)  # further than a range from all others
+_MIDDLE = (0.05, 0.95)
+_DISAGREEING = _RANGE // 20
+
+
 @dataclass(frozen=True)
-class Distances:
-    """How far apart the values of one column are: as their `places` by code, but never more than `unit`."""
+class ColumnDistances:
+    """How far apart the values of a column are: as their places by code, but never more than a unit.
+
+    `ranks` are twice the mid-ranks, where `unit` stands for a distance of 1; `values` those of `_RANGE`. Of a
+    column without an order there are none: values that differ are a unit apart.
+    """
 
     column: CodedColumn
-    places: IntArray
+    ranks: IntArray
+    values: IntArray
     unit: int
-
-    @classmethod
-    def from_column(cls, column: CodedColumn, tables: Sequence[int]) -> Distances:
-        """Among the records of these tables; `unit` stands for a distance of 1."""
-        counts = np.sum([column.counts[table] for table in tables], axis=0)
-        unit = 2 * int(counts.sum())
-        if column.kind not in ORDERED:
-            return cls(column, np.arange(column.size) * unit, unit)
-        # Ranks are less than a unit apart; missing is further than that from all of them.
-        return cls(column, np.append(twice_mid_ranks(counts[:-1]), -2 * unit), unit)
 
     @property
     def is_ordered(self) -> bool:
         """True if values can be near to one another without being the same."""
         return self.column.kind in ORDERED
 
-    def places_of(self, table: int, records: IntArray) -> IntArray:
-        """Return the places of some records of a table."""
+    def places_of(self, table: int, records: IntArray) -> _Places:
+        """Return the places of some records of a table; their codes if there is no order."""
         stored = self.column.tables[table]
-        return stored.look_up(self.places[stored.position], records)
+        if not self.is_ordered:
+            return _Places(stored.codes(records), np.empty(0, np.int32))
+        return _Places(
+            stored.look_up(self.ranks[stored.position], records),
+            stored.look_up(self.values[stored.position], records),
+        )
 
-    def between(self, places: IntArray, others: IntArray) -> IntArray:
-        """Between pairs of places, or of every one of a column with every one of a row."""
-        apart: IntArray = places - others
-        np.abs(apart, out=apart)
-        return np.minimum(apart, self.unit, out=apart)
+
+def measure_columns(columns: Sequence[CodedColumn], tables: Sequence[int]) -> list[ColumnDistances]:
+    """Return the distances in each column among the records of these tables."""
+    of_tables = [np.sum([column.counts[table] for table in tables], axis=0) for column in columns]
+    unit = 2 * int(of_tables[0].sum())
+    # No difference of ranks is larger than three units: most tables need half the bytes.
+    number = np.int32 if (len(columns) + 3) * unit < np.iinfo(np.int32).max else np.int64
+    return [
+        # Ranks are less than a unit apart; missing is further than that from all of them.
+        ColumnDistances(
+            column,
+            np.append(twice_mid_ranks(counts[:-1]), -2 * unit).astype(number),
+            _place_values(column.levels, counts[:-1]),
+            unit,
+        )
+        if column.kind in ORDERED
+        else ColumnDistances(column, np.empty(0, number), np.empty(0, np.int32), unit)
+        for column, counts in zip(columns, of_tables, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The places of some records in a column by ranks and by values, or their codes without an order."""
+
+    ranks: IntArray
+    values: IntArray
+
+    def take(self, records: IntArray) -> _Places:
+        return _Places(self.ranks[records], self.values[records] if len(self.values) else self.values)
+
+    def take_rows(self, records: slice) -> _Places:
+        """Return some places as rows, to be compared with every record."""
+        return _Places(self.ranks[records, None], self.values[records, None])
+
+
+def _place_values(levels: Any, counts: IntArray) -> IntArray:
+    """Return the places of ordered levels, and of a missing value, in parts of the middle nine tenths."""
+    if not len(levels):
+        return np.array([_MISSING_VALUE], dtype=np.int32)
+    numbers = levels.astype(np.int64) if levels.dtype.kind in "mM" else levels
+    numbers = np.nan_to_num(numbers.astype(np.float64))
+    up_to = np.cumsum(counts)
+    low, high = numbers[np.searchsorted(up_to, np.multiply(_MIDDLE, up_to[-1]))]
+    if low == high:  # most have one value
+        low, high = numbers[0], numbers[-1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        places = np.nan_to_num((numbers - low) / ((high - low) or 1.0) * _RANGE)
+    places = np.rint(np.clip(places, -_LARGEST_VALUE, _LARGEST_VALUE))
+    return np.append(places, _MISSING_VALUE).astype(np.int32)
+
+
+class _Sums:
+    """The distances of pairs of records, added up column by column; `shape` is that of the pairs."""
+
+    def __init__(self, columns: Sequence[ColumnDistances], shape: tuple[int, ...]) -> None:
+        self._unit = columns[0].unit  # of every column: all are of the same records
+        self._ranks = np.empty(shape, dtype=columns[0].ranks.dtype)
+        self._values = np.empty(shape, dtype=np.int32)
+        self._differ = np.zeros(shape, dtype=np.min_scalar_type(len(columns) + 1))
+        self._rank_steps, self._value_steps = np.empty_like(self._ranks), np.empty_like(self._values)
+
+    def add_categories(self, columns: Iterable[tuple[_Places, _Places]]) -> None:
+        """Add the columns without an order, before all others."""
+        for person, record in columns:
+            self._differ += person.ranks != record.ranks
+        for sums, unit in ((self._ranks, self._unit), (self._values, _RANGE)):
+            np.multiply(self._differ, sums.dtype.type(unit), out=sums, dtype=sums.dtype)
+
+    def add_ordered(self, columns: Iterable[tuple[_Places, _Places]]) -> None:
+        """Add the columns with an order."""
+        for person, record in columns:
+            steps = np.subtract(person.ranks, record.ranks, out=self._rank_steps)
+            np.abs(steps, out=steps)
+            self._ranks += np.minimum(steps, self._unit, out=steps)
+            steps = np.subtract(person.values, record.values, out=self._value_steps)
+            np.abs(steps, out=steps)
+            self._differ += steps > _DISAGREEING
+            self._values += np.minimum(steps, _RANGE, out=steps)
+
+    @property
+    def by_kind(self) -> tuple[IntArray, ...]:
+        """The sums, in the order of `DISTANCES`."""
+        return self._ranks, self._values, self._differ
 
 
 @dataclass(frozen=True)
@@ -105,14 +198,17 @@ class Comparison:
         return len(self.persons) * sum(int(table.counted.sum()) for table in self.tables) <= _MOST_PAIRS
 
 
-Draw = Callable[[Sequence[CodedColumn]], Iterator[Comparison]]
-"""What is to be compared, of columns whose counts are those of the tables: one comparison a synthesis."""
+Draw = Callable[[Sequence[CodedColumn], int], Iterator[Comparison]]
+"""What a seed draws to be compared, of columns whose counts are those of the tables: one for a synthesis."""
 
 
 def nearest_distances(columns: Sequence[CodedColumn], comparison: Comparison) -> list[IntArray]:
-    """Return each person's distance to the nearest record of each of the tables."""
+    """Return the distance of each person to the nearest record of each of the tables.
+
+    Of each table a row for each kind of `DISTANCES`, and a column for each person.
+    """
     persons, tables = comparison.persons, comparison.tables
-    column_distances = [Distances.from_column(column, comparison.numbers) for column in columns]
+    column_distances = measure_columns(columns, comparison.numbers)
     if comparison.is_of_all_pairs:
         return [
             nearest_of_all(column_distances, persons, table, own)
@@ -126,64 +222,70 @@ def nearest_distances(columns: Sequence[CodedColumn], comparison: Comparison) ->
 
 
 def nearest_of_all(
-    column_distances: Sequence[Distances], persons: IntArray, table: ComparedTable, left_out: IntArray
+    columns: Sequence[ColumnDistances], persons: IntArray, table: ComparedTable, left_out: IntArray
 ) -> IntArray:
     """Compare every person with every record."""
     records = np.flatnonzero(table.counted)
-    position_of = np.full(len(table.counted) + 1, len(records))  # one more, for those who leave out nobody
+    position_of = np.full(len(table.counted) + 1, -1)  # one more, for those who leave out nobody
     position_of[records] = np.arange(len(records))
-    unit = column_distances[0].unit  # of every column: all are of the same records
-    # No difference of places is larger than three units: most tables need half the bytes.
-    largest = (len(column_distances) + 3) * unit
-    number: type[np.signedinteger[Any]] = np.int32 if largest < np.iinfo(np.int32).max else np.int64
-    nobody = np.iinfo(number).max
-    ordered = [distances for distances in column_distances if distances.is_ordered]
-    named = [distances.column for distances in column_distances if not distances.is_ordered]
-    # Of columns without an order it is enough to count those that differ.
-    differing = np.min_scalar_type(len(named))
-    record_places = [distances.places_of(table.table, records).astype(number) for distances in ordered]
-    record_codes = [column.tables[table.table].codes(records) for column in named]
-    person_places = [distances.places_of(0, persons).astype(number) for distances in ordered]
-    person_codes = [column.tables[0].codes(persons) for column in named]
-    nearest = np.full(len(persons), NOBODY)
+    nearest = np.full((len(DISTANCES), len(persons)), NOBODY)
+    if not len(records):
+        return nearest
+    ordered, named = _split_by_order(columns)
+    pairs_of = [
+        [(column.places_of(0, persons), column.places_of(table.table, records)) for column in group]
+        for group in (named, ordered)
+    ]
     step = max(1, _AT_A_TIME // len(records))
-    for start in range(0, len(persons), step):
+
+    def compare(start: int) -> None:
         chunk = slice(start, start + step)
-        rows = np.arange(len(persons[chunk]))
-        differ = np.zeros((len(rows), len(records)), dtype=differing)
-        for of_persons, of_records in zip(person_codes, record_codes, strict=True):
-            differ += of_persons[chunk, None] != of_records
-        distance = np.empty((len(rows), len(records) + 1), dtype=number)
-        distance[:, -1] = nobody
-        np.multiply(differ, number(unit), out=distance[:, :-1], dtype=number)
-        for distances, of_persons, of_records in zip(ordered, person_places, record_places, strict=True):
-            distance[:, :-1] += distances.between(of_persons[chunk, None], of_records)
-        distance[rows, position_of[left_out[..., chunk]]] = nobody
-        of_chunk = distance.min(axis=1)
-        nearest[chunk] = np.where(of_chunk == nobody, NOBODY, of_chunk)
+        own = np.atleast_2d(position_of[left_out[..., chunk]])
+        sums = _Sums(columns, (own.shape[1], len(records)))
+        of_named, of_ordered = (
+            [(person.take_rows(chunk), record) for person, record in pairs] for pairs in pairs_of
+        )
+        sums.add_categories(of_named)
+        sums.add_ordered(of_ordered)
+        left_out_pairs = [(rows, of_rows[rows]) for of_rows in own for rows in [np.flatnonzero(of_rows >= 0)]]
+        for kind, distances in enumerate(sums.by_kind):
+            nobody = np.iinfo(distances.dtype).max  # further than anybody
+            for pair in left_out_pairs:
+                distances[pair] = nobody
+            smallest = distances.min(axis=1)
+            nearest[kind, chunk] = np.where(smallest == nobody, NOBODY, smallest)
+
+    starts = range(0, len(persons), step)
+    for _ in map_in_threads(starts, compare, threads_for(len(persons) * len(records))):
+        pass
     return nearest
 
 
 def nearest_of_candidates(
-    column_distances: Sequence[Distances],
+    columns: Sequence[ColumnDistances],
     blocks: Sequence[Sequence[CodedColumn]],
     persons: IntArray,
     table: ComparedTable,
     left_out: IntArray,
 ) -> IntArray:
     """Compare every person with the records that agree in a block."""
-    nearest = np.full(len(persons), NOBODY)
+    nearest = np.full((len(DISTANCES), len(persons)), NOBODY)
     for block in blocks:
         # Who agrees in a column is at distance 0 there.
         agreeing = set(map(id, block))
-        others = [distances for distances in column_distances if id(distances.column) not in agreeing]
-        person_places = [distances.places_of(0, persons) for distances in others]
+        ordered, named = _split_by_order([column for column in columns if id(column.column) not in agreeing])
+        places = [[(column, column.places_of(0, persons)) for column in group] for group in (named, ordered)]
         for person, record in _find_candidates(block, persons, table):
-            distance = np.zeros(len(person), dtype=np.int64)
-            for distances, places in zip(others, person_places, strict=True):
-                distance += distances.between(places[person], distances.places_of(table.table, record))
-            distance[_is_left_out(person, record, left_out, len(table.counted))] = NOBODY
-            np.minimum.at(nearest, person, distance)
+            sums = _Sums(columns, person.shape)
+            of_named, of_ordered = (
+                [(mine.take(person), column.places_of(table.table, record)) for column, mine in group]
+                for group in places
+            )
+            sums.add_categories(of_named)
+            sums.add_ordered(of_ordered)
+            is_other = ~_is_left_out(person, record, left_out, len(table.counted))
+            for kind, distances in enumerate(sums.by_kind):
+                np.minimum.at(nearest[kind], person[is_other], distances[is_other])
     return nearest
 
 
@@ -192,6 +294,11 @@ def _is_left_out(person: IntArray, record: IntArray, left_out: IntArray, records
         return record == left_out[person]
     pairs = (np.arange(left_out.shape[1]) * records + left_out).reshape(-1)
     return np.isin(person * records + record, pairs)
+
+
+def _split_by_order(columns: Sequence[ColumnDistances]) -> tuple[list[ColumnDistances], ...]:
+    """Return the columns with an order, and those without."""
+    return tuple([column for column in columns if column.is_ordered is ordered] for ordered in (True, False))
 
 
 def form_blocks(

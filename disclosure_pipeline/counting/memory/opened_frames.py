@@ -14,7 +14,7 @@ from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
 from disclosure_pipeline.counting.memory.radix import Limits
-from disclosure_pipeline.counting.memory.whole_records import count_whole_records
+from disclosure_pipeline.counting.memory.whole_records import count_levels, count_whole_records
 from disclosure_pipeline.counting.partitioned.batches import batches_in_memory
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests, sample_positions
@@ -112,9 +112,9 @@ class FramesInMemory:
         positions = sample_positions(self.records, most, seed)
         return [column.draw(positions) for column in columns]
 
-    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
+    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
         """Return the distances of GT records to the nearest ones, for each comparison that is drawn."""
-        return [nearest_distances(columns, comparison) for comparison in draw(columns)]
+        return [nearest_distances(columns, comparison) for comparison in draw(columns, seed)]
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """At most so many records of each table, drawn by the seed, in their order."""
@@ -137,6 +137,8 @@ def code_drawn(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) -
 
 def _count(request: CountRequest, on_progress: OnProgress) -> DisclosureCounts:
     """Return what is asked for; where it is no target, many combinations are sorted in one go."""
-    if request.targets or prod(column.size for column in request.keys) <= Limits().table:
+    is_small = prod(column.size for column in request.keys) <= Limits().table
+    if request.targets or (is_small and not request.by_level):
         return count_in_memory(request.keys, request.targets, on_progress, together=request.together)
-    return DisclosureCounts(count_whole_records(request.keys), (), ())
+    levels = count_levels(request.keys, request.by_level) if request.by_level else ()
+    return DisclosureCounts(count_whole_records(request.keys), (), (), levels=levels)

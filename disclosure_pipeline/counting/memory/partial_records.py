@@ -21,6 +21,7 @@ from disclosure_pipeline.counting.memory.whole_records import (
     DistinctRecords,
     PackedDistinctRecords,
     count_distinct,
+    count_levels_of,
     find_distinct,
     pack,
     sort_codes,
@@ -29,6 +30,7 @@ from disclosure_pipeline.counting.memory.whole_records import (
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.exact import add_up
 from disclosure_pipeline.measures.frequency import first_of_run
+from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.tables.levels import CodedColumn
 
 _AT_A_TIME = 1 << 16  # records, about, so that they and a table of their cells fit the cache
@@ -39,17 +41,25 @@ _MANY = 1 / 8  # of the records: fewer are not taken out
 
 @dataclass(frozen=True)
 class PartialRecordCounts:
-    """`whole`: by all columns, of each synthesis; `without`: by all but this one, for each column."""
+    """`whole`: by all columns, of each synthesis; `without`: by all but this one, for each column.
+
+    `levels`: of each synthesis, by the levels of some columns.
+    """
 
     whole: tuple[KeyCounts, ...]
     without: tuple[tuple[CopyCounts, ...], ...]
+    levels: tuple[tuple[LevelCounts, ...], ...]
 
 
 @dataclass(frozen=True)
 class _Order:
-    """An order of the records: by a code whose lowest digits are the `lower` columns."""
+    """An order of the records: by a code whose lowest digits are the `lower` columns.
+
+    `columns` are those of the code, in the order of its digits.
+    """
 
     code: Radix
+    columns: Sequence[CodedColumn]
     lower: Sequence[CodedColumn]
 
     @property
@@ -75,16 +85,23 @@ class _SynthesisCounts:
 
     whole: KeyCounts
     without: dict[int, CopyCounts]
+    levels: tuple[LevelCounts, ...]
 
 
-def count_records(columns: Sequence[CodedColumn]) -> PartialRecordCounts:
-    """Counts of each synthesis by all of two or more columns, and by all but one; missing is a level."""
+def count_records(
+    columns: Sequence[CodedColumn], by_level: Sequence[CodedColumn] = ()
+) -> PartialRecordCounts:
+    """Counts of each synthesis by all of two or more columns, and by all but one; missing is a level.
+
+    `by_level` are those of the columns by whose levels people are counted.
+    """
     records = [len(table.stored) for table in columns[0].tables]
     orders = _list_orders(columns, records)
-    counts = [_count_synthesis(orders, synthesis) for synthesis in range(1, len(records))]
+    counts = [_count_synthesis(orders, synthesis, by_level) for synthesis in range(1, len(records))]
     return PartialRecordCounts(
         tuple(of_synthesis.whole for of_synthesis in counts),
         tuple(tuple(of_synthesis.without[id(column)] for of_synthesis in counts) for column in columns),
+        tuple(of_synthesis.levels for of_synthesis in counts),
     )
 
 
@@ -93,13 +110,15 @@ def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int]) -> _Ord
     parts = _part(columns)
     if len(parts) == _TWO and prod(column.size for column in columns) <= LARGEST:
         first, second = parts
-        orders = [_Order(Radix((*second, *first)), first), _Order(Radix((*first, *second)), second)]
+        codes = ((*second, *first), (*first, *second))
+        orders = [_Order(Radix(code), code, lower) for code, lower in zip(codes, parts, strict=True)]
         return _Orders(orders, can_be_exchanged=True)
     orders = []
     for lower in parts:
         others = [column for part in parts if part is not lower for column in part]
         upper = radix(others, records, LARGEST // prod(column.size for column in lower))
-        orders.append(_Order(Radix((*upper.columns, *lower)), lower))
+        above = [others[place] for place in upper.places or ()]
+        orders.append(_Order(Radix((*upper.columns, *lower)), (*above, *lower), lower))
     return _Orders(orders, can_be_exchanged=False)
 
 
@@ -119,10 +138,12 @@ def _part(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
         number += 1
 
 
-def _count_synthesis(orders: _Orders, synthesis: int) -> _SynthesisCounts:
+def _count_synthesis(orders: _Orders, synthesis: int, by_level: Sequence[CodedColumn]) -> _SynthesisCounts:
     first, *others = orders.orders
     records, without = _count_in_order(first, sort_codes(first.code, synthesis))
     whole = count_distinct(records)
+    place = {id(column): place for place, column in enumerate(first.columns)}
+    levels = count_levels_of(records, first.code, [place[id(column)] for column in by_level])
     packed = _exchange_digits(records, first) if orders.can_be_exchanged else None
     del records  # as large as the tables
     for order in others:
@@ -130,7 +151,7 @@ def _count_synthesis(orders: _Orders, synthesis: int) -> _SynthesisCounts:
             without |= _count_in_order(order, sort_codes(order.code, synthesis))[1]
         else:
             without |= _count_packed(order, packed)
-    return _SynthesisCounts(whole, without)
+    return _SynthesisCounts(whole, without, levels)
 
 
 def _count_in_order(order: _Order, pooled: Codes) -> tuple[list[DistinctRecords], dict[int, CopyCounts]]:

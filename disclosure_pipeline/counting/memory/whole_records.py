@@ -15,6 +15,7 @@ from disclosure_pipeline.counting.memory.radix import Codes, Radix, add, radix
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask, add_up
 from disclosure_pipeline.measures.frequency import first_of_run, sort_together
+from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.tables.levels import CodedColumn
 
 _BITS = 64  # of the largest number
@@ -208,6 +209,33 @@ def count_whole_records(columns: Sequence[CodedColumn]) -> tuple[KeyCounts, ...]
     records = [len(table.stored) for table in columns[0].tables]
     codes = radix(columns, records, LARGEST)
     return tuple(count_distinct(_find_distinct(codes, synthesis)) for synthesis in range(1, len(records)))
+
+
+def count_levels(
+    columns: Sequence[CodedColumn], places: Sequence[int]
+) -> tuple[tuple[LevelCounts, ...], ...]:
+    """Count people by the levels of the columns at these places, of each synthesis."""
+    records = [len(table.stored) for table in columns[0].tables]
+    codes = radix(columns, records, LARGEST)
+    return tuple(
+        count_levels_of(_find_distinct(codes, synthesis), codes, places)
+        for synthesis in range(1, len(records))
+    )
+
+
+def count_levels_of(
+    pieces: Sequence[DistinctRecords], codes: Radix, places: Sequence[int]
+) -> tuple[LevelCounts, ...]:
+    """Count people by the levels of some of the columns of `codes`, from the distinct records."""
+    counts = []
+    for piece in pieces:
+        d, s = piece.d.astype(np.int64), piece.s.astype(np.int64)
+        several = np.flatnonzero(d + s > 1)
+        levels = codes.levels_of(piece.codes[several])
+        counts.append(
+            tuple(LevelCounts.from_combinations(levels[place], d[several], s[several]) for place in places)
+        )
+    return add_up(counts) if counts else ()
 
 
 def _find_distinct(codes: Radix, synthesis: int) -> list[DistinctRecords]:

@@ -20,6 +20,7 @@ from disclosure_pipeline.counting.partitioned.batches import Batches, CodedBatch
 from disclosure_pipeline.counting.partitioned.record_parts import RecordParts, shared_parts, spill_in_parts
 from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests
 from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.measures.together import TogetherCounts, count_unique_in_any
 from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
@@ -69,6 +70,17 @@ class CellCounter:
             tuple(measured.counts),
             tuple(measured.pairs),
             TogetherCounts.from_pairs(unique_in_any, measured.together) if together else None,
+            self._count_levels(),
+        )
+
+    def _count_levels(self) -> tuple[tuple[LevelCounts, ...], ...]:
+        if not self.request.by_level:
+            return ()
+        levels = self.keys.levels_of(np.arange(self.keys.size))
+        d, *by_synthesis = self.by_key
+        return tuple(
+            tuple(LevelCounts.from_combinations(levels[place], d, s) for place in self.request.by_level)
+            for s in by_synthesis
         )
 
 

@@ -22,7 +22,7 @@ from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import Distinct, code_distinct_columns, stack_distinct
 from disclosure_pipeline.tables.canonical_tables import canonical_values
 from disclosure_pipeline.tables.dictionary import Dictionary
-from disclosure_pipeline.tables.encoding import encode
+from disclosure_pipeline.tables.encoding import count_levels, encode
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.identifiers import identifying_columns
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -56,6 +56,10 @@ class StreamedTable:
     def values(self) -> Mapping[str, Any]:
         """The distinct values of each column, as Arrow arrays."""
         return {name: encode(distinct.values).levels for name, distinct in self.distinct.items()}
+
+    def count_levels(self, name: str) -> IntArray:
+        """Return the number of records with each value of a column, in any order."""
+        return count_levels(self.distinct[name].values, self.distinct[name].counts)
 
     def keep_columns(self, names: Collection[str]) -> StreamedTable:
         """Return the table without its other columns."""
@@ -220,10 +224,10 @@ class StreamedTables:
         """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
         return code_drawn(self.sample(most, seed), columns)
 
-    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
+    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
         """The distances of GT records to the nearest ones, of at most MOST_COMPARED records of each table."""
-        coded = self.code_records(columns, MOST_COMPARED, 0)
-        return [nearest_distances(coded, comparison) for comparison in draw(coded)]
+        coded = self.code_records(columns, MOST_COMPARED, seed)
+        return [nearest_distances(coded, comparison) for comparison in draw(coded, seed)]
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
         """At most so many records of each table, drawn by the seed, in their order."""

@@ -12,10 +12,12 @@ import numpy as np
 from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts, TargetCounts
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.memory.radix import Limits
+from disclosure_pipeline.counting.memory.whole_records import count_levels
 from disclosure_pipeline.counting.partitioned.batches import CodedBatch, Codes
 from disclosure_pipeline.counting.partitioned.spill_file import Records, SpillFile, open_spill_file
 from disclosure_pipeline.counting.targets import CountRequest, Target, columns_of_requests
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
+from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.runtime.machine import map_in_threads
 from disclosure_pipeline.runtime.progress import OnProgress
@@ -62,7 +64,7 @@ class RecordParts:
 
     def measure(self, limits: Limits, threads: int, on_progress: OnProgress) -> list[DisclosureCounts]:
         """Return what the requests ask for, once all batches are spilled."""
-        sums = [_Sums({}, {}, []) for _ in self.requests]
+        sums = [_Sums({}, {}, {}, []) for _ in self.requests]
         work = partial(_measure_part, self, replace(limits, threads=0))
         for completed, counts in enumerate(map_in_threads(range(self.parts), work, threads), start=1):
             for of_request, counted_sets in zip(sums, counts, strict=True):
@@ -77,9 +79,10 @@ class RecordParts:
 
 @dataclass(frozen=True)
 class _Sums:
-    """The counts of all parts: of the keys by synthesis, by target and synthesis, and of all syntheses."""
+    """The counts of all parts: of the keys and levels by synthesis, by target and synthesis, and of all."""
 
     keys: dict[int, list[KeyCounts]]
+    levels: dict[int, list[tuple[LevelCounts, ...]]]
     targets: dict[tuple[int, int], list[TargetCounts]]
     together: list[TogetherCounts]
 
@@ -89,6 +92,8 @@ class _Sums:
             self.together.append(counts.together)
         for position, synthesis in enumerate(syntheses):
             self.keys.setdefault(synthesis, []).append(counts.keys[position])
+            if counts.levels:
+                self.levels.setdefault(synthesis, []).append(counts.levels[position])
             for i, of_target in enumerate(counts.targets):
                 self.targets.setdefault((i, synthesis), []).append(of_target[position])
 
@@ -183,7 +188,8 @@ def _count_part(
     targets = [replace(target, column=in_part(target.column)) for target in request.targets]
     # Of a part without a GT record nothing is disclosed; its syntheses are counted one by one.
     together = request.together and len(records[0]) > 0
-    return count_in_memory(keys, targets, limits=limits, together=together)
+    counts = count_in_memory(keys, targets, limits=limits, together=together)
+    return replace(counts, levels=count_levels(keys, request.by_level)) if request.by_level else counts
 
 
 def _store(column: CodedColumn, codes: Codes, table: int) -> StoredColumn:
@@ -207,6 +213,7 @@ def _add_up_parts(parts: RecordParts, request: CountRequest, sums: _Sums, thread
         target_counts,
         tuple(by_target.get(i, ()) for i in range(len(request.targets))),
         add_up(sums.together) if request.together else None,
+        tuple(add_up(sums.levels[synthesis]) for synthesis in syntheses) if request.by_level else (),
     )
 
 

@@ -97,6 +97,21 @@ def count_keys_by_size(keys: Any, synthesis: int) -> Any:
     return sizes.aggregate(keys=count_rows)
 
 
+def count_people_by_level(keys: Any, digits: Digits, tables: int) -> Any:
+    """Return the counts of `LevelCounts` by a key's level: rows (level, repeated, pairs, found1, …)."""
+    counted = keys.mutate(level=keys[f"q{digits.word}"] & int64(digits.mask))
+
+    def records(table: int) -> Any:
+        column = counted[f"k{table}"]
+        return as_int64((column > 1).ifelse(column, int64(0)).sum())
+
+    alone = counted["k0"] == 1
+    of_tables = {f"repeated{i}": records(i) for i in range(1, tables)}
+    of_tables |= {f"found{i}": count_rows(counted, alone & (counted[f"k{i}"] > 0)) for i in range(1, tables)}
+    pairs = count_rows(counted, counted["k0"] == 2)  # noqa: PLR2004 (a pair)
+    return counted.group_by("level").aggregate(repeated=records(0), pairs=pairs, **of_tables)
+
+
 def count_lone_keys(keys: Any, tables: int) -> Any:
     """How many key combinations have one record in all, by the table that has it: one row (n0, n1, …)."""
     lone = keys.filter(_all_records(keys, tables) == 1)

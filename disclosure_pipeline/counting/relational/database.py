@@ -27,6 +27,7 @@ from disclosure_pipeline.counting.relational.target_counts import (
     count_key_combinations,
     count_target_levels,
     fetch_key_counts,
+    fetch_levels,
     fetch_unique_in_any,
 )
 from disclosure_pipeline.counting.relational.transfer import (
@@ -164,6 +165,7 @@ def _count_sets(
     columns = columns_of_requests(requests)
     N = [total(counts) for counts in columns[0].counts]
     counts: list[DisclosureCounts] = []
+    place_of = {id(column): place for place, column in enumerate(columns)}
     with stage_all(read, columns) as staged, store_temporarily(count_all_keys(staged.rows, len(N))) as keys:
         for step, request in enumerate(requests, start=1):
             of_request = set(map(id, request.keys))
@@ -172,6 +174,8 @@ def _count_sets(
             counted_keys = keys if len(kept) == len(columns) else merge_keys(keys, kept, len(N))
             needs_no_table = counted_keys is keys or len(N) == _TWO
             with nullcontext(counted_keys) if needs_no_table else store_temporarily(counted_keys) as merged:
-                counts.append(DisclosureCounts(fetch_key_counts(merged, N)[0], (), ()))
+                by_level = [staged.digits[place_of[id(request.keys[k])]] for k in request.by_level]
+                levels = fetch_levels(merged, by_level, len(N)) if by_level else ()
+                counts.append(DisclosureCounts(fetch_key_counts(merged, N)[0], (), (), levels=levels))
             on_progress(_STEP, step, len(requests))
     return counts

@@ -16,11 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from disclosure_pipeline.counting.memory.nearest_records import (
+    DISTANCES,
     NOBODY,
+    ColumnDistances,
     ComparedTable,
     Comparison,
-    Distances,
     form_blocks,
+    measure_columns,
     nearest_of_all,
     nearest_of_candidates,
 )
@@ -66,7 +68,7 @@ class _NumberedRecords:
     def nearest(self, comparison: Comparison) -> list[IntArray]:
         """Return the distance of each person to the nearest record of each of the tables."""
         numbers = comparison.numbers
-        distances = [Distances.from_column(column, numbers) for column in self.columns]
+        distances = measure_columns(self.columns, numbers)
         persons = self._fetch(0, comparison.persons)
         of_tables = zip(comparison.tables, comparison.left_out, strict=True)
         if comparison.is_of_all_pairs:
@@ -87,7 +89,7 @@ class _NumberedRecords:
         ]
 
     def _nearest_of_all(
-        self, distances: Sequence[Distances], persons: Words, table: ComparedTable, left_out: IntArray
+        self, distances: Sequence[ColumnDistances], persons: Words, table: ComparedTable, left_out: IntArray
     ) -> IntArray:
         positions = np.flatnonzero(table.counted)
         own = np.where(left_out < 0, -1, np.searchsorted(positions, left_out))
@@ -96,18 +98,18 @@ class _NumberedRecords:
 
     def _nearest_in_blocks(
         self,
-        distances: Sequence[Distances],
+        distances: Sequence[ColumnDistances],
         blocks: Sequence[Sequence[CodedColumn]],
         persons: Words,
         table: ComparedTable,
         left_out: IntArray,
         expect_candidates: Callable[[Sequence[CodedColumn]], float],
     ) -> IntArray:
-        nearest = np.full(len(left_out), NOBODY)
+        nearest = np.full((len(DISTANCES), len(left_out)), NOBODY)
         with self._counted(table) as rows:
             for block in blocks:
                 step = max(1, int(_FETCHED / max(1.0, expect_candidates(block))))
-                for start in range(0, len(nearest), step):
+                for start in range(0, len(left_out), step):
                     chunk = slice(start, start + step)
                     chunk_words = [words[chunk] for words in persons]
                     fetched, lone, number = self._fetch_candidates(rows, block, chunk_words)
@@ -119,13 +121,15 @@ class _NumberedRecords:
                     of_block = nearest_of_candidates(
                         between, [agreeing], *_everybody(chunk_words, fetched), own
                     )
-                    nearest[chunk] = np.minimum(nearest[chunk], of_block)
+                    nearest[:, chunk] = np.minimum(nearest[:, chunk], of_block)
         return nearest
 
     def _place(self, column: CodedColumn) -> int:
         return next(k for k, other in enumerate(self.columns) if other is column)
 
-    def _between(self, distances: Sequence[Distances], persons: Words, fetched: Words) -> list[Distances]:
+    def _between(
+        self, distances: Sequence[ColumnDistances], persons: Words, fetched: Words
+    ) -> list[ColumnDistances]:
         """Return the distances of the columns, between persons (table 0) and what was fetched (table 1)."""
         return [
             replace(

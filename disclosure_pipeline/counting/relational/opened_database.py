@@ -28,7 +28,7 @@ from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import Distinct, code_distinct_columns, stack_distinct
 from disclosure_pipeline.tables.canonical_tables import canonical_values
 from disclosure_pipeline.tables.dictionary import Dictionary
-from disclosure_pipeline.tables.encoding import encode
+from disclosure_pipeline.tables.encoding import count_levels, encode
 from disclosure_pipeline.tables.frames import stack_frames
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.identifiers import identifying_columns
@@ -67,9 +67,9 @@ class CountedTables(ABC):
         """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
         return fetch_codes(self._read, columns, most, seed)
 
-    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw) -> list[list[IntArray]]:
+    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
         """Return the distances of GT records to the nearest ones, for each comparison that is drawn."""
-        return fetch_nearest(self._read, columns, draw(columns))
+        return fetch_nearest(self._read, columns, draw(columns, seed))
 
 
 _STACKED = 2  # tables: GT, and all syntheses as one
@@ -153,6 +153,10 @@ class DatabaseTable:
     def values(self) -> Mapping[str, Any]:
         """The distinct values of each column, as Arrow arrays."""
         return {name: encode(distinct.values).levels for name, distinct in self.distinct.items()}
+
+    def count_levels(self, name: str) -> IntArray:
+        """Return the number of records with each value of a column, in any order."""
+        return count_levels(self.distinct[name].values, self.distinct[name].counts)
 
     def keep_columns(self, names: Collection[str]) -> DatabaseTable:
         """Return the table without its other columns."""

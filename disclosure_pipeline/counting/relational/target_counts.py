@@ -27,6 +27,7 @@ from disclosure_pipeline.counting.relational.transfer import fetch_integers, sto
 from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import Grouped, add_up
+from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.measures.totals import LargeCells
 
 _SEVERAL = 2  # syntheses, at least
@@ -147,6 +148,23 @@ def fetch_key_counts(keys: Any, N: Sequence[int]) -> tuple[tuple[KeyCounts, ...]
             "64 bits: name more keys."
         )
     return tuple(key_counts), tuple(largest)
+
+
+def fetch_levels(keys: Any, digits: Sequence[Digits], tables: int) -> tuple[tuple[LevelCounts, ...], ...]:
+    """Count people by the levels of some keys, of each synthesis; `keys` as `fetch_key_counts`."""
+    by_key = [cells.count_people_by_level(keys, of_key, tables) for of_key in digits]
+    fetched = [fetch_integers(counted) for counted in by_key]
+
+    def sums(k: int, name: str) -> Grouped:
+        return Grouped.sum_by_group(fetched[k]["level"] >> digits[k].shift, fetched[k][name])
+
+    return tuple(
+        tuple(
+            LevelCounts(sums(k, "repeated"), sums(k, "pairs"), sums(k, f"found{i}"), sums(k, f"repeated{i}"))
+            for k in range(len(digits))
+        )
+        for i in range(1, tables)
+    )
 
 
 def count_target_levels(

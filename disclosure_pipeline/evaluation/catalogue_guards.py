@@ -1,0 +1,187 @@
+"""The guards of copies and of comparability: figures that every gate bounds, whatever its keys are."""
+
+from __future__ import annotations
+
+from disclosure_pipeline.evaluation import frame_words
+from disclosure_pipeline.evaluation.catalogue_entry import GuardBound, Measure, list_guard
+from disclosure_pipeline.measures.copies import Copies
+from disclosure_pipeline.measures.nearness import Nearness
+from disclosure_pipeline.measures.people import PeopleCopied, Repeats
+from disclosure_pipeline.measures.words import POINTS, Words, words_of_fields
+
+_COPIES = words_of_fields(Copies)
+_PEOPLE = words_of_fields(PeopleCopied)
+_REPEATS = words_of_fields(Repeats)
+_NEARNESS = words_of_fields(Nearness)
+_COPIED_FRAMES = ("confidential", "partial_copies")
+
+GUARDS_OF_COPIES = (
+    *list_guard(
+        "people_copied_beyond",
+        _PEOPLE["people_copied_beyond"],
+        "guards",
+        _COPIED_FRAMES,
+        by_chance=_PEOPLE["people_copied_by_chance"],
+        of_confidential=True,
+        rank=7,
+        published="unit",
+        bound=GuardBound(
+            2.5,
+            "Percentage points of the GT records that no other one equals and SD holds, over what a "
+            "fresh table of SD's size holds",
+        ),
+    ),
+    *list_guard(
+        "unique_copies_beyond",
+        _COPIES["unique_copies_beyond"],
+        "guards",
+        _COPIED_FRAMES,
+        of_confidential=True,
+        rank=8,
+        shown_with="people_copied_beyond",
+        published="unit",
+        bound=GuardBound(
+            2.5,
+            "Percentage points of the SD records that equal a GT record which no other one equals, "
+            "over what a fresh sample shows: sees what is copied in a table much smaller than GT",
+        ),
+    ),
+    *list_guard(
+        "partial_copies_beyond",
+        frame_words.PARTIAL_COPIES,
+        "guards",
+        ("confidential",),
+        of_confidential=True,
+        rank=9,
+        published="unit",
+        bound=GuardBound(
+            7,
+            "The larger of both in all columns but one, in the targets alone, or in all but numbers: "
+            "the largest of these",
+        ),
+    ),
+    *list_guard(
+        "group_copied_beyond",
+        Words(
+            "people found in one group beyond a fresh sample",
+            "This many more people of one group, a level of a category, are found in the synthetic table "
+            "than in equally many fresh records of that group.",
+            POINTS,
+            "confidential records of the group",
+            finding="{value} more of the people of one group are found than in a fresh sample",
+        ),
+        "guards",
+        ("columns_apart",),
+        rank=9,
+        shown_with="people_copied_beyond",
+        published="unit",
+        bound=GuardBound(
+            10,
+            "people_copied_beyond within a level of a category that has smallest_count people at least: the "
+            "largest of all levels",
+        ),
+    ),
+    *list_guard(
+        "nearer",
+        _NEARNESS["nearer"],
+        "guards",
+        ("confidential",),
+        of_confidential=True,
+        rank=10,
+        published="unit",
+        bound=GuardBound(
+            70,
+            "Percent of the GT records that are nearer to an SD record than to any other GT record; a fresh "
+            "sample is nearer to 50",
+            lowest=50,
+        ),
+    ),
+    *list_guard(
+        "much_nearer",
+        _NEARNESS["much_nearer"],
+        "guards",
+        ("confidential",),
+        of_confidential=True,
+        rank=10,
+        shown_with="nearer",
+        published="unit",
+        bound=GuardBound(
+            20,
+            "Percentage points of the GT records that have an SD record at half the distance of the nearest "
+            "other GT record or less, over those the other way round; a fresh sample shows 0",
+        ),
+    ),
+)
+
+GUARDS_OF_COMPARABILITY = (
+    *list_guard(
+        "relabelled",
+        frame_words.RELABELLED,
+        "guards",
+        role="doubt",
+        question="comparable",
+        largest=1,
+        meaning="the values of this column look renamed",
+        by_column="looks_renamed_beyond_chance",
+        published="unit",
+        bound=GuardBound(
+            0.15,
+            "Share of 1: how far a category may be from GT over what a fresh sample shows, if it is "
+            "near once its levels are matched by their frequencies. Beyond, a candidate cannot be "
+            "judged",
+            below=1,
+        ),
+    ),
+    *list_guard(
+        "repeats",
+        _REPEATS["repeats"],
+        "guards",
+        by_chance=_REPEATS["repeats_by_chance"],
+        role="doubt",
+        question="comparable",
+        meaning="records of the synthetic table stand twice",
+        published="unit",
+        bound=GuardBound(
+            20,
+            "Percentage points of the SD records that equal another SD record, over what a fresh sample "
+            "shows at most. Beyond, a candidate cannot be judged",
+        ),
+    ),
+    *list_guard(
+        "missing_beyond",
+        Words(
+            "missing values beyond those of the confidential table",
+            "This many more of the synthetic records than of the confidential ones have no value in the "
+            "column that lacks most: what is left of a record may be all true, and equals none.",
+            POINTS,
+            "",
+            finding="{value} more of the synthetic records lack a value than of the confidential ones",
+        ),
+        "guards",
+        ("columns_apart",),
+        role="doubt",
+        question="comparable",
+        meaning="values of this column are missing that the ground truth has",
+        by_column="missing_beyond_chance",
+        published="unit",
+        bound=GuardBound(
+            20,
+            "Percentage points by which more SD records than GT records may lack the value of a "
+            "column. Beyond, a candidate cannot be judged",
+        ),
+    ),
+    Measure(
+        "equal_content",
+        frame_words.EQUAL_CONTENT,
+        "guards",
+        "equal_content",
+        role="doubt",
+        family="guards",
+        question="comparable",
+        per_target=False,
+        largest=1,
+        published="unit",
+        meaning="equal content to the ground truth: one table holds all records of the other",
+        bound=GuardBound(0),
+    ),
+)

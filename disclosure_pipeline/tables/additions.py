@@ -1,0 +1,207 @@
+"""What a synthetic table has beyond the ground truth, and could hide something in: told without values.
+
+A value that is longer, finer or further out than all of GT's can hold a record that is written out in it.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from disclosure_pipeline.tables.contract import Violation
+from disclosure_pipeline.tables.dictionary import CATEGORIES, DATES, NUMERIC, TIME_UNITS, Column, Dictionary
+
+A_SYNTHETIC_TABLE = "a synthetic table"
+
+UNKNOWN_LEVEL = (
+    "holds a level that the ground truth does not have: declare the levels, or unknown_levels: keep"
+)
+MORE_DECIMALS = "has more decimals than declared, or than the ground truth has: round the numbers"
+FINER_NUMBERS = "has numbers that are less round than all of the ground truth: round them as those are"
+FINER_TIMES = "has times in a finer unit than declared, or than the ground truth has: round the times"
+FAR_OUTSIDE = (
+    "lies further outside the range of the ground truth than that range is wide: leave such values out, or "
+    "declare the range"
+)
+LONGER_TEXT = "holds a text that is longer than the longest level"
+FORMULA = "holds text that a spreadsheet would run as a formula: write it otherwise, or set formulas: quote"
+
+_STARTS_FORMULA = r"^[=+\-@\t\r]"
+_PLAIN_NUMBER = r"^[+-]?[0-9]+([.,][0-9]+)?$"
+_MOST_DECIMALS = 15
+_MOST_ZEROS = 18  # of a whole number of 64 bits
+_EXACT_IN_FLOAT = 2.0**53
+
+
+def find_additions(
+    ground_truth: Mapping[str, Any],
+    syntheses: Mapping[str, Mapping[str, Any]],
+    dictionary: Dictionary,
+    *,
+    refuse_formulas: bool,
+) -> list[Violation]:
+    """Return what the synthetic tables add to GT, each rule once a column.
+
+    Tables are given as column -> Arrow array of the distinct values that it holds, `syntheses` by the names
+    that messages give them. Columns that GT or the dictionary lacks are not looked at.
+    """
+    violations = [
+        violation
+        for table, columns in syntheses.items()
+        for name, values in columns.items()
+        if name in ground_truth and name in dictionary
+        for violation in _find_in_column(
+            table, name, dictionary[name], ground_truth[name], values, refuse_formulas
+        )
+    ]
+    return list(dict.fromkeys(violations))
+
+
+def _find_in_column(
+    table: str, name: str, column: Column, in_GT: Any, in_SD: Any, refuse_formulas: bool
+) -> Iterator[Violation]:
+    if column.type == "number":
+        allowed = count_decimals(in_GT) if column.decimals is None else column.decimals
+        if count_decimals(in_SD) > allowed:
+            yield Violation(A_SYNTHETIC_TABLE, name, MORE_DECIMALS)
+    if column.type == "integer" and count_zeros(_leave_out(in_SD, column)) < count_zeros(
+        _leave_out(in_GT, column)
+    ):
+        yield Violation(A_SYNTHETIC_TABLE, name, FINER_NUMBERS)
+    if column.type == "datetime":
+        unit = column.unit or find_time_unit(in_GT)
+        if TIME_UNITS[find_time_unit(in_SD)] < TIME_UNITS[unit]:
+            yield Violation(A_SYNTHETIC_TABLE, name, FINER_TIMES)
+    if column.type in (*NUMERIC, *DATES) and column.range is None and _is_far_outside(column, in_GT, in_SD):
+        yield Violation(A_SYNTHETIC_TABLE, name, FAR_OUTSIDE)
+    if column.type not in CATEGORIES:
+        return
+    known = pa.concat_arrays([_as_text(in_GT), pa.array(column.level_names or (), pa.string())])
+    texts = _as_text(in_SD)
+    if column.levels is None and column.unknown_levels == "refuse" and not _all_in(texts, known):
+        yield Violation(A_SYNTHETIC_TABLE, name, UNKNOWN_LEVEL)
+    if _longest(texts) > _longest(known):
+        yield Violation(A_SYNTHETIC_TABLE, name, LONGER_TEXT)
+    if refuse_formulas and starts_formula(texts).any():
+        yield Violation(table, name, FORMULA)
+
+
+def starts_formula(texts: Any) -> npt.NDArray[np.bool_]:
+    """Mark the texts of an Arrow array that a spreadsheet would run: by their first sign, no plain numbers.
+
+    Full-width signs are taken for the ones that they stand for, as some spreadsheets do.
+
+    >>> import pyarrow as pa
+    >>> starts_formula(pa.array(["=1+1", "-8", "@SUM(A1)", "a=b", None])).tolist()
+    [True, False, True, False, False]
+    """
+    narrow = pa.array(
+        [None if text is None else unicodedata.normalize("NFKC", text) for text in texts.to_pylist()],
+        pa.string(),
+    )
+    runs = pc.and_(
+        pc.match_substring_regex(narrow, _STARTS_FORMULA),
+        pc.invert(pc.match_substring_regex(narrow, _PLAIN_NUMBER)),
+    )
+    return np.asarray(pc.fill_null(runs, False).to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def count_decimals(values: Any) -> int:
+    """Return the number of decimals that are needed to write all numbers of an Arrow array; 16: more than 15.
+
+    >>> import pyarrow as pa
+    >>> count_decimals(pa.array([3.0, 0.25, 17.5])), count_decimals(pa.array([0.1 + 0.2]))
+    (2, 16)
+    """
+    numbers = np.asarray(values.drop_null().cast(pa.float64()).to_numpy(zero_copy_only=False))
+    for decimals in range(_MOST_DECIMALS + 1):
+        scale = 10.0**decimals
+        scaled = np.rint(numbers * scale)
+        # Both are exact below 2^53, so that the quotient is the float that is nearest to such a decimal.
+        written = (scaled / scale == numbers) & (np.abs(scaled) < _EXACT_IN_FLOAT)
+        numbers = numbers[~written]
+        if not len(numbers):
+            return decimals
+    return _MOST_DECIMALS + 1
+
+
+def _leave_out(values: Any, column: Column) -> Any:
+    """Return the values without the special ones, which are codes and no amounts."""
+    special = pa.array([float(value) for value in column.special_values], pa.float64())
+    return values.filter(pc.invert(pc.is_in(values.cast(pa.float64(), safe=False), value_set=special)))
+
+
+def count_zeros(values: Any) -> int:
+    """Return how many zeros all whole numbers of an Arrow array end with, of which one is not 0 at least.
+
+    >>> import pyarrow as pa
+    >>> count_zeros(pa.array([100, -2500, 0])), count_zeros(pa.array([12, 40]))
+    (2, 0)
+    """
+    numbers = np.asarray(values.drop_null().cast(pa.int64()).to_numpy(zero_copy_only=False))
+    zeros = 0
+    while zeros < _MOST_ZEROS and numbers.any() and not (numbers % 10 ** (zeros + 1)).any():
+        zeros += 1
+    return zeros
+
+
+def find_time_unit(values: Any) -> str:
+    """Return the largest unit of which all times of an Arrow array are multiples.
+
+    >>> import datetime
+    >>> import pyarrow as pa
+    >>> find_time_unit(pa.array([datetime.datetime(2024, 5, 1, 8, 30)]))
+    'minute'
+    """
+    times = values.drop_null().cast(pa.timestamp("us", getattr(values.type, "tz", None)), safe=False)
+    numbers = np.asarray(times.cast(pa.int64()).to_numpy(zero_copy_only=False))
+    return next(name for name, unit in TIME_UNITS.items() if not (numbers % unit).any())
+
+
+def _is_far_outside(column: Column, in_GT: Any, in_SD: Any) -> bool:
+    known, found = (_as_numbers(column, values) for values in (in_GT, in_SD))
+    if not len(known) or not len(found):
+        return bool(len(found))  # nothing says what its values may be
+    low, high = float(known.min()), float(known.max())
+    return bool(found.min() < low - (high - low) or found.max() > high + (high - low))
+
+
+def _as_numbers(column: Column, values: Any) -> npt.NDArray[np.float64]:
+    """Return numbers without the special ones, or days and times as numbers."""
+    values = values.drop_null()
+    if column.type in NUMERIC:
+        numbers = _leave_out(values, column)
+    else:
+        numbers = values.cast(pa.timestamp("us", getattr(values.type, "tz", None))).cast(pa.int64())
+    return np.asarray(numbers.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+
+
+def list_new_texts(in_GT: Any, in_SD: Any) -> list[str]:
+    """Return the texts of a column of SD that GT's column does not have: Arrow arrays of distinct values.
+
+    >>> import pyarrow as pa
+    >>> list_new_texts(pa.array(["a", "b"]), pa.array(["b", "c", None]))
+    ['c']
+    """
+    texts = _as_text(in_SD)
+    new: list[str] = texts.filter(pc.invert(pc.is_in(texts, value_set=_as_text(in_GT)))).to_pylist()
+    return new
+
+
+def _as_text(values: Any) -> Any:
+    return values.drop_null().cast(pa.string())
+
+
+def _all_in(values: Any, known: Any) -> bool:
+    return bool(pc.all(pc.is_in(values, value_set=known), min_count=0).as_py())
+
+
+def _longest(texts: Any) -> int:
+    """Return the letters of the longest text; 0 where there is none."""
+    return int(pc.max(pc.utf8_length(texts)).as_py() or 0)
