@@ -17,10 +17,11 @@ from disclosure_pipeline.evaluation.counts import RecordCells, combine_columns
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.units import UnitRecords
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys
-from disclosure_pipeline.measures.subgroups import RecordDisclosure, merged_groups, subgroup
-from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.measures.subgroups import RecordDisclosure, Subgroup, merged_groups, subgroup
+from disclosure_pipeline.measures.units import UnitCells, guessed_beyond_of_units
+from disclosure_pipeline.tables.alignment import Tables, check_tables, lacks_owners, require_unit
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.frames import holds_values
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
@@ -42,6 +43,7 @@ def subgroups(
     *,
     by: Any,
     smallest_count: int = SMALLEST_COUNT,
+    unit: Any = None,
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
@@ -56,6 +58,7 @@ def subgroups(
         by: A column of GT whose levels are the groups, or a list of two; they need not be in SD.
         smallest_count: Groups of fewer records are one group, with one more where the difference to the
             whole would disclose them.
+        unit: The column of GT that says whose record each is, where people have several: see `disclosure()`.
         groups: As in `disclosure()`.
         special_values: As there.
         edges: As there.
@@ -94,9 +97,14 @@ def subgroups(
     q = combine_columns(key_columns)
     no_guess = guess_is_impossible(t)
     group_of_record, labels = _group_records(tables, names, int(smallest_count))
+    owners = None if unit is None else _read_owners(tables, unit)
     rows: dict[tuple[int, int], dict[str, float]] = {}
     for synthesis in range(1, len(tables.frames)):
         cells = RecordCells.from_keys(q, t.codes, t.size, synthesis)
+        if owners is not None:
+            figures = _measure_units(cells, owners, group_of_record, len(labels), no_guess)
+            rows |= {(group, synthesis): row for group, row in enumerate(figures)}
+            continue
         for group in range(len(labels)):
             members = group_of_record == group
             rows[group, synthesis] = row_of(subgroup(cells.f, cells.count(members), no_guess))
@@ -105,6 +113,31 @@ def subgroups(
         [(labels[group], synthesis) for group, synthesis in order], names=["group", "synthesis"]
     )
     return pd.DataFrame([rows[label] for label in order], index=index)
+
+
+def _read_owners(tables: Tables, unit: Any) -> IntArray:
+    require_unit(unit, [list(frame.columns) for frame in tables.frames])
+    owners: IntArray = pd.factorize(tables.frames[0][unit])[0]
+    if (owners < 0).any():
+        raise lacks_owners(unit)
+    return owners
+
+
+def _measure_units(
+    cells: RecordCells, owners: IntArray, group_of_record: IntArray, groups: int, no_guess: Mask
+) -> list[dict[str, float]]:
+    """Return the figures of each group, where people have several records."""
+    disclosed = RecordDisclosure.from_table(cells.f, cells.position, owners)
+    q_of_record = cells.f.q[cells.position]
+    everybody = np.ones(len(owners), dtype=np.int64)
+    units = UnitCells.from_records(q_of_record, cells.position, owners, everybody)
+    rows = []
+    for group, figures in enumerate(disclosed.of_groups(group_of_record, groups)):
+        members = (group_of_record == group).astype(np.int64)
+        people = UnitCells.from_records(q_of_record, cells.position, owners, members).records
+        guessed_beyond = guessed_beyond_of_units(cells.f, units, people, no_guess)
+        rows.append(row_of(Subgroup(**figures, guessed_beyond=guessed_beyond)))
+    return rows
 
 
 def _check_by(by: Any, columns: Sequence[Any]) -> list[Any]:

@@ -144,6 +144,12 @@ def baselines_of_units(
     }
 
 
+def guessed_beyond_of_units(f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask) -> float:
+    """Return the figure of some `people` (records of each entry), in percent of them."""
+    right, right_others = (guess(f, cells, people, no_guess) for guess in (_guess_at_n, _guess_from_others))
+    return percent(right - right_others, int(people.sum()) * ONE)
+
+
 def _difference(terms: list[float], less: list[float], records: int) -> float:
     return 100 * (math.fsum(terms) - math.fsum(less)) / records
 

@@ -234,3 +234,25 @@ def test_a_holdout_has_nobody_of_the_ground_truth(engine: str, tmp_path: Path) -
         dp.disclosure(gt, sd, keys, targets, holdout=others, unit=unit, engine=engine)
     with pytest.warns(dp.HoldoutWarning, match=r"shares people .* 16\.53 % of its records"):
         dp.disclosure(gt, sd, keys, targets, holdout=shared, unit=unit, engine=engine)
+
+
+@examples(10)
+@given(tables(), tables(), UNITS, st.lists(st.booleans(), min_size=12, max_size=12))
+def test_groups_are_attacked_with_other_units(
+    gt: list[Record], sd: list[Record], units: list[int], members: list[bool]
+) -> None:
+    units, members = units[: len(gt)], members[: len(gt)]
+    table = frame(gt).assign(person=units, group=members)
+    groups = dp.subgroups(table, frame(sd), KEYS, "t", by="group", smallest_count=1, unit="person")
+    whole = dp.disclosure(frame(gt).assign(person=units), frame(sd), KEYS, "t", unit="person")
+    share = groups["records"] / len(gt)
+    others = [
+        name
+        for name in map(str, groups)
+        if name.endswith(("_others", "_beyond")) and name != "guessed_beyond"
+    ]
+    for name in others:
+        assert (groups[name] * share).sum() == pytest.approx(whole.attribute[name].item(), abs=1e-6)
+    everybody = table.assign(group="all")
+    alone = dp.subgroups(everybody, frame(sd), KEYS, "t", by="group", smallest_count=1, unit="person")
+    assert alone["guessed_beyond"].item() == pytest.approx(whole.cap["guessed_beyond"].item())
