@@ -292,7 +292,7 @@ def _draft_range(
     numbers = pc.year(present) if is_date else present
     numbers = np.asarray(numbers.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
     high = _round_up(numbers, records, smallest_count, 1.0 if is_date else None)
-    low = -_round_up(-numbers, records, smallest_count, 1.0 if is_date else None)
+    low = 0.0 - _round_up(-numbers, records, smallest_count, 1.0 if is_date else None)
     if not is_date:
         return (low, high)
     first, last = max(int(low), datetime.MINYEAR), min(int(high), datetime.MAXYEAR)

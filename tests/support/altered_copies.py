@@ -158,6 +158,7 @@ def write_categories_in_another_order(folder: Path) -> None:
     pq.write_table(table.set_column(at, "region", region), folder / "synthetic.parquet")
 
 
+OUTSIDE = "column {!r}: lies outside the range"
 DECIMALS = "column 'height': has more decimals"
 
 # Each is an exact copy of GT: what it is written as, and None where it must be measured as the copy it is, or
@@ -189,10 +190,10 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
         "column 'height': is no number",
     ),
     "numbers as percent": (csv(change_each("height", "{}%".format)), "column 'height': is no number"),
-    "another unit": (csv(change_each("height", lambda height: height * 100)), "key_overlap[height]"),
+    "another unit": (csv(change_each("height", lambda height: height * 100)), OUTSIDE.format("height")),
     "a target in another unit": (
         csv(change_each("income", lambda income: income * 1000 if income > 0 else income)),
-        "target_overlap[income]",
+        OUTSIDE.format("income"),
     ),
     "thousands separators": (csv(change_each("income", "{:,}".format)), "column 'income': is no integer"),
     # Text
