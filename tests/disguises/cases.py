@@ -143,6 +143,56 @@ def holed(cells: int, seed: int = 1) -> pd.DataFrame:
     return table.assign(**{name: table[name].where(~missing[name]) for name in table.columns})
 
 
+def diluted(share: float, times: int) -> pd.DataFrame:
+    """A share of GT among so many times as many honest records."""
+    return pd.concat([verbatim(round(share * len(survey()))), several_times(times, 50)], ignore_index=True)
+
+
+def among_doubled_decoys(times: int) -> pd.DataFrame:
+    """GT once, among so many times as many honest records that stand twice each."""
+    decoys = several_times(times, 50)
+    return pd.concat([survey(), decoys, decoys], ignore_index=True)
+
+
+def among_bad_records(share: float) -> pd.DataFrame:
+    """A share of GT among records whose columns are drawn apart."""
+    copied = round(share * len(survey()))
+    return pd.concat([verbatim(copied), apart(survey()).iloc[copied:]], ignore_index=True)
+
+
+def jittered(column: str, seed: int = 9) -> pd.DataFrame:
+    """GT with ages and incomes moved, each person's by something else, and one column from others."""
+    table, random = swapped(column, 1), np.random.default_rng(seed)
+    ages = (table["age"] + random.choice([-1, 1], len(table))).clip(16, 97)
+    incomes = table["income"] + random.integers(1, 30, len(table))
+    return table.assign(age=ages, income=table["income"].where(table["income"] == -8, incomes))
+
+
+ENOUGH = 31
+"""Of fewer people it is not seen, for all of ten may be found by chance where nothing is known of them."""
+
+
+def one_region_copied(seed: int = 3) -> pd.DataFrame:
+    """An honest synthesis but for one region, whose people are all there."""
+    table, people = synthesise(survey(), seed), survey()
+    sizes = people["region"].value_counts()
+    smallest = sizes[sizes >= ENOUGH].index[-1]
+    parts = [table[table["region"] != smallest], people[people["region"] == smallest]]
+    return pd.concat(parts, ignore_index=True)
+
+
+def moved_in_ranks(column: str, share: float) -> pd.DataFrame:
+    """GT with the numbers of a column moved up by a share of all ranks, the highest to the lowest places."""
+    values = survey()[column]
+    ordinary = values[(values != -8) & values.notna()]
+    ranks = ordinary.rank(method="first").astype(int).to_numpy() - 1
+    moved_up = values.copy()
+    moved_up.loc[ordinary.index] = np.sort(ordinary.to_numpy())[
+        (ranks + int(share * len(ranks))) % len(ranks)
+    ]
+    return survey().assign(**{column: moved_up})
+
+
 def renaming(*columns: str) -> Callable[[], Tables]:
     """GT with the levels of some categories renamed."""
 
@@ -227,6 +277,36 @@ DISGUISES = [
     Case(
         "each file with one target that is true",
         lambda: [swapped_apart([name for name in TARGETS if name != true]) for true in TARGETS],
+    ),
+    *(Case(f"95 % of GT among {n} times as many", one(partial(diluted, 0.95, n))) for n in (5, 30)),
+    *(
+        Case(f"GT among {n} times as many decoys that stand twice", one(partial(among_doubled_decoys, n)))
+        for n in (2, 20)
+    ),
+    *(
+        Case(f"{share:.0%} of GT among columns drawn apart", one(partial(among_bad_records, share)))
+        for share in (0.05, 0.18)
+    ),
+    *(
+        Case(f"age and income jittered, {name} from others", one(partial(jittered, name)))
+        for name in ("work", "education")
+    ),
+    Case(
+        "each record of the memorising model twice",
+        one(lambda: pd.concat([leak(synthesise(survey()), survey(), 0.9)] * 2)),
+    ),
+    Case("the people of one region", one(one_region_copied)),
+    *(
+        Case(f"{name} moved by {share:.0%} of its ranks", one(partial(moved_in_ranks, name, share)))
+        for name in ("age", "income")
+        for share in (0.1, 0.25)
+    ),
+    Case(
+        "40 files with 12 persons each",
+        lambda: [
+            pd.concat([several_times(0.5, 100 + part), verbatim(480).iloc[part::40]], ignore_index=True)
+            for part in range(40)
+        ],
     ),
     Case("an honest file beside GT", lambda: [synthesise(survey()), shuffled(survey())]),
     Case(
