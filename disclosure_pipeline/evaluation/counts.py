@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from disclosure_pipeline.counting.counts import DisclosureCounts
-from disclosure_pipeline.counting.memory.nearest_records import ORDERED
 from disclosure_pipeline.counting.memory.partial_records import count_records
-from disclosure_pipeline.counting.memory.whole_records import count_copies, count_levels, count_whole_records
+from disclosure_pipeline.counting.memory.whole_records import count_copies, count_whole_records
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.targets import CountRequest, Target
 from disclosure_pipeline.errors import InputError
@@ -24,12 +23,12 @@ from disclosure_pipeline.measures.copies import HitCounts, WholeRecordCounts, co
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.individual import combine_cells
-from disclosure_pipeline.measures.people import LevelCounts, PeopleCounts
+from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import check_names
 from disclosure_pipeline.tables.grouping import Grouping
-from disclosure_pipeline.tables.kinds import Kind
+from disclosure_pipeline.tables.kinds import ORDERED_KINDS, Kind
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import names_in_all, table_names
 from disclosure_pipeline.tables.raw_columns import Change, rounding_changes
@@ -207,18 +206,25 @@ def count_record_sets(
     `columns` are coded, not grouped.
     """
     sets = _list_sets(columns, targets)
-    by_level = tuple(k for k, column in enumerate(columns) if column.kind not in ORDERED)
+    by_level = tuple(k for k, column in enumerate(columns) if column.kind not in ORDERED_KINDS)
     if opened.sorts_whole_records:
-        records = _count_in_memory(columns, sets, by_level)
-        return opened.count(requests, on_progress), _add_single_columns(records, columns)
+        whole, found = _count_in_memory(columns, sets, by_level)
+        counted = opened.count(requests, on_progress)
+    else:
+        of_sets = [CountRequest(columns, by_level=by_level), *map(CountRequest, sets.values())]
+        counted = opened.count([*requests, *of_sets], on_progress)
+        whole, *partial = counted[len(requests) :]
+        found = [[FoundCopies(keys.unique_hits, keys.people) for keys in counts.keys] for counts in partial]
     groups = [columns[k] for k in by_level]
-    of_sets = [CountRequest(columns, by_level=by_level), *map(CountRequest, sets.values())]
-    counted = opened.count([*requests, *of_sets], on_progress)
-    whole, *partial = counted[len(requests) :]
-    found = [[FoundCopies(keys.unique_hits, keys.people) for keys in counts.keys] for counts in partial]
-    partial_copies = dict(zip(sets, found, strict=True))
+    levels = [
+        [
+            counts.people(column.counts[0], column.counts[synthesis])
+            for column, counts in zip(groups, of_synthesis, strict=True)
+        ]
+        for synthesis, of_synthesis in enumerate(whole.levels, start=1)
+    ]
     people = [keys.people for keys in whole.keys]
-    levels = _count_in_levels(groups, whole.levels)
+    partial_copies = dict(zip(sets, found, strict=True))
     records = RecordSets(whole.keys, sets, partial_copies, groups, levels, people)
     return counted[: len(requests)], _add_single_columns(records, columns)
 
@@ -261,36 +267,19 @@ def _count_in_memory(
     columns: Sequence[CodedColumn],
     sets: Mapping[str, Sequence[CodedColumn]],
     by_level: Sequence[int],
-) -> RecordSets:
+) -> tuple[DisclosureCounts, list[list[FoundCopies]]]:
     """Sort the records twice, and once more by each set that leaves out more than one column."""
-    groups = [columns[k] for k in by_level]
     if not sets or len(columns) == 1:
         partial = [count_copies(of_set) for of_set in sets.values()]
-        whole = count_whole_records(columns)
-        levels = count_levels(columns, by_level)
+        whole = count_whole_records(columns, by_level)
     else:
-        counts = count_records(columns, groups)
+        counts = count_records(columns, [columns[k] for k in by_level])
         partial = [
             *map(list, counts.without),
             *(count_copies(sets[label]) for label in sets if label in {TARGETS_ALONE, WITHOUT_NUMBERS}),
         ]
-        whole, levels = counts.whole, counts.levels
-    found = [[FoundCopies(counts.unique, counts.people) for counts in of_set] for of_set in partial]
-    people = [keys.people for keys in whole]
-    partial_copies = dict(zip(sets, found, strict=True))
-    return RecordSets(whole, sets, partial_copies, groups, _count_in_levels(groups, levels), people)
-
-
-def _count_in_levels(
-    groups: Sequence[CodedColumn], levels: Sequence[Sequence[LevelCounts]]
-) -> list[list[list[PeopleCounts]]]:
-    return [
-        [
-            counts.people(column.counts[0], column.counts[synthesis])
-            for column, counts in zip(groups, of_synthesis, strict=True)
-        ]
-        for synthesis, of_synthesis in enumerate(levels, start=1)
-    ]
+        whole = DisclosureCounts(counts.whole, (), (), levels=counts.levels)
+    return whole, [[FoundCopies(counts.unique, counts.people) for counts in of_set] for of_set in partial]
 
 
 def combine_columns(columns: Sequence[CodedColumn], sample: IntArray | None = None) -> Keys:

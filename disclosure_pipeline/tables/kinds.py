@@ -28,6 +28,9 @@ class Kind(Enum):
     EMPTY = "nothing but missing values"
 
 
+ORDERED_KINDS = frozenset({Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION})
+"""Values that can be near to one another without being the same."""
+
 _KIND_OF_OBJECTS = {
     "string": Kind.TEXT,
     "integer": Kind.NUMBER,

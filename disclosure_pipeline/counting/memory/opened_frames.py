@@ -14,7 +14,7 @@ from disclosure_pipeline.counting.counts import DisclosureCounts
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
 from disclosure_pipeline.counting.memory.radix import Limits
-from disclosure_pipeline.counting.memory.whole_records import count_levels, count_whole_records
+from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.counting.partitioned.batches import batches_in_memory
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests, sample_positions
@@ -140,5 +140,4 @@ def _count(request: CountRequest, on_progress: OnProgress) -> DisclosureCounts:
     is_small = prod(column.size for column in request.keys) <= Limits().table
     if request.targets or (is_small and not request.by_level):
         return count_in_memory(request.keys, request.targets, on_progress, together=request.together)
-    levels = count_levels(request.keys, request.by_level) if request.by_level else ()
-    return DisclosureCounts(count_whole_records(request.keys), (), (), levels=levels)
+    return count_whole_records(request.keys, request.by_level)

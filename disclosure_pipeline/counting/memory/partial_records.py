@@ -21,7 +21,7 @@ from disclosure_pipeline.counting.memory.whole_records import (
     DistinctRecords,
     PackedDistinctRecords,
     count_distinct,
-    count_levels_of,
+    count_levels,
     find_distinct,
     pack,
     sort_codes,
@@ -143,7 +143,7 @@ def _count_synthesis(orders: _Orders, synthesis: int, by_level: Sequence[CodedCo
     records, without = _count_in_order(first, sort_codes(first.code, synthesis))
     whole = count_distinct(records)
     place = {id(column): place for place, column in enumerate(first.columns)}
-    levels = count_levels_of(records, first.code, [place[id(column)] for column in by_level])
+    levels = count_levels(records, first.code, [place[id(column)] for column in by_level])
     packed = _exchange_digits(records, first) if orders.can_be_exchanged else None
     del records  # as large as the tables
     for order in others:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.counts import KeyCounts, count_keys
+from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts, count_keys
 from disclosure_pipeline.counting.memory.radix import Codes, Radix, add, radix
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask, add_up
@@ -204,29 +204,27 @@ def count_copies(columns: Sequence[CodedColumn]) -> list[CopyCounts]:
     ]
 
 
-def count_whole_records(columns: Sequence[CodedColumn]) -> tuple[KeyCounts, ...]:
-    """Count all that keys tell of each synthesis, the keys being all of these columns."""
+def count_whole_records(columns: Sequence[CodedColumn], by_level: Sequence[int] = ()) -> DisclosureCounts:
+    """Count all that keys tell of each synthesis, the keys being all of these columns.
+
+    `by_level` are the places of those by whose levels people are counted, too.
+    """
     records = [len(table.stored) for table in columns[0].tables]
     codes = radix(columns, records, LARGEST)
-    return tuple(count_distinct(_find_distinct(codes, synthesis)) for synthesis in range(1, len(records)))
+    keys, levels = [], []
+    for synthesis in range(1, len(records)):
+        pieces = _find_distinct(codes, synthesis)
+        keys.append(count_distinct(pieces))
+        levels.append(count_levels(pieces, codes, by_level))
+    return DisclosureCounts(tuple(keys), (), (), levels=tuple(levels))
 
 
 def count_levels(
-    columns: Sequence[CodedColumn], places: Sequence[int]
-) -> tuple[tuple[LevelCounts, ...], ...]:
-    """Count people by the levels of the columns at these places, of each synthesis."""
-    records = [len(table.stored) for table in columns[0].tables]
-    codes = radix(columns, records, LARGEST)
-    return tuple(
-        count_levels_of(_find_distinct(codes, synthesis), codes, places)
-        for synthesis in range(1, len(records))
-    )
-
-
-def count_levels_of(
     pieces: Sequence[DistinctRecords], codes: Radix, places: Sequence[int]
 ) -> tuple[LevelCounts, ...]:
-    """Count people by the levels of some of the columns of `codes`, from the distinct records."""
+    """Count people by the levels of the columns of `codes` at these places, from the distinct records."""
+    if not places:
+        return ()
     counts = []
     for piece in pieces:
         d, s = piece.d.astype(np.int64), piece.s.astype(np.int64)
@@ -235,7 +233,7 @@ def count_levels_of(
         counts.append(
             tuple(LevelCounts.from_combinations(levels[place], d[several], s[several]) for place in places)
         )
-    return add_up(counts) if counts else ()
+    return add_up(counts)
 
 
 def _find_distinct(codes: Radix, synthesis: int) -> list[DistinctRecords]:

@@ -12,7 +12,7 @@ import numpy as np
 from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts, TargetCounts
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.memory.radix import Limits
-from disclosure_pipeline.counting.memory.whole_records import count_levels
+from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.counting.partitioned.batches import CodedBatch, Codes
 from disclosure_pipeline.counting.partitioned.spill_file import Records, SpillFile, open_spill_file
 from disclosure_pipeline.counting.targets import CountRequest, Target, columns_of_requests
@@ -185,11 +185,12 @@ def _count_part(
         return replace(column, tables=stored)
 
     keys = [in_part(key) for key in request.keys]
+    if request.by_level:
+        return count_whole_records(keys, request.by_level)
     targets = [replace(target, column=in_part(target.column)) for target in request.targets]
     # Of a part without a GT record nothing is disclosed; its syntheses are counted one by one.
     together = request.together and len(records[0]) > 0
-    counts = count_in_memory(keys, targets, limits=limits, together=together)
-    return replace(counts, levels=count_levels(keys, request.by_level)) if request.by_level else counts
+    return count_in_memory(keys, targets, limits=limits, together=together)
 
 
 def _store(column: CodedColumn, codes: Codes, table: int) -> StoredColumn:
