@@ -25,11 +25,9 @@ from disclosure_pipeline.measures.nearest_guess import (
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.frames import holds_values
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
-from disclosure_pipeline.tables.kinds import Kind
+from disclosure_pipeline.tables.kinds import ORDERED_KINDS
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument, listed
-
-_ON_A_LINE = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -154,7 +152,7 @@ def _check_numeric(numeric: Any, tables: Tables) -> tuple[Any, ...]:
 
 def _places(column: CodedColumn, tables: Tables) -> Floats:
     """The place of each code on a line from the smallest number, 0, to the largest, 1; NaN if it has none."""
-    if column.kind not in _ON_A_LINE:
+    if column.kind not in ORDERED_KINDS:
         raise InputError(f"Key {column.name!r} holds {column.kind.value}: it cannot be in numeric.")
     numbers = numbers_of_levels(column, tuple(tables.grouping.special_values.get(column.name, ())))
     known = numbers[~np.isnan(numbers)]

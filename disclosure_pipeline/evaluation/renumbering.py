@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.memory.nearest_records import ORDERED
 from disclosure_pipeline.evaluation.resemblance import GROUPS
 from disclosure_pipeline.measures.renumbering import (
     RANK_GROUPS,
@@ -18,7 +17,7 @@ from disclosure_pipeline.measures.renumbering import (
     looks_renumbered,
 )
 from disclosure_pipeline.tables.grouping import grouping_of
-from disclosure_pipeline.tables.kinds import Kind
+from disclosure_pipeline.tables.kinds import ORDERED_KINDS, Kind
 from disclosure_pipeline.tables.levels import CodedColumn
 
 _MOST_LOOKED_UP = 50_000_000  # values of all pairs of columns
@@ -30,7 +29,7 @@ def find_renumbered(columns: Sequence[CodedColumn]) -> dict[tuple[Any, int], flo
 
     0 where too few records have a value that is no heap, and of a column that stands alone.
     """
-    ordered = [column for column in columns if column.kind in ORDERED]
+    ordered = [column for column in columns if column.kind in ORDERED_KINDS]
     step = max(1, len(ordered) * len(columns) * len(columns[0].codes[0]) // _MOST_LOOKED_UP)
     levels = {id(column): _group_levels(column) for column in columns}
     return {

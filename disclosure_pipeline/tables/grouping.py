@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.tables.kinds import Kind
+from disclosure_pipeline.tables.kinds import ORDERED_KINDS, Kind
 from disclosure_pipeline.tables.levels import CodedColumn, IntArray, level_label
 from disclosure_pipeline.tables.messages import describe_argument, listed
 
@@ -253,15 +253,12 @@ def _require_numbers(column: CodedColumn) -> None:
         raise InputError(f"Column {column.name!r} holds {column.kind.value}: only numbers can be grouped.")
 
 
-_ORDERED_KINDS = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}
-
-
 def bin_by_width(column: CodedColumn, bins: int, table_names: Sequence[str]) -> CodedColumn:
     """Group a column into bins of equal width over GT's range; missing stays a level of its own.
 
     InputError where its values have no width, or are infinite.
     """
-    if column.kind not in _ORDERED_KINDS:
+    if column.kind not in ORDERED_KINDS:
         raise InputError(
             f"Column {column.name!r} holds {column.kind.value}: only numbers, dates and durations can be "
             "continuous. Leave it out of continuous, or convert it in both tables."

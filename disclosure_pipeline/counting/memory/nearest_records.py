@@ -25,13 +25,12 @@ from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys, count_up
 from disclosure_pipeline.measures.nearness import twice_mid_ranks
 from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
-from disclosure_pipeline.tables.kinds import Kind
+from disclosure_pipeline.tables.kinds import ORDERED_KINDS
 from disclosure_pipeline.tables.levels import CodedColumn
 
 NOBODY = np.iinfo(np.int64).max
 """The distance where there is no record to look at."""
 
-ORDERED = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}
 
 _MOST_PAIRS = 800_000_000  # pairs of records that are all compared
 _MOST_CANDIDATES = 4_000  # of a person in a block and both tables, on average
@@ -69,7 +68,7 @@ class ColumnDistances:
     @property
     def is_ordered(self) -> bool:
         """True if values can be near to one another without being the same."""
-        return self.column.kind in ORDERED
+        return self.column.kind in ORDERED_KINDS
 
     def places_of(self, table: int, records: IntArray) -> _Places:
         """Return the places of some records of a table; their codes if there is no order."""
@@ -96,7 +95,7 @@ def measure_columns(columns: Sequence[CodedColumn], tables: Sequence[int]) -> li
             _place_values(column.levels, counts[:-1]),
             unit,
         )
-        if column.kind in ORDERED
+        if column.kind in ORDERED_KINDS
         else ColumnDistances(column, np.empty(0, number), np.empty(0, np.int32), unit)
         for column, counts in zip(columns, of_tables, strict=True)
     ]

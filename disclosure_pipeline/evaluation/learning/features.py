@@ -11,14 +11,13 @@ import numpy.typing as npt
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.frequency import combine_keys
-from disclosure_pipeline.tables.kinds import Kind
+from disclosure_pipeline.tables.kinds import ORDERED_KINDS, Kind
 from disclosure_pipeline.tables.levels import CodedColumn, IntArray
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 # The kinds that lie on a line, so that near and far mean something.
-_ON_A_LINE = {Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}
 # Wider than this, most entries are zeros, and a sparse matrix is smaller and faster.
 _WIDEST_DENSE = 128
 # The most levels that scikit-learn's boosted trees take as categories.
@@ -71,7 +70,7 @@ def describe_key(column: CodedColumn, special: Sequence[float], *, unordered: bo
 
     InputError as `numbers_of_levels`.
     """
-    if unordered or column.kind not in _ON_A_LINE:
+    if unordered or column.kind not in ORDERED_KINDS:
         return KeyColumn(column, None, np.arange(column.size))
     numbers = numbers_of_levels(column, special)
     return KeyColumn(column, numbers, np.where(np.isnan(numbers), np.arange(column.size), -1))
