@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from disclosure_pipeline.evaluation.resemblance import GROUPS
+from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.renumbering import (
     RANK_GROUPS,
-    Floats,
     JointTables,
     RankGroups,
     find_heaps,

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.exact import IntArray, Mask
-
-Floats = npt.NDArray[np.float64]
+from disclosure_pipeline.measures.resemblance import distance, expected_distance
 
 RANK_GROUPS = 20
 """Numbers are put into so many groups by their ranks; a map moves groups."""
@@ -88,34 +87,25 @@ def looks_renumbered(tables: Sequence[JointTables]) -> float:
     numbers near, to a tenth at most, and also what a bad synthesizer makes of a distribution, but less. A
     turn, or a shift by any number of groups in a ring, has to bring them to two fifths of what ranks do.
     """
-    maps = list(_list_maps())
+    maps = _list_maps()
     as_is, largest, mapped = 0.0, 0.0, np.zeros(len(maps))
     for joint in tables:
-        N_d, N_s = float(joint.d.sum()), float(joint.s.sum())
-        shares = joint.d / N_d
-        apart = np.outer(shares.sum(axis=1), shares.sum(axis=0))
-        dependence = _distance(shares, apart) - _expected(shares, 1 / N_d)
+        d, N_d, N_s = joint.d.ravel(), float(joint.d.sum()), float(joint.s.sum())
+        apart = np.outer(joint.d.sum(axis=1), joint.d.sum(axis=0)).ravel()
+        dependence = distance(d, apart) - expected_distance(d / N_d, N_d, math.inf)
         if dependence <= 0:
             continue
-        expected = _expected(shares, 1 / N_d + 1 / N_s)
-        in_SD = joint.s / N_s
-        beyond = _distance(shares, joint.s_as_is / joint.s_as_is.sum()) - expected
+        expected = expected_distance(d / N_d, N_d, N_s)
+        beyond = distance(d, joint.s_as_is.ravel()) - expected
         as_is += dependence * beyond
         largest = max(largest, beyond)
-        mapped += dependence * np.array([_distance(shares, in_SD[order]) - expected for order in maps])
-    by_rank, best = (max(distance, 0.0) for distance in (mapped[0], mapped[1:].min()))
+        in_GT, in_SD = joint.d / N_d, joint.s / N_s
+        of_maps = np.array([np.abs(in_GT - in_SD[order]).sum() / 2 for order in maps])
+        mapped += dependence * (of_maps - expected)
+    by_rank, best = (max(beyond, 0.0) for beyond in (mapped[0], mapped[1:].min()))
     return largest if by_rank < _SCALED * as_is or best < _MOVED * by_rank else 0.0
 
 
 def _list_maps() -> list[IntArray]:
     groups = np.arange(RANK_GROUPS)
     return [(turned + shift) % RANK_GROUPS for turned in (groups, groups[::-1]) for shift in groups]
-
-
-def _distance(shares: Floats, others: Floats) -> float:
-    return float(np.abs(shares - others).sum()) / 2
-
-
-def _expected(shares: Floats, variance: float) -> float:
-    """Return the distance that a fresh sample shows on average: see `resemblance`."""
-    return float(np.sqrt(2 / math.pi * shares * (1 - shares) * variance).sum()) / 2

@@ -112,7 +112,7 @@ def resemblance(o: IntArray, s: IntArray) -> Resemblance:
     VW = math.fsum((s - o * c / (1 - c)) ** 2 / (c * (o + s)))
     return Resemblance(
         TVD=distance(o, s),
-        TVD_expected=_expected_distance(o / n1, n1, n2),
+        TVD_expected=expected_distance(o / n1, n1, n2),
         pMSE=VW * c * (1 - c) ** 2 / (n1 + n2),
         df=df,
         S_pMSE=VW / df if df else expected,
@@ -133,7 +133,7 @@ def distance_relabelled(o: IntArray, s: IntArray) -> float:
     return distance(np.sort(o), np.sort(s))
 
 
-def _expected_distance(p: np.ndarray, n1: float, n2: float) -> float:
+def expected_distance(p: np.ndarray, n1: float, n2: float) -> float:
     """Return the distance expected of two samples from cells of probability p: the mean of |normal|."""
     return math.fsum(np.sqrt(2 / math.pi * p * (1 - p) * (1 / n1 + 1 / n2))) / 2
 
