@@ -22,7 +22,6 @@ from disclosure_pipeline.evaluation.counts import code_shared_columns, count_rec
 from disclosure_pipeline.evaluation.figures import bins_of, figures
 from disclosure_pipeline.evaluation.guards import (
     bound_guesses,
-    count_in_units,
     measure_copies,
     measure_guards,
 )
@@ -152,7 +151,8 @@ def _measure(
         units = read_units(open_units(), plan, gate.unit, ignore_progress, list(columns))
         result = measure_by_units(result, units, plan)
         records = count_sets_by_unit(records, units)
-    sizes = [count_in_units(Sizes(result.N_d, N_s), units) for N_s in result.N_s]
+    per_unit = units.records_per_unit if units else 1
+    sizes = [Sizes(result.N_d, N_s).divide(per_unit) for N_s in result.N_s]
     fewest = gate.policy.smallest_count
     guards = measure_guards(opened, list(columns.values()), records, units, seed, fewest)
     frames = {

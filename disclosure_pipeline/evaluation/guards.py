@@ -111,7 +111,7 @@ def measure_guards(
     per_unit = units.records_per_unit if units else 1
     groups = measure_groups(opened, columns, records, per_unit, fewest)
     sample = opened.code_records(columns, PAIRS_SAMPLE, 0)
-    apart = _measure_columns(columns, sample, [count_in_units(size, units) for size in sizes]).join(groups)
+    apart = _measure_columns(columns, sample, [size.divide(per_unit) for size in sizes]).join(groups)
     apart = apart.fillna(dict.fromkeys(IN_GROUPS, 0.0))  # columns without groups
     largest_apart = apart.groupby(level="synthesis").max()
     rows = []
@@ -182,17 +182,6 @@ def _sizes(columns: Sequence[CodedColumn]) -> list[Sizes]:
     return [Sizes(N_d, n) for n in N_s]
 
 
-def count_in_units(sizes: Sizes, units: UnitRecords | None) -> Sizes:
-    """Return as many records as chance has to play with: where people have several, one for each."""
-    return _divide(sizes, units.records_per_unit) if units else sizes
-
-
-def _divide(sizes: Sizes, records_per_unit: float) -> Sizes:
-    if records_per_unit == 1:
-        return sizes
-    return Sizes(*(max(1, round(records / records_per_unit)) for records in (sizes.N_d, sizes.N_s)))
-
-
 def bound_guesses(
     guesses: pd.DataFrame, targets: Sequence[CodedColumn], sizes: Sequence[Sizes]
 ) -> pd.DataFrame:
@@ -243,8 +232,7 @@ def _name_copies(
     of_units = HitCounts(
         counts.hits.hits, counts.hits.pairs / records_per_unit, counts.hits.triples / records_per_unit
     )
-    chance_sizes = _divide(sizes, records_per_unit)
-    by_chance = hits_by_chance(of_units, chance_sizes, apart, comparisons) - expected
+    by_chance = hits_by_chance(of_units, sizes.divide(records_per_unit), apart, comparisons) - expected
     found_apart = found_by_columns_apart(columns_apart.chances, sizes.N_s, columns_apart.records)
     people = people_copied(counts.people, sizes, found_apart, comparisons, records_per_unit)
     return {
@@ -341,7 +329,7 @@ def _measure_nearness(
         distances = opened.find_nearest(columns, draw_comparisons, seed)
     nearness = nearness_frame(distances)
     for index in nearness.index:
-        of_distance, size = nearness.loc[index], count_in_units(sizes[index[0] - 1], units)
+        of_distance, size = nearness.loc[index], sizes[index[0] - 1].divide(per_unit)
         persons = max(1, round(of_distance["records"] / per_unit))
         either_way = float(of_distance["much_nearer_either_way"])
         limits = {

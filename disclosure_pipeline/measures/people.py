@@ -181,10 +181,7 @@ def people_copied(
     """
     expected = max(_fresh(counts.alone, counts.pairs, counts.alone_in_SD, sizes), apart)
     found = percent(counts.found, sizes.N_d)
-    of_units = counts.divide(records_per_unit)
-    size_in_units = Sizes(
-        *(max(1, round(records / records_per_unit)) if records else 0 for records in (sizes.N_d, sizes.N_s))
-    )
+    of_units, size_in_units = counts.divide(records_per_unit), sizes.divide(records_per_unit)
     most = _most_found(of_units, size_in_units, apart, 1 / (ONCE_IN * max(comparisons, 1)))
     most = min(round(most * records_per_unit), counts.alone)
     by_chance = max(100 * most / sizes.N_d - expected, 0.0)

@@ -25,6 +25,12 @@ class Sizes:
     N_s: int
     own: int = 1
 
+    def divide(self, records_per_unit: float) -> Sizes:
+        """Return about as many people as these are records, one at least where there are records."""
+        if records_per_unit == 1:
+            return self
+        return Sizes(*(max(1, round(n / records_per_unit)) if n else 0 for n in (self.N_d, self.N_s)))
+
     @property
     def others(self) -> int:
         """The GT records of other people."""
