@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,22 +38,26 @@ def measure_groups(
     Both tables are cut to a level of the column. What columns drawn apart within it would find is looked at
     where more is found than in a fresh sample.
     """
-    groups = [
-        (column, level) for column in records.groups for level in np.flatnonzero(column.counts[0] >= fewest)
-    ]
+    comparisons = sum(int((column.counts[0] >= fewest).sum()) for column in records.groups)
+    sample = cache(partial(opened.code_records, columns, APART_SAMPLE, 0))
     rows = {}
     for synthesis, by_column in enumerate(records.levels, start=1):
         for column, of_levels in zip(records.groups, by_column, strict=True):
             worst = dict.fromkeys(IN_GROUPS, 0.0)
-            for level in np.flatnonzero(column.counts[0] >= fewest):
+            for level in np.flatnonzero(column.counts[0] >= fewest).tolist():
                 sizes = Sizes(int(column.counts[0][level]), int(column.counts[synthesis][level]))
-                people = of_levels[int(level)]
-                figures = people_copied(people, sizes, 0.0, len(groups), records_per_unit)
+                measure = partial(
+                    people_copied,
+                    of_levels[level],
+                    sizes,
+                    comparisons=comparisons,
+                    records_per_unit=records_per_unit,
+                )
+                figures = measure()
                 if figures.people_copied_beyond > figures.people_copied_by_chance:
-                    apart = _find_apart_in_group(opened, columns, column, int(level), sizes)
-                    figures = people_copied(
-                        of_levels[int(level)], sizes, apart, len(groups), records_per_unit
-                    )
+                    place = next(k for k, other in enumerate(columns) if other is column)
+                    value = None if level == column.missing else column.levels[level]
+                    figures = measure(apart=_find_apart_in_group(sample(), place, value, sizes.N_s))
                 beyond, by_chance = figures.people_copied_beyond, figures.people_copied_by_chance
                 bounded = beyond_chance(beyond, by_chance)
                 if (bounded, beyond) > (worst["group_copied_beyond_chance"], worst["group_copied_beyond"]):
@@ -61,14 +67,11 @@ def measure_groups(
     return pd.DataFrame(list(rows.values()), index=index, columns=list(IN_GROUPS), dtype=float)
 
 
-def _find_apart_in_group(
-    opened: OpenedTables, columns: Sequence[CodedColumn], group: CodedColumn, level: int, sizes: Sizes
-) -> float:
-    """Return the percent of a group that columns drawn apart within it find."""
-    sample = opened.code_records(columns, APART_SAMPLE, 0)
-    place = next(k for k, column in enumerate(columns) if column is group)
-    value = sample[place].find(None if level == group.missing else group.levels[level])
-    in_group = np.flatnonzero(sample[place].codes[0] == value)
+def _find_apart_in_group(sample: Sequence[CodedColumn], place: int, value: Any, N_s: int) -> float:
+    """Return the percent of those with a value that N_s records with columns drawn apart among them find."""
+    in_group = np.flatnonzero(sample[place].codes[0] == sample[place].find(value))
+    if not len(in_group):
+        return 0.0
     codes = [column.codes[0][in_group] for column in sample]
     [chances] = chances_of_columns_apart(codes, [column.size for column in sample], [range(len(sample))])
-    return found_by_columns_apart(chances, sizes.N_s, len(in_group)) if len(in_group) else 0.0
+    return found_by_columns_apart(chances, N_s, len(in_group))
