@@ -25,7 +25,7 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.copies import HitCounts, unique_hits
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.exclusions import exclude
-from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
+from disclosure_pipeline.measures.frequency import Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.households import (
     HouseholdRisk,
     UnitCombinations,
@@ -166,18 +166,21 @@ class UnitWholeCounts:
 
 def count_sets_by_unit(sets: RecordSets, records: UnitRecords) -> RecordSets:
     """Return the record sets with what is counted of single people counted of units."""
+    q, combinations = _combine(records, list(records.columns))
+    of_all = _find_copies(q, combinations)
     whole = [
         UnitWholeCounts(
             replace(counts.uniques, in_GT=found.people.alone), counts.shared, found.hits, found.people
         )
-        for counts, found in zip(sets.whole, _find_copies(records, list(records.columns)), strict=True)
+        for counts, found in zip(sets.whole, of_all, strict=True)
     ]
     partial = {
-        label: _find_copies(records, [column.name for column in of_set])
+        label: _find_copies(*_combine(records, [column.name for column in of_set]))
         for label, of_set in sets.columns.items()
     }
+    places = {name: place for place, name in enumerate(records.columns)}
     of_groups = [
-        [_count_in_level(records, column, level) for level in range(column.size)] for column in sets.groups
+        _count_in_levels(column, q.level_of(places[column.name]), q, combinations) for column in sets.groups
     ]
     levels = [
         [[of_level[synthesis] for of_level in of_group] for of_group in of_groups]
@@ -186,21 +189,32 @@ def count_sets_by_unit(sets: RecordSets, records: UnitRecords) -> RecordSets:
     return replace(sets, whole=whole, partial=partial, levels=levels)
 
 
-def _count_in_level(records: UnitRecords, group: CodedColumn, level: int) -> list[PeopleCounts]:
-    """Count people among those who have a level of a column, of each synthesis."""
-    of_group = records.columns[group.name]
-    value = of_group.find(None if level == group.missing else group.levels[level])
-    positions = [np.flatnonzero(codes == value) for codes in of_group.codes]
-    columns = {name: column.draw(positions) for name, column in records.columns.items()}
-    if not len(positions[0]):
-        return [PeopleCounts(0, 0, 0, 0) for _ in positions[1:]]
-    found = _find_copies(UnitRecords(columns, records.unit[positions[0]]), list(columns))
-    return [copies.people for copies in found]
+def _count_in_levels(
+    group: CodedColumn, levels: IntArray, q: Keys, combinations: UnitCombinations
+) -> list[list[PeopleCounts]]:
+    """Count people among those who have a level of a column, for each of them and each synthesis.
+
+    `levels` are those of the combinations: of the levels that some record has, in their order.
+    """
+    used = np.sum(group.counts, axis=0) > 0
+    used[group.missing] = True  # it is always there, and the last one
+    order = np.argsort(levels, kind="stable")
+    bounds = np.searchsorted(levels[order], np.arange(np.count_nonzero(used) + 1))
+    code = np.cumsum(used) - 1
+    assert code[-1] >= levels.max(initial=0), "units are of the same tables"
+    counted = []
+    for level in range(group.size):
+        chosen = order[bounds[code[level]] : bounds[code[level] + 1]] if used[level] else order[:0]
+        counted.append([combinations.only(chosen).count_people(s[chosen]) for s in q.counts[1:]])
+    return counted
 
 
-def _find_copies(records: UnitRecords, names: Sequence[Any]) -> list[FoundCopies]:
+def _combine(records: UnitRecords, names: Sequence[Any]) -> tuple[Keys, UnitCombinations]:
     q = combine_columns([records.columns[name] for name in names])
-    combinations = UnitCombinations.from_records(q.q[0], records.unit, q.size)
+    return q, UnitCombinations.from_records(q.q[0], records.unit, q.size)
+
+
+def _find_copies(q: Keys, combinations: UnitCombinations) -> list[FoundCopies]:
     return [FoundCopies(combinations.count_hits(s), combinations.count_people(s)) for s in q.counts[1:]]
 
 

@@ -48,6 +48,10 @@ class UnitCombinations:
             np.add.at(sums, of_pair, values)
         return cls(d, units, squares)
 
+    def only(self, chosen: IntArray) -> UnitCombinations:
+        """Return some of the combinations."""
+        return UnitCombinations(self.d[chosen], self.units[chosen], self.squares[chosen])
+
     def count_hits(self, s: IntArray) -> HitCounts:
         """Count the SD records that hit a lone unit; pairs and triples are records over 2 and 3."""
         pairs, triples = (int(self.d[self.units == n].sum()) / n for n in (_PAIR, _TRIPLE))
