@@ -15,19 +15,23 @@ from disclosure_pipeline.errors import InputError, UnitWarning
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.copies import CopyCounts
 from disclosure_pipeline.measures.copies import copies as copies_of
-from disclosure_pipeline.measures.exact import percent
+from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.frequency import combine_keys
-from disclosure_pipeline.measures.households import MANY_REPEATS, UnitCombinations, repeats_beyond_apart
+from disclosure_pipeline.measures.households import (
+    ENOUGH_RECORDS,
+    MANY_REPEATS,
+    UnitCombinations,
+    repeats_beyond_apart,
+)
 from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.tables.alignment import Tables, check_tables, lacks_owners, require_unit
+from disclosure_pipeline.tables.alignment import Tables, check_tables, number_owners
 from disclosure_pipeline.tables.frames import as_frames
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, names_in_all
 
 ALL_COLUMNS = "all columns"
-_FEW_RECORDS = 20_000  # so many tell how often records would repeat by chance
 TARGETS_ALONE = "targets alone"
 
 
@@ -84,8 +88,7 @@ def copies(ground_truth: Any, synthetic: Any, targets: Any = None, *, unit: Any 
             sets |= {f"all but {name}": counts for name, counts in without}
         _warn_of_repeats(columns, list(sets.values()))
     else:
-        require_unit(unit, [list(frame.columns) for frame in tables.frames])
-        count = partial(_count_by_unit, tables.frames[0][unit])
+        count = partial(_count_by_unit, number_owners(tables.frames, unit))
         sets = {ALL_COLUMNS: count(columns)}
         if len(columns) > 1:
             sets |= {
@@ -105,11 +108,8 @@ def copies(ground_truth: Any, synthetic: Any, targets: Any = None, *, unit: Any 
     return pd.DataFrame([rows[label] for label in labels], index=index)
 
 
-def _count_by_unit(owners: pd.Series[Any], columns: Sequence[CodedColumn]) -> list[CopyCounts]:
+def _count_by_unit(unit: IntArray, columns: Sequence[CodedColumn]) -> list[CopyCounts]:
     """Count as `count_copies`, of units."""
-    unit = pd.factorize(owners)[0]
-    if (unit < 0).any():
-        raise lacks_owners(owners.name)
     q = combine_keys([column.codes for column in columns], [column.size for column in columns])
     counted = UnitCombinations.from_records(q.q[0], unit, q.size)
     return [
@@ -126,7 +126,7 @@ def _count_by_unit(owners: pd.Series[Any], columns: Sequence[CodedColumn]) -> li
 def _warn_of_repeats(columns: Sequence[CodedColumn], sets: Sequence[Sequence[CopyCounts]]) -> None:
     """Warn where more records repeat than by chance: in all columns, and without each in turn."""
     N = len(columns[0].tables[0].stored)
-    some = slice(0, _FEW_RECORDS)
+    some = slice(0, ENOUGH_RECORDS)
     shares = [(column.counts[0] / N)[column.tables[0].codes(some)] for column in columns]
     without = [shares, *([*shares[:place], *shares[place + 1 :]] for place in range(len(sets) - 1))]
     repeats = max(

@@ -21,7 +21,7 @@ from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, Subgroup, merged_groups, subgroup
 from disclosure_pipeline.measures.units import UnitCells, guessed_beyond_of_units
-from disclosure_pipeline.tables.alignment import Tables, check_tables, lacks_owners, require_unit
+from disclosure_pipeline.tables.alignment import Tables, check_tables, number_owners
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.frames import holds_values
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
@@ -97,7 +97,7 @@ def subgroups(
     q = combine_columns(key_columns)
     no_guess = guess_is_impossible(t)
     group_of_record, labels = _group_records(tables, names, int(smallest_count))
-    owners = None if unit is None else _read_owners(tables, unit)
+    owners = None if unit is None else number_owners(tables.frames, unit)
     rows: dict[tuple[int, int], dict[str, float]] = {}
     for synthesis in range(1, len(tables.frames)):
         cells = RecordCells.from_keys(q, t.codes, t.size, synthesis)
@@ -113,14 +113,6 @@ def subgroups(
         [(labels[group], synthesis) for group, synthesis in order], names=["group", "synthesis"]
     )
     return pd.DataFrame([rows[label] for label in order], index=index)
-
-
-def _read_owners(tables: Tables, unit: Any) -> IntArray:
-    require_unit(unit, [list(frame.columns) for frame in tables.frames])
-    owners: IntArray = pd.factorize(tables.frames[0][unit])[0]
-    if (owners < 0).any():
-        raise lacks_owners(unit)
-    return owners
 
 
 def _measure_units(

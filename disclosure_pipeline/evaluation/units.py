@@ -27,6 +27,7 @@ from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.exclusions import exclude
 from disclosure_pipeline.measures.frequency import Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.households import (
+    ENOUGH_RECORDS,
     HouseholdRisk,
     UnitCombinations,
     find_lone_units,
@@ -42,9 +43,6 @@ from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.alignment import lacks_owners
 from disclosure_pipeline.tables.levels import CodedColumn
-
-_FEW_RECORDS = 20_000
-"""So many tell how often records would repeat by chance."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ def find_repeats(opened: OpenedTables, columns: Sequence[CodedColumn]) -> float:
     N = int(columns[0].counts[0].sum())
     shares = {
         column.name: (column.counts[0] / column.counts[0].sum())[column.codes[0]]
-        for column in opened.code_records(columns, _FEW_RECORDS, 0)
+        for column in opened.code_records(columns, ENOUGH_RECORDS, 0)
     }
     alone = [(columns, sets.whole[0].people.alone)]
     alone += [(sets.columns[label], found[0].people.alone) for label, found in sets.partial.items()]

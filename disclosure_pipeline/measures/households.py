@@ -141,6 +141,9 @@ def household_risk(q: IntArray, d_q: IntArray, s_q: IntArray, unit: IntArray) ->
     )
 
 
+ENOUGH_RECORDS = 20_000
+"""So many tell how often records would repeat by chance."""
+
 MANY_REPEATS = 20.0
 """Percent of the records that repeat, over those by chance: then it is asked whose they are."""
 

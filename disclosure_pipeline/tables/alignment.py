@@ -103,6 +103,15 @@ def lacks_owners(unit: Any) -> InputError:
     )
 
 
+def number_owners(frames: Sequence[pd.DataFrame], unit: Any) -> IntArray:
+    """Return a number for the owner of each GT record. InputError where not every one has one."""
+    require_unit(unit, [list(frame.columns) for frame in frames])
+    owners: IntArray = pd.factorize(frames[0][unit])[0]
+    if (owners < 0).any():
+        raise lacks_owners(unit)
+    return owners
+
+
 def check_values(
     column: Any, series: Sequence[pd.Series[Any]], grouping: Grouping, names: Sequence[str]
 ) -> Kind:
