@@ -13,7 +13,7 @@ person in at least one of a few blocks of columns: who differs in fewer columns 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,7 +24,6 @@ from disclosure_pipeline.counting.memory.radix import Radix, Reader, add, radix
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys, count_up
 from disclosure_pipeline.measures.nearness import twice_mid_ranks
-from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
 from disclosure_pipeline.tables.kinds import ORDERED_KINDS
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -36,8 +35,8 @@ _MOST_PAIRS = 800_000_000  # pairs of records that are all compared
 _MOST_CANDIDATES = 4_000  # of a person in a block and both tables, on average
 _MOST_BLOCKS = 4
 _PROBE = 100_000  # records of each table, to foresee how many candidates a block gives
-_AT_A_TIME = 1 << 15  # pairs, so that they fit the cache
-_RECORDS_AT_A_TIME = 1 << 17  # so that they fit the cache
+_AT_A_TIME = 1 << 16  # pairs, so that they fit the cache
+_RECORDS_AT_A_TIME = 1 << 16  # so that they fit the cache
 _LOWEST_DIGITS = 1 << 20  # numbers by which most records are told apart
 _LARGEST = 1 << 62
 
@@ -132,38 +131,35 @@ def _place_values(levels: Any, counts: IntArray) -> IntArray:
     return np.append(places, _MISSING_VALUE).astype(np.int32)
 
 
-class _Sums:
-    """The distances of pairs of records, added up column by column; `shape` is that of the pairs."""
+_Pairs = Sequence[tuple[ColumnDistances, _Places, _Places]]
+"""Columns, with the places of persons and of records in them: pairs, or every person with every record."""
 
-    def __init__(self, columns: Sequence[ColumnDistances], shape: tuple[int, ...]) -> None:
-        self._unit = columns[0].unit  # of every column: all are of the same records
-        self._ranks = np.empty(shape, dtype=columns[0].ranks.dtype)
-        self._values = np.empty(shape, dtype=np.int32)
-        self._differ = np.zeros(shape, dtype=np.min_scalar_type(len(columns) + 1))
-        self._rank_steps, self._value_steps = np.empty_like(self._ranks), np.empty_like(self._values)
 
-    def add_categories(self, columns: Iterable[tuple[_Places, _Places]]) -> None:
-        """Add the columns without an order, before all others."""
-        for person, record in columns:
-            self._differ += person.ranks != record.ranks
-        for sums, unit in ((self._ranks, self._unit), (self._values, _RANGE)):
-            np.multiply(self._differ, sums.dtype.type(unit), out=sums, dtype=sums.dtype)
+def _add_up(
+    shape: tuple[int, ...], columns: Sequence[ColumnDistances], pairs: _Pairs
+) -> tuple[IntArray, ...]:
+    """Return the distances of pairs of records, in the order of `DISTANCES`, added up over some `columns`.
 
-    def add_ordered(self, columns: Iterable[tuple[_Places, _Places]]) -> None:
-        """Add the columns with an order."""
-        for person, record in columns:
-            steps = np.subtract(person.ranks, record.ranks, out=self._rank_steps)
-            np.abs(steps, out=steps)
-            self._ranks += np.minimum(steps, self._unit, out=steps)
-            steps = np.subtract(person.values, record.values, out=self._value_steps)
-            np.abs(steps, out=steps)
-            self._differ += steps > _DISAGREEING
-            self._values += np.minimum(steps, _RANGE, out=steps)
-
-    @property
-    def by_kind(self) -> tuple[IntArray, ...]:
-        """The sums, in the order of `DISTANCES`."""
-        return self._ranks, self._values, self._differ
+    `shape` is that of the pairs; of columns that are none of the `pairs` the distance is 0.
+    """
+    # All columns are of the same records, and so have the same unit and type.
+    unit, number = columns[0].unit, columns[0].ranks.dtype.type
+    differ = np.zeros(shape, dtype=np.min_scalar_type(len(columns) + 1))
+    # Of columns without an order it is enough to count those that differ.
+    for column, person, record in pairs:
+        if not column.is_ordered:
+            differ += person.ranks != record.ranks
+    ranks = np.multiply(differ, number(unit), dtype=number)
+    values = np.multiply(differ, np.int32(_RANGE), dtype=np.int32)
+    rank_steps, value_steps = np.empty_like(ranks), np.empty_like(values)
+    for column, person, record in pairs:
+        if column.is_ordered:
+            np.abs(np.subtract(person.ranks, record.ranks, out=rank_steps), out=rank_steps)
+            ranks += np.minimum(rank_steps, unit, out=rank_steps)
+            np.abs(np.subtract(person.values, record.values, out=value_steps), out=value_steps)
+            differ += value_steps > _DISAGREEING
+            values += np.minimum(value_steps, _RANGE, out=value_steps)
+    return ranks, values, differ
 
 
 @dataclass(frozen=True)
@@ -230,33 +226,21 @@ def nearest_of_all(
     nearest = np.full((len(DISTANCES), len(persons)), NOBODY)
     if not len(records):
         return nearest
-    ordered, named = _split_by_order(columns)
-    pairs_of = [
-        [(column.places_of(0, persons), column.places_of(table.table, records)) for column in group]
-        for group in (named, ordered)
+    places = [
+        (column, column.places_of(0, persons), column.places_of(table.table, records)) for column in columns
     ]
     step = max(1, _AT_A_TIME // len(records))
-
-    def compare(start: int) -> None:
+    for start in range(0, len(persons), step):
         chunk = slice(start, start + step)
         own = np.atleast_2d(position_of[left_out[..., chunk]])
-        sums = _Sums(columns, (own.shape[1], len(records)))
-        of_named, of_ordered = (
-            [(person.take_rows(chunk), record) for person, record in pairs] for pairs in pairs_of
-        )
-        sums.add_categories(of_named)
-        sums.add_ordered(of_ordered)
+        pairs = [(column, person.take_rows(chunk), record) for column, person, record in places]
         left_out_pairs = [(rows, of_rows[rows]) for of_rows in own for rows in [np.flatnonzero(of_rows >= 0)]]
-        for kind, distances in enumerate(sums.by_kind):
+        for kind, distances in enumerate(_add_up((own.shape[1], len(records)), columns, pairs)):
             nobody = np.iinfo(distances.dtype).max  # further than anybody
             for pair in left_out_pairs:
                 distances[pair] = nobody
             smallest = distances.min(axis=1)
             nearest[kind, chunk] = np.where(smallest == nobody, NOBODY, smallest)
-
-    starts = range(0, len(persons), step)
-    for _ in map_in_threads(starts, compare, threads_for(len(persons) * len(records))):
-        pass
     return nearest
 
 
@@ -272,18 +256,14 @@ def nearest_of_candidates(
     for block in blocks:
         # Who agrees in a column is at distance 0 there.
         agreeing = set(map(id, block))
-        ordered, named = _split_by_order([column for column in columns if id(column.column) not in agreeing])
-        places = [[(column, column.places_of(0, persons)) for column in group] for group in (named, ordered)]
+        others = [column for column in columns if id(column.column) not in agreeing]
+        places = [(column, column.places_of(0, persons)) for column in others]
         for person, record in _find_candidates(block, persons, table):
-            sums = _Sums(columns, person.shape)
-            of_named, of_ordered = (
-                [(mine.take(person), column.places_of(table.table, record)) for column, mine in group]
-                for group in places
-            )
-            sums.add_categories(of_named)
-            sums.add_ordered(of_ordered)
+            pairs = [
+                (column, mine.take(person), column.places_of(table.table, record)) for column, mine in places
+            ]
             is_other = ~_is_left_out(person, record, left_out, len(table.counted))
-            for kind, distances in enumerate(sums.by_kind):
+            for kind, distances in enumerate(_add_up(person.shape, columns, pairs)):
                 np.minimum.at(nearest[kind], person[is_other], distances[is_other])
     return nearest
 
@@ -293,11 +273,6 @@ def _is_left_out(person: IntArray, record: IntArray, left_out: IntArray, records
         return record == left_out[person]
     pairs = (np.arange(left_out.shape[1]) * records + left_out).reshape(-1)
     return np.isin(person * records + record, pairs)
-
-
-def _split_by_order(columns: Sequence[ColumnDistances]) -> tuple[list[ColumnDistances], ...]:
-    """Return the columns with an order, and those without."""
-    return tuple([column for column in columns if column.is_ordered is ordered] for ordered in (True, False))
 
 
 def form_blocks(
