@@ -296,7 +296,7 @@ def test_private_modules_of_other_libraries_stay_out() -> None:
 def test_nothing_lies_loose() -> None:
     """Beside the folders there are only the public names, the definitions for Dagster, and the errors."""
     loose = {path.name for path in ROOT.iterdir() if path.is_file()}
-    assert loose == {"__init__.py", "definitions.py", "errors.py", "py.typed"}
+    assert loose == {"__init__.py", "__init__.pyi", "definitions.py", "errors.py", "py.typed"}
 
 
 def test_every_folder_says_in_a_sentence_what_it_knows() -> None:

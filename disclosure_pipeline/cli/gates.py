@@ -25,18 +25,8 @@ from disclosure_pipeline.cli.printing import (
     print_report,
     show_step,
 )
-from disclosure_pipeline.evaluation.glossary import LABELS
-from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
 
 _NEWEST = 3
-_HEADINGS = {
-    "measure": LABELS["measure"].heading,
-    "target": LABELS["target"].heading,
-    "own": BY_ITSELF,
-    "others": BY_OTHERS,
-    "chance": BY_CHANCE,
-    "standard_errors": "3 standard errors",
-}
 
 
 @click.group(epilog=EXIT_CODES, short_help="Draft the policy of a gate from its ground truth.")
@@ -64,6 +54,8 @@ def draft_policy(gate: Path, shown_as: Format | Literal["yaml"]) -> None:
     value, and does not count as an evaluation of it.
     """
     from disclosure_pipeline.candidates.measuring import measure_baselines
+    from disclosure_pipeline.evaluation.glossary import LABELS
+    from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
     from disclosure_pipeline.policy.bounds_draft import draft_policy as draft_bounds
     from disclosure_pipeline.policy.bounds_draft import write_policy
@@ -77,6 +69,14 @@ def draft_policy(gate: Path, shown_as: Format | Literal["yaml"]) -> None:
         dossiers = read_newest_dossiers(folders, _NEWEST)
         click.echo(write_policy(folders.gate, draft, dossiers), nl=False)
         return
+    headings = {
+        "measure": LABELS["measure"].heading,
+        "target": LABELS["target"].heading,
+        "own": BY_ITSELF,
+        "others": BY_OTHERS,
+        "chance": BY_CHANCE,
+        "standard_errors": "3 standard errors",
+    }
     bounds = [
         {"clause": bound.measure, "target": bound.column, "bound": bound.bound, "reason": bound.reason}
         for bound in draft.bounds
@@ -85,9 +85,9 @@ def draft_policy(gate: Path, shown_as: Format | Literal["yaml"]) -> None:
         Table(
             "baselines",
             "What the ground truth and other people's records show",
-            tuple(_HEADINGS),
+            tuple(headings),
             draft.baselines,
-            _HEADINGS,
+            headings,
         ),
         Table("bounds", "Bounds that follow", ("clause", "target", "bound", "reason"), bounds),
     )

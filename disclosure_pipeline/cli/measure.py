@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import pandas as pd
 
 from disclosure_pipeline.cli.exit_codes import EXIT_CODES, ExitCode, report_errors
 from disclosure_pipeline.cli.printing import Format, Report, Table, choose_format, format_option, print_report
 from disclosure_pipeline.errors import ComparabilityWarning
-from disclosure_pipeline.evaluation.glossary import find_words
-from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from disclosure_pipeline.evaluation.result import Disclosure
     from disclosure_pipeline.tables.grouping import Grouping
 
 _FRAMES = (
@@ -65,6 +65,8 @@ def _to_table(name: str, title: str, frame: pd.DataFrame) -> Table:
 
 
 def _list_meanings(result: Disclosure) -> list[dict[str, Any]]:
+    from disclosure_pipeline.evaluation.glossary import find_words
+
     names = [("identity", str(name)) for name in result.identity.columns]
     names += [("attribute", name) for name in _SHOWN if name in result.attribute.columns]
     return [
@@ -81,6 +83,8 @@ def _list_meanings(result: Disclosure) -> list[dict[str, Any]]:
 
 def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
     """Return a row for every figure: where it stands, its value, unit and meaning."""
+    from disclosure_pipeline.evaluation.glossary import find_words
+
     for frame_name in _FRAMES:
         frame = result.frame(frame_name)
         labels = [str(name) for name in frame.index.names if name in _COLUMNS]
