@@ -20,7 +20,7 @@ from data import KEY_SETS, TARGETS, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory.rare_keys import count_rare_guesses
-from disclosure_pipeline.measures.baseline_counts import BaselineCounts, Squares
+from disclosure_pipeline.measures.baseline_counts import BaselineCounts
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.exact import Grouped
 from disclosure_pipeline.measures.guesses import GuessCounts
@@ -36,7 +36,7 @@ _NOTHING = BaselineCounts(
     _NONE,
     _NONE,
     None,
-    Squares(0, 0, 0),
+    0,
     _NOBODY,
     _NOBODY,
     drawn_from_SD=None,

@@ -20,15 +20,13 @@ class Target:
     """A target column, the cells to exclude, and which cells to list.
 
     The DiSCO cells of more GT records than `list_cells_above` are listed one by one. What is claimed with
-    less than certainty is counted for each of the `certainties`. `undeclared` marks the levels that nobody
-    guesses (shape: codes); None: missing, and those that no GT record has.
+    less than certainty is counted for each of the `certainties`.
     """
 
     column: CodedColumn
     exclusions: CodedExclusions
     list_cells_above: float
     certainties: tuple[Fraction, ...] = ()
-    undeclared: Mask | None = None
 
     def sizes(self, synthesis: int) -> Sizes:
         """Return the numbers of records of GT and of a synthesis; of all, where some of them are counted."""
@@ -36,8 +34,8 @@ class Target:
 
     @property
     def no_guess(self) -> Mask:
-        """Marks the levels that nobody guesses: missing, and those that no GT record has."""
-        return guess_is_impossible(self.column) if self.undeclared is None else self.undeclared
+        """Marks the levels that nobody guesses (shape: codes)."""
+        return guess_is_impossible(self.column)
 
     def occurring_no_guess(self, synthesis: int) -> Mask | None:
         """`no_guess`, or None where no record of GT or of this synthesis has such a level."""
@@ -80,8 +78,11 @@ def columns_of_requests(requests: Sequence[CountRequest]) -> list[CodedColumn]:
 
 
 def guess_is_impossible(target: CodedColumn) -> Mask:
-    """Marks the levels of a target that nobody guesses (shape: its codes): see `Target.no_guess`."""
-    return (np.arange(target.size) == target.missing) | (target.counts[0] == 0)
+    """Mark the level of a target that nobody guesses, missing (shape: its codes).
+
+    A level of SD that no GT record has is a guess, and a wrong one: an intruder cannot know that GT lacks it.
+    """
+    return np.arange(target.size) == target.missing
 
 
 def sample_positions(records: Sequence[int], most: int, seed: int) -> list[IntArray | None]:

@@ -99,7 +99,6 @@ def measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnPr
                 code_exclusions(plan.exclusions, target, keys),
                 plan.list_cells_above,
                 plan.certainties,
-                guess_is_impossible(target),
             )
             for target in targets
         ],

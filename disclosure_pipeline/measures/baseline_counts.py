@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 
 import numpy as np
 
@@ -21,33 +21,20 @@ from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.guesses import GuessCounts, guess_counts, guess_counts_without_self
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
 
-FRACTION_BITS = 16
-"""What the records of a q add to a figure is counted in units of 2**-16 records."""
+_HALF = 15  # bits of the halves of a fraction in units of 1 / `ONE_CHANCE`
 
 
-@dataclass(frozen=True)
-class Squares:
-    """Sum of x² over q, of x = whole + part / 2**16: the sums of whole², whole·part and part²."""
+def sum_of_squares(x: IntArray, keys: IntArray | int = 1) -> int:
+    """Return the sum of x², in units of 1 / `ONE_CHANCE`² as x is in 1 / `ONE_CHANCE`.
 
-    whole: int
-    mixed: int
-    part: int
-
-    @classmethod
-    def sum_up(cls, x: IntArray, keys: IntArray | int = 1) -> Squares:
-        """Sum up x in units of 2**-16; an entry can stand for several `keys`."""
-        whole = x >> FRACTION_BITS
-        part = x - (whole << FRACTION_BITS)
-        return cls(
-            int((whole * whole * keys).sum()),
-            int((whole * part * keys).sum()),
-            int((part * part * keys).sum()),
-        )
-
-    def root(self) -> float:
-        """Return the root of the sum of squares."""
-        scaled = (self.whole << 2 * FRACTION_BITS) + (self.mixed << FRACTION_BITS + 1) + self.part
-        return math.sqrt(scaled) / 2**FRACTION_BITS
+    An entry can stand for several `keys`. Up to 10^9 records the sums of the parts of x fit into 64 bits.
+    """
+    whole, fraction = x >> 2 * _HALF, x & (ONE_CHANCE - 1)
+    parts = [whole, fraction >> _HALF, fraction & ((1 << _HALF) - 1)]
+    return sum(
+        (2 - (i == j)) * int((parts[i] * parts[j] * keys).sum()) << _HALF * (4 - i - j)
+        for i, j in combinations_with_replacement(range(3), 2)
+    )
 
 
 @dataclass(frozen=True)
@@ -60,7 +47,7 @@ class BaselineCounts:
     by_other_levels_in_SD: by s_q - s_tq of those q that SD has, up to `Sizes.synthetic_left`.
     left_by_d_q: by the GT records of their q that the exclusions leave; None where nothing is excluded.
 
-    DiSCO_squares: of what the records of each q add to DiSCO_beyond, in records.
+    DiSCO_squares: of what the records of each q add to DiSCO_beyond, see `sum_of_squares`.
     guessed: from all of SD. guessed_others: from GT, each record without itself.
     drawn_from_SD, drawn_from_GT: from a draw of SD, of the others; None where nothing is drawn (`Sizes`).
     """
@@ -70,7 +57,7 @@ class BaselineCounts:
     by_other_levels: Grouped
     by_other_levels_in_SD: Grouped
     left_by_d_q: Grouped | None
-    DiSCO_squares: Squares
+    DiSCO_squares: int
     guessed: GuessCounts
     guessed_others: GuessCounts
     drawn_from_SD: DrawnGuessCounts | None
@@ -88,7 +75,7 @@ def baseline_counts(
     Args:
         f: The cells before any exclusion.
         sizes: Those of the whole tables.
-        no_guess: Marks the target levels that nobody guesses: missing and undeclared ones (shape: targets).
+        no_guess: Marks the target levels that nobody guesses (shape: targets).
         left: The GT records that the exclusions leave in each cell; None where nothing is excluded.
     """
     d = f.d if left is None else left
@@ -103,7 +90,7 @@ def baseline_counts(
         by_other_levels=Grouped.sum_by_group(apart[near], d[occupied[near]]),
         by_other_levels_in_SD=Grouped.sum_by_group(apart_in_SD[near_in_SD], d[in_SD[near_in_SD]]),
         left_by_d_q=None if left is None else Grouped.sum_by_group(f.per_key(d)[f.q[occupied]], d[occupied]),
-        DiSCO_squares=Squares.sum_up(_added_by_keys(f, d, occupied, sizes)),
+        DiSCO_squares=sum_of_squares(_added_by_keys(f, d, occupied, sizes)),
         guessed=guess_counts(f, d, f.s, no_guess),
         guessed_others=guess_counts_without_self(f, d, f.d, no_guess),
         drawn_from_SD=drawn_guess_counts(f, d, f.s, no_guess, of_SD) if of_SD else None,
@@ -120,7 +107,7 @@ def lone_baseline_counts(GT: int, sizes: Sizes) -> BaselineCounts:
         by_other_levels=Grouped.sum_by_group(np.array([0]), np.array([GT])),
         by_other_levels_in_SD=nothing,
         left_by_d_q=None,
-        DiSCO_squares=Squares(0, 0, 0),
+        DiSCO_squares=0,
         guessed=nobody,
         guessed_others=nobody,
         drawn_from_SD=DrawnGuessCounts.nothing() if sizes.synthetic_is_drawn else None,
@@ -134,16 +121,11 @@ def added_by_cells(d_q: IntArray, d: IntArray, s_q: IntArray, s: IntArray, sizes
     return at_n - in_integers(sizes.p0(d_q - d)) + in_integers(sizes.p0(d_q - 1))
 
 
-def in_units_of_squares(added_by_q: IntArray) -> IntArray:
-    """Sums of `added_by_cells` rounded to the units of `Squares`."""
-    unit = ONE_CHANCE >> FRACTION_BITS
-    return (added_by_q + unit // 2) // unit
-
-
 def _added_by_keys(f: FrequencyTable, d: IntArray, occupied: IntArray, sizes: Sizes) -> IntArray:
-    """Return what the records of each q add to DiSCO at n less DiSCO_others, in the units of `Squares`."""
+    """Return what the records of each q add to DiSCO at n less DiSCO_others, in 1 / `ONE_CHANCE`."""
     if not len(occupied):
         return np.empty(0, dtype=np.int64)
     added = added_by_cells(f.d_q[occupied], f.d[occupied], f.s_q[occupied], f.s[occupied], sizes)
     new_q = np.flatnonzero(first_of_run(f.q[occupied]))
-    return in_units_of_squares(np.add.reduceat(d[occupied] * added, new_q))
+    by_q: IntArray = np.add.reduceat(d[occupied] * added, new_q)
+    return by_q

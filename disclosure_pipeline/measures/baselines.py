@@ -36,13 +36,12 @@ from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.drawn_guesses import (
     draw_of_others,
     draw_of_synthetic,
-    guessed_by_overall_mode_of_draw,
     guessed_from_draw,
     overall_chances,
 )
 from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, Mask, percent
-from disclosure_pipeline.measures.guesses import guessed, guessed_from_all_others
-from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.guesses import guessed, guessed_without_self
+from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes
 from disclosure_pipeline.measures.totals import Totals
 from disclosure_pipeline.measures.words import BEYOND_OTHERS, BY_OTHERS, POINTS, Words
 
@@ -188,7 +187,7 @@ def baselines(
         iS_beyond=iS - iS_others,
         DiSCO_others=DiSCO_others,
         DiSCO_beyond=DiSCO - DiSCO_others,
-        DiSCO_beyond_se=share(counts.DiSCO_squares.root()),
+        DiSCO_beyond_se=share(math.sqrt(counts.DiSCO_squares) / ONE_CHANCE),
         DCAP_others=DCAP_others,
         DCAP_beyond=DCAP - DCAP_others,
         guessed=percent(of_SD, N),
@@ -248,12 +247,8 @@ def guessed_at_n(
 def guessed_from_others(
     counts: BaselineCounts, sizes: Sizes, d_t: IntArray, left_t: IntArray, no_guess: Mask
 ) -> int:
-    """Return the larger of two: guessing the mode of the others of one's q, or the mode of all others."""
+    """Return right guesses from the other GT records at n of them, in units of 1 / `ONE`."""
     draw = draw_of_others(sizes)
     if not draw or not counts.drawn_from_GT:
-        return guessed_from_all_others(counts.guessed_others, d_t, left_t, no_guess)
-    overall = overall_chances(d_t, no_guess, draw)
-    return max(
-        guessed_from_draw(counts.drawn_from_GT, left_t, overall),
-        guessed_by_overall_mode_of_draw(left_t, overall),
-    )
+        return guessed_without_self(counts.guessed_others, left_t, d_t, no_guess)
+    return guessed_from_draw(counts.drawn_from_GT, left_t, overall_chances(d_t, no_guess, draw))

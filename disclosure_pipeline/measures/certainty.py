@@ -1,8 +1,8 @@
 """An intruder who acts on less than certainty: DiS and DiSCO where one level has at least a share c.
 
 This project's own: one decoy among ten records of a person hides them from DiSCO, and not from this. Missing
-and undeclared target levels are no guess: they are left out of the records to guess from. Shares are compared
-as integers, for c = a / b.
+target values are no guess: they are left out of the records to guess from. Shares are compared as integers,
+for c = a / b.
 """
 
 from __future__ import annotations

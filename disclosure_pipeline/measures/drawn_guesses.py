@@ -159,7 +159,14 @@ def drawn_guess_counts(
 
 
 def guessed_from_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:
-    """Return right guesses on average, in units of 1 / `ONE`.
+    """Return right guesses on average by the better of both ways: see `guessed_by_key_of_draw`."""
+    return max(
+        guessed_by_key_of_draw(counts, people_t, overall), guessed_by_overall_mode_of_draw(people_t, overall)
+    )
+
+
+def guessed_by_key_of_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:
+    """Return right guesses on average of the mode of one's q, else of all, in units of 1 / `ONE`.
 
     `people_t` are the GT records that are guessed, by level, `overall` the chance of each level to be the
     most frequent one of a draw (`overall_chances`; shape: targets).

@@ -19,13 +19,12 @@ from disclosure_pipeline.measures.drawn_guesses import (
     draw_of_others,
     draw_of_synthetic,
     drawn_guess_counts,
-    guessed_by_overall_mode_of_draw,
     guessed_from_draw,
     overall_chances,
 )
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.guesses import GuessCounts, guessed, guessed_from_all_others
+from disclosure_pipeline.measures.guesses import GuessCounts, guessed, guessed_without_self
 from disclosure_pipeline.measures.samples import Sizes
 
 Floats = npt.NDArray[np.float64]
@@ -204,9 +203,8 @@ class Guessing:
 
     def _guessed_by_others(self, counts: GuessCounts | DrawnGuessCounts) -> int:
         if isinstance(counts, DrawnGuessCounts):
-            by_overall_mode = guessed_by_overall_mode_of_draw(self.d_t, self._overall_of_others)
-            return max(guessed_from_draw(counts, self.d_t, self._overall_of_others), by_overall_mode)
-        return guessed_from_all_others(counts, self.d_t, self.d_t, self.no_guess)
+            return guessed_from_draw(counts, self.d_t, self._overall_of_others)
+        return guessed_without_self(counts, self.d_t, self.d_t, self.no_guess)
 
     @cached_property
     def _overall_of_synthetic(self) -> IntArray:

@@ -1,8 +1,8 @@
-"""Guessing the most frequent level: of a record's key combination, else of the whole table.
+"""Guessing the most frequent level: of a record's key combination, else of the whole table, or always of it.
 
-This project's own measure `guessed`, and what the same guess takes from other people's records. There is no
-rule of order between equally frequent levels: of k of them each counts 1/k, so that a renamed level changes
-nothing. Missing and undeclared target levels are no guess.
+This project's own measure `guessed`, and what the same guess takes from other people's records: both choose
+the better of the two ways. There is no rule of order between equally frequent levels: of k of them each
+counts 1/k, so that a renamed level changes nothing. Missing target values are no guess.
 """
 
 from __future__ import annotations
@@ -73,39 +73,34 @@ def guess_counts_without_self(
 
 
 def guessed(counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
-    """Return the expected number of right guesses, in units of 1 / `ONE`.
+    """Return the expected number of right guesses by the better of both ways, in units of 1 / `ONE`.
 
     `people_t` are the GT records that are guessed, by level (shape: targets), `r_t` all the records to guess
     from. Where none of them has a level that may be guessed, nobody is guessed.
     """
-    return _count_right(counts.named) + guessed_by_overall_mode(_unmatched(counts, people_t), r_t, no_guess)
+    return max(
+        _count_right(counts.named) + _guessed_by_overall_mode(_unmatched(counts, people_t), r_t, no_guess),
+        _guessed_by_overall_mode(people_t, r_t, no_guess),
+    )
 
 
 def guessed_without_self(counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
     """Return the same where the persons are among the records to guess from, and left out of them."""
-    of_overall_mode = guessed_by_overall_mode_without_self(_unmatched(counts, people_t), r_t, no_guess)
-    return _count_right(counts.named) + of_overall_mode
-
-
-def guessed_from_all_others(counts: GuessCounts, d_t: IntArray, left_t: IntArray, no_guess: Mask) -> int:
-    """Return the larger of two: guessing the mode of the others of one's q, or always the mode of all others.
-
-    `d_t` are all GT records by level (shape: targets), `left_t` those that are guessed.
-    """
+    by_overall_mode = _guessed_by_overall_mode_without_self
     return max(
-        guessed_without_self(counts, left_t, d_t, no_guess),
-        guessed_by_overall_mode_without_self(left_t, d_t, no_guess),
+        _count_right(counts.named) + by_overall_mode(_unmatched(counts, people_t), r_t, no_guess),
+        by_overall_mode(people_t, r_t, no_guess),
     )
 
 
-def guessed_by_overall_mode(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
+def _guessed_by_overall_mode(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
     """Return right guesses of the most frequent level of all for people who are not among r_t."""
     overall = np.where(no_guess, 0, r_t)
     modes = np.flatnonzero((overall == overall.max(initial=0)) & (overall > 0))
     return int(people_t[modes].sum()) * ONE // len(modes) if len(modes) else 0
 
 
-def guessed_by_overall_mode_without_self(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
+def _guessed_by_overall_mode_without_self(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
     """Return the same for people that are among r_t, each left out when they are guessed.
 
     Only the one most frequent level can be named rightly: without the person a level as frequent as another

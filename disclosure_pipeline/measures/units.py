@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from disclosure_pipeline.measures.baseline_counts import Squares, in_units_of_squares
+from disclosure_pipeline.measures.baseline_counts import sum_of_squares
 from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
@@ -27,8 +27,8 @@ from disclosure_pipeline.measures.drawn_guesses import (
     draw_of_others,
     draw_of_synthetic,
     drawn_guess_counts,
+    guessed_by_key_of_draw,
     guessed_by_overall_mode_of_draw,
-    guessed_from_draw,
     overall_chances,
 )
 from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, Mask, percent, sum_of_quotients
@@ -136,9 +136,8 @@ def baselines_of_units(
     figures = {f"{name}_others": others for name, (_, others) in pairs.items()}
     figures |= {f"{name}_beyond": at_n - others for name, (at_n, others) in pairs.items()}
     right, right_others = (guess(f, cells, people, no_guess) for guess in (_guess_at_n, _guess_from_others))
-    squares = Squares.sum_up(in_units_of_squares(added))
     return figures | {
-        "DiSCO_beyond_se": 100 * squares.root() / f.N_d,
+        "DiSCO_beyond_se": 100 * math.sqrt(sum_of_squares(added)) / ONE_CHANCE / f.N_d,
         "guessed_others": percent(right_others, f.N_d * ONE),
         "guessed_beyond": percent(right - right_others, f.N_d * ONE),
     }
@@ -174,14 +173,16 @@ def _guess_at_n(f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess:
     if f.N_s <= f.N_d:
         d = _people_by_cell(f, cells, people)
         return guessed(guess_counts(f, d, f.s, no_guess), f.per_target(d), s_t, no_guess)
-    right = 0
+    by_key, always = 0, 0
     for own in np.unique(cells.size).tolist():
         draw = draw_of_synthetic(Sizes(f.N_d, f.N_s, own))
         assert draw is not None
         d = _people_by_cell(f, cells, people * (cells.size == own))
         counts = drawn_guess_counts(f, d, f.s, no_guess, draw)
-        right += guessed_from_draw(counts, f.per_target(d), overall_chances(s_t, no_guess, draw))
-    return right
+        d_t, overall = f.per_target(d), overall_chances(s_t, no_guess, draw)
+        by_key += guessed_by_key_of_draw(counts, d_t, overall)
+        always += guessed_by_overall_mode_of_draw(d_t, overall)
+    return max(by_key, always)
 
 
 def _guess_from_others(f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask) -> int:
@@ -204,7 +205,7 @@ def _guess_from_others(f: FrequencyTable, cells: UnitCells, people: IntArray, no
             d = _people_by_cell(f, cells, people * of_size)
             overall_of_level = overall_chances(f.per_target(f.d), no_guess, draw)
             counts = drawn_guess_counts(f, d, f.d, no_guess, draw)
-            by_key += guessed_from_draw(counts, f.per_target(d), overall_of_level)
+            by_key += guessed_by_key_of_draw(counts, f.per_target(d), overall_of_level)
             always += guessed_by_overall_mode_of_draw(f.per_target(d), overall_of_level)
         else:
             # Of large tables those whose records are drawn about as often are guessed from the same draws.

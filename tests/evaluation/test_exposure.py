@@ -81,8 +81,7 @@ def test_the_figures_are_those_of_the_reference(gt: Rows, sd: Rows, path: str, s
             for keys in itertools.combinations(range(3), size):
                 row = figures.loc[", ".join(COLUMNS[k] for k in keys), "t", synthesis]
                 people, others = as_records(gt, keys), as_records(table, keys)
-                no_guess = baselines.undeclared(people, others)
-                expected = baselines.figures(people, others, no_guess)
+                expected = baselines.figures(people, others)
                 for name in ("DiSCO_others", "DiSCO_beyond"):
                     assert row[name] == pytest.approx(expected[name], abs=1e-9), name
                 # Chances are rounded to 30 binary digits.

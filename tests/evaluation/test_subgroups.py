@@ -30,7 +30,7 @@ def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Recor
         n = sum(kept)
         row = {name: float(column.to_dict()[group, 1]) for name, column in result.items()}
         scale = len(gt) / n
-        figures = reference.figures(gt, sd, reference.undeclared(gt, sd), kept)
+        figures = reference.figures(gt, sd, kept_gt=kept)
         for name in ("DiSCO_others", "DiSCO_beyond", "guessed_beyond"):
             assert row[name] == pytest.approx(scale * figures[name], abs=2e-6), name
         exposed = sum(hit for hit, mine in zip(everybody, kept, strict=True) if mine)

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import units as reference
-from reference.baselines import undeclared
 from reference.cap import Record
 from support.doubts import FEW_SHARED_VALUES
 from support.households import TABLES
@@ -51,14 +50,13 @@ def test_the_frames_hold_the_figures_of_the_reference(
         frame(gt).assign(person=units), [frame(sd) for sd in syntheses], KEYS, "t", unit="person"
     )
     for synthesis, sd in enumerate(syntheses, start=1):
-        expected = reference.figures(gt, units, sd, undeclared(gt, sd))
+        expected = reference.figures(gt, units, sd)
         keys_of = [[q for q, _ in table] for table in (gt, sd)]
         hits = reference.copies(keys_of[0], units, keys_of[1])
         expected |= {name: hits[name] for name in ("unique_hits", "unique_hits_others")}
         actual = figures_of(result, synthesis=synthesis)
         for name, figure in expected.items():
-            tolerance = 2e-3 if name == "DiSCO_beyond_se" else 2e-7
-            assert actual[name] == pytest.approx(figure, abs=tolerance), name
+            assert actual[name] == pytest.approx(figure, abs=2e-7), name
         risk = reference.household_risk(keys_of[0], units, keys_of[1])
         row = result.units.loc[synthesis]
         assert (row["individual_risk"], row["household_risk"]) == pytest.approx(risk)

@@ -61,8 +61,7 @@ def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Recor
     expected = reference.figures(gt, sd)
     assert set(expected) == set(actual)
     for name in expected:
-        tolerance = 2e-3 if name == "DiSCO_beyond_se" else 2e-7  # x in units of 2**-16, chances of 2**-30
-        assert actual[name] == pytest.approx(expected[name], abs=tolerance), name
+        assert actual[name] == pytest.approx(expected[name], abs=2e-7), name
 
 
 @given(tables(), tables(), st.lists(st.sampled_from(range(4)), max_size=2))

@@ -49,8 +49,7 @@ def test_the_figures_are_those_of_loops_over_records(
     expected = reference.figures(gt, units, sd)
     assert set(actual) == set(expected)
     for name, figure in expected.items():
-        tolerance = 2e-3 if name == "DiSCO_beyond_se" else 2e-7  # as in test_baselines
-        assert actual[name] == pytest.approx(figure, abs=tolerance), name
+        assert actual[name] == pytest.approx(figure, abs=2e-7), name
 
 
 @given(tables(), tables(), UNITS, st.lists(st.sampled_from(range(4)), max_size=2))
@@ -63,8 +62,7 @@ def test_exclusions_leave_out_the_same_records(
     kept_of = [[TARGET_LEVELS.index(level) not in excluded for _, level in table] for table in (gt, sd)]
     expected = reference.figures(gt, units, sd, (None,), *kept_of)
     for name, figure in expected.items():
-        tolerance = 2e-3 if name == "DiSCO_beyond_se" else 2e-7
-        assert actual[name] == pytest.approx(figure, abs=tolerance), name
+        assert actual[name] == pytest.approx(figure, abs=2e-7), name
 
 
 @given(tables(), tables(most=20), st.randoms())

@@ -64,12 +64,6 @@ def over_draws(person: Record, table: Sequence[Record], n: int) -> tuple[Fractio
     return named / draws, certain / draws, share / draws
 
 
-def undeclared(gt: Sequence[Record], sd: Sequence[Record]) -> tuple[Level, ...]:
-    """Missing, and the levels that no GT record has: nobody guesses them."""
-    known = {t for _, t in gt} - {None}
-    return tuple(({t for _, t in sd} | {None}) - known)
-
-
 def chance_of_guess(person: Record, table: Sequence[Record], no_guess: Sequence[Level]) -> Fraction:
     """The chance that the guess of the most frequent level of a key, else of all, names the person's own."""
     levels = Counter(t for q, t in table if q == person[0] and t not in no_guess)
@@ -129,6 +123,27 @@ def chance_of_drawn_mode(
     return chance_in_draw(person, levels, Fraction(n, len(table)))
 
 
+def guesses(
+    person: Record, table: Sequence[Record], n: int | None, no_guess: Sequence[Level]
+) -> tuple[Fraction, Fraction]:
+    """The chances that the guess by the key, and always the mode of all, is right; n records are drawn."""
+    if n is None:
+        return chance_of_guess(person, table, no_guess), chance_of_overall_mode(person, table, no_guess)
+    return (
+        chance_of_drawn_guess(person, table, n, no_guess),
+        chance_of_drawn_mode(person, table, n, no_guess),
+    )
+
+
+def better(chances: Sequence[tuple[Fraction, Fraction]], records: int) -> Fraction:
+    """The percentage of right guesses by the better of both ways."""
+    return (
+        100
+        * max((sum(way, Fraction(0)) for way in zip(*chances, strict=True)), default=Fraction(0))
+        / records
+    )
+
+
 def others(gt: Sequence[Record], i: int) -> list[Record]:
     """Everybody's records but those of person i."""
     return [record for j, record in enumerate(gt) if j != i]
@@ -168,19 +183,11 @@ def figures(
         if name == "DiSCO":
             for i, more, less in zip(people, of_SD, of_others, strict=True):
                 added[gt[i][0]] = added.get(gt[i][0], Fraction(0)) + more - less
-    result["guessed"] = percent([chance_of_guess(gt[i], sd, no_guess) for i in people])
-    result["guessed_others"] = max(
-        percent([chance_of_drawn_guess(gt[i], others(gt, i), n, no_guess) for i in people])
-        if n < N - 1
-        else percent([chance_of_guess(gt[i], others(gt, i), no_guess) for i in people]),
-        percent([chance_of_drawn_mode(gt[i], others(gt, i), n, no_guess) for i in people])
-        if n < N - 1
-        else percent([chance_of_overall_mode(gt[i], others(gt, i), no_guess) for i in people]),
-    )
-    at_n = result["guessed"]
-    if len(sd) > N:
-        at_n = percent([chance_of_drawn_guess(gt[i], sd, n, no_guess) for i in people])
-    result["guessed_beyond"] = at_n - result["guessed_others"]
+    guessed_from_others = [guesses(gt[i], others(gt, i), n if n < N - 1 else None, no_guess) for i in people]
+    result["guessed_others"] = better(guessed_from_others, N)
+    result["guessed"] = better([guesses(gt[i], sd, None, no_guess) for i in people], N)
+    at_n = [guesses(gt[i], sd, n if len(sd) > N else None, no_guess) for i in people]
+    result["guessed_beyond"] = better(at_n, N) - result["guessed_others"]
     squares = sum((x * x for x in added.values()), Fraction(0))
     return {name: float(value) for name, value in result.items()} | {
         "DiSCO_beyond_se": 100 * float(squares) ** 0.5 / N

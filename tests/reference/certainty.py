@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import product
 from math import comb
 
-from reference.baselines import others, undeclared
+from reference.baselines import others
 from reference.cap import Level, Record
 
 
@@ -85,12 +85,11 @@ def at_n(
     gt: Sequence[Record], sd: Sequence[Record], c: Fraction
 ) -> tuple[tuple[Fraction | int, Fraction | int], tuple[Fraction | int, Fraction | int]]:
     """The counts from SD and from the others, of which the larger table is drawn from."""
-    no_guess = undeclared(gt, sd)
     if len(sd) > len(gt):
-        return counts_of_draws(gt, sd, c, no_guess), counts_of_others(gt, c)
+        return counts_of_draws(gt, sd, c), counts_of_others(gt, c)
     if len(sd) < len(gt) - 1:
-        return counts(gt, sd, c, no_guess), counts_of_drawn_others(gt, len(sd), c)
-    return counts(gt, sd, c, no_guess), counts_of_others(gt, c)
+        return counts(gt, sd, c), counts_of_drawn_others(gt, len(sd), c)
+    return counts(gt, sd, c), counts_of_others(gt, c)
 
 
 def anonymity_loss(gt: Sequence[Record], sd: Sequence[Record], certainties: Sequence[Fraction]) -> float:

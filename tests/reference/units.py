@@ -6,11 +6,9 @@ from fractions import Fraction
 
 from reference.baselines import (
     attributed,
-    chance_of_drawn_guess,
-    chance_of_drawn_mode,
-    chance_of_guess,
-    chance_of_overall_mode,
+    better,
     disclosed,
+    guesses,
     in_draw,
 )
 from reference.cap import Level, Record
@@ -38,7 +36,8 @@ def figures(
     left_sd = [record for i, record in enumerate(sd) if kept_sd is None or kept_sd[i]]
     left, left_units = [gt[i] for i in people], [units[i] for i in people]
     names = [f"{name}_{part}" for name in ("iS", "DiSCO", "DCAP") for part in ("others", "beyond")]
-    sums = dict.fromkeys([*names, "by key", "always", "of SD"], Fraction(0))
+    sums = dict.fromkeys(names, Fraction(0))
+    by_others, of_SD = [], []
     added: dict[object, Fraction] = {}
     for place, i in enumerate(people):
         person, of_others = gt[i], others(gt, units, i)
@@ -52,25 +51,17 @@ def figures(
                 attributed(person, left_others, len(of_others), n),
             ),
         }
-        for name, (of_SD, by_others) in found.items():
-            sums[f"{name}_others"] += by_others
-            sums[f"{name}_beyond"] += of_SD - by_others
+        for name, (more, less) in found.items():
+            sums[f"{name}_others"] += less
+            sums[f"{name}_beyond"] += more - less
         added[person[0]] = added.get(person[0], Fraction(0)) + found["DiSCO"][0] - found["DiSCO"][1]
-        if n < len(of_others):
-            sums["by key"] += chance_of_drawn_guess(person, of_others, n, no_guess)
-            sums["always"] += chance_of_drawn_mode(person, of_others, n, no_guess)
-        else:
-            sums["by key"] += chance_of_guess(person, of_others, no_guess)
-            sums["always"] += chance_of_overall_mode(person, of_others, no_guess)
-        if len(sd) > N:
-            sums["of SD"] += chance_of_drawn_guess(person, sd, n, no_guess)
-        else:
-            sums["of SD"] += chance_of_guess(person, sd, no_guess)
-    guessed_others = max(sums.pop("by key"), sums.pop("always"))
-    sums["guessed_beyond"] = sums.pop("of SD") - guessed_others
-    sums["guessed_others"] = guessed_others
+        by_others.append(guesses(person, of_others, n if n < len(of_others) else None, no_guess))
+        of_SD.append(guesses(person, sd, n if len(sd) > N else None, no_guess))
+    shares = {name: 100 * value / N for name, value in sums.items()}
+    shares["guessed_others"] = better(by_others, N)
+    shares["guessed_beyond"] = better(of_SD, N) - shares["guessed_others"]
     squares = sum((x * x for x in added.values()), Fraction(0))
-    return {name: float(100 * Fraction(value) / N) for name, value in sums.items()} | {
+    return {name: float(value) for name, value in shares.items()} | {
         "DiSCO_beyond_se": 100 * float(squares) ** 0.5 / N
     }
 

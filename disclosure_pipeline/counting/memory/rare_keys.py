@@ -18,7 +18,7 @@ import numpy.typing as npt
 from disclosure_pipeline.counting.counts import KeyCounts, TargetCounts, count_keys
 from disclosure_pipeline.counting.memory.radix import Bytes, Codes
 from disclosure_pipeline.counting.targets import Target
-from disclosure_pipeline.measures.baseline_counts import BaselineCounts, Squares, in_units_of_squares
+from disclosure_pipeline.measures.baseline_counts import BaselineCounts, sum_of_squares
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask
 from disclosure_pipeline.measures.guesses import GuessCounts
 from disclosure_pipeline.measures.samples import Sizes, in_integers
@@ -95,7 +95,7 @@ def _count_baselines(
         by_other_levels=Grouped.sum_by_group(np.array([0]), np.array([(has_one_level * d_q * keys).sum()])),
         by_other_levels_in_SD=Grouped.from_positions(by_other_levels_in_SD[: sizes.synthetic_left + 1]),
         left_by_d_q=None,
-        DiSCO_squares=Squares.sum_up(in_units_of_squares(added), keys),
+        DiSCO_squares=sum_of_squares(added, keys),
         guessed=guesses,
         guessed_others=without_self,
         drawn_from_SD=None,
