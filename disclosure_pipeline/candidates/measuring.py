@@ -115,8 +115,8 @@ def measure_against(gate: Gate, opened: OpenedTables, seed: int) -> pd.DataFrame
     return measure_copies(opened, columns, records, seed=seed)[0]
 
 
-def measure_repeats(gate: Gate, opened: OpenedTables) -> float:
-    """Return the percent of GT records that repeat, where GT is opened as its own synthesis."""
+def measure_repeats(gate: Gate, opened: OpenedTables) -> tuple[float, float]:
+    """Return `find_repeats` of GT, opened as its own synthesis."""
     return find_repeats(opened, list(code_shared_columns(opened, gate.grouping, ignore_progress).values()))
 
 

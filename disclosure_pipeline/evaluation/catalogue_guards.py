@@ -171,6 +171,30 @@ GUARDS_OF_COMPARABILITY = (
         ),
     ),
     Measure(
+        "alike",
+        Words(
+            "people whom the table does not tell apart",
+            "This many confidential records equal another person's in every column: of these people there is "
+            "nothing to measure, as no copy of theirs can be noticed.",
+            finding="{value} of the confidential records equal another person's",
+        ),
+        "guards",
+        "alike",
+        role="doubt",
+        family="guards",
+        question="comparable",
+        per_target=False,
+        shown_with="repeats",
+        published="unit",
+        meaning="nothing to measure here: the table tells no one apart",
+        bound=GuardBound(
+            97.5,
+            "Percent of the GT records that equal another person's in every column. Beyond, a copy of GT "
+            "would keep the bound of people_copied_beyond, and a candidate cannot be judged",
+            below=101,
+        ),
+    ),
+    Measure(
         "equal_content",
         frame_words.EQUAL_CONTENT,
         "guards",

@@ -33,6 +33,7 @@ from disclosure_pipeline.measures.copies import (
     hits_of_columns_apart,
     unique_hits,
 )
+from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.guard_chance import (
     beyond_chance,
     distance_by_chance,
@@ -66,7 +67,8 @@ class GuardFigures:
     unique_copies_beyond or people_copied_beyond of `partial_copies`. nearer, much_nearer: the largest of the
     distances of `nearest()`; NaN of a single GT record. relabelled, missing_beyond: the largest
     `looks_renamed` and `missing_beyond` of `columns_apart`.
-    equal_content: 1 where SD holds GT's records, else 0. TVD_column_beyond, TVD_pair_beyond: the largest TVD
+    alike: percent of the GT records that equal another person's in every column. equal_content: 1 where SD
+    holds GT's records, else 0. TVD_column_beyond, TVD_pair_beyond: the largest TVD
     over the expected one, of a column and of a pair of columns (of a sample; NaN where there is none).
     group_copied_beyond: the largest of `columns_apart`, 0 of a column without groups: people_copied_beyond
     within the worst level. repeated: percent of SD records that equal another, and repeats, what of it is
@@ -125,6 +127,7 @@ def measure_guards(
                 "missing_beyond_chance": largest_apart.loc[synthesis, "missing_beyond_chance"],
                 **{name: largest_apart.loc[synthesis, name] for name in IN_GROUPS},
                 **_name_repeats(records.of_records[synthesis - 1], size),
+                "alike": percent(size.N_d - counts.people.alone, size.N_d),
                 "equal_content": float(has_equal_content(counts, size)),
                 "TVD_column_beyond": (of_columns["TVD"] - of_columns["TVD_expected"]).max(),
             }

@@ -23,7 +23,7 @@ from disclosure_pipeline.evaluation.counts import (
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.copies import HitCounts, unique_hits
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.exclusions import exclude
 from disclosure_pipeline.measures.frequency import Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.households import (
@@ -105,10 +105,11 @@ def read_units(
     return UnitRecords(drawn, unit[positions[0]])
 
 
-def find_repeats(opened: OpenedTables, columns: Sequence[CodedColumn]) -> float:
-    """Return the percent of GT records that equal another one in all of the columns, or in all but one.
+def find_repeats(opened: OpenedTables, columns: Sequence[CodedColumn]) -> tuple[float, float]:
+    """Return the percent of GT records that equal another one in all of the columns, and of repeats.
 
-    The largest of these, beyond what columns drawn apart show: see `MANY_REPEATS`.
+    These are in all columns, or in all but one: the largest beyond what columns drawn apart show, see
+    `MANY_REPEATS`.
     """
     _, sets = count_record_sets(opened, [], columns, [])
     N = int(columns[0].counts[0].sum())
@@ -118,7 +119,7 @@ def find_repeats(opened: OpenedTables, columns: Sequence[CodedColumn]) -> float:
     }
     alone = [(columns, sets.whole[0].people.alone)]
     alone += [(sets.columns[label], found[0].people.alone) for label, found in sets.partial.items()]
-    return max(
+    return percent(N - sets.whole[0].people.alone, N), max(
         repeats_beyond_apart(N - number, [shares[column.name] for column in of_set], N)
         for of_set, number in alone
         if len(of_set) >= len(columns) - 1

@@ -112,7 +112,7 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
             people = None if gate.unit is None else len(table.values[gate.unit])
             tables = [table.keep_columns(gate.published)] * 2
             opened = stack.enter_context(open_canonical(tables, engine.name, engine.description))
-            repeats = 0.0 if people else measure_repeats(gate, opened)
+            alike, repeats = (0.0, 0.0) if people else measure_repeats(gate, opened)
     except DisclosurePipelineError as error:
         yield Finding("ground_truth", str(error), is_problem=True)
         return
@@ -122,6 +122,14 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
         f"{table.records:,} records that keep the data dictionary, {recorded}; counted by "
         f"{engine.description}",
     )
+    if not alike <= gate.policy.guards.model_dump()["alike"]:
+        yield Finding(
+            "columns",
+            f"nothing to measure here: the table tells no one apart. {alike:.1f} % of the records equal "
+            "another one in every column, so no copy of these people can be noticed, and a candidate is left "
+            "undetermined. Publish more columns or finer groups, or accept it by guards: {alike: 100}",
+            is_problem=True,
+        )
     if people is not None:
         yield Finding("unit", f"the records are of {people:,} units")
     elif repeats > MANY_REPEATS:

@@ -176,6 +176,25 @@ def test_equal_content_is_said_in_these_words() -> None:
     assert "equal_content" not in broken(judged(gate(), gates.honest()))
 
 
+@pytest.mark.parametrize("table", ["two binary columns", "equal records"])
+def test_a_table_that_tells_no_one_apart_cannot_be_judged(table: str) -> None:
+    """A policy may accept that; else even GT itself would be approved."""
+    levels = ["a", "b"] if table == "two binary columns" else ["a"]
+    gt, sd = (
+        pd.DataFrame({name: rng.choice(levels, 400) for name in ("k", "t")})
+        for rng in map(np.random.default_rng, (1, 2))
+    )
+    columns = {name: {"type": "category", "levels": ["a", "b"]} for name in ("k", "t")}
+    for guards, decision in (({}, "undetermined"), ({"alike": 100}, "approved")):
+        policy = LOOSE | {"guards": guards}
+        of = Gate.model_validate(definition(keys=["k"], targets=["t"], columns=columns, policy=policy))
+        judgements = {each.clause.name: each for each in judge(of.clauses(), gates.measured(of, gt, [sd]))}
+        assert broken(judgements) == ({"alike"} if not guards else set())
+        assert decide(tuple(judgements.values())) == decision
+        if not guards:
+            assert str(judgements["alike"]) == "alike: nothing to measure here: the table tells no one apart"
+
+
 def test_renamed_values_leave_a_candidate_undetermined() -> None:
     """Nothing else is broken: keys and targets are drawn apart, and one category has other names."""
     truth = gates.ground_truth().assign(work=np.where(np.arange(300) % 10 < 7, "office", "none"))

@@ -29,6 +29,7 @@ KINDS: dict[str, tuple[Clause, float, float | None, bool]] = {
     "nearest records": (Clause("nearer", None, 70), 71, None, False),
     "renamed values": (Clause("relabelled", None, 0.15), 0.2, None, False),
     "missing values": (Clause("missing_beyond", None, 20), 30, None, False),
+    "people alike": (Clause("alike", None, 97.5), 98, None, False),
     "equal content": (Clause("equal_content", None, 0), 1, None, False),
     "measure that is safe when high": (Clause("cap__score", "work", 0.5, at_least=True), 0.4, None, True),
     "flags that refuse": (Clause("one_way_flags", "work", 0), 1, None, True),

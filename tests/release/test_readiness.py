@@ -91,6 +91,18 @@ def test_records_that_repeat_are_asked_whose_they_are(
     assert "Have people several records?" in finding.sentence
 
 
+def test_a_table_that_tells_no_one_apart_is_a_problem(
+    folders: GateFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates.with_keys(tmp_path, monkeypatch)
+    assert of_subject(folders, "columns") == []
+    table = gates.ground_truth()
+    table.iloc[[0] * len(table)].to_csv(tmp_path / "ground_truth.csv", index=False)
+    [finding] = of_subject(folders, "columns")
+    assert finding.is_problem
+    assert "100.0 % of the records equal another one in every column" in finding.sentence
+
+
 def test_nobody_asks_where_records_hardly_repeat(
     folders: GateFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
