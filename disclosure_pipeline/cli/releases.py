@@ -76,21 +76,24 @@ def verify(
 @click.option("--reason", required=True, help="Why it is no longer stood by; everyone who verifies sees it.")
 @click.option(
     "--revocations",
-    required=True,
     type=click.Path(path_type=Path),
-    help="The file that the signed revocation is added to; it is made if it is not there.",
+    help="The file that the signed revocation is added to, which is made if it is not there; by default "
+    "RELEASES/GATE.revocations, where the gate that published it reads it.",
 )
 @report_errors()
-def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path) -> None:
+def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path | None) -> None:
     """Write a signed revocation of the release in FOLDER, for everyone who verifies it.
 
     It is signed with the gate's key (DISCLOSURE_PIPELINE_SIGNING_KEY). The release itself is not touched:
-    hand the file of revocations to its recipients.
+    hand the file of revocations to its recipients. The same table is not published again, in whatever order,
+    format or release.
     """
     from disclosure_pipeline.policy.trust import read_trusted
     from disclosure_pipeline.release.keys import load_signer
+    from disclosure_pipeline.release.revoking import locate_revocations
     from disclosure_pipeline.release.revoking import revoke as write_revocation
 
+    revocations = revocations or locate_revocations(folder.absolute().parent)
     try:
         trusted_keys = [key for path in keys for key in read_trusted(path)]
         now = datetime.now(timezone.utc)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -171,9 +171,32 @@ def _order_records(columns: Mapping[str, _ColumnWriter], records: Records) -> _O
         stop = start + _RECORDS
         _hash_records(records.records_from(start, stop), columns, hashes[start:stop])
     ascending, order = _sort_hashes(hashes)
-    content = hashlib.sha256(repr(list(columns)).encode())
+    return _OrderedTable(columns, records, order, _digest(columns, ascending))
+
+
+def digest_published(path: Path) -> str:
+    """Return the hash of a published table's records in canonical form, in whatever order they stand.
+
+    The order of the columns, the row groups and the versions that wrote the Parquet file do not matter.
+    """
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        columns = {field.name: _ColumnWriter(field.type, quotes=False) for field in file.schema_arrow}
+        hashes = np.zeros(file.metadata.num_rows, dtype=np.uint64)
+        start = 0
+        for batch in file.iter_batches(_RECORDS):
+            records = batch.to_pandas(types_mapper=pd.ArrowDtype)
+            _hash_records(records, columns, hashes[start : start + len(records)])
+            start += len(records)
+    hashes.sort()
+    return _digest(columns, hashes).hex()
+
+
+def _digest(columns: Collection[str], ascending: Hashes) -> bytes:
+    content = hashlib.sha256(repr(sorted(columns)).encode())
     content.update(ascending.astype("<u8", copy=False).data)
-    return _OrderedTable(columns, records, order, content.digest())
+    return content.digest()
 
 
 def _sort_hashes(hashes: Hashes) -> tuple[Hashes, IntArray]:
@@ -215,7 +238,7 @@ def _list_codes(codes: IntArray) -> IntArray:
 
 def _hash_records(records: pd.DataFrame, columns: Mapping[str, _ColumnWriter], out: Hashes) -> None:
     """Return a hash of each record, which depends on nothing but its values, written into zeros."""
-    encoded = [(encode(records[name]), column) for name, column in columns.items()]
+    encoded = [(encode(records[name]), columns[name]) for name in sorted(columns)]
     of_levels = [
         np.append(hash_levels(column.write_levels(values.levels)).astype(np.uint64), MISSING)
         for values, column in encoded

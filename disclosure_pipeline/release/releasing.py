@@ -43,6 +43,7 @@ from disclosure_pipeline.release.keys import hash_with_salt, load_signer
 from disclosure_pipeline.release.predicate import build_predicate
 from disclosure_pipeline.release.published_tables import write_tables
 from disclosure_pipeline.release.readiness import read_trusted_keys
+from disclosure_pipeline.release.revoking import find_revocations, read_gate_revocations
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
 from disclosure_pipeline.release.verifying import Approval, verify
 
@@ -144,9 +145,9 @@ def release(
 
     `find_check_problems` returns, for the judgements made now, why the run's checks do not count as passed;
     `clock` returns the time.
-    RefusedError where a clause is not kept, UndeterminedError where one is not determined or a check did
-    not pass, StoreError where the dossier is not the one that this evaluation gives or something changed
-    meanwhile.
+    RefusedError where a clause is not kept or a table was revoked, UndeterminedError where one is not
+    determined or a check did not pass, StoreError where the dossier is not the one that this evaluation
+    gives or something changed meanwhile.
     """
     signer, trusted_keys = load_signer(), read_trusted_keys(folders)
     snapshot = load_snapshot(candidate, folders.store)
@@ -178,7 +179,9 @@ def release(
             raise UndeterminedError(f"Candidate {candidate!r} is not released: {'; '.join(problems)}.")
         target = folders.releases / candidate
         if target.exists():
-            return Release(target, False, _require_same(target, folders.gate, snapshot, trusted_keys))
+            published = _require_same(target, folders.gate, snapshot, trusted_keys)
+            _require_unrevoked(target, published, folders, trusted_keys)
+            return Release(target, False, published)
         files = write_tables(folders.gate, snapshot, staged, stage.release)
         page = render_page(content, "publication").encode()
         write_whole(stage.release / PAGE, page)
@@ -203,6 +206,7 @@ def release(
         write_whole(stage.release / STATEMENT, sign(build_statement(subjects, predicate), signer))
         # As anyone will who gets the folder: what could not be verified then is not published now.
         approval = verify(stage.release, trusted_keys)
+        _require_unrevoked(stage.release, approval, folders, trusted_keys)
         publish(stage.release, target)
         return Release(target, True, approval)
 
@@ -210,6 +214,16 @@ def release(
 def _refuse(candidate: str, decision: str, reasons: Sequence[str]) -> NoReturn:
     error = RefusedError if decision == "refused" else UndeterminedError
     raise error(f"Candidate {candidate!r} is {decision}: {'; '.join(reasons)}.")
+
+
+def _require_unrevoked(
+    folder: Path, approval: Approval, folders: GateFolders, keys: Sequence[TrustedKey]
+) -> None:
+    revocations = read_gate_revocations(folders.releases, keys)
+    found = find_revocations(folder, approval.predicate, approval.files, revocations)
+    if found:
+        reasons = "; ".join(map(str, found))
+        raise RefusedError(f"Candidate {approval.predicate.candidate!r} is not released: {reasons}.")
 
 
 def _require_same(

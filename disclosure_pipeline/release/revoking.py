@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from disclosure_pipeline.candidates.files import write_whole
+from disclosure_pipeline.candidates.files import hash_file, write_whole
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.trust import Moment, TrustedKey
 from disclosure_pipeline.policy.waivers import Digest, Text
@@ -18,6 +19,7 @@ from disclosure_pipeline.release.keys import parse_keys_by_id
 from disclosure_pipeline.release.predicate import Predicate, StatementError, describe_errors
 from disclosure_pipeline.release.statement import (
     STATEMENT,
+    Statement,
     check_signature,
     read_envelope,
     read_statement,
@@ -38,20 +40,35 @@ class RevocationError(DisclosurePipelineError):
     """A revocation cannot be made, or a file of them cannot be believed."""
 
 
+def locate_revocations(releases: Path) -> Path:
+    """Return the file beside the folder of a gate's releases that the gate itself reads.
+
+    >>> locate_revocations(Path("releases/survey"))
+    PosixPath('releases/survey.revocations')
+    """
+    return releases.with_name(f"{releases.name}.revocations")
+
+
 class Revocation(BaseModel):
-    """A release that is no longer stood by: whose it was, with which content, since when, and why."""
+    """A release that is no longer stood by: whose it was, with which content, since when, and why.
+
+    `tables`: the hashes of its tables' canonical records; those of version 1 have none.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    type: Literal["urn:disclosure-pipeline:revocation:v1"] = "urn:disclosure-pipeline:revocation:v1"
+    type: Literal["urn:disclosure-pipeline:revocation:v1", "urn:disclosure-pipeline:revocation:v2"] = (
+        "urn:disclosure-pipeline:revocation:v2"
+    )
     gate: Annotated[str, Field(min_length=1)]
     candidate: Annotated[str, Field(min_length=1)]
     snapshot: Digest
+    tables: tuple[Digest, ...] = ()
     reason: Text
     revoked_at: Moment
 
     def concerns(self, released: Predicate) -> bool:
-        """Return whether it is about a release of that gate: of that candidate, or of the same tables."""
+        """Return whether it is about a release of that gate: of that candidate, or of the same files."""
         return self.gate == released.gate and (
             self.candidate == released.candidate or self.snapshot == released.snapshot
         )
@@ -69,11 +86,12 @@ def revoke(
 ) -> Revocation:
     """Add a signed revocation of the release in a folder to a file of revocations, which is made if needed.
 
-    Only the release's signed statement is read: its tables may be damaged or gone. RevocationError where the
-    statement is not signed with one of the keys, `now` lies before the release, or what the file holds
-    already cannot be believed: then nothing is written.
+    A table that is damaged or gone is revoked without the hash of its records: in another form it would not
+    be found. RevocationError where the statement is not signed with one of the keys, `now` lies before the
+    release, or what the file holds already cannot be believed: then nothing is written.
     """
-    released = _read_released(folder, keys)
+    statement = _read_released(folder, keys)
+    released = statement.predicate
     if now < released.published_at:
         raise RevocationError(
             f"The clock shows {now.isoformat()}, but {folder} was published at "
@@ -84,6 +102,7 @@ def revoke(
             gate=released.gate,
             candidate=released.candidate,
             snapshot=released.snapshot,
+            tables=_digest_tables(folder, statement.files),
             reason=reason,
             revoked_at=now,
         )
@@ -98,18 +117,51 @@ def revoke(
     return revocation
 
 
-def _read_released(folder: Path, keys: Sequence[TrustedKey]) -> Predicate:
-    """Return what a folder's statement says, if its signature is right."""
+def _digest_tables(folder: Path, files: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the hashes of the records of each table that is as it was released."""
+    # CSV stands beside the same table as Parquet.
+    tables = [(folder / name, sha256) for name, sha256 in files.items() if name.endswith(".parquet")]
+    intact = [path for path, sha256 in tables if path.is_file() and hash_file(path) == sha256]
+    if not intact:
+        return ()
+    from disclosure_pipeline.release.published_tables import digest_published
+
+    return tuple(sorted(map(digest_published, intact)))
+
+
+def find_revocations(
+    folder: Path, released: Predicate, files: Mapping[str, str], revocations: Sequence[Revocation]
+) -> list[Revocation]:
+    """Return the revocations of a release in a folder, or of one of its tables; `files`: name -> sha256.
+
+    The same table is found whatever its release, files, order of records or of columns.
+    """
+    tables = set(_digest_tables(folder, files)) if any(of.tables for of in revocations) else set()
+    return [
+        revocation
+        for revocation in revocations
+        if revocation.concerns(released) or tables.intersection(revocation.tables)
+    ]
+
+
+def read_gate_revocations(releases: Path, keys: Sequence[TrustedKey]) -> tuple[Revocation, ...]:
+    """Return the revocations beside the releases of a gate; none where there is no such file."""
+    file = locate_revocations(releases)
+    return read_revocations(file, keys) if os.path.lexists(file) else ()
+
+
+def _read_released(folder: Path, keys: Sequence[TrustedKey]) -> Statement:
+    """Return a folder's statement, if its signature is right."""
     try:
         envelope, problems = read_envelope((folder / STATEMENT).read_bytes())
         _, signature_problems = check_signature(envelope, parse_keys_by_id(keys))
-        predicate = read_statement(envelope.payload).predicate
+        statement = read_statement(envelope.payload)
     except (OSError, StatementError) as error:
         wrong = (error.strerror or "it cannot be read") if isinstance(error, OSError) else str(error)
         raise RevocationError(f"The statement of {folder} cannot be read: {wrong}.") from None
     if problems or signature_problems:
         raise RevocationError(f"{folder} is no release: {'; '.join([*problems, *signature_problems])}.")
-    return predicate
+    return statement
 
 
 def read_revocations(file: Path, keys: Sequence[TrustedKey]) -> tuple[Revocation, ...]:

@@ -14,7 +14,7 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.release.keys import parse_keys_by_id
 from disclosure_pipeline.release.predicate import ClauseStated, Predicate, StatementError
-from disclosure_pipeline.release.revoking import read_revocations
+from disclosure_pipeline.release.revoking import find_revocations, read_revocations
 from disclosure_pipeline.release.statement import (
     STATEMENT,
     check_signature,
@@ -136,7 +136,7 @@ def verify(
         f"the statement contradicts itself: {problem}" for problem in find_statement_problems(statement)
     ]
     problems += expected.find_differences(statement.predicate)
-    problems += [str(revocation) for revocation in revoked or () if revocation.concerns(statement.predicate)]
+    problems += map(str, find_revocations(folder, statement.predicate, statement.files, revoked or ()))
     if problems:
         raise VerificationError(folder, problems)
     unchecked = expected.list_unchecked()

@@ -1,0 +1,135 @@
+"""A revoked table is the same table in whatever order, format, file or release it comes again."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from support import gate_steps, gates
+from support.gates import HONEST, Home, failures
+
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.release.published_tables import digest_published
+from disclosure_pipeline.release.revoking import locate_revocations
+
+REASON = "A respondent was recognised"
+DICTIONARY = {
+    "text": {"type": "category"},
+    "number": {"type": "number"},
+    "whole": {"type": "integer"},
+    "day": {"type": "date"},
+    "moment": {"type": "datetime", "time_zone": "Europe/Berlin"},
+    "flag": {"type": "boolean"},
+}
+
+
+def mixed_table() -> pd.DataFrame:
+    """Values of every type, with missing ones and one that looks like a formula."""
+    return pd.DataFrame(
+        {
+            "text": ["=1+1", "x", None, "NA", "ü", "x"],
+            "number": [0.5, -0.0, None, 1e300, 0.5, 2.0],
+            "whole": pd.array([1, 2, None, 2**50, 1, 2], dtype="Int64"),
+            "day": ["2020-02-29", None, "1900-01-01", "2020-02-29", "2021-01-01", "2020-02-29"],
+            "moment": ["2020-06-01T12:00:00", None, *["2020-12-01T12:00:00.5"] * 4],
+            "flag": [True, False, None, True, True, False],
+        }
+    )
+
+
+def write_published(
+    root: Path, *tables: pd.DataFrame, suffix: str = ".csv", reverse: bool = False
+) -> set[str]:
+    """Publish tables, and return the hashes of what was written."""
+    names = list(DICTIONARY)[:: -1 if reverse else 1]
+    definition = gate_steps.definition_of_two_columns(
+        columns={name: DICTIONARY[name] for name in names},
+        keys=["text"],
+        targets=["number", "whole", "day", "moment", "flag"],
+    )
+    with gate_steps.staged(root, definition, *tables, suffix=suffix) as staged:
+        files = staged.write_tables()
+        return {digest_published(staged.stage.release / file.name) for file in files}
+
+
+def test_the_hash_is_of_the_records_alone(tmp_path: Path) -> None:
+    table = mixed_table()
+    (digest,) = write_published(tmp_path / "first", table)
+    shuffled = table.sample(frac=1, random_state=1)[list(DICTIONARY)[::-1]]
+    assert write_published(tmp_path / "order", shuffled) == {digest}
+    assert write_published(tmp_path / "packed", table, suffix=".csv.gz") == {digest}
+    assert write_published(tmp_path / "parquet", table, suffix=".parquet") == {digest}
+    assert write_published(tmp_path / "dictionary", table, reverse=True) == {digest}
+    assert digest in write_published(tmp_path / "two", table.iloc[:3], shuffled)
+    others = [table.iloc[1:], pd.concat([table, table.iloc[:1]]), table.assign(flag=table["flag"].shift())]
+    assert digest not in write_published(tmp_path / "others", *others)
+
+
+def test_a_rewritten_file_has_the_same_hash(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": ["x", None, "y"], "b": [1.5, 2.5, None]})
+    frame.to_parquet(tmp_path / "one.parquet")
+    rewritten = frame.iloc[::-1][["b", "a"]]
+    rewritten.to_parquet(tmp_path / "two.parquet", row_group_size=1, compression="gzip", index=False)
+    frame.to_parquet(tmp_path / "three.parquet", index=False)
+    one, two = (digest_published(tmp_path / f"{name}.parquet") for name in ("three", "two"))
+    assert one == two
+
+
+@pytest.fixture
+def revoked_home(finished_home: Home) -> Home:
+    """A home in which a published candidate was revoked where its gate reads it."""
+    key = str(finished_home.path / "keys" / "public-key.pem")
+    folder = str(finished_home.published(HONEST))
+    shown = CliRunner().invoke(main, ["revoke", folder, "--key", key, "--reason", REASON])
+    assert shown.exit_code == 0, shown.output
+    return finished_home
+
+
+def refuse_again(home: Home, candidate: str) -> str:
+    """Run the gate over a candidate that must not be published; return what its release says."""
+    ran = home.run_gate(candidate)
+    assert not ran.success
+    assert set(failures(ran)) == {f"{gates.GATE}__release"}
+    return failures(ran)[f"{gates.GATE}__release"]
+
+
+def test_it_is_not_published_again(revoked_home: Home) -> None:
+    table = gates.honest()
+    revoked_home.deliver("again", {"other.csv": table.sample(frac=1, random_state=2)[table.columns[::-1]]})
+    revoked_home.deliver("two", {"a.csv": gates.honest(2), "b.csv": table})
+    for candidate in ("again", "two"):
+        message = refuse_again(revoked_home, candidate)
+        assert "is not released" in message and REASON in message
+        assert not revoked_home.published(candidate).exists()
+    shutil.rmtree(revoked_home.published(HONEST))
+    assert REASON in refuse_again(revoked_home, HONEST)
+    revoked_home.deliver("new", {"other.csv": gates.honest(3)})
+    assert revoked_home.run_gate("new").success
+
+
+def test_a_release_that_stands_and_is_revoked_is_no_success(revoked_home: Home) -> None:
+    assert REASON in refuse_again(revoked_home, HONEST)
+
+
+def test_verify_finds_it_in_another_release(finished_home: Home) -> None:
+    """Published before the first was revoked: whoever verifies it is told."""
+    table = gates.honest().iloc[::-1]
+    finished_home.deliver("two", {"a.csv": gates.honest(2), "b.csv": table})
+    assert finished_home.run_gate("two").success
+    key = str(finished_home.path / "keys" / "public-key.pem")
+    runner, folders = CliRunner(), [str(finished_home.published(name)) for name in (HONEST, "two")]
+    file = str(locate_revocations(finished_home.path / "releases" / gates.GATE))
+    assert runner.invoke(main, ["revoke", folders[1], "--key", key, "--reason", REASON]).exit_code == 0
+    shown = runner.invoke(main, ["verify", folders[0], "--key", key, "--revocations", file])
+    assert shown.exit_code == 1 and REASON in shown.output
+
+
+def test_revocations_that_cannot_be_read_stop_a_release(revoked_home: Home) -> None:
+    file = locate_revocations(revoked_home.path / "releases" / gates.GATE)
+    file.write_bytes(file.read_bytes()[:-1])
+    revoked_home.deliver("new", {"other.csv": gates.honest(3)})
+    assert "ends within a revocation" in refuse_again(revoked_home, "new")
+    assert not revoked_home.published("new").exists()
