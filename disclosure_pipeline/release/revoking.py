@@ -90,7 +90,7 @@ def revoke(
     be found. RevocationError where the statement is not signed with one of the keys, `now` lies before the
     release, or what the file holds already cannot be believed: then nothing is written.
     """
-    statement = _read_released(folder, keys)
+    statement = read_released(folder, keys)
     released = statement.predicate
     if now < released.published_at:
         raise RevocationError(
@@ -150,8 +150,8 @@ def read_gate_revocations(releases: Path, keys: Sequence[TrustedKey]) -> tuple[R
     return read_revocations(file, keys) if os.path.lexists(file) else ()
 
 
-def _read_released(folder: Path, keys: Sequence[TrustedKey]) -> Statement:
-    """Return a folder's statement, if its signature is right."""
+def read_released(folder: Path, keys: Sequence[TrustedKey]) -> Statement:
+    """Return a folder's statement. RevocationError unless its signature is right."""
     try:
         envelope, problems = read_envelope((folder / STATEMENT).read_bytes())
         _, signature_problems = check_signature(envelope, parse_keys_by_id(keys))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,19 @@ from disclosure_pipeline.candidates.arrival import ARRIVAL, BROKEN_CONTRACT, TOO
 from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.recording import RecordedTables, read_recorded_tables
 from disclosure_pipeline.candidates.store import GateFolders, is_safe_name
+from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evidence.dossier import format_cell
+from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
+from disclosure_pipeline.release.readiness import read_trusted_keys
+from disclosure_pipeline.release.revoking import (
+    Revocation,
+    RevocationError,
+    find_revocations,
+    locate_revocations,
+    read_gate_revocations,
+    read_released,
+)
 
 _ENDED_AS: Mapping[str, str] = {BROKEN_CONTRACT: "refused", TOO_LITTLE_OVERLAP: "undetermined"}
 PUBLISHED_REFUSED = "published, refused today"
@@ -28,6 +39,7 @@ class Standing:
     None where there is none: `judged_at`, when it was filed (UTC); `worst_clause`, the one that stands most
     against a release, with its value and bound; `records`, the number of all synthetic records. A candidate
     that was not measured has no dossier, but a `problem`: what kind of thing ended its run as it arrived.
+    `is_revoked`: a revocation beside the releases concerns what is published.
     """
 
     candidate: str
@@ -38,9 +50,12 @@ class Standing:
     worst_clause: str | None = None
     records: int | None = None
     problem: str | None = None
+    is_revoked: bool = False
 
     def __str__(self) -> str:
         """Return words such as "published, refused today"."""
+        if self.is_revoked:
+            return "revoked"
         standing = describe_standing(
             self.decision, is_published=self.is_published, is_current=self.is_current
         )
@@ -76,7 +91,32 @@ def list_standings(folders: GateFolders) -> list[Standing]:
     homes = [folders.store.root / "candidates", folders.releases]
     names = {path.name for home in homes if home.is_dir() for path in home.iterdir() if path.is_dir()}
     recorded, digest = read_recorded_tables(folders), folders.gate.policy_digest()
-    return [_read_standing(folders, name, recorded, digest) for name in sorted(filter(is_safe_name, names))]
+    standings = [
+        _read_standing(folders, name, recorded, digest) for name in sorted(filter(is_safe_name, names))
+    ]
+    if not locate_revocations(folders.releases).exists():
+        return standings
+    try:
+        keys = read_trusted_keys(folders)
+        revocations = read_gate_revocations(folders.releases, keys)
+    except DisclosurePipelineError:
+        unread = "its revocations cannot be read"
+        return [replace(of, problem=unread) if of.is_published else of for of in standings]
+    return [
+        replace(of, is_revoked=_is_revoked(folders.releases / of.candidate, keys, revocations))
+        if of.is_published
+        else of
+        for of in standings
+    ]
+
+
+def _is_revoked(folder: Path, keys: Sequence[TrustedKey], revocations: Sequence[Revocation]) -> bool:
+    """Return whether a published folder was revoked, by its name at least where its statement is damaged."""
+    try:
+        statement = read_released(folder, keys)
+    except RevocationError:
+        return any((of.gate, of.candidate) == (folder.parent.name, folder.name) for of in revocations)
+    return bool(find_revocations(folder, statement.predicate, statement.files, revocations))
 
 
 def _read_standing(

@@ -136,7 +136,11 @@ def verify(
         f"the statement contradicts itself: {problem}" for problem in find_statement_problems(statement)
     ]
     problems += expected.find_differences(statement.predicate)
-    problems += map(str, find_revocations(folder, statement.predicate, statement.files, revoked or ()))
+    published = statement.predicate.published_at.isoformat()
+    problems += [
+        f"it was approved on {published}, and revoked: {revocation}"
+        for revocation in find_revocations(folder, statement.predicate, statement.files, revoked or ())
+    ]
     if problems:
         raise VerificationError(folder, problems)
     unchecked = expected.list_unchecked()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 from click.testing import CliRunner
 from support import gate_steps, gates
 from support.gates import HONEST, Home, failures
 
 from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.orchestration.gate_file import folders_of
+from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.published_tables import digest_published
 from disclosure_pipeline.release.revoking import locate_revocations
+from disclosure_pipeline.release.standing import list_standings
+from disclosure_pipeline.release.statement import STATEMENT
 
 REASON = "A respondent was recognised"
 DICTIONARY = {
@@ -110,6 +116,20 @@ def test_it_is_not_published_again(revoked_home: Home) -> None:
     assert revoked_home.run_gate("new").success
 
 
+def test_status_says_so(revoked_home: Home) -> None:
+    """Of what is published, however the list is printed; a damaged statement hides no revocation."""
+    definition = yaml.safe_dump(
+        {"type": "disclosure_pipeline.DisclosureGate", "attributes": gates.definition()}
+    )
+    (revoked_home.path / "defs.yaml").write_text(definition)
+    for _ in range(2):
+        shown = CliRunner().invoke(main, ["status", str(revoked_home.path), "--format", "json"])
+        assert shown.exit_code == 0, shown.output
+        standings = {row["candidate"]: row["standing"] for row in json.loads(shown.stdout)["candidates"]}
+        assert standings == {HONEST: "revoked", gates.COPY: "refused"}
+        (revoked_home.published(HONEST) / STATEMENT).write_text("{}")
+
+
 def test_a_release_that_stands_and_is_revoked_is_no_success(revoked_home: Home) -> None:
     assert REASON in refuse_again(revoked_home, HONEST)
 
@@ -132,4 +152,8 @@ def test_revocations_that_cannot_be_read_stop_a_release(revoked_home: Home) -> N
     file.write_bytes(file.read_bytes()[:-1])
     revoked_home.deliver("new", {"other.csv": gates.honest(3)})
     assert "ends within a revocation" in refuse_again(revoked_home, "new")
+    standings = {
+        of.candidate: str(of) for of in list_standings(folders_of(Gate.model_validate(gates.definition())))
+    }
+    assert standings[HONEST] == "published: its revocations cannot be read"
     assert not revoked_home.published("new").exists()

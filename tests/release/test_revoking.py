@@ -44,6 +44,7 @@ def test_a_revoked_release_is_not_verified(release: Path, signer: CryptoSigner, 
     with pytest.raises(VerificationError) as refused:
         verify(release, keys, revocations=file)
     assert refused.value.problems == (
+        f"it was approved on {releases.PUBLISHED.isoformat()}, and revoked: "
         f"candidate {releases.CANDIDATE} of gate small was revoked at {NOW.isoformat()}: {REASON}",
     )
 
