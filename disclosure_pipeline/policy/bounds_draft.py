@@ -74,7 +74,7 @@ def _draft_beyond(
     share = f"{math.floor(own.N_d * bound / 100):,} people"
     if column is None:
         share = "so many of a hundred synthetic records"
-    reason = f"Other people's records are at 0; {room}{rest}; {bound:g} are {share}"
+    reason = f"Only what goes beyond other people's records counts; {room}{rest}; {bound:g} are {share}"
     return DraftedBound(measure, column, bound, reason)
 
 

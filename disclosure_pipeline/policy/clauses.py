@@ -249,6 +249,8 @@ def list_effective_clauses(clauses: Sequence[Clause]) -> list[str]:
 
     >>> list_effective_clauses([Clause("repU", None, 8)])
     ['repU is at most 8 (worst synthesis): refuses']
+    >>> [line.split(": ")[1] for line in list_effective_clauses([Clause("missing_beyond", None, 20)])]
+    ['leaves undetermined']
     """
     return [f"{clause}: {_name_consequence(clause)}" for clause in clauses]
 
@@ -256,4 +258,8 @@ def list_effective_clauses(clauses: Sequence[Clause]) -> list[str]:
 def _name_consequence(clause: Clause) -> str:
     if clause.control:
         return "nothing is determined without it"
-    return "warns" if clause.warns else "refuses"
+    if clause.warns:
+        return "warns"
+    # Too little overlap ends a run as the candidate arrives, before anything is measured.
+    is_doubt = clause.measure in DOUBTS or clause.measure == "key_overlap"
+    return "leaves undetermined" if is_doubt else "refuses"

@@ -14,6 +14,7 @@ from disclosure_pipeline.candidates.recording import RecordedTables, read_record
 from disclosure_pipeline.candidates.store import GateFolders, is_safe_name
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evidence.dossier import format_cell
+from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.readiness import read_trusted_keys
@@ -241,11 +242,11 @@ def describe_worst_clause(clauses: Sequence[Mapping[str, Any]]) -> str:
     """Describe the clause that stands most against a release; empty where there is none.
 
     A clause that could not be determined comes before one that is not kept, that before one that is; among
-    those the one that is furthest beyond its bound, or nearest to it, in proportion. What only warns and what
-    controls the engine comes last.
+    those the one that is furthest beyond its bound, or nearest to it, in proportion. What only warns, what
+    controls the engine, and overlaps that are large enough come last.
 
-    >>> clause = {"name": "repU", "value": 9.0, "limit": 8.0, "outcome": "exceeded", "at_least": False}
-    >>> describe_worst_clause([clause | {"warns": False, "control": False}])
+    >>> clause = {"name": "repU", "measure": "repU", "value": 9.0, "limit": 8.0, "outcome": "exceeded"}
+    >>> describe_worst_clause([clause | {"at_least": False, "warns": False, "control": False}])
     'repU 9 > 8'
     """
     worst = max(clauses, key=_rank_clause, default=None)
@@ -259,7 +260,9 @@ def describe_worst_clause(clauses: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _rank_clause(clause: Mapping[str, Any]) -> tuple[bool, int, float]:
-    decides = not clause["warns"] and (not clause["control"] or clause["outcome"] != "kept")
+    entry = JUDGED.get(clause["measure"])
+    is_risk = not clause["control"] and (entry is None or entry.role != "overlap")
+    decides = not clause["warns"] and (is_risk or clause["outcome"] != "kept")
     return decides, _NOT_KEPT.get(clause["outcome"], 0), _find_share_of_bound(clause)
 
 

@@ -15,7 +15,7 @@ from disclosure_pipeline.release.standing import describe_worst_clause, read_new
 
 def clause(name: str, value: float | None, limit: float | None = 10.0, **others: Any) -> dict[str, Any]:
     """A clause as a dossier has it: an upper bound that decides, and is kept."""
-    usual = {"outcome": "kept", "at_least": False, "warns": False, "control": False}
+    usual = {"measure": name, "outcome": "kept", "at_least": False, "warns": False, "control": False}
     return {"name": name, "value": value, "limit": limit, **usual, **others}
 
 
@@ -33,6 +33,8 @@ def clause(name: str, value: float | None, limit: float | None = 10.0, **others:
         (clause("a", 10.1, outcome="exceeded", control=True), clause("b", 10.0)),
         (clause("a", 0.1, 0.0, outcome="exceeded"), clause("b", 1e9, outcome="exceeded")),
         (clause("a", 0.1), clause("b", 0.0, 0.0)),
+        (clause("a", 0.1), clause("b", 11.0, at_least=True, measure="key_overlap")),
+        (clause("a", 9.0, at_least=True, measure="key_overlap", outcome="exceeded"), clause("b", 9.9)),
     ],
 )
 def test_the_worst_clause_stands_most_against_a_release(
