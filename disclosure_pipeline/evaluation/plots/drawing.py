@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 
 if TYPE_CHECKING:
     import altair as alt
 
 _MODULE = "vl_convert"
-_DRAW = f"import json, sys, {_MODULE}; print({_MODULE}.vegalite_to_svg(json.load(sys.stdin)))"
+_DRAW = f"""
+import json, sys, {_MODULE}
+for line in sys.stdin:
+    try:
+        drawn = {_MODULE}.vegalite_to_svg(json.loads(line))
+    except Exception:
+        drawn = None
+    print(json.dumps(drawn), flush=True)
+"""
 _SAVE = (
     "import json, sys, altair; options = json.loads(sys.argv[2]); "
     "altair.Chart.from_dict(json.load(sys.stdin)).save(sys.argv[1], **options)"
@@ -35,13 +46,65 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_note_fork)
 
 
-def convert(specification: Mapping[str, Any]) -> str:
-    """Return the SVG of a Vega-Lite specification."""
-    if _lost_its_thread:
-        return _run_beside(_DRAW, specification).rstrip("\n")
-    import vl_convert
+class DrawingError(DisclosurePipelineError):
+    """A chart could not be drawn."""
 
-    return str(vl_convert.vegalite_to_svg(dict(specification)))
+
+class _Drawer:
+    """A process that draws charts: one that crashes it takes nobody else along."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._owner = os.getpid()
+        self._lock = Lock()
+
+    def draw(self, specification: Mapping[str, Any]) -> str:
+        """Return the SVG of a specification. DrawingError where it cannot be drawn."""
+        if self._owner != os.getpid():  # after a fork: process and lock are the parent's
+            if self._process is not None:
+                self._process.returncode = 0
+            self._process, self._owner, self._lock = None, os.getpid(), Lock()
+        with self._lock:
+            try:
+                drawn = self._ask(json.dumps(specification))
+            except (OSError, ValueError):
+                drawn = None
+                self.stop()
+        if not isinstance(drawn, str):
+            raise DrawingError("The chart could not be drawn.")
+        return drawn
+
+    def _ask(self, line: str) -> object:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-X", "utf8", "-c", _DRAW],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,  # it may quote the chart
+                encoding="utf-8",
+            )
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(f"{line}\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())  # no JSON at its end
+
+    def stop(self) -> None:
+        """End the process; the next chart starts another one."""
+        process, self._process = self._process, None
+        if process is not None and self._owner == os.getpid():
+            process.kill()
+            with suppress(OSError):
+                process.communicate()
+
+
+_drawer = _Drawer()
+atexit.register(_drawer.stop)
+
+
+def convert(specification: Mapping[str, Any]) -> str:
+    """Return the SVG of a Vega-Lite specification. DrawingError where it cannot be drawn."""
+    return _drawer.draw(specification)
 
 
 def save(chart: alt.TopLevelMixin, path: Path, options: Mapping[str, Any]) -> None:

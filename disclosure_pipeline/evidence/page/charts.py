@@ -11,7 +11,16 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from disclosure_pipeline.evaluation.plots.drawing import BLUE, ORANGE, PLUM, RULE, TEXT, TURQUOISE, convert
+from disclosure_pipeline.evaluation.plots.drawing import (
+    BLUE,
+    ORANGE,
+    PLUM,
+    RULE,
+    TEXT,
+    TURQUOISE,
+    DrawingError,
+    convert,
+)
 
 FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 _WIDTH, _ROW, _MAP_HEIGHT = 470, 34, 260
@@ -172,7 +181,10 @@ def _draw_map(points: tuple[tuple[str, float, float, str], ...], x_title: str, y
 
 def _to_svg(chart: Mapping[str, Any]) -> str:
     """The chart as an element of a page, the same for the same chart; it is described where it stands."""
-    root = ET.fromstring(convert({"$schema": _SCHEMA, "config": _CONFIG, **chart}))
+    try:
+        root = ET.fromstring(convert({"$schema": _SCHEMA, "config": _CONFIG, **chart}))
+    except (DrawingError, ET.ParseError):
+        return "<p>This chart could not be drawn. Its figures are in the table.</p>"
     for element in root.iter():
         element.tag = element.tag.removeprefix(_SVG)
         for name in [name for name in element.attrib if name in _DROPPED or name.startswith("aria-")]:
