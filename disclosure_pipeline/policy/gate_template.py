@@ -39,7 +39,9 @@ def file_schema() -> dict[str, Any]:
 
 # A number with more values than this is put into groups where it is a target.
 _MOST_VALUES = 50
-_GROUPS = 20
+# So is a key or target whose values have fewer records each: another sample would hardly have them.
+_FEWEST_OF_VALUE = 5
+_GROUPS, _FEWEST_GROUPS = 20, 3
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./ -]*")
 # In a shorter table, as one writes down to show its columns, values that are all different mean nothing.
@@ -70,8 +72,9 @@ def describe_table(
 ) -> Schema:
     """Return the schema of a synthetic or invented table: types only, for the ground truth has the levels.
 
-    Without targets all columns are that are no keys and no identifiers. A number with many values that is a
-    target is put into groups. InputError where a key or target is no column, or looks like an identifier.
+    Without targets all columns are that are no keys and no identifiers. A target with many values is put into
+    groups, and so is a key or target whose values hardly repeat. InputError where a key or target is no
+    column, or looks like an identifier.
     """
     unit = propose_unit(raw, {*keys, *targets, *(groups or {}), *(special or {})})
     raw = raw if unit is None else raw.drop(columns=unit)
@@ -99,15 +102,33 @@ def describe_table(
         changes: dict[str, Any] = {"levels": None, "range": None, "unit": ""}
         if groups and name in groups:
             changes["groups"] = groups[name]
-        elif name in chosen and column.type in NUMERIC and raw[name].nunique() > _MOST_VALUES:
-            changes["groups"] = _GROUPS
-            notes[name] = "many values, so it is compared in groups: who is told the group has learned enough"
+        elif name in (*keys, *chosen) and column.type in NUMERIC:
+            number = _propose_groups(raw[name], len(keys) if name in keys else 0)
+            if number:
+                changes["groups"] = number
+                notes[name] = _GROUPED
         if special and name in special:
             changes["special_values"] = tuple(
                 int(code) if code == int(code) else code for code in special[name]
             )
         columns[name] = _change(name, column, changes)
     return Schema(columns, notes, tuple(keys), chosen, unit)
+
+
+_GROUPED = "many values, so it is compared in groups: who knows or is told the group has learned enough"
+
+
+def _propose_groups(values: pd.Series[Any], keys: int) -> int | None:
+    """Return into how many groups a target goes, or one of so many `keys`; None where it stays as it is.
+
+    Keys together have about half as many combinations as there are records, so that another sample has them.
+    """
+    records, levels = int(values.notna().sum()), values.nunique()
+    hardly_repeats = records >= _FEWEST_RECORDS // 2 and levels * _FEWEST_OF_VALUE > records
+    if not hardly_repeats and (keys or levels <= _MOST_VALUES):
+        return None
+    enough = (records / 2) ** (1 / keys) if keys else records / _FEWEST_OF_VALUE
+    return min(_GROUPS, max(_FEWEST_GROUPS, int(enough)))
 
 
 def _name_range(column: Column, note: str) -> str:

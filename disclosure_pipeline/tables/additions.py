@@ -22,7 +22,9 @@ A_SYNTHETIC_TABLE = "a synthetic table"
 UNKNOWN_LEVEL = (
     "holds a level that the ground truth does not have: declare the levels, or unknown_levels: keep"
 )
-MORE_DECIMALS = "has more decimals than declared, or than the ground truth has: round the numbers"
+MORE_DECIMALS = (
+    "has more decimals than declared, or more decimals and digits than the ground truth: round the numbers"
+)
 FINER_NUMBERS = "has numbers that are less round than all of the ground truth: round them as those are"
 FINER_TIMES = "has times in a finer unit than declared, or than the ground truth has: round the times"
 FAR_OUTSIDE = (
@@ -67,10 +69,8 @@ def find_additions(
 def _find_in_column(
     table: str, name: str, column: Column, in_GT: Any, in_SD: Any, refuse_formulas: bool
 ) -> Iterator[Violation]:
-    if column.type == "number":
-        allowed = count_decimals(in_GT) if column.decimals is None else column.decimals
-        if count_decimals(in_SD) > allowed:
-            yield Violation(A_SYNTHETIC_TABLE, name, MORE_DECIMALS)
+    if column.type == "number" and _has_more_decimals(column, in_GT, in_SD):
+        yield Violation(A_SYNTHETIC_TABLE, name, MORE_DECIMALS)
     if column.type == "integer" and count_zeros(_leave_out(in_SD, column)) < count_zeros(
         _leave_out(in_GT, column)
     ):
@@ -113,23 +113,41 @@ def starts_formula(texts: Any) -> npt.NDArray[np.bool_]:
     return np.asarray(pc.fill_null(runs, False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def count_decimals(values: Any) -> int:
-    """Return the number of decimals that are needed to write all numbers of an Arrow array; 16: more than 15.
+def count_digits(values: Any) -> dict[int, int]:
+    """Return the most digits of numbers with so many decimals, of an Arrow array; 16: more than 15.
+
+    Zeros before the first other digit do not count.
 
     >>> import pyarrow as pa
-    >>> count_decimals(pa.array([3.0, 0.25, 17.5])), count_decimals(pa.array([0.1 + 0.2]))
-    (2, 16)
+    >>> count_digits(pa.array([3.0, 0.25, 0.075, 17.5])), count_digits(pa.array([0.1 + 0.2]))
+    ({0: 1, 1: 3, 2: 2, 3: 2}, {16: 16})
     """
     numbers = np.asarray(values.drop_null().cast(pa.float64()).to_numpy(zero_copy_only=False))
+    digits = {}
     for decimals in range(_MOST_DECIMALS + 1):
         scale = 10.0**decimals
         scaled = np.rint(numbers * scale)
         # Both are exact below 2^53, so that the quotient is the float that is nearest to such a decimal.
         written = (scaled / scale == numbers) & (np.abs(scaled) < _EXACT_IN_FLOAT)
+        if written.any():
+            digits[decimals] = len(str(int(np.abs(scaled[written]).max())))
         numbers = numbers[~written]
-        if not len(numbers):
-            return decimals
-    return _MOST_DECIMALS + 1
+    if len(numbers):
+        digits[_MOST_DECIMALS + 1] = _MOST_DECIMALS + 1
+    return digits
+
+
+def _has_more_decimals(column: Column, in_GT: Any, in_SD: Any) -> bool:
+    """Return whether numbers of SD have more decimals than are declared.
+
+    Where none are: more than GT's, and more digits, too. So 0.0012 may stand beside 0.012 and 0.12.
+    """
+    of_SD = count_digits(in_SD)
+    if column.decimals is not None:
+        return max(of_SD, default=0) > column.decimals
+    of_GT = count_digits(in_GT)
+    decimals, digits = max(of_GT, default=0), max(of_GT.values(), default=0)
+    return any(more > decimals and of_number > digits for more, of_number in of_SD.items())
 
 
 def _leave_out(values: Any, column: Column) -> Any:

@@ -225,7 +225,7 @@ def test_every_candidate_and_where_it_stands(finished_home: Home) -> None:
 
 
 def clause(**changes: Any) -> dict[str, Any]:
-    plain = {"name": "c", "value": 1.0, "limit": 2.0, "outcome": "kept", "at_least": False}
+    plain = {"name": "c", "measure": "repU", "value": 1.0, "limit": 2.0, "outcome": "kept", "at_least": False}
     return plain | {"warns": False, "control": False} | changes
 
 

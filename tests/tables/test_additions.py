@@ -20,7 +20,7 @@ from disclosure_pipeline.tables.additions import (
     LONGER_TEXT,
     MORE_DECIMALS,
     UNKNOWN_LEVEL,
-    count_decimals,
+    count_digits,
     find_additions,
 )
 from disclosure_pipeline.tables.contract import NAMES_PEOPLE, find_naming_columns
@@ -59,6 +59,8 @@ def time(hour: int, minute: int, second: int = 0, microsecond: int = 0) -> datet
         (Column(type="category", levels=("a", "long")), ["a"], ["long"], []),
         (Column(type="number"), [0.25, 1.0], [0.75, 1.5], []),
         (Column(type="number"), [0.25, 1.0], [0.125], [MORE_DECIMALS]),
+        (Column(type="number"), [0.12, 0.034], [0.0056, 0.123], []),
+        (Column(type="number"), [0.12, 0.034], [0.1234], [MORE_DECIMALS]),
         (Column(type="number", decimals=1), [0.25], [0.25], [MORE_DECIMALS]),
         (Column(type="number", decimals=3), [0.0, 0.5], [0.125], []),
         (Column(type="number"), [0.1 + 0.2, 1.0], [1 / 3], []),
@@ -122,4 +124,4 @@ def test_decimals_are_those_of_the_shortest_text(whole: int, decimals: int) -> N
     number = float(Decimal(whole).scaleb(-decimals))
     written = Decimal(repr(number)).normalize().as_tuple().exponent
     assert isinstance(written, int)
-    assert count_decimals(pa.array([number])) == max(0, -written)
+    assert list(count_digits(pa.array([number]))) == [max(0, -written)]
