@@ -4,13 +4,8 @@ Dagster sorts checks by name, so that the bounds of the policy (`bound_…`) com
 several targets is one check, which fails if any of its clauses is not kept.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-
-import dagster as dg
-from dagster._core.event_api import PartitionKeyFilter
-from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 from disclosure_pipeline.policy.clauses import Clause, words_of
 from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, JUDGED, OF_CONFIDENTIAL
@@ -59,10 +54,6 @@ class ClauseCheck:
             return f"{_CONTROLS} {bounds}."
         words = words_of(self.clauses[0].measure)
         return f"{capitalized(words.title)}. {words.sentence} {bounds}."
-
-    def may_fail(self, judgements: Mapping[Clause, Judgement]) -> bool:
-        """Return whether it fails as a warning where each clause has that judgement, and is no error."""
-        return passes_with_warnings([judgements[clause] for clause in self.clauses])
 
 
 def group_clauses(clauses: Sequence[Clause]) -> tuple[ClauseCheck, ...]:
@@ -132,93 +123,3 @@ def passes_with_warnings(judgements: Sequence[Judgement]) -> bool:
 def warns(judgement: Judgement) -> bool:
     """Return whether all clauses that are not kept only warn: by the policy, or by a waiver."""
     return judgement.clause.warns or judgement.outcome == "waived"
-
-
-# A check of one candidate runs once a run: more than this would have to run at the same moment.
-_NEWEST = 50
-
-
-def find_check_problems(
-    instance: dg.DagsterInstance,
-    checks: Iterable[dg.AssetCheckSpec],
-    candidate: str,
-    may_warn: Collection[dg.AssetCheckKey],
-) -> list[str]:
-    """Return which checks did not pass for a candidate, in a run that exists, on the latest materialisation.
-
-    A check of `may_warn` may have failed with a warning. Checks without partitions are those of the ground
-    truth: they hold for every candidate.
-    """
-    log = _EventLog(instance)
-    problems = []
-    for check in checks:
-        partition = candidate if check.partitions_def is not None else None
-        problem = _find_check_problem(log, check.key, partition, may_warn=check.key in may_warn)
-        if problem:
-            problems.append(f"check {check.name} of {check.asset_key.path[-1]} {problem}")
-    return problems
-
-
-class _EventLog:
-    """What an instance recorded of checks, their assets and runs; an asset and a run are read once."""
-
-    def __init__(self, instance: dg.DagsterInstance) -> None:
-        self._instance = instance
-        self.latest_materialization = cache(self._latest_materialization)
-        self.run = cache(instance.get_run_by_id)
-
-    def _latest_materialization(self, asset: dg.AssetKey, partition: str | None) -> int | None:
-        """Return the storage id of the latest materialisation; None where there never was one."""
-        partitions = None if partition is None else [partition]
-        latest = self._instance.fetch_materializations(
-            dg.AssetRecordsFilter(asset_key=asset, asset_partitions=partitions), limit=1
-        ).records
-        return latest[0].storage_id if latest else None
-
-    def read_evaluations(
-        self, check: dg.AssetCheckKey, partition: str | None
-    ) -> list[tuple[str, dg.AssetCheckEvaluation]]:
-        """Return a check's newest evaluations for a partition, newest first, each with its run's id."""
-        records = self._instance.event_log_storage.get_asset_check_execution_history(
-            check, limit=_NEWEST, partition_filter=PartitionKeyFilter(key=partition)
-        )
-        return [
-            (record.run_id, evaluation)
-            for record in records
-            if (evaluation := _read_evaluation(record)) is not None
-        ]
-
-
-def _find_check_problem(
-    log: _EventLog, check: dg.AssetCheckKey, partition: str | None, *, may_warn: bool
-) -> str | None:
-    """Say why a check does not count as passed; None if it does."""
-    latest = log.latest_materialization(check.asset_key, partition)
-    if latest is None:
-        return "speaks of an asset that was never materialised"
-    evaluations = log.read_evaluations(check, partition)
-    on_latest = [
-        (run_id, evaluation)
-        for run_id, evaluation in evaluations
-        if (target := evaluation.target_materialization_data) is not None and target.storage_id == latest
-    ]
-    if not on_latest:
-        return "was not evaluated on the latest materialisation"
-    # The newest of all must have passed too: one that speaks of no materialisation is not passed over.
-    for run_id, evaluation in (evaluations[0], on_latest[0]):
-        if not evaluation.passed and not (may_warn and evaluation.severity == dg.AssetCheckSeverity.WARN):
-            return "did not pass"
-        run = log.run(run_id) if run_id else None
-        if run is None:
-            return "passed in no run that exists"
-        if partition is not None and run.tags.get("dagster/partition") != partition:
-            return "passed in a run of another candidate"
-    return None
-
-
-def _read_evaluation(record: AssetCheckExecutionRecord) -> dg.AssetCheckEvaluation | None:
-    """Return the evaluation of an execution; None of one that has only been planned."""
-    event = record.event and record.event.dagster_event
-    if not event or event.event_type != dg.DagsterEventType.ASSET_CHECK_EVALUATION:
-        return None
-    return event.asset_check_evaluation_data

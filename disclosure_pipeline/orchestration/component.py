@@ -31,15 +31,15 @@ from disclosure_pipeline.policy.waivers import Waiver, read_waivers
 
 def gate_assets(graph: GateGraph) -> list[dg.AssetsDefinition]:
     """Return the assets of one gate, from ground_truth to release, and the list of its candidates."""
-    deciding = [
+    return [
         ground_truth_asset(graph),
         synthetic_asset(graph),
         bins_asset(graph),
         disclosure_assets(graph),
         dossier_asset(graph),
+        release_asset(graph),
+        candidates_asset(graph),
     ]
-    checks = [check for asset in deciding for check in asset.check_specs]
-    return [*deciding, release_asset(graph, checks), candidates_asset(graph)]
 
 
 _LOG = logging.getLogger(__name__)

@@ -1,7 +1,6 @@
 """The assets of the decision: the dossier of a candidate, and its release."""
 
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,10 +17,9 @@ from disclosure_pipeline.candidates.filing import (
 )
 from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.orchestration import presentation, steps
-from disclosure_pipeline.orchestration.clause_checks import find_check_problems
 from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.orchestration.steps import RunOutcome, StepOutcome, StepResult, gate_step, refuse
-from disclosure_pipeline.policy.verdict import Judgement, read_judgements
+from disclosure_pipeline.policy.verdict import read_judgements
 from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.standing import Standing, describe_standing, is_published, list_standings
 
@@ -156,8 +154,8 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
     return dossier
 
 
-def release_asset(graph: GateGraph, checks: Sequence[dg.AssetCheckSpec]) -> dg.AssetsDefinition:
-    """Return the asset that publishes an approved candidate, if all `checks` of the gate passed for it."""
+def release_asset(graph: GateGraph) -> dg.AssetsDefinition:
+    """Return the asset that publishes an approved candidate."""
 
     @dg.asset(
         key=graph.key("release"),
@@ -172,23 +170,11 @@ def release_asset(graph: GateGraph, checks: Sequence[dg.AssetCheckSpec]) -> dg.A
     @gate_step()
     def release(context: dg.AssetExecutionContext) -> StepOutcome:
         candidate = context.partition_key
-
-        def find_problems(judgements: Sequence[Judgement]) -> list[str]:
-            by_clause = {judgement.clause: judgement for judgement in judgements}
-            may_warn = [
-                dg.AssetCheckKey(graph.key(check.asset), check.name)
-                for check in graph.clause_checks
-                if check.may_fail(by_clause)
-            ]
-            may_warn.append(dg.AssetCheckKey(graph.key("dossier"), "waivers"))
-            return find_check_problems(context.instance, checks, candidate, may_warn)
-
         released = releasing.release(
             graph.folders,
             candidate,
             context.run.run_id,
             clock=steps.now,
-            find_check_problems=find_problems,
         )
         results: list[StepResult] = []
         metadata: dict[str, Any] = {

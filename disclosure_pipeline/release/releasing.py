@@ -38,7 +38,6 @@ from disclosure_pipeline.candidates.store import (
 from disclosure_pipeline.evidence.page.rendering import PAGE, render_page
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import TrustedKey
-from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release.keys import hash_with_salt, load_signer
 from disclosure_pipeline.release.predicate import build_predicate
 from disclosure_pipeline.release.published_tables import write_tables
@@ -139,15 +138,12 @@ def release(
     candidate: str,
     run_id: str,
     clock: Callable[[], datetime],
-    find_check_problems: Callable[[Sequence[Judgement]], Sequence[str]],
 ) -> Release:
     """Verify everything again, then publish with a signed statement.
 
-    `find_check_problems` returns, for the judgements made now, why the run's checks do not count as passed;
-    `clock` returns the time.
-    RefusedError where a clause is not kept or a table was revoked, UndeterminedError where one is not
-    determined or a check did not pass, StoreError where the dossier is not the one that this evaluation
-    gives or something changed meanwhile.
+    Nothing that Dagster recorded has a say: whoever reaches its web server can write it. RefusedError where a
+    clause is not kept or a table was revoked, UndeterminedError where one is not determined, StoreError where
+    the dossier is not the one that this evaluation gives or something changed meanwhile.
     """
     signer, trusted_keys = load_signer(), read_trusted_keys(folders)
     snapshot = load_snapshot(candidate, folders.store)
@@ -174,9 +170,6 @@ def release(
             raise StoreError(
                 f"The dossier of {candidate!r} is not what its tables and policy give: run dossier again."
             )
-        problems = find_check_problems(evaluation.judgements)
-        if problems:
-            raise UndeterminedError(f"Candidate {candidate!r} is not released: {'; '.join(problems)}.")
         target = folders.releases / candidate
         if target.exists():
             published = _require_same(target, folders.gate, snapshot, trusted_keys)
