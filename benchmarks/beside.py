@@ -34,7 +34,7 @@ WORKS: dict[str, tuple[Callable[[pd.DataFrame, pd.DataFrame], object], int]] = {
     "over_releases": (lambda gt, sd: dp.disclosure_over_releases(gt, [sd], sd, KEYS, list(TARGETS)), 10),
     "nearest_guess": (lambda gt, sd: dp.nearest_guess(gt, sd, KEYS, "health"), 100),
     "remedy": (
-        lambda gt, sd: dp.remedy(gt, sd, KEYS, list(TARGETS), [dp.remedies.RemoveUniqueCopies()]),
+        lambda gt, sd: dp.compare_remedies(gt, sd, KEYS, list(TARGETS), [dp.remedies.RemoveUniqueCopies()]),
         10,
     ),
     # All sets are in exposure.py.

@@ -15,6 +15,7 @@ from .errors import (
     UnitWarning,
 )
 from .evaluation import remedies
+from .evaluation.compared_remedies import RemediedTables, RemedyComparison, compare_remedies
 from .evaluation.copies import copies
 from .evaluation.disclosure import disclosure, key_overlap
 from .evaluation.exclusions import Exclusions, Pair
@@ -27,7 +28,6 @@ from .evaluation.protection_result import (
     DisclosureProtection,
     DisclosureProtectionEstimate,
 )
-from .evaluation.remedy import RemediedTables, Remedies, remedy
 from .evaluation.replicated_uniques import (
     ReplicatedUniques,
     remove_uniques,
@@ -59,12 +59,13 @@ __all__ = [
     "Pair",
     "PredictionRisk",
     "RemediedTables",
-    "Remedies",
+    "RemedyComparison",
     "ReplicatedUniques",
     "SqlSource",
     "TablesResemblance",
     "UnitWarning",
     "anonymity_loss",
+    "compare_remedies",
     "copies",
     "disclosure",
     "disclosure_of_key_sets",
@@ -80,7 +81,6 @@ __all__ = [
     "plot_individual_cap",
     "prediction_risk",
     "remedies",
-    "remedy",
     "remove_uniques",
     "replicated_uniques",
     "resemblance",

@@ -280,7 +280,7 @@ CATALOGUE = list_once(
     *list_columns("weap", frame_words.WEAP),
     *list_columns("replicated_uniques", frame_words.REPLICATED),
     *list_columns(
-        "remedy",
+        "compare_remedies",
         _KEY_SET | sample_words(_COPIES, "unique_copies", "unique_copies_beyond") | frame_words.REMEDIES,
     ),
     *list_columns("bins", frame_words.BINS),

@@ -1,4 +1,4 @@
-"""`remedy()`: tables after remedies, measured again."""
+"""Tables after remedies, measured again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RemediedTables:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Remedies:
+class RemedyComparison:
     """What remedies change.
 
     `tables`: after each remedy, in their order. `figures`: index (remedy, target, synthesis), first as it is.
@@ -57,7 +57,7 @@ class Remedies:
     __repr__ = __str__
 
 
-def remedy(
+def compare_remedies(
     ground_truth: Any,
     synthetic: Any,
     keys: Sequence[Any],
@@ -67,7 +67,7 @@ def remedy(
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
-) -> Remedies:
+) -> RemedyComparison:
     """Apply remedies to a synthetic table, and measure what each does to risk and to resemblance.
 
     Each remedy is applied to the tables as they are; a tuple of remedies is applied one after another.
@@ -83,7 +83,7 @@ def remedy(
         edges: As there.
 
     Returns:
-        The tables after each remedy, and all figures in one frame: see `Remedies`.
+        The tables after each remedy, and all figures in one frame: see `RemedyComparison`.
 
     Warns:
         ComparabilityWarning: As `disclosure()`, of the tables as they are.
@@ -96,7 +96,7 @@ def remedy(
         >>> import disclosure_pipeline as dp
         >>> gt = pd.DataFrame({"age": [30, 40, 91, 95], "ill": ["y", "n", "n", "y"]})
         >>> sd = pd.DataFrame({"age": [30, 41, 91, 94], "ill": ["y", "n", "n", "y"]})
-        >>> coded = dp.remedy(gt, sd, ["age"], "ill", [dp.remedies.TopCode("age", at=90)])
+        >>> coded = dp.compare_remedies(gt, sd, ["age"], "ill", [dp.remedies.TopCode("age", at=90)])
         >>> coded.tables[0].synthetic[0]["age"].tolist()
         [30, 41, 90, 90]
         >>> figures = coded.figures.droplevel(["target", "synthesis"])
@@ -120,7 +120,7 @@ def remedy(
         outcomes.append(RemediedTables(label, after.frames[0], after.frames[1:]))
         rows |= _figures(label, tables, after, changed, options)
     index = pd.MultiIndex.from_tuples(list(rows), names=["remedy", "target", "synthesis"])
-    return Remedies(tuple(outcomes), pd.DataFrame(list(rows.values()), index=index))
+    return RemedyComparison(tuple(outcomes), pd.DataFrame(list(rows.values()), index=index))
 
 
 def _labels(remedies: Any) -> list[str]:

@@ -3,7 +3,7 @@
 A remedy that recodes a column recodes it in GT, too: whoever looks a person up in the changed table recodes
 what is known of the person likewise, and tables that are coded differently share no key and look safe. A
 remedy that takes out records or values takes them out of SD alone. Missing and special values stay as they
-are. Pass remedies to `dp.remedy()`.
+are. Pass remedies to `dp.compare_remedies()`.
 
 Example:
     >>> import disclosure_pipeline as dp

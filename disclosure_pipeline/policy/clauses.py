@@ -249,7 +249,7 @@ def list_effective_clauses(clauses: Sequence[Clause]) -> list[str]:
 
     >>> list_effective_clauses([Clause("repU", None, 8)])
     ['repU is at most 8 (worst synthesis): refuses']
-    >>> [line.split(": ")[1] for line in list_effective_clauses([Clause("missing_beyond", None, 20)])]
+    >>> [line.split(": ")[1] for line in list_effective_clauses([Clause("relabelled", None, 0.15)])]
     ['leaves undetermined']
     """
     return [f"{clause}: {_name_consequence(clause)}" for clause in clauses]

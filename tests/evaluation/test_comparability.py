@@ -76,7 +76,9 @@ def test_an_upper_cased_key() -> None:
         lambda gt, sd: dp.nearest_guess(gt, sd, ["region", "age"], "work"),
         lambda gt, sd: dp.plot_cap_distributions(gt, sd, ["region", "age"], "work"),
         lambda gt, sd: dp.prediction_risk(gt, sd, ["region", "age"], "work"),
-        lambda gt, sd: dp.remedy(gt, sd, ["region"], "work", [dp.remedies.MergeSmallLevels("work", 2)]),
+        lambda gt, sd: dp.compare_remedies(
+            gt, sd, ["region"], "work", [dp.remedies.MergeSmallLevels("work", 2)]
+        ),
         lambda gt, sd: dp.replicated_uniques(gt, sd, ["region", "age"]),
         lambda gt, sd: dp.subgroups(gt, sd, ["region", "age"], "work", by="height"),
     ],

@@ -98,8 +98,10 @@ def frames(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, Callable[[], dict[st
         "weap": lambda: {"weap": dp.weap(sd, KEYS, target).to_frame()},
         "key_overlap": lambda: {"key_overlap": dp.key_overlap(gt, sd, KEYS)},
         "prediction_risk": lambda: {"prediction": dp.prediction_risk(gt, sd, KEYS, target).measures},
-        "remedy": lambda: {
-            "remedy": dp.remedy(gt, sd, KEYS, TARGETS, [dp.remedies.RemoveReplicatedUniques()]).figures
+        "compare_remedies": lambda: {
+            "compare_remedies": dp.compare_remedies(
+                gt, sd, KEYS, TARGETS, [dp.remedies.RemoveReplicatedUniques()]
+            ).figures
         },
     }
 

@@ -15,7 +15,7 @@ from support.small_tables import sd2011
 
 import disclosure_pipeline as dp
 from disclosure_pipeline import remedies
-from disclosure_pipeline.evaluation.remedy import BEFORE
+from disclosure_pipeline.evaluation.compared_remedies import BEFORE
 
 LEVELS = ("x", "y", "z", "w", None)
 NUMBERS = (-8, 0, 1, 2, 5, 7, 12, None)
@@ -53,8 +53,8 @@ def listed(table: pd.DataFrame) -> list[tuple[Any, ...]]:
     return [tuple(None if pd.isna(v) else v for v in row) for row in table.itertuples(index=False, name=None)]
 
 
-def remedied(gt: pd.DataFrame, sd: list[pd.DataFrame], *applied: Any) -> dp.Remedies:
-    return dp.remedy(gt, sd, ["k", "number"], "t", list(applied), special_values=SPECIAL)
+def remedied(gt: pd.DataFrame, sd: list[pd.DataFrame], *applied: Any) -> dp.RemedyComparison:
+    return dp.compare_remedies(gt, sd, ["k", "number"], "t", list(applied), special_values=SPECIAL)
 
 
 @examples(8)
@@ -177,7 +177,7 @@ def test_the_example_data_before_and_after() -> None:
         remedies.MergeLevels("region", regions),
         remedies.BlankCopiedTargets(),
     ]
-    result = dp.remedy(gt, sd, keys, ["depress", "workab"], applied)
+    result = dp.compare_remedies(gt, sd, keys, ["depress", "workab"], applied)
     figures: Any = result.figures
     assert len(figures) == 7 * 2 * 2
     before = figures.loc[BEFORE]
@@ -226,4 +226,4 @@ def test_the_example_data_before_and_after() -> None:
 def test_what_cannot_be_done_is_refused(wrong: Any, words: str) -> None:
     gt = frame([("x", 1, "y", True), ("y", 2, "x", False)])
     with pytest.raises(dp.InputError, match=words):
-        dp.remedy(gt, gt, ["k", "number"], "t", wrong)
+        dp.compare_remedies(gt, gt, ["k", "number"], "t", wrong)
