@@ -7,6 +7,6 @@ import dagster as dg
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """Give all gates; steps run in one process, where they take less than a second each."""
+    """Return all gates; steps run in one process, where they take less than a second each."""
     gates = dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
     return dg.Definitions.merge(gates, dg.Definitions(executor=dg.in_process_executor))

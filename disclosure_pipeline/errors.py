@@ -27,7 +27,7 @@ class InputError(DisclosurePipelineError, ValueError):
 
 
 def describe_unexpected(error: BaseException) -> str:
-    """Give an error that is not ours: its type and the last lines of code it came through.
+    """Describe an error that is not ours: its type and the last lines of code it came through.
 
     Its message is withheld, for it may quote a record.
 

@@ -40,7 +40,7 @@ def anonymity_loss(
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
 ) -> pd.DataFrame:
-    """Tell how much more an intruder learns from SD than from other people's records, as one coefficient.
+    """Measure how much more an intruder learns from SD than from other people's records, as one coefficient.
 
     The intruder claims the level that at least a share c of the SD records with a person's key have, for the
     best of c = 0.55, 0.60 to 1; the same is done with the other GT records. Missing is no level to claim.

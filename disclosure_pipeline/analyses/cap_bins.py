@@ -117,7 +117,7 @@ def bin_of(count: IntArray, of_key: IntArray) -> IntArray:
 
 
 def place(bins: IntArray) -> tuple[Floats, Floats]:
-    """Tell where each bin lies on the axis in percent: from, to."""
+    """Return where each bin lies on the axis in percent: from, to."""
     low = (bins - NEVER - 1) / INNER_BINS
     high = low + 1 / INNER_BINS
     below = -GAP - BAND

@@ -86,7 +86,7 @@ class _Part:
 
     @property
     def records(self) -> int:
-        """Those of all tables."""
+        """Return the records of all tables."""
         return sum(of_table.stop - of_table.start for of_table in self.block.records)
 
     def q(self, table: int) -> IntArray:

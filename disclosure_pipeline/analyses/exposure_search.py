@@ -57,7 +57,7 @@ class Search:
         return sum(comb(len(self.columns), size) for size in range(1, self.up_to + 1))
 
     def of_records(self, records: Sequence[IntArray], last: int) -> Search:
-        """The same of some records of each table, for sets that hold the column `last` and later ones."""
+        """Return the same of some records of each table, for sets with the column `last` and later ones."""
         columns = (column.of_records(records) for column in self.columns[last + 1 :])
         return replace(
             self,

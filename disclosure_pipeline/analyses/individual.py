@@ -27,7 +27,7 @@ def individual_attribution(
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
 ) -> pd.DataFrame:
-    """What each confidential record is exposed to. Arguments and errors as in `disclosure()`, one target.
+    """Return what each GT record is exposed to. Arguments and errors as in `disclosure()`, one target.
 
     Returns:
         A frame with the rows and the index of `ground_truth`. "CAP_GT" is the record's chance of a right

@@ -120,7 +120,7 @@ class KeySet:
         )
 
     def pick(self, table: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Of values with an entry for each record of a table those of the records that matter."""
+        """Pick the values of the records that matter from those of all records of a table."""
         rows = self.rows[table]
         return values if rows is None else values[rows]
 

@@ -29,7 +29,7 @@ def disclosure_over_releases(
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
 ) -> pd.DataFrame:
-    """Tell what a candidate would disclose beside the tables that are published already.
+    """Measure what a candidate would disclose beside the tables that are published already.
 
     All releases of one ground truth together disclose more than any of them alone. No figure of an earlier
     run is used: everything is counted again from the published tables.

@@ -58,7 +58,7 @@ def record_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str,
 
 
 def read_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> Measured | None:
-    """What was recorded of this GT, candidate and definition; None where there is nothing, or of others."""
+    """Return the figures recorded for this GT, candidate and definition; None where there are none."""
 
     def rebuild(content: Mapping[str, Any]) -> Measured:
         ledger = tuple(Change(**change) for change in content["ledger"])

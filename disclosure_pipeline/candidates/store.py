@@ -231,7 +231,7 @@ class GateFolders:
 
     @property
     def staging(self) -> Path:
-        """Where a release is made before it is published: beside the releases, never among them."""
+        """Return where a release is made before it is published: beside the releases, never among them."""
         releases = self.releases.parent
         return releases.with_name(f"{releases.name}-staging") / self.releases.name
 

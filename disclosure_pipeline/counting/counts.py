@@ -163,7 +163,7 @@ def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: i
 
 
 def can_be_summed(target: Target, synthesis: int) -> bool:
-    """Tell whether sums over key combinations are enough, so that no cell needs to be looked at by itself."""
+    """Return whether sums over key combinations are enough, so that no single cell has to be looked at."""
     drawn = target.sizes(synthesis).something_is_drawn
     return not (target.exclusions or target.certainties or drawn)
 

@@ -56,7 +56,7 @@ class OpenedTables(Protocol):
 
     @property
     def engine_description(self) -> str:
-        """Who counts, and why that one."""
+        """Return which engine counts, and why that one."""
 
     @property
     def columns(self) -> tuple[tuple[Any, ...], ...]:
@@ -64,7 +64,7 @@ class OpenedTables(Protocol):
 
     @property
     def ledger(self) -> tuple[Change, ...]:
-        """What was changed to compare the tables."""
+        """Return what was changed to compare the tables."""
 
     @property
     def frames(self) -> tuple[pd.DataFrame, ...] | None:
@@ -112,7 +112,7 @@ class SeparableTables(OpenedTables, Protocol):
         """Some of the tables by their numbers, in this order; columns that were coded here can be counted."""
 
     def with_unit(self, unit: Any) -> OpenedTables:
-        """The same tables, of the columns that were coded here, in which SD has GT's column `unit`, empty."""
+        """Return the tables, of the columns that were coded here, with GT's column `unit`, empty in SD."""
 
 
 @contextmanager

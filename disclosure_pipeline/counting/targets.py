@@ -73,7 +73,7 @@ class CountRequest:
 
 
 def columns_of_requests(requests: Sequence[CountRequest]) -> list[CodedColumn]:
-    """Give the columns of several requests; one that several of them share comes once if it is one object."""
+    """Return the columns of several requests; one that they share comes once if it is one object."""
     return list({id(column): column for request in requests for column in request.columns}.values())
 
 

@@ -36,7 +36,7 @@ TARGETS_ALONE = "targets alone"
 
 
 def copies(ground_truth: Any, synthetic: Any, targets: Any = None, *, unit: Any = None) -> pd.DataFrame:
-    """Tell how many synthetic records equal a GT record, in all columns and nearly, beside a fresh sample.
+    """Count SD records that equal a GT record, in all columns and nearly, beside a fresh sample.
 
     Args:
         ground_truth: The confidential records, one a row: a table in memory.

@@ -230,7 +230,7 @@ def count_record_sets(
 
 
 def _list_sets(columns: Sequence[CodedColumn], targets: Sequence[Any]) -> dict[str, Sequence[CodedColumn]]:
-    """All columns but one, for each; the targets alone; and, where several hold numbers, all but these."""
+    """Return all columns but each one; the targets alone; and, where several hold numbers, all but these."""
     sets = {
         f"all but {left_out.name}": [column for column in columns if column is not left_out]
         for left_out in columns

@@ -140,7 +140,7 @@ def _add_baselines(
 def _add_exclusions(
     rows: _Rows, index: tuple[Any, int], target_counts: TargetCounts, uniques: Uniques, N: tuple[int, int]
 ) -> None:
-    """Tell what the exclusions take out and leave, added to the rows; `uniques` are those of all records."""
+    """Add to the rows what the exclusions take out and leave; `uniques` are those of all records."""
     excluded = target_counts.excluded
     left = excluded.uniques if excluded else uniques
     rows.identity_after_exclusions[index] = row_of(identity(left, *N))

@@ -16,7 +16,7 @@ Rows = Mapping[tuple[Any, ...], Mapping[str, Any]]
 def frame_of(
     rows: Rows, index: Sequence[str], columns: Sequence[str], like: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """Give a frame with the rows' keys as its index, column by column: row by row takes three times as long.
+    """Build a frame with the rows' keys as its index, by columns: by rows takes three times as long.
 
     `like`: a frame with the very same keys and names of the index, which is then not made again.
     """
@@ -89,7 +89,7 @@ def _level(values: Sequence[Any], name: str) -> pd.Index[Any]:
 
 
 def name_values(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
-    """Give the names of the index, then of the columns; and the values of each row in this order, as objects.
+    """Return the names of index and columns, and the values of each row in this order, as objects.
 
     As `reset_index` and `to_dict` have them, several times faster. An index without a name is left out.
     """

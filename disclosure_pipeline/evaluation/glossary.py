@@ -76,7 +76,7 @@ def describe_column(column: str, frame: str | None = None) -> str:
 
 
 def find_heading(column: str, frame: str) -> str:
-    """What a column of a frame is called at its head or in a legend; its name where nothing is known of it.
+    """Return a column's heading, or its name where nothing is known of it.
 
     Example:
         >>> find_heading("DiSCO_others", "attribute")

@@ -30,7 +30,7 @@ SAMPLE = 2_000
 
 
 def nearest(ground_truth: Any, synthetic: Any, sample: int | None = None, seed: int = 0) -> pd.DataFrame:
-    """Tell how many GT records have a synthetic record nearer to them than any other GT record.
+    """Count GT records that are nearer to a synthetic record than to any other GT record.
 
     It sees near copies, which equality cannot. The larger of SD and the other GT records is thinned to the
     size of the smaller, by a seeded draw: a fresh sample of the same population is nearer to 50 %.
@@ -142,7 +142,7 @@ def _thinned_others(N_d: int, n: int, persons: IntArray, rng: np.random.Generato
 def _others_of_units(
     unit: IntArray, most: int, n: int, persons: IntArray, rng: np.random.Generator
 ) -> tuple[Mask, IntArray]:
-    """The same, with the records of each person's unit left out, and others where it has fewer than `most`.
+    """Leave out the records of each person's unit, and others where it has fewer than `most`.
 
     n records more than `most` are drawn. Left out are `most` for each person (shape: most, persons).
     """

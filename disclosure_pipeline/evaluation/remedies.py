@@ -86,7 +86,7 @@ def recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) ->
 
 
 def require_number(argument: str, value: Any) -> float:
-    """Give the value as a float. InputError, with the name of the argument, unless it is a finite number."""
+    """Return the value as a float. InputError that names the argument, unless it is a finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise InputError(f"{argument} of a remedy must be a finite number, not {describe_argument(value)}.")
     return float(value)

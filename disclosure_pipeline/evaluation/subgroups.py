@@ -48,7 +48,7 @@ def subgroups(
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
 ) -> pd.DataFrame:
-    """Tell for each group of GT records how exposed it is, beside what other people's records would disclose.
+    """Measure how exposed each group of GT records is, beside what other people's records would disclose.
 
     Args:
         ground_truth: The confidential records, one a row: a table in memory.
@@ -146,7 +146,7 @@ def _check_by(by: Any, columns: Sequence[Any]) -> list[Any]:
 
 
 def _group_records(tables: Tables, names: Sequence[Any], smallest: int) -> tuple[IntArray, list[str]]:
-    """Give the group of each GT record, and the labels of the groups; small ones are one group, the last."""
+    """Return each GT record's group, and the labels of the groups; small ones are one, the last."""
     columns = [
         tables.coded(name)
         if name in (*tables.keys, *tables.targets)
@@ -219,7 +219,7 @@ def measure_worst_groups(
 
 
 def find_worst_target(attribute: pd.DataFrame) -> Any:
-    """Give the target that most is disclosed of beyond other people's records; None where none has a figure.
+    """Return the target of the largest DiSCO_beyond; None where none has a figure.
 
     `attribute`: index (target, synthesis), as `disclosure()` has it.
     """

@@ -134,7 +134,7 @@ class ClauseExpectation(BatchExpectation, ABC):
 
     @abstractmethod
     def _build_clause(self) -> Clause:
-        """Give the clause that the expectation states."""
+        """Return the clause that the expectation states."""
 
     @abstractmethod
     def _read(self, table: pd.DataFrame) -> tuple[Sequence[float], Sequence[float] | None]:
@@ -200,7 +200,7 @@ def _fail(reason: str) -> dict[str, Any]:
 
 
 def _describe_safely(configuration: ExpectationConfiguration) -> str:
-    """Give the clause in words. Great Expectations prints an error with its message, so that is withheld."""
+    """Describe the clause. Great Expectations prints an error with its message, so that is withheld."""
     try:
         return _describe(configuration)
     except Exception as error:
@@ -238,7 +238,7 @@ class _MetricTableExpectation(ClauseExpectation, ABC):
 
     @abstractmethod
     def _reference_measure(self) -> str | None:
-        """Give the column that the bound is a share of; None where the bound is absolute."""
+        """Return the column that the bound is a share of; None where the bound is absolute."""
 
     def _build_clause(self) -> Clause:
         # `table` tells files from all of them together; it is no part of what is measured.

@@ -216,19 +216,19 @@ class WholeRecordCounts(Protocol):
 
     @property
     def uniques(self) -> Uniques:
-        """Of single records."""
+        """Return the counts of single records."""
 
     @property
     def shared(self) -> Shared:
-        """Of records that are in both tables."""
+        """Return the counts of records in both tables."""
 
     @property
     def unique_hits(self) -> HitCounts:
-        """Of SD records that equal a single GT record."""
+        """Return the counts of SD records that equal a single GT record."""
 
     @property
     def people(self) -> PeopleCounts:
-        """Of GT records that equal no other one."""
+        """Return the counts of GT records that equal no other one."""
 
 
 def has_equal_content(counts: WholeRecordCounts, sizes: Sizes) -> bool:

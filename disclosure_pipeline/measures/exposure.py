@@ -83,7 +83,7 @@ class DisclosedCounts:
 
     @classmethod
     def nothing(cls, chances: Chances) -> DisclosedCounts:
-        """Of no key combination."""
+        """Return the counts of no key combination."""
         return cls(0, np.zeros(len(chances.q0)), np.zeros(len(chances.p0)), 0)
 
 

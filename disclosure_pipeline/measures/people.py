@@ -343,16 +343,16 @@ def found_by_columns_apart(chances: npt.NDArray[np.float64], N_s: int, records: 
 
 
 def _highest_mean(count: float, z: float) -> float:
-    """Give the mean of a Poisson variable that is so small only by chance (Wilson & Hilferty 1931)."""
+    """Return the mean of a Poisson variable that is so small only by chance (Wilson & Hilferty 1931)."""
     n = count + 1
     return n * (1 - 1 / (9 * n) + z / (3 * math.sqrt(n))) ** 3
 
 
 def _lowest_mean(count: int, z: float) -> float:
-    """Give the mean of a Poisson variable that is so large only by chance."""
+    """Return the mean of a Poisson variable that is so large only by chance."""
     return count * max(1 - 1 / (9 * count) - z / (3 * math.sqrt(count)), 0.0) ** 3 if count else 0.0
 
 
 def _highest_count(mean: float, z: float) -> int:
-    """Tell how large a Poisson variable gets by chance (Anscombe 1948)."""
+    """Return how large a Poisson variable gets by chance (Anscombe 1948)."""
     return math.ceil((math.sqrt(mean + 3 / 8) + z / 2) ** 2 - 3 / 8)

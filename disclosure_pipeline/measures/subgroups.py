@@ -192,7 +192,7 @@ class RecordDisclosure:
     def from_table(
         cls, f: FrequencyTable, position: IntArray, unit: IntArray | None = None
     ) -> RecordDisclosure:
-        """Tell the disclosure of the GT records whose cells are these of `f`.
+        """Measure the GT records whose cells are these of `f`.
 
         `unit`: whose each record is, where people have several: see `units`.
         """

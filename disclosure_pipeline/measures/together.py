@@ -93,7 +93,7 @@ class Disclosed:
 
     @property
     def agreed(self) -> Mask:
-        """Those of whom at least two tables disclose a level, all of them their own."""
+        """Return the people of whom at least two tables disclose a level, all of them their own."""
         return (self.rightly > 1) & (self.rightly == self.tables)
 
     def count(self, d: IntArray) -> tuple[int, int]:
@@ -102,7 +102,7 @@ class Disclosed:
 
 
 def disclosed_of_tables(by_cell: Sequence[IntArray]) -> Disclosed:
-    """Tell what is disclosed from the records of each synthesis in every cell (shape: q, t)."""
+    """Return what is disclosed, from the records of each synthesis in every cell (shape: q, t)."""
     tables = np.zeros((len(by_cell[0]), 1), dtype=np.int64)
     rightly = np.zeros(by_cell[0].shape, dtype=np.int64)
     for s in by_cell:
@@ -122,7 +122,7 @@ def count_unique_in_any(d_q: IntArray, s_q_of_tables: Sequence[IntArray]) -> int
 
 
 def disclosed(cells: Keys, keys: Keys, syntheses: Sequence[int]) -> Disclosed:
-    """Tell what is disclosed from the cell and the key combination of each record (GT is 0)."""
+    """Return what is disclosed, from the cell and the key combination of each record (GT is 0)."""
     records = len(keys.q[0])
     tables, rightly = np.zeros(records, dtype=np.int64), np.zeros(records, dtype=np.int64)
     for synthesis in syntheses:

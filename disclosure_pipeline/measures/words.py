@@ -71,7 +71,7 @@ class Words:
 
     @property
     def legend(self) -> str:
-        """What the figure is called in a legend, or at the head of a column.
+        """Return the figure's name in a legend, or at the head of a column.
 
         Example:
             >>> Words("DiSCO by chance", "…", beside=BY_CHANCE).legend
@@ -95,7 +95,7 @@ class Words:
 
     @property
     def direction(self) -> str:
-        """What a high value means, as a sentence."""
+        """Return what a high value means, as a sentence."""
         return _DIRECTIONS[self.high_is]
 
     @property

@@ -48,7 +48,7 @@ class ClauseCheck:
 
     @property
     def description(self) -> str:
-        """What it is about, in words, and its bounds."""
+        """Describe the check and its bounds."""
         bounds = "; ".join(_list_bounds(self.clauses))
         if self.name == "control":
             return f"{_CONTROLS} {bounds}."

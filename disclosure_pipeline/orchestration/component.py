@@ -58,7 +58,7 @@ class DisclosureGate(dg.Component, dg.Resolvable):
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
-        """Tell what tools show of the component."""
+        """Return what tools show of the component."""
         return dg.ComponentTypeSpec(
             description="A gate that measures what synthetic tables disclose, and releases or refuses them",
             tags=["statistical disclosure control", "synthetic data"],
@@ -75,7 +75,7 @@ class DisclosureGate(dg.Component, dg.Resolvable):
         return cls(fill_in_templates(Gate.model_validate(model.model_dump()), context))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Give the definitions of the gate, if its file says, read strictly, what Dagster took from it."""
+        """Return the gate's definitions, if its file, read strictly, says what Dagster took from it."""
         file = find_gate_file(context.path)
         if file is not None:
             key = context.component_path.instance_key
@@ -87,7 +87,7 @@ class DisclosureGate(dg.Component, dg.Resolvable):
 
 
 def build_definitions(gate: Gate, waivers: Sequence[Waiver] = ()) -> dg.Definitions:
-    """Give the assets and checks of a gate; a job for GT and one for a candidate; sensors and schedule."""
+    """Return the assets and checks of a gate; a job for GT and one for a candidate; sensors and schedule."""
     for clause in list_effective_clauses(gate.clauses()):
         _LOG.info("Gate %s: %s", gate.name, clause)
     graph = GateGraph(gate, tuple(waivers))

@@ -24,7 +24,7 @@ class GateGraph:
 
     @property
     def folders(self) -> GateFolders:
-        """Where the gate's tables, records and releases lie, as the environment says now."""
+        """Return where the gate's tables, records and releases lie, as the environment says now."""
         return folders_of(self.gate, self.waivers)
 
     def key(self, name: str) -> dg.AssetKey:

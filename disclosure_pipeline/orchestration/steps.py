@@ -81,7 +81,7 @@ def in_words(failure: dg.Failure) -> dg.Failure:
 
 
 def restore_stacks() -> None:
-    """Give exceptions their stacks again, if a failure took them."""
+    """Restore the stacks of exceptions, if a failure took them."""
     while _stacks_are_left_out:
         _stacks_are_left_out.pop()
         if hasattr(sys, "tracebacklimit"):

@@ -141,7 +141,7 @@ def _row_of(
 
 
 def write_policy(gate: Gate, draft: PolicyDraft, candidates: Sequence[Mapping[str, Any]] = ()) -> str:
-    """Give the draft as the `policy:` of a gate's file, with its reasons as comments; it loads in this gate.
+    """Write the draft as the `policy:` of this gate's file, with its reasons as comments.
 
     What the gate's policy has beside these bounds stays as it is. `candidates`: dossiers, told for
     comparison only. ValueError where the draft does not load.

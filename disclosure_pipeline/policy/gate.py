@@ -277,7 +277,7 @@ class Gate(BaseModel):
 
     @property
     def only_in_memory(self) -> str:
-        """What of this gate only tables in memory allow; empty where there is nothing."""
+        """Return what only tables in memory allow in this gate; empty where there is nothing."""
         families = [name for name in ("protection", "prediction") if getattr(self.measures, name)]
         identifiers = [name for name, column in self.columns.items() if column.type == "text identifier"]
         database = not self.in_database and not isinstance(self.ground_truth, (str, FileSource))
@@ -302,7 +302,7 @@ class Gate(BaseModel):
         )
 
     def declares_level(self, name: str, level: str) -> bool:
-        """Whether a level, as figures name it, stands in this definition, so that it tells nothing of GT."""
+        """Return whether a level, as figures name it, is declared here, so that it tells nothing of GT."""
         column = self.columns[name]
         if column.type == "boolean":
             return level in {"True", "False"}
@@ -318,13 +318,13 @@ class Gate(BaseModel):
 
     @property
     def grouping(self) -> Grouping:
-        """How numbers are grouped. Edges that are found in the tables are shown rounded."""
+        """Return how numbers are grouped. Edges that are found in the tables are shown rounded."""
         special = {name: self.columns[name].special_values for name in self.measured}
         return Grouping(self.groups, special, self.edges, hides_edges=True)
 
     @property
     def key_grouping(self) -> Grouping:
-        """How numbers among the keys are grouped."""
+        """Return how numbers among the keys are grouped."""
         grouping = self.grouping
         edges = grouping.edges
         if isinstance(edges, Mapping):
@@ -334,7 +334,7 @@ class Gate(BaseModel):
 
     @property
     def tasks(self) -> dict[str, Task]:
-        """How each target is predicted: numbers by regression, the others by classification."""
+        """Return how each target is predicted: numbers by regression, the others by classification."""
         return {
             name: "regression" if self.columns[name].type in {"integer", "number"} else "classification"
             for name in self.targets

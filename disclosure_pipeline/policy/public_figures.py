@@ -17,7 +17,7 @@ _NOISE = 1e-9
 
 
 def has_public_value(measure: str, share_of: str | None) -> bool:
-    """Whether the figure of a clause can be rounded to records; a relative bound would tell GT's own risk.
+    """Return whether a clause's figure can be rounded to records; a relative bound would tell GT's own risk.
 
     >>> has_public_value("DiSCO", None), has_public_value("DiSCO", "Dorig"), has_public_value("TCAP", None)
     (True, False, False)
@@ -98,7 +98,7 @@ def round_share(value: float, records: int, smallest_count: int) -> float:
 def round_by_unit(
     value: float, words: Words, fewest: int, smallest_count: int, limits: Collection[float] = ()
 ) -> float:
-    """Give a figure of any measure as it may be told, by its unit; one that counts no people stays as it is.
+    """Round a figure as it may be told, by its unit; one that counts no people stays as it is.
 
     Shares and numbers of records are rounded as `round_figure` does; what is less than nothing, in
     percentage points, towards nothing; what has no share, to one digit.

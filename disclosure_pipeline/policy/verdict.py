@@ -230,7 +230,7 @@ class RefusedWaiver:
 
 
 def can_be_waived(clause: Clause) -> bool:
-    """Tell whether a waiver can let a clause pass: no guard, nor where tables or engine cannot be trusted."""
+    """Return whether a waiver can let a clause pass: no guard, nor where tables or engine are in doubt."""
     entry = JUDGED.get(clause.measure)
     return not clause.control and entry is not None and entry.can_be_waived
 
@@ -292,7 +292,7 @@ def decide(judgements: Sequence[Judgement], refused_waivers: Sequence[RefusedWai
 
 
 def use_of_bound(value: float | None, limit: float | None, *, at_least: bool = False) -> float:
-    """How much of its bound a figure takes, as a share: over 1 it is broken; infinite where nothing is known.
+    """Return the share of its bound that a figure takes: over 1 it is broken; infinite where it is unknown.
 
     >>> use_of_bound(10.0, 8.0), use_of_bound(50.0, 40.0, at_least=True)
     (1.25, 0.8)

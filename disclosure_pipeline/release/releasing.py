@@ -115,7 +115,7 @@ def _lock_path(store: Store, candidate: str) -> Path:
 
 
 def publish(stage: Path, target: Path) -> None:
-    """Give a staged folder its final name, in one step. OSError where the name is taken."""
+    """Rename a staged folder to its final name in one step. OSError where the name is taken."""
     for path in stage.iterdir():
         path.chmod(0o644)
     stage.chmod(0o755)

@@ -85,7 +85,7 @@ def _find_in_clauses(predicate: Predicate) -> Iterator[str]:
 
 
 def _find_in_figures(stated: ClauseStated, clause: Clause) -> Iterator[str]:
-    """Tell where value and limit of a clause do not fit its outcome, or are there where they must not be."""
+    """Yield where value and limit of a clause do not fit its outcome, or stand where they must not."""
     if stated.share_of is not None and stated.limit is not None:
         yield f"clause {stated.name} tells the limit of a share, which is a figure of the ground truth"
     if stated.share_of is None and stated.limit != stated.bound:
@@ -303,7 +303,7 @@ def check_signature(
 
 
 def read_statement(content: bytes) -> Statement:
-    """Give the statement of an envelope's payload. StatementError where it is none that can be understood."""
+    """Return the statement of an envelope's payload. StatementError where it cannot be understood."""
     try:
         fields = json.loads(content)
     except (ValueError, RecursionError):

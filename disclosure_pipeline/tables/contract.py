@@ -55,7 +55,7 @@ class Violation:
 
     @property
     def without_numbers(self) -> str:
-        """The same without a number of records, for those who may not see numbers of GT."""
+        """Return the violation without a number of records, for those who may not see numbers of GT."""
         return f"{self.table}, column {self.column!r}: {self.rule}"
 
 

@@ -93,7 +93,7 @@ def identifying_columns(
 
 
 def values_identify(ground_truth: pd.Series[Any], synthetic: pd.Series[Any]) -> bool:
-    """Tell as `column_identifies`, from the records of a column that is not coded."""
+    """Decide as `column_identifies` does, from the records of a column that is not coded."""
     if len(ground_truth) < _FEWEST_RECORDS:
         return False
     dtype = ground_truth.dtype

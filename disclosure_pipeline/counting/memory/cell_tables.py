@@ -208,7 +208,7 @@ def measure_cells(
     targets: Sequence[Target],
     cells: Sequence[Sequence[IntArray]],
 ) -> TargetsMeasured:
-    """As `measure_targets`, from `cells`: for each target and table the records with q * targets + t."""
+    """Measure as `measure_targets`, from `cells`: the records with q * targets + t by target and table."""
     results = _measure_all(job, keys, counts, targets, cells)
     listed = [any(len(counts.large.t) for counts in of_target) for of_target in results]
     tasks = [

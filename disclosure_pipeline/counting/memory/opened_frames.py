@@ -101,7 +101,7 @@ class FramesInMemory:
         return replace(self, frames=(ground_truth, stack_frames(syntheses)), names=())
 
     def with_unit(self, unit: Any) -> FramesInMemory:
-        """Give SD GT's column `unit`, empty."""
+        """Return the tables with GT's column `unit`, empty in SD."""
         ground_truth, *syntheses = self.frames
         return replace(self, frames=(ground_truth, *(_add_empty(frame, unit) for frame in syntheses)))
 

@@ -118,7 +118,7 @@ class PackedRecords:
         return records >> (self.table_bit + 1)
 
     def first_of_key(self, records: Codes) -> Codes:
-        """Give the lowest number that a record with the key combination of some record can have, for each."""
+        """Return for each record the lowest number that a record with its key combination can have."""
         shift = self.table_bit + 1
         return (records >> shift) << shift
 
@@ -131,7 +131,7 @@ class PackedRecords:
         return (records >> self.shifts[target]) & ((1 << self.targets[target].bits) - 1)
 
     def target_digits(self, records: Codes) -> Codes:
-        """Give some records without what stands above the targets, in the smallest type that holds these."""
+        """Return records without what stands above the targets, in the smallest type that holds these."""
         return records.astype(np.min_scalar_type((1 << self.table_bit) - 1))
 
 

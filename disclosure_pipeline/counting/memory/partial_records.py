@@ -106,7 +106,7 @@ def count_records(
 
 
 def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int]) -> _Orders:
-    """As many orders as there are parts; each part is the lower digits of one."""
+    """Return as many orders as there are parts; each part is the lower digits of one."""
     parts = _part(columns)
     if len(parts) == _TWO and prod(column.size for column in columns) <= LARGEST:
         first, second = parts

@@ -207,7 +207,7 @@ class RareKeys:
 
 
 def can_be_compared(rare: RareKeys, size: int, levels: int) -> bool:
-    """Whether `count_rare_keys` measures a target of `size` codes, of which `levels` occur in GT or in SD.
+    """Return whether `count_rare_keys` measures a target of `size` codes, `levels` of which occur.
 
     Not where its table of counts would be larger than the work; and not where no level is missing in some q,
     since it does not look for the rarest one.

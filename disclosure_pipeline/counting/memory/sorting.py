@@ -73,7 +73,7 @@ class Runs:
         return self.begins.take(self.by_length[self.ends[n - 1] : self.ends[n]])
 
     def places_of_longer(self) -> IntArray:
-        """Give the places of all values in longer runs than those that are told apart, in ascending order."""
+        """Return the places of values in runs longer than those told apart, in ascending order."""
         longer = self.by_length[self.ends[-2] :]
         begins = self.begins.take(longer)
         lengths = self.begins.take(longer + 1) - begins

@@ -46,7 +46,7 @@ class PackedDistinctRecords:
 
     @property
     def unit(self) -> int:
-        """What the number grows by where the code does by one."""
+        """Return by how much the number grows where the code does by one."""
         return 1 << (self.digits_of_d + self.digits_of_s)
 
     def read(self, some: slice) -> DistinctRecords:

@@ -94,7 +94,7 @@ def stream_canonical(
     stack: ExitStack,
     on_progress: OnProgress = ignore_progress,
 ) -> StreamedTable:
-    """As `contract.read_canonical`, of a table that is read in batches: every rule is about values."""
+    """Read as `contract.read_canonical` does, but in batches: every rule is about values."""
     names = columns_of(location, table, dictionary)
     described = [name for name in dictionary if name in names]
     stream = read_stream(location, table, described or names[:1], stack, on_progress)
@@ -154,7 +154,7 @@ class StreamedTables:
 
     @property
     def ledger(self) -> tuple[Change, ...]:
-        """What was changed to compare the tables."""
+        """Return what was changed to compare the tables."""
         return tuple(change for table in self.tables for change in table.ledger)
 
     def code(

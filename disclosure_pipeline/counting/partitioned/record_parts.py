@@ -101,7 +101,7 @@ class _Sums:
 def spill_in_parts(
     requests: Sequence[CountRequest], records: tuple[int, ...], limits: Limits, stack: ExitStack
 ) -> RecordParts:
-    """Tell where the records of tables of these sizes are to be spilled, until the stack ends.
+    """Return where records of tables of these sizes are spilled until the stack ends.
 
     The keys of every request determine those of the first: see `shared_parts`. InputError where the disk has
     no room.
@@ -129,7 +129,7 @@ def shared_parts(requests: Sequence[CountRequest]) -> list[list[CountRequest]]:
 
 
 def determines(finer: CodedColumn, coarser: CodedColumn) -> bool:
-    """Whether the code of a record in `finer` says that in `coarser`: it is the same column, or grouped."""
+    """Return whether a record's code in `finer` says that in `coarser`: the same column, or grouped."""
     if finer is coarser:
         return True
     coarser_code = np.full(finer.size, -1, dtype=np.int64)

@@ -113,7 +113,7 @@ def count_people_by_level(keys: Any, digits: Digits, tables: int) -> Any:
 
 
 def count_lone_keys(keys: Any, tables: int) -> Any:
-    """How many key combinations have one record in all, by the table that has it: one row (n0, n1, …)."""
+    """Count the key combinations of a single record in all, by its table: one row (n0, n1, …)."""
     lone = keys.filter(_all_records(keys, tables) == 1)
     return lone.aggregate(**{f"n{i}": count_rows(lone, lone[f"k{i}"] == 1) for i in range(tables)})
 
@@ -224,7 +224,7 @@ def classify_keys(
 def count_by_classes(
     cells: Any, synthesis: int, packing: Packing, target: Target, digits: Sequence[Digits]
 ) -> TargetCounts | None:
-    """Give the counts of a target in a synthesis, but for large cells and pairs, which need every key level.
+    """Return a target's counts in a synthesis, but for large cells and pairs, which need every key level.
 
     None where there is no cell.
     """

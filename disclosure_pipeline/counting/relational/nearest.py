@@ -76,7 +76,7 @@ class _NumberedRecords:
         expected: dict[tuple[int, ...], float] = {}
 
         def expect_candidates(block: Sequence[CodedColumn]) -> float:
-            """Of each block the database is asked once."""
+            """Ask the database once for each block."""
             places = tuple(map(self._place, block))
             if places not in expected:
                 expected[places] = self._expect_candidates(numbers, block)

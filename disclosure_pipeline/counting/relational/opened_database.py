@@ -215,7 +215,7 @@ class DatabaseTables(CountedTables):
         return identifying_columns(columns, known)
 
     def with_unit(self, unit: Any) -> DatabaseTables:
-        """Give SD GT's column `unit`, empty."""
+        """Return the tables with GT's column `unit`, empty in SD."""
         import ibis
 
         ground_truth, *syntheses = self.opened
@@ -235,7 +235,7 @@ class DatabaseTables(CountedTables):
         return opened
 
     def only(self, tables: Sequence[int]) -> DatabaseTables:
-        """Give some of the tables, in this order; values that were fetched of them are not fetched again."""
+        """Return some of the tables, in this order; values that were fetched are not fetched again."""
         names = [self.names[i] for i in tables]
 
         def select_tables(values: Mapping[str, Sequence[Distinct]]) -> dict[str, Sequence[Distinct]]:

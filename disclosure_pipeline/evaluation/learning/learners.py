@@ -187,7 +187,7 @@ def _fit(learner: Learner, space: FeatureSpace, q: IntArray, y: npt.NDArray[Any]
 def _fit_classifier(
     learner: Learner, space: FeatureSpace, q: IntArray, y: IntArray, levels: int
 ) -> Callable[[IntArray], tuple[IntArray, Floats | None]]:
-    """Give a function from combinations to their levels, and to confidences where the learner gives them."""
+    """Return a function from combinations to levels, and to confidences where the learner gives them."""
     estimator = _fit(learner, space, q, y)
     gives_confidences = callable(getattr(estimator, "predict_proba", None))
 
@@ -221,7 +221,7 @@ def _predict_by_regressor(
 
 
 def _predict(learner: Learner, quantity: str, predict: Callable[[], Any], shape: tuple[int, ...]) -> Floats:
-    """Tell what a learner predicts, as finite floats of the shape. InputError where it is something else."""
+    """Return a learner's predictions as finite floats of the shape. InputError where they are not."""
     predictions = _call_learner(learner, "predict", lambda: np.asarray(predict()))
     is_numeric = predictions.dtype.kind in "biuf"
     if predictions.shape != shape or not is_numeric or not np.isfinite(predictions).all():

@@ -114,7 +114,7 @@ class _Voters:
 
 @cache
 def _thread_pools() -> Any:
-    """Those of the libraries that scikit-learn searches with, which are loaded by now.
+    """Return the pools of the libraries that scikit-learn searches with, which are loaded by now.
 
     Found once: to look through all that a process has loaded takes longer than a little work does, too.
     """

@@ -177,7 +177,7 @@ def legible(chart: Any) -> Any:
 
 
 def number_on(shade: str, threshold: float) -> Any:
-    """Give the colour of a number that is written on a square: white where `shade` is above the threshold."""
+    """Return the colour of a number on a square: white where `shade` is above the threshold."""
     import altair as alt
 
     return alt.condition(f"datum.{shade} > {threshold}", alt.value(TEXT_ON_DARK), alt.value(TEXT))

@@ -43,7 +43,7 @@ _WIDTH = 460
 
 
 def plot_disclosure(result: Disclosure) -> alt.LayerChart:
-    """Give a row for each target, from 0 to 100 percent of GT records; several syntheses are so many points.
+    """Draw a row for each target, from 0 to 100 percent of GT records, with a point for each synthesis.
 
     The title is the finding; under it stand the keys and the identity figures, beside each row the levels
     and pairs that the checks flag.

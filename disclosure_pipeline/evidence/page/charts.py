@@ -70,7 +70,7 @@ def draw_rows(
     *,
     largest: float | None = None,
 ) -> str:
-    """Give a row for each name, with a mark for each figure: (name of the row, name of the mark, figure)."""
+    """Draw a row for each name, with a mark for each figure: (name of row, name of mark, figure)."""
     return _draw_rows(tuple(rows), tuple(marks.items()), axis, largest)
 
 

@@ -194,7 +194,7 @@ def base_measure(measure: str) -> str:
 
 
 def _rows_of(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Give the rows that hold a clause's figure, of each synthesis and of all together, with those beside it.
+    """Return the rows with a clause's figure, of each synthesis and of all together, and those beside it.
 
     `stacked` tells which of both.
     """

@@ -102,7 +102,7 @@ class _Rounding:
 
 
 def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> list[dict[str, Any]]:
-    """Tell what was changed, tables by number: the names of the files that arrived are nobody's business."""
+    """Return what was changed, tables by number: the names of the files that arrived stay inside."""
     numbers: dict[str, int] = {}
     rows = []
     for change in ledger:

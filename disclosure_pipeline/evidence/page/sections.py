@@ -209,7 +209,7 @@ def list_flagged_levels(content: Mapping[str, Any]) -> PageTable | None:
 
 
 def _place(content: Content) -> tuple[float, float] | None:
-    """Tell where a candidate stands: its largest distance of a column, and its largest DiSCO_beyond."""
+    """Return a candidate's place: its largest distance of a column, and its largest DiSCO_beyond."""
     distances = [row.get("TVD_column_beyond") for row in content["figures"]["guards"]]
     risks = [row.get("DiSCO_beyond") for row in content["figures"]["attribute"]]
     if not distances or not risks or None in distances or None in risks:
