@@ -160,10 +160,10 @@ def status(gate: Path, shown_as: Format | None) -> None:
     """
     from disclosure_pipeline.candidates.evaluation_records import count_recorded
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
-    from disclosure_pipeline.release.standing import list_candidates
+    from disclosure_pipeline.release.standing import list_standings
 
     folders = folders_of(load_gate(gate))
-    candidates = list_candidates(folders)
+    standings = list_standings(folders)
     evaluations, limit = count_recorded(folders.store), folders.gate.policy.evaluations_per_ground_truth
     heading = (
         f"Gate {folders.gate.name}, policy digest {folders.gate.policy_digest()}; its ground truth was asked "
@@ -172,25 +172,25 @@ def status(gate: Path, shown_as: Format | None) -> None:
     chosen = choose_format(shown_as)
     if chosen is None:
         click.echo(heading)
-        for candidate in candidates:
-            click.echo(f"  {candidate.candidate}: {candidate.standing}")
-        if not candidates:
+        for standing in standings:
+            click.echo(f"  {standing.candidate}: {standing}")
+        if not standings:
             click.echo("  no candidate has arrived")
         return
     columns = ["candidate", "verdict", "judged at", "worst clause", "records", "published", "standing"]
-    if chosen == "table" and all(of.standing in {"published", of.decision} for of in candidates):
+    if chosen == "table" and all(str(of) in {"published", of.decision} for of in standings):
         columns.remove("standing")  # it says nothing more, and a terminal has little room
     rows = [
         {
-            "candidate": candidate.candidate,
-            "verdict": candidate.decision,
-            "judged at": _write_time(candidate.judged_at, chosen),
-            "worst clause": candidate.worst_clause,
-            "records": candidate.records,
-            "published": candidate.is_published,
-            "standing": candidate.standing,
+            "candidate": standing.candidate,
+            "verdict": standing.decision,
+            "judged at": _write_time(standing.judged_at, chosen),
+            "worst clause": standing.worst_clause,
+            "records": standing.records,
+            "published": standing.is_published,
+            "standing": str(standing),
         }
-        for candidate in candidates
+        for standing in standings
     ]
     facts = {"gate": folders.gate.name, "asked": evaluations, "may_be_asked": limit}
     print_report(Report(heading, facts, (Table("candidates", "Candidates", tuple(columns), rows),)), chosen)
@@ -200,4 +200,4 @@ def _write_time(time: datetime | None, shown_as: Format) -> str | None:
     """Return a time (UTC); for readers to the minute."""
     if time is None:
         return None
-    return f"{time:%Y-%m-%d %H:%M} UTC" if shown_as == "table" else time.isoformat()
+    return f"{time:%Y-%m-%d %H:%M} UTC" if shown_as == "table" else time.isoformat(timespec="seconds")
