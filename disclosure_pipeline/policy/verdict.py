@@ -46,18 +46,19 @@ class Judgement:
             return f"{clause.name} could not be determined"
         if self.note:
             return f"{clause.name}: {self.note}"
-        side = "at least" if clause.at_least else "at most"
-        if self.rounded_to is None:
-            value, bound = f" {self.value:.4g}", f"{self.limit:.4g}"
-        else:
-            value = ""
-            if self.value is not None:
-                value = f", {side} {self.value:.4g} as rounded to {self.rounded_to} records,"
-            bound = f"{clause.bound:.4g}" + (f" of {clause.share_of}" if clause.share_of else "")
+        bound = f"{self.limit:.4g}" if self.rounded_to is None else f"{clause.bound:.4g}"
+        if self.rounded_to is not None and clause.share_of:
+            bound += f" of {clause.share_of}"
         if clause.loosened_from is not None:
             bound += f" (loosened: by default {clause.loosened_from:g})"
-        verb = "keeps" if self.outcome == "kept" else "breaks"
-        sentence = f"{clause.name}: the {clause.over} value{value} {verb} the bound, {side} {bound}"
+        if self.value is None:
+            figure = "keeps its bound" if self.outcome == "kept" else "breaks its bound"
+        elif self.rounded_to is None:
+            figure = f"is {self.value:.4g}"
+        else:
+            side, way = ("at least", "down") if clause.at_least else ("at most", "up")
+            figure = f"is {side} {self.value:.4g} (rounded {way} to {self.rounded_to} records)"
+        sentence = f"{clause.name} {figure}; {'required' if clause.at_least else 'allowed'} are {bound}"
         if self.waiver is None:
             return sentence
         until = self.waiver.expires.isoformat()

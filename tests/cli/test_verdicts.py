@@ -174,7 +174,7 @@ def test_formats_of_a_verdict(finished_home: Home) -> None:
     as_table = run("evaluate", gate, folder, "--format", "table")
     assert max(map(len, as_table.stdout.splitlines())) <= 80
     assert "copy: refused" in as_table.stdout and "exceeded" in as_table.stdout
-    assert "breaks the bound" in " ".join(as_table.stdout.split())
+    assert "; allowed are 12" in " ".join(as_table.stdout.split())
     rows = list(csv.DictReader(io.StringIO(run("evaluate", gate, folder, "--format", "csv").stdout)))
     assert {"clause", "value", "bound", "outcome", "if not kept", "name", "unit", "meaning"} == set(rows[0])
     assert rows[0]["outcome"] == "exceeded" and rows[-1]["outcome"] == "kept"

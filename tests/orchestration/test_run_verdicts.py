@@ -65,7 +65,7 @@ def test_runs_carry_their_verdict_and_end_in_words(home: Home) -> None:
         and str(home.published(HONEST)) in message[-1]
     )
     for candidate, outcome, words in (
-        (COPY, "refused", f"Candidate '{COPY}' is refused:\n- DiSCO[work]: the worst value"),
+        (COPY, "refused", f"Candidate '{COPY}' is refused:\n- DiSCO[work] is "),
         ("broken", "refused", "Candidate 'broken' is refused: it breaks the data dictionary:\n- "),
         ("strange", "undetermined", "Candidate 'strange' is undetermined: it shares too few values"),
     ):

@@ -63,7 +63,9 @@ def test_the_bounds_of_the_policy_come_first(pages: Pages) -> None:
 def test_a_check_speaks_in_plain_words(pages: Pages) -> None:
     description = pages.checks("identity_disclosure")["bound_repU"]
     assert "people" in description
-    pages.show("/assets/survey/identity_disclosure?view=checks", [description, "breaks the bound, at most 8"])
+    pages.show(
+        "/assets/survey/identity_disclosure?view=checks", [description, "repU is 10.86; allowed are 8"]
+    )
 
 
 def test_the_list_of_candidates_is_never_out_of_date(pages: Pages) -> None:
@@ -75,7 +77,7 @@ def test_the_list_of_candidates_is_never_out_of_date(pages: Pages) -> None:
 @pytest.mark.parametrize(
     ("candidate", "verdict", "words"),
     [
-        (LEAKY, "refused", [f"Candidate '{LEAKY}' is refused", "repU: the worst value 10.86 breaks"]),
+        (LEAKY, "refused", [f"Candidate '{LEAKY}' is refused", "repU is 10.86; allowed are 8"]),
         (HONEST, "approved", [f"Candidate '{HONEST}' is approved: every clause of the policy is kept"]),
     ],
 )

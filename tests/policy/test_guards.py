@@ -77,7 +77,7 @@ def test_a_loosened_one_says_so() -> None:
     honest = gates.honest()
     judgements = judged(loosened, honest)
     assert "loosened from 70" in str(judgements["nearer"].clause)
-    assert "at most 80 (loosened: by default 70)" in str(judgements["nearer"])
+    assert "allowed are 80 (loosened: by default 70)" in str(judgements["nearer"])
     assert "loosened" not in str(judgements["unique_copies_beyond"])
     result = gates.measured(loosened, gates.ground_truth(), [honest])
     dossier = build_dossier(loosened, "c", {}, result, list(judgements.values()))

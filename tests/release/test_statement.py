@@ -89,11 +89,11 @@ def test_it_says_what_the_dossier_says(waived: bool) -> None:
 
 def test_it_tells_the_figures_in_words() -> None:
     words = {clause.name: clause.words for clause in releases.predicate(waived=True).clauses}
-    rounded = r"the worst value, at most [0-9.]+ as rounded to 10 records,"
-    assert re.fullmatch(rf"repU: {rounded} keeps the bound, at most 8", words["repU"])
-    assert words["repU / UiO"] == "repU / UiO: the worst value keeps the bound, at most 0.6 of UiO"
+    rounded = r"is at most [0-9.]+ \(rounded up to 10 records\);"
+    assert re.fullmatch(rf"repU {rounded} allowed are 8", words["repU"])
+    assert words["repU / UiO"] == "repU / UiO keeps its bound; allowed are 0.6 of UiO"
     assert re.fullmatch(
-        rf"DiSCO\[income\]: {rounded} breaks the bound, at most 0\.01; waived .*",
+        rf"DiSCO\[income\] {rounded} allowed are 0\.01; waived .*",
         words["DiSCO[income]"],
     )
 

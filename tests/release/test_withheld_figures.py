@@ -158,7 +158,7 @@ def test_a_refusal_rounds_a_figure_as_the_checks_do() -> None:
     }
     [public] = describe_broken_clauses(content, 10).values()
     assert public == str(publish(judgements, [300, 298], 10)[1])
-    assert "at most 9.5 as rounded to 10 records" in public
+    assert "at most 9.5 (rounded up to 10 records)" in public
 
 
 def test_a_column_of_a_frame_has_one_entry() -> None:
