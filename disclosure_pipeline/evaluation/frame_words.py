@@ -82,8 +82,8 @@ BEYOND_BOTH = Words(
     "the smaller of both.",
     POINTS,
     "",
-    finding="{value} more of the people can be told their {column} than from other people's records or "
-    "by chance",
+    finding="the share of people whose {column} is disclosed is {value} higher than from other people's "
+    "records or by chance",
 )
 
 PARTIAL_COPIES = Words(
@@ -92,7 +92,7 @@ PARTIAL_COPIES = Words(
     "than in a fresh sample: by all columns but one, by the targets, or by all but numbers.",
     POINTS,
     "",
-    finding="{value} more records, or people, are near copies than in a fresh sample",
+    finding="the share of near copies is {value} higher than in a fresh sample",
 )
 
 RELABELLED = Words(

@@ -89,7 +89,8 @@ class Baselines:
             "other people's records.",
             unit=POINTS,
             denominator="",
-            finding="{value} more of the people can be told their {column} than from other people's records",
+            finding="the share of people whose {column} is disclosed is {value} higher than from other "
+            "people's records",
             beside=BEYOND_OTHERS,
         ),
     ]
@@ -147,8 +148,7 @@ class Baselines:
             "than from other people's records.",
             unit=POINTS,
             denominator="",
-            finding="the {column} of {value} more of the people is guessed rightly than from other "
-            "people's records",
+            finding="correct guesses of {column} rise by {value}",
         ),
     ]
 

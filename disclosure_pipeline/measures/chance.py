@@ -47,7 +47,7 @@ class Chance:
             "This many more people can be told their target than by chance.",
             unit=POINTS,
             denominator="",
-            finding="{value} more of the people can be told their {column} than by chance",
+            finding="the share of people whose {column} is disclosed is {value} higher than by chance",
         ),
     ]
 

@@ -85,8 +85,8 @@ class UniqueHits:
             "people's records would.",
             unit=POINTS,
             denominator="",
-            finding="synthetic records point at exactly one person {value} more often than other "
-            "people's records would",
+            finding="the share of synthetic records that point at exactly one person is {value} higher than "
+            "with other people's records",
         ),
     ]
 
@@ -177,8 +177,8 @@ class Copies:
             " sample of other people would show.",
             unit=POINTS,
             denominator="",
-            finding="{value} more of the synthetic records are copies of one person than a fresh sample"
-            " would show",
+            finding="the share of synthetic records that copy one person is {value} higher than in a fresh "
+            "sample",
             beside=BEYOND_FRESH_SAMPLE,
         ),
     ]

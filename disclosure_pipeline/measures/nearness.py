@@ -61,8 +61,8 @@ class Nearness:
             "more people than the other way round; a fresh sample shows 0.",
             POINTS,
             "",
-            finding="a synthetic record is much nearer than any other person for {value} more of the people "
-            "than the other way round",
+            finding="the share of people to whom a synthetic record is much nearer than any other person is "
+            "{value} higher than the other way round",
         ),
     ]
     much_nearer_either_way: Annotated[

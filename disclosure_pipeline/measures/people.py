@@ -138,7 +138,7 @@ class PeopleCopied:
             POINTS,
             "",
             source=GOOD,
-            finding="{value} more of the people are found than in a fresh sample",
+            finding="the share of people found is {value} higher than in a fresh sample",
             beside=BEYOND_FRESH_SAMPLE,
         ),
     ]
@@ -287,7 +287,7 @@ class Repeats:
             POINTS,
             "",
             source=GOOD,
-            finding="{value} more of the synthetic records stand twice than in a fresh sample",
+            finding="the share of repeated records is {value} higher than in a fresh sample",
         ),
     ]
     repeats_by_chance: Annotated[
