@@ -18,7 +18,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.evidence.page import charts
-from disclosure_pipeline.evidence.page.clauses_section import write_headline
+from disclosure_pipeline.evidence.page.first_page import answer_questions, write_headline
 from disclosure_pipeline.evidence.page.rendering import (
     is_dossier,
     make_publishable,
@@ -103,23 +103,60 @@ def test_the_first_words_are_the_verdict_and_its_reason(
 ) -> None:
     first = Page(render_page(refused, edition)).text[:200]
     assert re.match(
-        r"Refused: \d+\.\d % of the people can be told their (work|income); other people's records would "
-        r"tell \d+\.\d %\. ",
+        r"Refused: the share of (people found|synthetic records that copy one person) is \d+\.\d points "
+        r"higher than in a fresh sample; allowed are 2\.5 points\. ",
         first,
     ), first
     first = Page(render_page(approved, edition)).text[:200]
-    assert re.match(
-        r"Approved: every clause of the policy is kept; \d+\.\d % of the people can be told", first
-    )
+    assert re.match(r"Approved: (\d+) of \1 deciding clauses are kept", first)
 
 
-def test_the_verdict_has_the_figures_of_the_clause(refused: dict[str, Any]) -> None:
-    [clause] = [candidate for candidate in refused["clauses"] if candidate["name"] == "DiSCO[income]"]
-    [row] = [row for row in refused["figures"]["attribute"] if row["target"] == "income"]
-    assert write_headline(refused) == (
-        f"Refused: {clause['value']:.1f} % of the people can be told their income; other people's records "
-        f"would tell {row['DiSCO_others']:.1f} %"
-    )
+def test_headline_answer_and_clause_say_the_same_number(refused: dict[str, Any]) -> None:
+    answer = answer_questions(refused)[0]
+    [clause] = [clause for clause in refused["clauses"] if clause["name"] == answer.name]
+    figure = f"{clause['value']:.1f} points"
+    assert answer.value == figure and figure in answer.sentence and figure in write_headline(refused)
+    assert answer.sentence.rstrip(".").lower() in write_headline(refused).lower()
+
+
+def test_four_questions_are_answered_in_order(refused: dict[str, Any], approved: dict[str, Any]) -> None:
+    copied, fresh = ("✗ More than allowed", "? Not determined"), ("✓ No more than allowed", "✓ Yes")
+    for content, expected in ((refused, copied), (approved, fresh)):
+        answers = answer_questions(content)
+        assert [answer.question for answer in answers] == [
+            "Were people copied?",
+            "Can people be found?",
+            "Can something be learned of them?",
+            "Can these figures be trusted?",
+        ]
+        assert (answers[0].answer, answers[-1].answer) == expected
+
+
+def test_the_headline_is_the_first_question_with_a_bad_answer(refused: dict[str, Any]) -> None:
+    """Neither the largest figure nor what only warns: a copied person comes before what is learned."""
+    for question, names in (("found", ["repU", "unique_hits"]), ("learned", ["DiSCO"])):
+        clauses = [
+            clause
+            if clause["outcome"] != "exceeded" or clause["name"].startswith(tuple(names))
+            else {**clause, "outcome": "kept"}
+            for clause in refused["clauses"]
+        ]
+        headline = write_headline({**refused, "clauses": clauses})
+        assert ("keys" in headline) == (question == "found"), headline
+        assert headline.startswith("Refused: ")
+
+
+def test_a_control_that_fails_comes_before_every_risk(refused: dict[str, Any]) -> None:
+    """No figure counts where the engine cannot be trusted: nobody is said to be copied."""
+    clauses = [
+        {**clause, "value": 12.5, "outcome": "undetermined"}
+        if clause["name"] == "copy_repU / copy_UiO"
+        else clause
+        for clause in refused["clauses"]
+    ]
+    content = {**refused, "decision": "undetermined", "clauses": clauses}
+    assert write_headline(content).startswith("Could not be determined: the engine finds only 12.5 %")
+    assert answer_questions(content)[-1].answer == "? Not determined"
 
 
 def test_what_could_not_be_determined_says_why(approved: dict[str, Any]) -> None:
@@ -141,18 +178,20 @@ def test_sections_stand_in_the_order_of_a_reader(refused: dict[str, Any], approv
     places = [
         text.index(heading)
         for heading in (
-            "Why 1",
-            "Every clause",
-            "What an intruder could do",
+            "Four questions",
+            "beyond their bound",
+            "nearer to some record",
+            "the only ones with their combination",
+            "Somebody who knows",
             "Who bears it",
-            "Nearness and copies",
-            "Utility A",
-            "Risk and utility of the gate's candidates",
-            "What changed since the last candidate",
             "Limits of the method",
             "What was read and changed to compare",
+            "Is it useful?",
+            "Risk and utility of the gate's candidates",
+            "What changed since the last candidate",
             "About this release",
             "How to verify",
+            "Every clause",
             "Definitions",
         )
     ]
@@ -162,8 +201,7 @@ def test_sections_stand_in_the_order_of_a_reader(refused: dict[str, Any], approv
 def test_every_clause_is_one_row_with_what_stands_beside_it(refused: dict[str, Any]) -> None:
     text = render_page(refused)
     listed = [row for row in Page(text).rows if len(row) == 8 and row[0] != "Clause"]
-    codes = re.findall(r'<span class="code">(.*?)</span>', text)
-    rows = dict(zip((code.replace("<wbr>", "") for code in codes), listed, strict=True))
+    rows = {row[0]: row for row in listed}
     assert len(listed) == len(rows) == len(refused["clauses"])
     for clause in refused["clauses"]:
         row = rows[clause["name"]]
@@ -202,9 +240,11 @@ def test_two_tables_without_a_gate() -> None:
 def test_a_chart_has_a_table_and_its_finding_for_a_title(refused: dict[str, Any]) -> None:
     page = render_page(refused)
     figures = re.findall(
-        r"<figure>\s*<figcaption>(.*?)</figcaption>.*?</figure>\s*<div[^>]*>\s*<table>", page, re.S
+        r"<figure>\s*<figcaption>(.*?)</figcaption>.*?</figure>\s*<details[^>]*><summary>.*?</summary>\s*<div[^>]*>\s*<table>",
+        page,
+        re.S,
     )
-    assert len(figures) == page.count("<svg") == page.count("<figure>") == 5
+    assert len(figures) == page.count("<svg") == page.count("<figure>") == 6
     assert any("points more than" in title for title in figures)
 
 

@@ -29,7 +29,7 @@ _SVG = "{http://www.w3.org/2000/svg}"
 # Charts are laid out by the first font. Where a browser has none of them it takes a wider one: names have a
 # fifth of their room more.
 _ROOM_FOR_NAMES, _ROOM_FOR_LEGEND = 36, 36
-_LABEL_LIMIT = 180
+_LABEL_LIMIT = 240
 _KEPT = 64  # charts of candidates that are filed again
 _DROPPED = ("role", "class", "pointer-events")
 _CONFIG = {
@@ -61,6 +61,9 @@ OWN: Mark = (BLUE, HOLLOW, "circle")
 SYNTHETIC: Mark = (TURQUOISE, FILLED, "diamond")
 OTHERS: Mark = (PLUM, HOLLOW, "M0,-1.2L0,1.2")
 CHANCE: Mark = (ORANGE, HOLLOW, "cross")
+DOT: Mark = (BLUE, FILLED, "circle")
+TICK: Mark = (PLUM, HOLLOW, "M0,-1.2L0,1.2")
+RING: Mark = (ORANGE, HOLLOW, "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0")
 
 
 def draw_rows(
@@ -68,10 +71,10 @@ def draw_rows(
     marks: Mapping[str, Mark],
     axis: str,
     *,
-    largest: float | None = None,
+    row_height: int = _ROW,
 ) -> str:
     """Draw a row for each name, with a mark for each figure: (name of row, name of mark, figure)."""
-    return _draw_rows(tuple(rows), tuple(marks.items()), axis, largest)
+    return _draw_rows(tuple(rows), tuple(marks.items()), axis, row_height)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -79,14 +82,13 @@ def _draw_rows(
     rows: tuple[tuple[str, str, float], ...],
     named_marks: tuple[tuple[str, Mark], ...],
     axis: str,
-    largest: float | None,
+    row_height: int,
 ) -> str:
     marks = dict(named_marks)
     order = list(dict.fromkeys(row for row, _, _ in rows))
     drawn = {mark for _, mark, _ in rows}
     names = [name for name in marks if name in drawn]
-    scale = {"domain": [0, largest]} if largest else {"zero": True}
-    x = {"title": axis, "type": "quantitative", "scale": scale}
+    x = {"title": axis, "type": "quantitative", "scale": {"zero": True}}
     y = {
         "field": "row",
         "type": "nominal",
@@ -124,7 +126,7 @@ def _draw_rows(
             "shape": _by_name("mark", names, [marks[name][2] for name in names]),
         },
     }
-    return _to_svg({"layer": [lines, points], "width": _WIDTH, "height": _ROW * len(order)})
+    return _to_svg({"layer": [lines, points], "width": _WIDTH, "height": row_height * len(order)})
 
 
 def _finite_or_none(figure: float) -> float | None:

@@ -13,39 +13,37 @@ Content = Mapping[str, Any]
 
 
 def tell_intruder(content: Content) -> list[str]:
-    """Return what somebody could do who knows the keys of a person: a paragraph for each target."""
+    """Return what somebody could do who knows the keys of a person: the most for one target."""
     figures = content["figures"]
     keys = _list(figures["keys"])
+    rows = list(_worst_by_target(figures["attribute"]))
     sentences = []
-    for row in _worst_by_target(figures["attribute"]):
-        shares = {
-            name: write_figure(row.get(name), require_words(name, "attribute"))
-            for name in ("iS", "DiS", "DiSCO")
-        }
-        sentence = (
-            f"Somebody who knows {keys} of a person finds {shares['iS']} of the people in the synthetic "
-            f"table. Of {shares['DiS']} it then claims one value of {row['target']} with certainty; for "
-            f"{shares['DiSCO']} of all people that value is right."
+    if rows:
+        worst = max(rows, key=lambda row: float(row["DiSCO"]))
+        found, told = (
+            write_figure(worst.get(name), require_words(name, "attribute")) for name in ("iS", "DiSCO")
         )
-        if row.get("DiSCO_others") is not None:
-            others = write_figure(row["DiSCO_others"], require_words("DiSCO_others", "attribute"))
-            sentence += f" Other people's records, without the person's own, would do so for {others}."
-        if row.get("DiSCO_chance") is not None:
-            chance = write_figure(row["DiSCO_chance"], require_words("DiSCO_chance", "attribute"))
-            sentence += f" Chance alone would give {chance}."
-        sentences.append(sentence)
-    sentences += [*_tell_holdout(figures), *_tell_units(figures), *_tell_together(figures)]
-    identity = figures["identity"]
-    if identity:
-        worst = max(identity, key=lambda row: row.get("repU") or 0.0)
-        unique = write_figure(worst.get("UiO"), require_words("UiO", "identity"))
-        both = write_figure(worst.get("repU"), require_words("repU", "identity"))
         sentences.append(
-            f"{unique} of the people are the only ones with their combination of {keys}. For {both} the "
-            "synthetic table holds exactly one such record, which looks like them, whether it was made from "
-            "them or not."
+            f"Somebody who knows {keys} of a person finds {found} of the people in the synthetic table. For "
+            f"{told} of all people it then claims their {worst['target']} with certainty, and rightly."
         )
+    sentences += [*_tell_holdout(figures), *_tell_units(figures), *_tell_together(figures)]
     return sentences
+
+
+def tell_found(content: Content) -> str:
+    """Return how many people are singled out by their keys, and found so."""
+    figures = content["figures"]
+    if not figures["identity"]:
+        return "Whether people can be found was not measured."
+    worst = max(figures["identity"], key=lambda row: row.get("repU") or 0.0)
+    unique = write_figure(worst.get("UiO"), require_words("UiO", "identity"))
+    both = write_figure(worst.get("repU"), require_words("repU", "identity"))
+    return (
+        f"{unique} of the people are the only ones with their combination of {_list(figures['keys'])}. For "
+        f"{both} the synthetic table holds exactly one such record, which looks like them, whether it was "
+        "made from them or not."
+    )
 
 
 def _tell_holdout(figures: Content) -> Iterator[str]:
@@ -102,7 +100,7 @@ def show_disclosure(content: Content) -> Figure | None:
         return None
     return Figure(
         _find_largest(rows),
-        charts.draw_rows(points, name_marks(marks, "attribute"), "% of the people", largest=100),
+        charts.draw_rows(points, name_marks(marks, "attribute"), "% of the people"),
         "For each target, how many people can be told their value, by whom.",
         tabulate(
             "Who can tell a person's target, in percent of the people",
@@ -114,17 +112,21 @@ def show_disclosure(content: Content) -> Figure | None:
 
 
 def _find_largest(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the target that most is told of, by the figure that a policy bounds."""
     measured = [row for row in rows if row.get("DiSCO_beyond") is not None]
     if not measured:
         worst = max(rows, key=lambda row: row.get("DiSCO") or 0.0)
         return f"The synthetic table tells most about {worst['target']}"
-    worst = max(measured, key=lambda row: float(row["DiSCO_beyond"]))
-    if not worst["DiSCO_beyond"] > 2 * (worst.get("DiSCO_beyond_se") or 0.0):
-        return (
-            "The synthetic table tells no more about any target than other people's records, but for chance"
-        )
-    beyond = write_figure(worst["DiSCO_beyond"], require_words("DiSCO_beyond", "attribute"))
-    return f"{worst['target']} stands out: {beyond} more than other people's records would tell"
+    worst = max(measured, key=_beyond_both)
+    beyond = write_figure(_beyond_both(worst), require_words("DiSCO_beyond", "attribute"))
+    is_clear = _beyond_both(worst) > 2 * (worst.get("DiSCO_beyond_se") or 0.0)
+    which = f"{worst['target']} stands out:" if is_clear else "No target stands out: at most"
+    return f"{which} {beyond} more than from other people's records or by chance"
+
+
+def _beyond_both(row: Mapping[str, Any]) -> float:
+    excess = row.get("DiSCO_excess")
+    return float(row["DiSCO_beyond"] if excess is None else min(row["DiSCO_beyond"], excess))
 
 
 def _worst_by_target(rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

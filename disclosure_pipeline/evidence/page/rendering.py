@@ -15,10 +15,11 @@ from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS
 from disclosure_pipeline.evidence.dossier import FRAMES, build_measurement
 from disclosure_pipeline.evidence.page import intruder, sections
-from disclosure_pipeline.evidence.page.clauses_section import (
-    count_outcomes,
-    group_clauses,
-    list_broken,
+from disclosure_pipeline.evidence.page.clauses_section import QUESTIONS, group_clauses
+from disclosure_pipeline.evidence.page.first_page import (
+    answer_questions,
+    count_kept,
+    show_bounds,
     write_headline,
 )
 from disclosure_pipeline.evidence.page.parts import tabulate
@@ -220,9 +221,12 @@ def render_page(
             is_public=is_public,
             headline=write_headline(shown),
             kind=shown["decision"] or "measured",
-            broken=list_broken(shown),
-            outcomes=count_outcomes(shown["clauses"]),
+            kept=count_kept(shown["clauses"]),
+            answers=answer_questions(shown),
+            bounds=show_bounds(shown),
+            questions=list(QUESTIONS),
             clause_groups=group_clauses(shown),
+            found=intruder.tell_found(shown),
             intruder=intruder.tell_intruder(shown),
             disclosure=intruder.show_disclosure(shown),
             subgroups=sections.show_subgroups(shown),

@@ -20,6 +20,7 @@ from disclosure_pipeline.evidence.page.parts import (
 )
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import words_of
+from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.tables.messages import capitalized
 
 Content = Mapping[str, Any]
@@ -125,13 +126,20 @@ def show_utility(content: Content) -> Figure | None:
 
 
 def define(content: Content) -> list[tuple[str, Words]]:
-    """Return every measure that the page names, with its words."""
-    names = ["DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_chance", "Dorig", "UiO", "repU", "unique_copies"]
-    names += ["nearer", "TVD"]
-    by_name = {name: words for name in names if (words := find_words(name)) is not None}
-    for clause in content["clauses"]:
-        by_name.setdefault(clause["measure"], words_of(clause["measure"]))
-    return sorted(by_name.items(), key=lambda entry: entry[0].lower())
+    """Return the risks that the page shows, with their words; checks and controls say what they are."""
+    names = ["DiSCO", "DiSCO_others", "DiSCO_chance", "Dorig", "UiO", "repU", "TVD"]
+    names += [clause["measure"] for clause in content["clauses"] if clause["measure"] in _DEFINED]
+    return sorted({name: _words_of(name) for name in names}.items(), key=lambda entry: entry[0].lower())
+
+
+def _words_of(name: str) -> Words:
+    """Return the words of a clause's figure, or of a column of a frame."""
+    words = words_of(name) if name in JUDGED else find_words(name)
+    assert words is not None, f"no words for {name}"
+    return words
+
+
+_DEFINED = {entry.name for entry in JUDGED.values() if entry.role in {"bound", "beyond", "guard"}}
 
 
 _MARKS = {"DiSCO": charts.SYNTHETIC, "DiSCO_others": charts.OTHERS}
