@@ -45,10 +45,8 @@ def compared(actual: dict[str, Any]) -> dict[str, Any]:
     dossier["figures"] = {name: of for name, of in dossier["figures"].items() if "control" not in name}
     controls = [clause for clause in dossier["clauses"] if clause["control"]]
     assert controls and all(clause["outcome"] == "kept" for clause in controls)
-    # Nothing is left out of the checks but the controls, each by its own name.
-    of_controls = {clause["name"] for clause in controls}
-    assert of_controls <= {text.partition(":")[0] for text in actual["checks"]}
-    actual["checks"] = [text for text in actual["checks"] if text.partition(":")[0] not in of_controls]
+    for clause in controls:
+        del actual["checks"][clause["name"]]
     dossier["clauses"] = [clause for clause in dossier["clauses"] if not clause["control"]]
     return actual | {"dossier": dossier}
 
@@ -59,7 +57,7 @@ def take_nearness(actual: dict[str, Any]) -> list[float]:
     rows = [*figures["guards"], *figures.get("stacked", {}).get("guards", ())]
     guards = pd.read_csv(StringIO(actual["frames"]["guards"])).filter(regex="^(?!.*nearer)")
     actual["frames"]["guards"] = guards.to_csv()
-    actual["checks"] = [text for text in actual["checks"] if "nearer" not in text.partition(":")[0]]
+    actual["checks"] = {name: text for name, text in actual["checks"].items() if "nearer" not in name}
     for clause in actual["dossier"]["clauses"]:
         if "nearer" in clause["name"]:
             assert clause.pop("value") is not None

@@ -61,7 +61,7 @@ def steps(gate: GateFolders, candidate: str, *, measured_anew: bool = True) -> d
             evaluate = evaluation.evaluate if measured_anew else evaluation.measure
             evaluated = evaluate(gate, candidate, NOW)
             by_step["dossier"] = to_json(evaluated.dossier)
-            by_step["checks"] = list(map(str, evaluated.judgements))
+            by_step["checks"] = {judgement.clause.name: str(judgement) for judgement in evaluated.judgements}
             # What is recorded, and read again, names no level of few records.
             by_step["frames"] = every_figure(evaluated.result if measured_anew else measured[0].result)
     except dp.DisclosurePipelineError as error:
