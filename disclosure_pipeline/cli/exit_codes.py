@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import click
 
 from disclosure_pipeline.errors import DisclosurePipelineError, describe_unexpected
+from disclosure_pipeline.tables.messages import escape_unseen_in_lines
 
 if TYPE_CHECKING:
     from disclosure_pipeline.candidates.store import GateFolders
@@ -55,7 +56,7 @@ def code_of(decision: str | None) -> ExitCode:
 
 def stop(message: str, code: ExitCode) -> click.ClickException:
     """Return the exception that ends a command with a message and an exit code."""
-    exception = click.ClickException(message)
+    exception = click.ClickException(escape_unseen_in_lines(message))
     exception.exit_code = int(code)  # type: ignore[misc]  # click means it to be set
     return exception
 

@@ -21,6 +21,7 @@ from disclosure_pipeline.cli.printing import (
     Report,
     Table,
     choose_format,
+    echo,
     format_option,
     print_report,
     show_step,
@@ -67,7 +68,7 @@ def draft_policy(gate: Path, shown_as: Format | Literal["yaml"]) -> None:
     draft = draft_bounds(folders.gate, baselines.own, baselines.halves)
     if shown_as == "yaml":
         dossiers = read_newest_dossiers(folders, _NEWEST)
-        click.echo(write_policy(folders.gate, draft, dossiers), nl=False)
+        echo(write_policy(folders.gate, draft, dossiers), nl=False)
         return
     headings = {
         "measure": LABELS["measure"].heading,
@@ -125,13 +126,13 @@ def check(gate: Path, shown_as: Format | None) -> None:
     ]
     chosen = choose_format(shown_as)
     if chosen is None:
-        click.echo(heading)
+        echo(heading)
         for line in (*clauses, *granted):
-            click.echo(f"  {line}")
+            echo(f"  {line}")
         for finding in findings:
             if not finding.is_problem:
                 word = "warning" if finding.is_doubt else "ok"
-                click.echo(f"{word}: {finding.subject}, {finding.sentence}", err=True)
+                echo(f"{word}: {finding.subject}, {finding.sentence}", err=True)
     else:
         rows = [
             {"looked at": finding.subject, "ready": not finding.is_problem, "finding": finding.sentence}
@@ -171,11 +172,11 @@ def status(gate: Path, shown_as: Format | None) -> None:
     )
     chosen = choose_format(shown_as)
     if chosen is None:
-        click.echo(heading)
+        echo(heading)
         for standing in standings:
-            click.echo(f"  {standing.candidate}: {standing}")
+            echo(f"  {standing.candidate}: {standing}")
         if not standings:
-            click.echo("  no candidate has arrived")
+            echo("  no candidate has arrived")
         return
     columns = ["candidate", "verdict", "judged at", "worst clause", "records", "published", "standing"]
     if chosen == "table" and all(str(of) in {"published", of.decision} for of in standings):

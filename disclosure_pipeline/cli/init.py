@@ -11,6 +11,7 @@ import click
 
 from disclosure_pipeline.cli.exit_codes import EXIT_CODES, report_errors
 from disclosure_pipeline.cli.measure import codes_by_column, column_and_whole_number
+from disclosure_pipeline.cli.printing import echo
 
 if TYPE_CHECKING:
     from disclosure_pipeline.orchestration.gate_setup import GateSetup
@@ -52,7 +53,7 @@ def draft_dictionary(table: Path, synthetic: bool | None, smallest_count: int) -
         raise click.UsageError(
             f"--smallest-count must be at least {SMALLEST_COUNT} for a confidential table."
         )
-    click.echo(draft(read_raw(table, "the table"), smallest_count).to_yaml(), nl=False)
+    echo(draft(read_raw(table, "the table"), smallest_count).to_yaml(), nl=False)
 
 
 @dictionary.command("schema", epilog=EXIT_CODES, short_help="Print the JSON schema of a gate's file.")
@@ -63,7 +64,7 @@ def dictionary_schema() -> None:
 
     from disclosure_pipeline.policy.gate_template import file_schema
 
-    click.echo(json.dumps(file_schema(), indent=2, ensure_ascii=False))
+    echo(json.dumps(file_schema(), indent=2, ensure_ascii=False))
 
 
 @click.command(epilog=EXIT_CODES, short_help="Write new keys: to sign, to verify, and a salt.")
@@ -75,10 +76,10 @@ def keygen(folder: Path) -> None:
     from disclosure_pipeline.release.keys import keygen as make_keys
 
     keys = make_keys(folder.resolve())
-    click.echo(f"{keys.public_key} is for everyone who verifies a release.")
-    click.echo("The other two are secret. The gate finds them by its environment:")
-    click.echo(f"export {SIGNING_KEY}={shlex.quote(str(keys.signing_key))}")
-    click.echo(f"export {SALT}={shlex.quote(str(keys.salt))}")
+    echo(f"{keys.public_key} is for everyone who verifies a release.")
+    echo("The other two are secret. The gate finds them by its environment:")
+    echo(f"export {SIGNING_KEY}={shlex.quote(str(keys.signing_key))}")
+    echo(f"export {SALT}={shlex.quote(str(keys.salt))}")
 
 
 @click.command(epilog=EXIT_CODES, short_help="Set up a new gate: its file, keys and folders.")
@@ -121,7 +122,7 @@ def init(
     table = table or Path(_ask("A synthetic or invented table with the same columns", "--table"))
     raw = read_raw(table, "the table")
     if not keys:
-        click.echo(f"Columns: {', '.join(map(str, raw.columns))}", err=True)
+        echo(f"Columns: {', '.join(map(str, raw.columns))}", err=True)
         keys = _ask_columns("Columns that somebody may know of a person (with commas)", "--key")
         targets = targets or _ask_columns(
             "Columns to protect (with commas; Enter: all others)", "--target", ""
@@ -159,9 +160,9 @@ def _is_interactive() -> bool:
 def _tell_next_steps(setup: GateSetup, folder: Path, name: str) -> None:
     gate = shlex.quote(str(setup.file.parent))
     variables = shlex.quote(str(setup.environment_file))
-    click.echo(f"The gate {name} is defined in {setup.file}: read it, every line has its comment.")
-    click.echo(f"Its folders and keys are in {setup.home}: the private key and the salt are secret.")
-    click.echo("\nNext:")
+    echo(f"The gate {name} is defined in {setup.file}: read it, every line has its comment.")
+    echo(f"Its folders and keys are in {setup.home}: the private key and the salt are secret.")
+    echo("\nNext:")
     for command, purpose in (
         (f"set -a; . {variables}; set +a", "the environment, in every new shell"),
         (f"disclosure-pipeline check {gate}", "whether everything is there"),
@@ -169,5 +170,5 @@ def _tell_next_steps(setup: GateSetup, folder: Path, name: str) -> None:
         (f"disclosure-pipeline evaluate {gate} FOLDER", "a verdict on synthetic tables, without a run"),
         (f"cd {shlex.quote(str(folder))} && dg dev", "Dagster, which decides and publishes"),
     ):
-        click.echo(f"  {command}\n      {purpose}")
-    click.echo(f"\nCandidates arrive in {setup.incoming}: a folder for each, with a file _SUCCESS at last.")
+        echo(f"  {command}\n      {purpose}")
+    echo(f"\nCandidates arrive in {setup.incoming}: a folder for each, with a file _SUCCESS at last.")

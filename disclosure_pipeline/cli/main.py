@@ -10,6 +10,7 @@ from disclosure_pipeline.cli.exit_codes import EXIT_CODES, report_errors
 from disclosure_pipeline.cli.gates import check, policy, status
 from disclosure_pipeline.cli.init import dictionary, init, keygen
 from disclosure_pipeline.cli.measure import measure
+from disclosure_pipeline.cli.printing import echo
 from disclosure_pipeline.cli.releases import prune, revoke, verify
 from disclosure_pipeline.cli.verdicts import evaluate, report
 
@@ -34,15 +35,15 @@ def demo(records: int, seed: int, home: Path) -> None:
     home = home.resolve()
     home.mkdir(parents=True, exist_ok=True)
     verdicts = run_demo(home, records, seed)
-    click.echo(f"\n{'candidate':<20} {'verdict':<13} {'repU':>7}  clauses not kept")
+    echo(f"\n{'candidate':<20} {'verdict':<13} {'repU':>7}  clauses not kept")
     for verdict in verdicts:
         broken_clauses = ", ".join(verdict.broken_clauses) or "-"
-        click.echo(f"{verdict.candidate:<20} {verdict.decision:<13} {verdict.repU:>6.2f}%  {broken_clauses}")
+        echo(f"{verdict.candidate:<20} {verdict.decision:<13} {verdict.repU:>6.2f}%  {broken_clauses}")
     for verdict in verdicts:
-        click.echo(f"\n{verdict.candidate}: {_publication(verdict.folder)}")
-    click.echo(f"\nThe runs are in {home}: in a checkout, `make ui` shows them. Why, on a page for each:")
+        echo(f"\n{verdict.candidate}: {_publication(verdict.folder)}")
+    echo(f"\nThe runs are in {home}: in a checkout, `make ui` shows them. Why, on a page for each:")
     for verdict in verdicts:
-        click.echo(f"  {verdict.page}")
+        echo(f"  {verdict.page}")
 
 
 def _publication(folder: Path | None) -> str:

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from disclosure_pipeline.cli.exit_codes import EXIT_CODES, ExitCode, report_errors
-from disclosure_pipeline.cli.printing import Format, Report, Table, choose_format, format_option, print_report
+from disclosure_pipeline.cli.printing import (
+    Format,
+    Report,
+    Table,
+    choose_format,
+    echo,
+    format_option,
+    print_report,
+)
 from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 
@@ -173,12 +181,12 @@ def measure(
                 progress=show,
             )
     _print_result(result, chosen)
-    click.echo(f"Engine: {result.engine}", err=True)
+    echo(f"Engine: {result.engine}", err=True)
     for change in result.ledger:
         records = f"{change.records:,} records of {change.table}"
-        click.echo(f"Changed: column {change.column!r}, {records}: {change.rule}", err=True)
+        echo(f"Changed: column {change.column!r}, {records}: {change.rule}", err=True)
     if result.comparability_doubts and not accept_doubts:
-        click.echo(
+        echo(
             "The tables may not be coded alike: see the warnings. If they are, say so by --accept-doubts.",
             err=True,
         )
@@ -211,11 +219,11 @@ def _measure_for_page(
 
 def _print_result(result: Disclosure, shown_as: Format | None) -> None:
     if shown_as is None:
-        click.echo(result)
+        echo(result)
     elif shown_as == "html":
         from disclosure_pipeline.evidence.page.rendering import render_result
 
-        click.echo(render_result(result))
+        echo(render_result(result))
     else:
         print_report(report_figures(result, shown_as), shown_as)
 

@@ -15,6 +15,8 @@ from typing import Any, Literal, TypeVar
 
 import click
 
+from disclosure_pipeline.tables.messages import escape_unseen, escape_unseen_in_lines
+
 Format = Literal["table", "json", "csv", "html"]
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,6 +65,11 @@ def format_option(*formats: Format) -> Callable[[F], F]:
     )
 
 
+def echo(text: object, *, nl: bool = True, err: bool = False) -> None:
+    """Print a text of one or more lines in which nothing is unseen, nor does anything to a terminal."""
+    click.echo(escape_unseen_in_lines(str(text)), nl=nl, err=err)
+
+
 def choose_format(shown_as: Format | None) -> Format | None:
     """Return the format that was asked for; tables on a terminal; None for plain lines."""
     return "table" if shown_as is None and sys.stdout.isatty() else shown_as
@@ -85,15 +92,17 @@ def _print_tables(report: Report) -> None:
     from rich.text import Text
 
     console = Console(file=sys.stdout, highlight=False, emoji=False, markup=False)
-    console.print(Text(report.heading, style="bold"))
+    console.print(Text(escape_unseen(report.heading), style="bold"))
     for name, fact in report.facts.items():
         console.print(Text(f"{name.replace('_', ' ')}: {format_cell(fact)}"))
     for table in report.tables:
         columns = list(table.columns)
-        drawn = RichTable(title=table.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        drawn = RichTable(
+            title=escape_unseen(table.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+        )
         for name in columns:
             numbers = any(isinstance(row.get(name), int | float) for row in table.rows)
-            heading = table.headings.get(name, name)
+            heading = escape_unseen(table.headings.get(name, name))
             drawn.add_column(
                 heading,
                 justify="right" if numbers else "left",
@@ -102,17 +111,17 @@ def _print_tables(report: Report) -> None:
             )
         for row in table.rows:
             drawn.add_row(*(Text(format_cell(row.get(name))) for name in columns))
-        console.print(drawn if table.rows else Text(f"{table.title}: none"))
+        console.print(drawn if table.rows else Text(f"{escape_unseen(table.title)}: none"))
 
 
 def print_sentences(sentences: Iterable[str]) -> None:
-    """Return a list of sentences under a table, folded at the terminal's width."""
+    """Print a list of sentences under a table, folded at the terminal's width."""
     from rich.console import Console
     from rich.text import Text
 
     console = Console(file=sys.stdout, highlight=False, emoji=False, markup=False)
     for sentence in sentences:
-        console.print(Text(f"- {sentence}"))
+        console.print(Text(f"- {escape_unseen(sentence)}"))
 
 
 def format_cell(value: Any) -> str:
@@ -129,7 +138,7 @@ def format_cell(value: Any) -> str:
         return f"{value:.{_DIGITS}f}".rstrip("0").rstrip(".") if math.isfinite(value) else str(value)
     if isinstance(value, list | tuple):
         return ", ".join(map(format_cell, value))
-    return str(value)
+    return escape_unseen(str(value))
 
 
 def to_json(report: Report) -> str:
@@ -140,7 +149,8 @@ def to_json(report: Report) -> str:
     }
     facts = {name: _to_plain(fact) for name, fact in report.facts.items()}
     content = {"heading": report.heading, **facts, **tables}
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    written = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    return escape_unseen_in_lines(written) + "\n"
 
 
 def to_csv(report: Report) -> str:
@@ -159,7 +169,7 @@ def _to_line(cells: Sequence[Any]) -> str:
 
 def to_html(report: Report) -> str:
     """Return the report as one page without scripts and without a request to anywhere."""
-    heading = html.escape(report.heading)
+    heading = html.escape(escape_unseen(report.heading))
     facts = "".join(
         f"<li>{html.escape(name.replace('_', ' '))}: {html.escape(format_cell(fact))}</li>"
         for name, fact in report.facts.items()
@@ -177,7 +187,8 @@ def to_html(report: Report) -> str:
 
 def _to_html_table(table: Table) -> str:
     head = "".join(
-        f'<th scope="col">{html.escape(table.headings.get(name, name))}</th>' for name in table.columns
+        f'<th scope="col">{html.escape(escape_unseen(table.headings.get(name, name)))}</th>'
+        for name in table.columns
     )
     body = "".join(
         "<tr>"
@@ -185,7 +196,7 @@ def _to_html_table(table: Table) -> str:
         + "</tr>"
         for row in table.rows
     )
-    caption = html.escape(table.title)
+    caption = html.escape(escape_unseen(table.title))
     return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

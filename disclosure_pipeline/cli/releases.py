@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from disclosure_pipeline.cli.exit_codes import EXIT_CODES, report_errors
+from disclosure_pipeline.cli.printing import echo
 from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.tables.messages import escape_unseen_in_lines
 
 _KEY = click.option(
     "--key",
@@ -67,7 +69,7 @@ def verify(
     expected = Expected(gate, candidate, policy_digest, not_before)
     trusted_keys = [key for path in keys for key in read_trusted(path)]
     approval = verified(folder, trusted_keys, expected, revocations)
-    click.echo(approval)
+    echo(approval)
 
 
 @click.command(epilog=EXIT_CODES, short_help="Write a signed revocation of a release.")
@@ -99,8 +101,8 @@ def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path 
         now = datetime.now(timezone.utc)
         revocation = write_revocation(folder, revocations, reason, trusted_keys, load_signer(), now)
     except (DisclosurePipelineError, OSError) as error:
-        raise click.ClickException(str(error)) from None
-    click.echo(f"{revocation}\nAdded to {revocations}: hand it to whoever has the release.")
+        raise click.ClickException(escape_unseen_in_lines(str(error))) from None
+    echo(f"{revocation}\nAdded to {revocations}: hand it to whoever has the release.")
 
 
 @click.command(epilog=EXIT_CODES, short_help="Remove old bytes of candidates that were not released.")
@@ -133,10 +135,10 @@ def prune(store: Path, releases: Path, days: int, dry_run: bool) -> None:
             Store(store), releases, timedelta(days=days), datetime.now(timezone.utc), dry_run=dry_run
         )
     except (DisclosurePipelineError, OSError) as error:
-        raise click.ClickException(str(error)) from None
+        raise click.ClickException(escape_unseen_in_lines(str(error))) from None
     for path in pruning.removed:
-        click.echo(f"{'would remove' if dry_run else 'removed'} {path}")
-    click.echo(f"{len(pruning.removed)} files, {pruning.bytes} bytes")
+        echo(f"{'would remove' if dry_run else 'removed'} {path}")
+    echo(f"{len(pruning.removed)} files, {pruning.bytes} bytes")
     if pruning.unclear:
         reasons = "".join(f"\n- {reason}" for reason in pruning.unclear)
         raise click.ClickException(

@@ -22,6 +22,7 @@ from disclosure_pipeline.cli.printing import (
     Report,
     Table,
     choose_format,
+    echo,
     format_option,
     print_report,
     print_sentences,
@@ -97,13 +98,13 @@ def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | N
     text = _render(dossier, path, chosen)
     if output is not None:
         output.write_text(text, encoding="utf-8")
-        click.echo(f"Written to {output}", err=True)
+        echo(f"Written to {output}", err=True)
     elif chosen == "table":
         print_report(_summarise(dossier, "table"), "table")
     elif chosen is None:
         _print_lines(candidate, dossier["decision"], list_broken_clauses(dossier), dossier["clauses"])
     else:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
     sys.exit(code_of(dossier["decision"]))
 
 
@@ -183,9 +184,9 @@ def _print_lines(
     candidate: str, decision: str, reasons: Sequence[str], clauses: Sequence[Mapping[str, Any]]
 ) -> None:
     """Return the verdict, then a line for each clause that is asked for, then the reasons."""
-    click.echo(f"{candidate}: {decision}")
+    echo(f"{candidate}: {decision}")
     for row in _list_clauses(clauses).rows:
         value = "" if row["value"] is None else f" {row['value']:.4g}"
-        click.echo(f"  {row['clause']}:{value} ({row['bound'] or 'no bound'}), {row['outcome']}")
+        echo(f"  {row['clause']}:{value} ({row['bound'] or 'no bound'}), {row['outcome']}")
     for reason in reasons:
-        click.echo(f"- {reason}")
+        echo(f"- {reason}")

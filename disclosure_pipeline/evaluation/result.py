@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from disclosure_pipeline.tables.messages import escape_unseen_in_lines
+
 if TYPE_CHECKING:
     import altair as alt
 
@@ -144,7 +146,7 @@ class Disclosure:
                 self._holdout_heading(),
                 self._largest_differences().to_string(float_format="{:.2f}".format),
             ]
-        return "\n\n".join(tables)
+        return escape_unseen_in_lines("\n\n".join(tables))
 
     __repr__ = __str__
 

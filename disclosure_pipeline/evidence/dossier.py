@@ -18,6 +18,7 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import list_documented
 from disclosure_pipeline.policy.verdict import Decision, Judgement, RefusedWaiver, decide
 from disclosure_pipeline.policy.waivers import Waiver
+from disclosure_pipeline.tables.messages import escape_markdown
 from disclosure_pipeline.tables.raw_columns import Change
 
 FRAMES = (
@@ -106,8 +107,7 @@ def format_cell(value: Any) -> str:
     """One value of a markdown table."""
     if value is None:
         return "-"
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    return text.replace("|", "\\|")
+    return f"{value:.4g}" if isinstance(value, float) else escape_markdown(str(value))
 
 
 _PACKAGES = (
@@ -222,18 +222,22 @@ def to_markdown(content: Mapping[str, Any]) -> str:
     """Return the dossier for a reader."""
     figures = content["figures"]
     parts = [
-        f"# {content['gate']}: candidate {content['candidate']}",
+        f"# {format_cell(content['gate'])}: candidate {format_cell(content['candidate'])}",
         f"Verdict: {_DECISION_WORDS[content['decision']]}.",
         "## Clauses",
         _to_clauses_table(content["clauses"]),
-        *(f"- {row['name']}: {row['note']}." for row in content["clauses"] if row["note"]),
         *(
-            f"- Guard {row['name']} is loosened: {format_cell(row['bound'])} instead of "
+            f"- {format_cell(row['name'])}: {format_cell(row['note'])}."
+            for row in content["clauses"]
+            if row["note"]
+        ),
+        *(
+            f"- Guard {format_cell(row['name'])} is loosened: {format_cell(row['bound'])} instead of "
             f"{format_cell(row['loosened_from'])}."
             for row in content["clauses"]
             if row["loosened_from"] is not None
         ),
-        *(f"- Waiver {_describe_waiver(waiver)}" for waiver in content["waivers"]),
+        *(f"- Waiver {escape_markdown(_describe_waiver(waiver))}" for waiver in content["waivers"]),
         "## Identity disclosure (% of records)",
         _to_table(figures["identity"]),
         "## Attribute disclosure (% of records; max_denom and mean_denom: records)",
@@ -252,7 +256,7 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         _to_table(figures["target_overlap"]),
         "Synthetic records that are exact copies of a GT record in all shared columns:",
         _to_table(content["exact_copies"]),
-        *(f"- {warning}" for warning in content["warnings"]),
+        *(f"- {escape_markdown(warning)}" for warning in content["warnings"]),
         "## Controls (% of records; deviations: standard errors)",
         "An exact copy of GT must show repU = UiO and DiSCO = Dorig. With its target permuted, the candidate "
         "must show the DiSCO that chance gives.",
@@ -260,7 +264,7 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         _to_table(figures["control_attribute"]),
         "## What was measured",
         f"{figures['N_d']} GT records; synthetic records: {', '.join(map(str, figures['N_s']))}.",
-        "\n".join(f"- {name}: `{digest}`" for name, digest in content["measured"].items()),
+        "\n".join(f"- {format_cell(name)}: `{digest}`" for name, digest in content["measured"].items()),
         f"Policy digest: `{content['policy_digest']}`",
         "## What was changed to compare the tables",
         _to_table(content["ledger"]) if content["ledger"] else "Nothing.",
@@ -324,4 +328,4 @@ def _to_clauses_table(clauses: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _to_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    return to_markdown_table(rows, {name: name for name in rows[0]} if rows else {})
+    return to_markdown_table(rows, {name: format_cell(name) for name in rows[0]} if rows else {})

@@ -22,6 +22,7 @@ from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.releasing import Release
 from disclosure_pipeline.tables.contract import Violation
+from disclosure_pipeline.tables.messages import escape_markdown
 
 # Dagster plots a hundred numbers of an asset and leaves out the others: five targets have fewer of these.
 _ALWAYS = ("UiO", "UiS", "UiOiS", "repU", "Dorig", "iS", "DiSCO", "TCAP")
@@ -257,7 +258,9 @@ def dictionary_schema(gate: Gate) -> dg.TableSchema:
 
 def effective_clauses(clauses: Sequence[Clause]) -> dg.MarkdownMetadataValue:
     """Return the clauses that are in force, as a list."""
-    return dg.MetadataValue.md("\n".join(f"- {clause}" for clause in list_effective_clauses(clauses)))
+    return dg.MetadataValue.md(
+        "\n".join(f"- {escape_markdown(str(clause))}" for clause in list_effective_clauses(clauses))
+    )
 
 
 def clauses_table(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:

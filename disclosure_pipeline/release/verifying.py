@@ -23,6 +23,7 @@ from disclosure_pipeline.release.statement import (
     read_statement,
 )
 from disclosure_pipeline.runtime.hashing import hash_stream
+from disclosure_pipeline.tables.messages import escape_unseen
 
 # A statement is far smaller; what is larger is not even read.
 _MAXIMUM_BYTES = 1 << 24
@@ -33,7 +34,7 @@ class VerificationError(DisclosurePipelineError):
     """A folder is not what was approved; `problems` says all that is wrong, a sentence each."""
 
     def __init__(self, folder: Path, problems: Sequence[str]) -> None:
-        self.problems = tuple(map(_make_printable, problems))
+        self.problems = tuple(map(escape_unseen, problems))
         listed = "".join(f"\n- {problem}" for problem in self.problems)
         super().__init__(f"{folder} is not a release that was approved:{listed}")
 
@@ -53,7 +54,7 @@ class Approval:
     revocations: int | None = None
 
     def __str__(self) -> str:
-        return "\n".join(map(_make_printable, _describe_approval(self)))
+        return "\n".join(map(escape_unseen, _describe_approval(self)))
 
 
 @dataclass(frozen=True)
@@ -211,11 +212,6 @@ def _find_differences(approved: Mapping[str, str], present: Mapping[str, str]) -
 
 def _quote(name: str) -> str:
     return repr(name if len(name) <= _NAME_LENGTH_SHOWN else f"{name[:_NAME_LENGTH_SHOWN]}…")
-
-
-def _make_printable(text: str) -> str:
-    """Return one line that does nothing to a terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _describe_approval(approval: Approval) -> Iterator[str]:

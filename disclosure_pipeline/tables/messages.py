@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import json
+import re
 from collections.abc import Collection, Iterable, Sequence
 from numbers import Real
 from typing import Any
@@ -11,6 +13,9 @@ GROUND_TRUTH = "the ground truth"
 HOLDOUT = "the holdout"
 
 _WITH_ONE_SYNTHESIS = 2
+
+# What would format the text around it: an underscore inside a word does not, nor do brackets without a link.
+_MARKDOWN = re.compile(r"[\\`*|<&]|(?<!\w)_|_(?!\w)|\](?=\()|~(?=~)|:(?=//)")
 
 
 def table_names(tables: int) -> tuple[str, ...]:
@@ -35,6 +40,29 @@ def suggest_names(name: Any, known: Iterable[Any]) -> str:
 def listed(names: Iterable[Any]) -> str:
     """Names in quotation marks, with commas between them."""
     return ", ".join(repr(name) for name in names)
+
+
+def escape_unseen(text: str) -> str:
+    r"""Write letters that cannot be seen, such as marks of direction and control characters, as escapes.
+
+    >>> escape_unseen("age\u202e\n")
+    'age\\u202e\\n'
+    """
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
+
+
+def escape_unseen_in_lines(text: str) -> str:
+    """Escape the unseen letters of each line; the lines stay."""
+    return "\n".join(map(escape_unseen, text.split("\n")))
+
+
+def escape_markdown(text: str) -> str:
+    r"""Write a name or sentence so that Markdown shows it letter by letter.
+
+    >>> escape_markdown("DiSCO[*net_income*]")
+    'DiSCO[\\*net_income\\*]'
+    """
+    return _MARKDOWN.sub(r"\\\g<0>", escape_unseen(text))
 
 
 def capitalized(text: str) -> str:

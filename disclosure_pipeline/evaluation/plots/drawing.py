@@ -14,6 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
+from disclosure_pipeline.tables.messages import escape_unseen_in_lines
 
 if TYPE_CHECKING:
     import altair as alt
@@ -66,7 +67,7 @@ class _Drawer:
             self._process, self._owner, self._lock = None, os.getpid(), Lock()
         with self._lock:
             try:
-                drawn = self._ask(json.dumps(specification))
+                drawn = self._ask(json.dumps(_escape_unseen(specification)))
             except (OSError, ValueError):
                 drawn = None
                 self.stop()
@@ -109,14 +110,23 @@ def convert(specification: Mapping[str, Any]) -> str:
 
 def save(chart: alt.TopLevelMixin, path: Path, options: Mapping[str, Any]) -> None:
     """Return what `chart.save` does with these options."""
-    if not _lost_its_thread:
-        chart.save(path, **options)
-        return
     import altair as alt
 
     with alt.data_transformers.disable_max_rows():
-        specification = chart.to_dict()
+        specification = _escape_unseen(chart.to_dict())
+    if not _lost_its_thread:
+        alt.Chart.from_dict(specification).save(path, **options)
+        return
     _run_beside(_SAVE, specification, str(path), json.dumps(dict(options)))
+
+
+def _escape_unseen(part: Any) -> Any:
+    """Escape what cannot be seen in every text of a specification."""
+    if isinstance(part, Mapping):
+        return {name: _escape_unseen(value) for name, value in part.items()}
+    if isinstance(part, list | tuple):
+        return [_escape_unseen(value) for value in part]
+    return escape_unseen_in_lines(part) if isinstance(part, str) else part
 
 
 def _run_beside(code: str, specification: Mapping[str, Any], *arguments: str) -> str:

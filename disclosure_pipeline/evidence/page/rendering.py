@@ -34,7 +34,7 @@ from disclosure_pipeline.policy.public_figures import (
 )
 from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.policy.verdict import Judgement, find_limits, publish, read_judgements
-from disclosure_pipeline.tables.messages import GROUND_TRUTH
+from disclosure_pipeline.tables.messages import GROUND_TRUTH, escape_unseen
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -274,10 +274,16 @@ def _environment() -> Environment:
         loader=PackageLoader(__package__),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_escape_unseen,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
     )
+
+
+def _escape_unseen(value: Any) -> Any:
+    """Escape what cannot be seen in plain text; what is markup has been escaped."""
+    return escape_unseen(value) if type(value) is str else value
 
 
 def _read(name: str) -> str:

@@ -1,0 +1,109 @@
+"""Letters that cannot be seen are shown as escapes; names format nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.cli.exit_codes import ExitCode, stop
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.cli.printing import Report, Table, print_report, to_html
+from disclosure_pipeline.evaluation.plots.drawing import convert
+from disclosure_pipeline.evidence.dossier import to_markdown_table
+from disclosure_pipeline.evidence.page.rendering import render_result
+from disclosure_pipeline.tables.messages import escape_markdown, escape_unseen
+
+UNSEEN = "pay\u202eyap\u200b\x1b[31m"
+SHOWN = r"pay\u202eyap\u200b\u001b[31m"
+
+
+@given(st.text())
+def test_every_letter_of_an_escaped_text_is_seen(text: str) -> None:
+    assert escape_unseen(text).isprintable()
+
+
+@given(st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1))
+def test_markdown_shows_a_name_letter_by_letter(name: str) -> None:
+    cell = to_markdown_table([{"name": name, "after": 1}], {"name": "name", "after": "after"})
+    [_, _, shown, *rest] = [
+        token for token in MarkdownIt().enable("table").parse(cell) if token.type == "inline"
+    ]
+    assert [token.type for token in shown.children or ()] in ([], ["text"])
+    assert shown.content and "".join(token.content for token in shown.children or ()) == name
+    assert [token.content for token in rest] == ["1"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["*age*", "_age_", "`age`", "[age](to)", "<b>age</b>", "a|b", "~~age~~", "https://age.org", "&lt;"],
+)
+def test_signs_of_markdown_are_escaped(name: str) -> None:
+    rendered = MarkdownIt("gfm-like", {"linkify": False}).renderInline(escape_markdown(name))
+    assert "<" not in rendered
+    assert not re.search(r"(?<!\\)https?://", escape_markdown(name))
+
+
+def test_names_that_format_nothing_stay_as_they_are() -> None:
+    for name in ("DiSCO[net_income]", "age 50+", "Größe"):
+        assert escape_markdown(name) == name
+
+
+@pytest.fixture(scope="module")
+def result() -> Any:
+    table = pd.DataFrame({UNSEEN: list("aabbccdd") * 10, "job": list("xxyyxxyz") * 10})
+    return dp.disclosure(table, table, [UNSEEN], "job")
+
+
+def test_a_page_and_a_printed_result(result: Any) -> None:
+    for text in (str(result), render_result(result)):
+        assert text.replace("\n", "").isprintable()
+    assert SHOWN in render_result(result)
+
+
+def test_a_chart() -> None:
+    drawn = convert(
+        {
+            "data": {"values": [{"people": UNSEEN}]},
+            "mark": "point",
+            "title": UNSEEN,
+            "encoding": {"x": {"field": "people", "type": "nominal"}},
+        }
+    )
+    assert drawn.count(SHOWN) >= 2  # in the title and beside the axis
+    assert drawn.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("shown_as", ["table", "json", "html"])
+def test_a_report(shown_as: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table("clauses", UNSEEN, ("clause",), [{"clause": UNSEEN}])
+    print_report(Report(UNSEEN, {"gate": UNSEEN}, (table,)), shown_as)
+    printed = capsys.readouterr().out
+    # Control codes that style a terminal are not there in a pipe.
+    assert printed.replace("\n", "").isprintable()
+    assert r"\u202e" in printed
+    assert r"\u202e" in to_html(Report(UNSEEN))
+
+
+def test_an_error() -> None:
+    error = stop(f"Column {UNSEEN} is not there.\nIts columns are …", ExitCode.REFUSED)
+    assert isinstance(error, click.ClickException)
+    assert error.message == f"Column {SHOWN} is not there.\nIts columns are …"
+
+
+def test_columns_of_a_file_that_are_printed(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    pd.DataFrame({"age\u202e": ["young", "old"] * 20, "job": ["a", "b"] * 20}).to_csv(path, index=False)
+    arguments = ["measure", str(path), str(path), "--key", "age\u202e", "--target", "job"]
+    printed = CliRunner().invoke(main, arguments)
+    assert printed.output.replace("\n", "").isprintable()
+    assert r"age\u202e" in printed.output
