@@ -23,6 +23,7 @@ from disclosure_pipeline.candidates.near_tables import SKETCHES, SketchedTable, 
 from disclosure_pipeline.candidates.recording import read_groups, read_measured
 from disclosure_pipeline.candidates.store import GateFolders, RefusedError, Snapshot, Store, StoredFile
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.tables.identifiers import GT_IDENTIFIER
 from disclosure_pipeline.tables.record_hashes import RecordSketch
 
 GT = "a" * 64
@@ -81,6 +82,29 @@ def test_a_candidate_beyond_the_limit_is_not_measured(tmp_path: Path) -> None:
     assert set(second) == {"ground truth", "refused"}
     assert count_recorded(gate.store) == 1
     assert evaluate(gate, "first", gate_steps.NOW).judgements
+
+
+def test_a_candidate_with_an_identifier_of_the_ground_truth_counts(tmp_path: Path) -> None:
+    """Else whoever asks could try out who is in the ground truth, without end."""
+    policy = gates.definition()["policy"] | {"evaluations_per_ground_truth": 1}
+    definition = gates.definition(policy=policy)
+    definition["columns"] |= {
+        "person": {"type": "text identifier"},
+        "sex": {"type": "category", "unknown_levels": "keep"},
+    }
+    gate = gate_steps.folders(tmp_path, definition, "memory", "ground_truth.csv")
+    table = gates.ground_truth()
+    table.assign(person=[f"p-{number}" for number in range(len(table))]).to_csv(
+        tmp_path / "ground_truth.csv", index=False
+    )
+    honest = gates.honest(1)
+    for name, guess in (("first", "p-7"), ("second", "p-8")):
+        gate_steps.deliver(tmp_path, name, honest.assign(sex=[guess, *honest["sex"][1:]]))
+    first, second = (gate_steps.steps(gate, name) for name in ("first", "second"))
+    [violation] = [broken for broken in first["arrival"][0] if broken.rule == GT_IDENTIFIER]
+    assert "p-7" not in str(violation)
+    assert count_recorded(gate.store) == 1
+    assert second["refused"][0] == "RefusedError"
 
 
 def test_the_limit_has_a_default() -> None:
