@@ -7,9 +7,11 @@ The words of a formula's figures stand beside the formula.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from disclosure_pipeline.evaluation import frame_words
 from disclosure_pipeline.evaluation.catalogue_entry import (
+    STRICTLY,
     GuardBound,
     Measure,
     find_columns,
@@ -74,6 +76,11 @@ _REPEATS, _REPEATED = words_of_fields(Repeats), "repeated repeats_expected"
 _BY_UNIT = " ".join
 
 
+def _name_strictly(column: str, rank: int) -> dict[str, Any]:
+    """Return what an entry says of a difference that is bounded without leave for chance."""
+    return {"name": f"{column}{STRICTLY}", "role": "strict", "rank": rank}
+
+
 CATALOGUE = list_once(
     *list_columns(
         "identity",
@@ -82,7 +89,23 @@ CATALOGUE = list_once(
         question="found",
         per_target=False,
         share="UiO UiS UiOiS repU unique_hits unique_hits_others unique_hits_beyond",
-        each={"repU": {"original": "UiO", "rank": 5}, "unique_hits_beyond": {"rank": 6}},
+        unit="unique_hits_beyond_se",
+        each={
+            "repU": {"original": "UiO", "rank": 5},
+            "unique_hits_beyond": _name_strictly("unique_hits_beyond", 6),
+        },
+    ),
+    Measure(
+        "unique_hits_beyond",
+        frame_words.where_beyond_chance(_HITS["unique_hits_beyond"]),
+        "identity",
+        "unique_hits_beyond_chance",
+        role="bound",
+        family="identity",
+        question="found",
+        per_target=False,
+        published="share",
+        rank=6,
     ),
     *list_columns("units", frame_words.UNITS, unit="units individual_risk household_risk"),
     *list_columns(
@@ -95,7 +118,7 @@ CATALOGUE = list_once(
         unit="mean_denom DiSCO_beyond_se",
         each={
             "DiSCO": {"original": "Dorig", "rank": 0},
-            "DiSCO_beyond": {"rank": 2},
+            "DiSCO_beyond": _name_strictly("DiSCO_beyond", 2),
             "DiSCO_chance": {"family": "chance"},
             "DiSCO_excess": {"family": "chance", "rank": 3},
             "max_denom": {"largest": None},
@@ -103,15 +126,28 @@ CATALOGUE = list_once(
         },
     ),
     Measure(
-        "DiSCO_beyond_both",
-        frame_words.BEYOND_BOTH,
+        "DiSCO_beyond",
+        frame_words.where_beyond_chance(_ATTRIBUTE["DiSCO_beyond"]),
         "attribute",
-        "",
-        role="beyond",
+        "DiSCO_beyond_chance",
+        role="bound",
         family="attribute",
-        smaller_of=("DiSCO_beyond", "DiSCO_excess"),
         published="share",
-        rank=1,
+        rank=2,
+    ),
+    *(
+        Measure(
+            f"DiSCO_beyond_both{ending}",
+            frame_words.BEYOND_BOTH,
+            "attribute",
+            "",
+            role="beyond",
+            family="attribute",
+            smaller_of=(f"DiSCO_beyond{ending}", "DiSCO_excess"),
+            published="share",
+            rank=1,
+        )
+        for ending in ("", STRICTLY)
     ),
     *list_columns(
         "cap",

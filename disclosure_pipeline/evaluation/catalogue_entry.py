@@ -9,8 +9,10 @@ from typing import Any, Literal
 from disclosure_pipeline.evaluation import frame_words
 from disclosure_pipeline.measures.words import Words
 
-Role = Literal["bound", "beyond", "check", "guard", "doubt", "overlap", "control"]
+Role = Literal["bound", "strict", "beyond", "check", "guard", "doubt", "overlap", "control"]
 Rounding = Literal["share", "records", "unit", "exact"]
+# The ending of a measure that is bounded without leave for chance.
+STRICTLY = "_strictly"
 Question = Literal["copied", "found", "learned", "comparable", "trusted"]
 
 
@@ -35,11 +37,12 @@ class Measure:
     `name` is that of its clauses; `column` that of the frame's column, empty where several make it up.
     `words`: title, sentence, finding, unit, denominator, direction and source.
 
-    `role` is how it is judged, None where it is only shown. A policy may bound a "bound"; "beyond" is the
-    smaller of the figures `smaller_of`; a "check" counts flags; every gate has the clauses of a "guard", and
-    of an "overlap", which a waiver cannot let pass. A "doubt" or "control" beyond its bound leaves the
-    candidate undetermined. `question`: whether records are copied, people found, or something learned of
-    them, and whether the tables can be compared and the engine be trusted; it is the section of the page.
+    `role` is how it is judged, None where it is only shown. A policy may bound a "bound"; a "strict" is the
+    same bound without leave for chance; "beyond" is the smaller of the figures `smaller_of`; a "check" counts
+    flags; every gate has the clauses of a "guard", and of an "overlap", which a waiver cannot let pass. A
+    "doubt" or "control" beyond its bound leaves the candidate undetermined. `question`: whether records are
+    copied, people found, or something learned of them, and whether the tables can be compared and the engine
+    be trusted; it is the section of the page.
 
     `published` is how it is rounded for the public: as a "share" of all records or as a number of "records",
     both of them in statements, too; by its "unit" in the public edition of the dossier alone; "exact" of what
@@ -79,12 +82,12 @@ class Measure:
     @property
     def can_be_waived(self) -> bool:
         """True if a waiver may let a broken bound of it pass."""
-        return self.role in {"bound", "beyond", "check"}
+        return self.role in {"bound", "strict", "beyond", "check"}
 
     @property
     def is_stacked(self) -> bool:
         """True if all files of a candidate as one table have to keep a bound of it, too."""
-        is_risk = self.role in {"bound", "beyond", "guard", "doubt"}
+        is_risk = self.role in {"bound", "strict", "beyond", "guard", "doubt"}
         return is_risk and self.family not in {"protection", "prediction"}
 
 

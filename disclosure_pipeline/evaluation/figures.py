@@ -25,6 +25,7 @@ from disclosure_pipeline.measures.checks import OneWay, TwoWay, one_way, two_way
 from disclosure_pipeline.measures.copies import UniqueHits, unique_hits
 from disclosure_pipeline.measures.exact import Grouped
 from disclosure_pipeline.measures.exclusions import STEPS
+from disclosure_pipeline.measures.guard_chance import beyond_errors
 from disclosure_pipeline.measures.identity import Identity, Uniques, identity
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.measures.samples import Sizes
@@ -189,13 +190,14 @@ def _result(rows: _Rows, counts: Counts) -> Disclosure:
     per_target = ["target", "synthesis"]
     by_all, identity_by_all = _together(counts)
     attribute_frame = frame_of(rows.attribute, per_target, list(next(iter(rows.attribute.values()))))
+    identity_frame = frame_of(rows.identity, ["synthesis"], [*names_of(Identity), *names_of(UniqueHits)])
     return Disclosure(
         keys=tuple(key.name for key in counts.keys),
         targets=tuple(target.name for target in counts.targets),
         N_d=counts.records[0],
         N_s=counts.records[1:],
-        identity=frame_of(rows.identity, ["synthesis"], [*names_of(Identity), *names_of(UniqueHits)]),
-        attribute=attribute_frame,
+        identity=add_beyond_chance(identity_frame, "unique_hits_beyond"),
+        attribute=add_beyond_chance(attribute_frame, "DiSCO_beyond", len(counts.targets)),
         cap=frame_of(rows.cap, per_target, list(next(iter(rows.cap.values()))), attribute_frame),
         identity_after_exclusions=frame_of(
             rows.identity_after_exclusions, per_target, names_of(Identity), attribute_frame
@@ -212,6 +214,14 @@ def _result(rows: _Rows, counts: Counts) -> Disclosure:
         engine=counts.engine_description,
         together=by_all,
         together_identity=identity_by_all,
+    )
+
+
+def add_beyond_chance(frame: pd.DataFrame, figure: str, comparisons: int = 1) -> pd.DataFrame:
+    """Return the frame with `<figure>_chance`: the figure where it goes further than chance."""
+    differences = zip(frame[figure], frame[f"{figure}_se"], strict=True)
+    return frame.assign(
+        **{f"{figure}_chance": [beyond_errors(beyond, error, comparisons) for beyond, error in differences]}
     )
 
 

@@ -76,6 +76,17 @@ COPIES_APART: dict[str, Words] = {
     ),
 }
 
+
+def where_beyond_chance(words: Words) -> Words:
+    """Return the words of a difference that counts where it is many standard errors from 0."""
+    return replace(
+        words,
+        title=f"{words.title}: where beyond chance",
+        sentence=f"{words.sentence} Only what goes beyond chance in tables of this size counts.",
+        beside="",
+    )
+
+
 BEYOND_BOTH = Words(
     "DiSCO beyond other people's records and beyond chance",
     "This many more people can be told their target than from other people's records, and than by chance: "
@@ -177,12 +188,7 @@ def with_chance(words: Mapping[str, Words]) -> dict[str, Words]:
             finding="",
             beside=BY_CHANCE,
         )
-        chance[f"{stem}_beyond_chance"] = replace(
-            of_figure,
-            title=f"{of_figure.title}: where beyond chance",
-            sentence=f"{of_figure.sentence} Only what goes beyond chance in tables of this size counts.",
-            beside="",
-        )
+        chance[f"{stem}_beyond_chance"] = where_beyond_chance(of_figure)
     return {**words, **chance}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from disclosure_pipeline.evaluation.counts import (
     count_record_sets,
     count_request,
 )
+from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.copies import HitCounts, unique_hits
@@ -137,6 +139,8 @@ def measure_by_units(result: Disclosure, records: UnitRecords, plan: MeasuringPl
         s_q = q.counts[synthesis]
         for name, figure in row_of(unique_hits(combinations.count_hits(s_q), Sizes(result.N_d, N_s))).items():
             hits[name].append(figure)
+        # Records of one unit go together: the units are so many drawings.
+        hits["unique_hits_beyond_se"][-1] *= math.sqrt(len(records.unit) / (records.unit.max(initial=0) + 1))
         risks[(synthesis,)] = row_of(household_risk(q.q[0], q.counts[0], s_q, records.unit))
     figures: dict[str, list[float]] = defaultdict(list)
     for target in request.targets:
@@ -144,10 +148,11 @@ def measure_by_units(result: Disclosure, records: UnitRecords, plan: MeasuringPl
             by_name = _measure_target(request.keys, target, synthesis, records.unit)
             for name, figure in by_name.items():
                 figures[name].append(figure)
+    attribute = _with_figures(result.attribute, figures)
     return replace(
         result,
-        identity=_with_figures(result.identity, hits),
-        attribute=_with_figures(result.attribute, figures),
+        identity=add_beyond_chance(_with_figures(result.identity, hits), "unique_hits_beyond"),
+        attribute=add_beyond_chance(attribute, "DiSCO_beyond", len(result.targets)),
         cap=_with_figures(result.cap, figures),
         units=frame_of(risks, ["synthesis"], names_of(HouseholdRisk)),
     )

@@ -23,9 +23,11 @@ from disclosure_pipeline.policy.registry import (
     CONTROLS,
     DOUBTS,
     GUARDS,
+    JUDGED,
     MEASURES,
     OF_CONFIDENTIAL,
     SMALLER_OF,
+    STRICT,
     find_measure,
 )
 from disclosure_pipeline.policy.verdict import counts_stack
@@ -84,14 +86,14 @@ def _with_stack(
 
 
 def _select_identity(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:
-    for measures in (MEASURES, GUARDS, DOUBTS):
+    for measures in (MEASURES, STRICT, GUARDS, DOUBTS):
         for frame in dict.fromkeys(measure.frame for measure in measures.values() if not measure.per_target):
             yield _select_measures(figures, frame, measures)
     yield _select_measures(figures, WARNINGS, {WARNINGS: CONTROLS[WARNINGS]})
 
 
 def _select_attribute(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:
-    for measures in (MEASURES, GUARDS, DOUBTS):
+    for measures in (MEASURES, STRICT, GUARDS, DOUBTS):
         for frame in dict.fromkeys(measure.frame for measure in measures.values() if measure.per_target):
             yield _select_measures(figures, frame, measures)
     yield _select_smaller(figures)
@@ -138,7 +140,10 @@ def _select_confidential(figures: Mapping[str, Any]) -> Iterable[Row]:
 def _select_smaller(figures: Mapping[str, Any]) -> Iterable[Row]:
     """The smaller of two figures under the name that a policy bounds; none where one of them is missing."""
     for row in figures.get("attribute", []):
-        smaller = {name: _smallest([row.get(part) for part in parts]) for name, parts in SMALLER_OF.items()}
+        smaller = {
+            name: _smallest([row.get(JUDGED[part].column) for part in parts])
+            for name, parts in SMALLER_OF.items()
+        }
         yield {name: row.get(name) for name in _LABELS} | smaller
 
 

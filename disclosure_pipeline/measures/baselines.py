@@ -187,7 +187,7 @@ def baselines(
         iS_beyond=iS - iS_others,
         DiSCO_others=DiSCO_others,
         DiSCO_beyond=DiSCO - DiSCO_others,
-        DiSCO_beyond_se=share(math.sqrt(counts.DiSCO_squares) / ONE_CHANCE),
+        DiSCO_beyond_se=share(max(math.sqrt(counts.DiSCO_squares) / ONE_CHANCE, 1)),
         DCAP_others=DCAP_others,
         DCAP_beyond=DCAP - DCAP_others,
         guessed=percent(of_SD, N),

@@ -89,17 +89,32 @@ class UniqueHits:
             "with other people's records",
         ),
     ]
+    unique_hits_beyond_se: Annotated[
+        float,
+        Words(
+            "standard error of unique_hits_beyond",
+            "How far unique_hits_beyond may be off by chance.",
+            unit=POINTS,
+            denominator="",
+            high_is="neither",
+        ),
+    ]
 
 
 def unique_hits(counts: HitCounts, sizes: Sizes) -> UniqueHits:
     """Return how often an SD record has a q that exactly one GT record has, and how often a new record would.
 
     A record drawn from the population after N_d others has a q that exactly one of them has with chance
-    2 f2 / N_d, about. Source: Good 1953, "The population frequencies of species and the estimation of
-    population parameters".
+    p = 2 f2 / N_d, about. The variance of the difference is p (1 - p) / N_s, of SD, and
+    (4 f2 + 6 f3) / N_d², of GT; its root is at least one record. Source: Good 1953, "The population
+    frequencies of species and the estimation of population parameters".
     """
     hits, others = percent(counts.hits, sizes.N_s), percent(round(2 * counts.pairs), sizes.N_d)
-    return UniqueHits(hits, others, hits - others)
+    p = min(2 * counts.pairs / max(sizes.N_d, 1), 1.0)
+    of_SD = p * (1 - p) / max(sizes.N_s, 1)
+    of_GT = (4 * counts.pairs + 6 * counts.triples) / max(sizes.N_d, 1) ** 2
+    error = max(math.sqrt(of_SD + of_GT), 1 / max(sizes.N_s, 1))
+    return UniqueHits(hits, others, hits - others, 100 * error)
 
 
 @dataclass(frozen=True)

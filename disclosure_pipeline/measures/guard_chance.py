@@ -31,6 +31,19 @@ def beyond_chance(figure: float, by_chance: float, expected: float = 0.0) -> flo
     return min(figure, expected) if figure <= by_chance else figure
 
 
+def beyond_errors(figure: float, error: float, comparisons: int = 1) -> float:
+    """Return what is bounded of a difference from others, whose standard error is known.
+
+    It counts where it is as many errors away from 0 as once in `ONCE_IN` tables by chance, if errors are
+    normal. `comparisons`: the number of targets.
+
+    >>> beyond_errors(4.0, 1.5), beyond_errors(6.0, 1.5), beyond_errors(-2.0, 1.5)
+    (0.0, 6.0, -2.0)
+    """
+    z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons))
+    return beyond_chance(figure, z * error)
+
+
 def hits_by_chance(counts: HitCounts, sizes: Sizes, apart: float, comparisons: int = 1) -> float:
     """Return the percent of SD records that chance alone lets hit a lone GT record, at most.
 

@@ -137,7 +137,7 @@ def baselines_of_units(
     figures |= {f"{name}_beyond": at_n - others for name, (at_n, others) in pairs.items()}
     right, right_others = (guess(f, cells, people, no_guess) for guess in (_guess_at_n, _guess_from_others))
     return figures | {
-        "DiSCO_beyond_se": 100 * math.sqrt(sum_of_squares(added)) / ONE_CHANCE / f.N_d,
+        "DiSCO_beyond_se": 100 * max(math.sqrt(sum_of_squares(added)) / ONE_CHANCE, 1) / f.N_d,
         "guessed_others": percent(right_others, f.N_d * ONE),
         "guessed_beyond": percent(right - right_others, f.N_d * ONE),
     }

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
-from disclosure_pipeline.policy.registry import BEYOND_BOTH, DOUBTS, GUARDS, JUDGED, MEASURES, ORIGINALS
+from disclosure_pipeline.policy.registry import (
+    BEYOND_BOTH,
+    DOUBTS,
+    GUARDS,
+    JUDGED,
+    MEASURES,
+    ORIGINALS,
+    WITH_CHANCE,
+)
 
 _BOUNDS = {entry.name: entry.bound for entry in JUDGED.values() if entry.bound is not None}
 
@@ -80,6 +88,13 @@ class TargetBound(BaseModel):
             "chance gives; broken where both are exceeded. Of the worst synthesis, and of all files together"
         ),
     ] = None
+    chance: Annotated[
+        Literal[0] | None,
+        Field(
+            description="0: a difference from other people's records counts however small it is. Without it, "
+            "where it goes further than once in 10,000 honest tables of this size"
+        ),
+    ] = None
     worst: Annotated[
         Finite | None,
         Field(description="With over: mean: the bound of every single synthesis, and of all files together"),
@@ -111,7 +126,10 @@ class Bound(TargetBound):
         bound = self.targets.get(target, self) if target is not None else self
         if not isinstance(bound, TargetBound):
             bound = TargetBound(at_most=bound)
-        return bound if bound.worst is not None else bound.model_copy(update={"worst": self.worst})
+        general = {"worst": self.worst, "chance": self.chance}
+        return bound.model_copy(
+            update={name: limit for name, limit in general.items() if getattr(bound, name) is None}
+        )
 
 
 def _name_the_measures(schema: dict[str, Any]) -> None:
@@ -213,9 +231,20 @@ class Policy(BaseModel):
                 raise ValueError(f"at_most_share is for {' and '.join(ORIGINALS)}: not for {name}")
             if any(limit.beyond is not None for limit in limits) and name not in BEYOND_BOTH:
                 raise ValueError(f"beyond is for {' and '.join(BEYOND_BOTH)}: not for {name}")
+            _check_chance(name, bound)
             for limit in limits:
                 _check_limits(name, limit, bound.over, may_be_empty=limit is bound and bool(bound.targets))
         return self
+
+
+def _check_chance(name: str, bound: Bound) -> None:
+    """Raise ValueError where `chance` stands beside a bound that leaves nothing to chance anyway."""
+    stated = [bound, *(limit for limit in bound.targets.values() if isinstance(limit, TargetBound))]
+    with_chance = [limit for limit in stated if limit.chance is not None]
+    if with_chance and name not in {*BEYOND_BOTH, *WITH_CHANCE}:
+        raise ValueError(f"chance is for {', '.join([*BEYOND_BOTH, *sorted(WITH_CHANCE)])}: not for {name}")
+    if name in BEYOND_BOTH and any(limit.beyond is None for limit in with_chance):
+        raise ValueError(f"chance of {name} is about beyond: give it, or leave chance out")
 
 
 def _check_limits(name: str, limit: TargetBound, over: Over, *, may_be_empty: bool) -> None:

@@ -67,7 +67,7 @@ def draft_policy(gate: Gate, own: Disclosure, halves: Sequence[Disclosure]) -> P
 def _draft_beyond(
     own: Disclosure, halves: Sequence[Disclosure], measure: str, column: str | None
 ) -> DraftedBound:
-    chance = measure_chance(own, halves, measure, column)
+    chance = measure_chance(own, halves, "unique_hits_beyond" if column is None else "DiSCO_beyond", column)
     bound = round_up(max(LEAST, chance))
     room = f"chance alone reaches {chance:.2g} points with {own.N_d:,} people"
     rest = "" if chance >= LEAST else f", and {LEAST:g} leave room for a good model"
@@ -81,15 +81,19 @@ def _draft_beyond(
 def measure_chance(own: Disclosure, halves: Sequence[Disclosure], measure: str, column: str | None) -> float:
     """Three standard errors of a figure that is 0 for other people's records, at the size of the table.
 
-    By the root of the mean square over the halves, which are smaller: the error falls with the root of the
-    number of people. Infinite where a half has no finite figure.
+    Those of the halves, which are smaller: an error falls with the root of the number of people. Infinite
+    where a half has no finite one.
     """
-    figures = [values(half, measure, column) for half in halves]
-    if not figures or not all(of_half and all(map(math.isfinite, of_half)) for of_half in figures):
+    errors = [error for half in halves for error in _list_errors(half, measure, column)]
+    if not errors or not all(map(math.isfinite, errors)):
         return math.inf
-    squares = [figure**2 for of_half in figures for figure in of_half]
     size = halves[0].N_d / max(1, own.N_d)
-    return _WIDTH * math.sqrt(math.fsum(squares) / len(squares) * size)
+    return _WIDTH * math.sqrt(math.fsum(error**2 for error in errors) / len(errors) * size)
+
+
+def _list_errors(half: Disclosure, measure: str, column: str | None) -> list[float]:
+    frame = half.identity if column is None else half.attribute.xs(column, level="target")
+    return [float(error) for error in frame[f"{measure}_se"]]
 
 
 def round_up(bound: float) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.bounds import Bound, Guards, Over, Policy, loosened_from
 from disclosure_pipeline.policy.gate_sections import Measures
@@ -20,6 +21,7 @@ from disclosure_pipeline.policy.registry import (
     OF_IDENTITY,
     ORIGINALS,
     SMALLER_OF,
+    WITH_CHANCE,
 )
 
 # How far a control may be from what is expected of it, in standard errors.
@@ -56,6 +58,7 @@ class Clause:
         denominator = f" of {self.share_of}" if self.share_of else ""
         over = "mean of the syntheses" if self.over == "mean" else "worst synthesis"
         loosened = "" if self.loosened_from is None else f", loosened from {self.loosened_from:g}"
+        loosened += ", tightened to leave nothing to chance" if self.measure.endswith(STRICTLY) else ""
         name = f"{self.measure} of {self.column}" if self.column else self.measure
         return f"{name} is {bound}{loosened}{denominator} ({over})"
 
@@ -134,16 +137,18 @@ def _clauses_of_bound(
         )
     for column in columns:
         limits = bound.for_target(column)
+        strictly = "" if limits.chance is None else STRICTLY
+        named = measure + strictly if measure in WITH_CHANCE else measure
         if limits.at_least is not None:
             yield Clause(measure, column, limits.at_least, bound.over, at_least=True)
         if limits.at_most is not None:
-            yield Clause(measure, column, limits.at_most, bound.over)
+            yield Clause(named, column, limits.at_most, bound.over)
         if limits.at_most_share is not None:
             yield Clause(measure, column, limits.at_most_share, bound.over, ORIGINALS[measure])
         if limits.beyond is not None:
-            yield Clause(BEYOND_BOTH[measure], column, limits.beyond)
+            yield Clause(BEYOND_BOTH[measure] + strictly, column, limits.beyond)
         if limits.worst is not None:
-            yield Clause(measure, column, limits.worst, at_least=MEASURES[measure].high_is_safe)
+            yield Clause(named, column, limits.worst, at_least=MEASURES[measure].high_is_safe)
 
 
 def _columns_with(
@@ -160,10 +165,10 @@ def _require_measured(bounded: Sequence[Clause], measures: Measures) -> None:
     """Raise PolicyError where `beyond` is bounded, but a figure that it is about is not measured."""
     for clause in bounded:
         for part in SMALLER_OF.get(clause.measure, ()):
-            if not measures.has(MEASURES[part]):
+            if not measures.has(JUDGED[part]):
                 raise PolicyError(
                     f"policy bounds what goes beyond, for which {part} is not measured: switch the family "
-                    f"{MEASURES[part].family} on under measures."
+                    f"{JUDGED[part].family} on under measures."
                 )
 
 
@@ -174,6 +179,7 @@ def find_unbounded(bounded: Collection[tuple[str, str | None]], targets: Sequenc
         >>> find_unbounded({("repU", None), ("DiSCO_beyond_both", "work")}, ["work", "income"])
         ['DiSCO of income']
     """
+    bounded = {(measure.removesuffix(STRICTLY), column) for measure, column in bounded}
     has_identity = any((measure, None) in bounded for measure in OF_IDENTITY)
     of_attribute = ("DiSCO", BEYOND_BOTH["DiSCO"])
     return [

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.evaluation.catalogue import CATALOGUE
-from disclosure_pipeline.evaluation.catalogue_entry import Measure, Role
+from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY, Measure, Role
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
 from disclosure_pipeline.evaluation.result import Disclosure
 
@@ -21,6 +21,8 @@ def _list_judged(*roles: Role) -> dict[str, Measure]:
 # All that a clause can be about.
 JUDGED = {entry.name: entry for entry in CATALOGUE if entry.role is not None}
 MEASURES = _list_judged("bound")
+# The same bounds without leave for chance.
+STRICT = _list_judged("strict")
 # The figures of the controls, and the number of warnings. Their bounds are fixed: a policy cannot set them.
 CONTROLS = _list_judged("control")
 # Figures that say whether the others mean anything. Where one is not within its bound, nothing is determined.
@@ -36,6 +38,7 @@ CONFIDENTIAL = "confidential"
 # What the bound `beyond` of a measure is about: the smaller of two figures, so that it is broken where both
 # exceed it. Neither what other people's records show nor what chance gives is a disclosure by SD.
 BEYOND_BOTH = {"DiSCO": "DiSCO_beyond_both"}
+WITH_CHANCE = frozenset(name.removesuffix(STRICTLY) for name in STRICT)
 SMALLER_OF = {entry.name: entry.smaller_of for entry in CATALOGUE if entry.smaller_of}
 
 # The bounds that keep the duty to bound identity disclosure.
@@ -47,7 +50,7 @@ ORIGINALS = {entry.name: entry.original for entry in CATALOGUE if entry.original
 
 def find_measure(name: str) -> Measure | None:
     """Return a measure that a policy bounds, a guard or a doubt; None where it is none of these."""
-    return MEASURES.get(name) or GUARDS.get(name) or DOUBTS.get(name)
+    return MEASURES.get(name) or STRICT.get(name) or GUARDS.get(name) or DOUBTS.get(name)
 
 
 def values(result: Disclosure, measure: str, column: str | None) -> Sequence[float]:
@@ -66,7 +69,8 @@ def values(result: Disclosure, measure: str, column: str | None) -> Sequence[flo
     if entry.role == "overlap":
         return _smallest(result.frame(entry.frame), "target", column)
     if entry.smaller_of:
-        return _smallest(result.frame(entry.frame), "target", column, entry.smaller_of)
+        columns = [JUDGED[name].column for name in entry.smaller_of]
+        return _smallest(result.frame(entry.frame), "target", column, columns)
     against_confidential = measure in OF_CONFIDENTIAL and column is not None
     frame = result.frame(CONFIDENTIAL if against_confidential else entry.frame)
     if entry.column not in frame.columns:

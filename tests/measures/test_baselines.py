@@ -135,7 +135,8 @@ def test_a_copy_tells_what_the_ground_truth_tells(gt: list[Record]) -> None:
 def test_one_record() -> None:
     """There are no others, and nothing to compare with: nothing is beyond them."""
     actual = figures(cells([(("1", "1"), "a")], [(("1", "1"), "a")]))
-    assert asdict(actual) == dict.fromkeys(asdict(actual), 0.0) | {"guessed": 100.0, "guessed_beyond": 100.0}
+    expected = {"guessed": 100.0, "guessed_beyond": 100.0, "DiSCO_beyond_se": 100.0}
+    assert asdict(actual) == dict.fromkeys(asdict(actual), 0.0) | expected
 
 
 def test_missing_levels_are_no_guess() -> None:

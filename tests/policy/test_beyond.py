@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from support import gates
 from support.gates import definition
 
+from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.copies import UniqueHits
@@ -42,13 +43,38 @@ def judged(of: Gate, result: Disclosure) -> dict[str, Judgement]:
     return {judgement.clause.name: judgement for judgement in judge(of.clauses(), result)}
 
 
+STRICT = gate({"unique_hits_beyond": {"at_most": 3, "chance": 0}, "DiSCO": {"beyond": 3, "chance": 0}})
+
+
+@pytest.mark.parametrize(("errors", "outcome"), [(1.2, "exceeded"), (1.6, "kept"), (NAN, "exceeded")])
+def test_it_is_broken_only_beyond_chance(result: Disclosure, errors: float, outcome: str) -> None:
+    """Once in 10,000 for two targets is 3.9 errors away; what is strict knows no errors."""
+    alone = replace(result, N_s=result.N_s[:1], stacked=None)
+    identity = alone.identity.head(1).assign(unique_hits_beyond=5.0, unique_hits_beyond_se=errors)
+    attribute = alone.attribute.xs(1, level="synthesis", drop_level=False).assign(
+        DiSCO_beyond=5.0, DiSCO_excess=6.0, DiSCO_beyond_se=errors
+    )
+    found = replace(
+        alone,
+        identity=add_beyond_chance(identity, "unique_hits_beyond"),
+        attribute=add_beyond_chance(attribute, "DiSCO_beyond", 2),
+    )
+    for name in ("unique_hits_beyond", "DiSCO_beyond_both[work]"):
+        with_chance = judged(BEYOND, found)[name]
+        assert (with_chance.outcome, with_chance.value) == (outcome, 5.0 if outcome == "exceeded" else 0.0)
+        measure, bracket, column = name.partition("[")
+        strict = judged(STRICT, found)[f"{measure}_strictly{bracket}{column}"]
+        assert (strict.outcome, strict.value) == ("exceeded", 5.0)
+        assert "tightened to leave nothing to chance" in str(strict.clause)
+
+
 def with_figures(result: Disclosure, figures: list[tuple[Any, Any]]) -> Disclosure:
-    """DiSCO_beyond and DiSCO_excess of both files and of all together, the same of every target."""
+    """DiSCO_beyond, beyond chance, and DiSCO_excess of both files and of all, the same of every target."""
 
     def changed(of: Disclosure, rows: list[tuple[Any, Any]]) -> Disclosure:
         repeated = rows * len(of.targets)
         beyond, excess = ([row[place] for row in repeated] for place in (0, 1))
-        return replace(of, attribute=of.attribute.assign(DiSCO_beyond=beyond, DiSCO_excess=excess))
+        return replace(of, attribute=of.attribute.assign(DiSCO_beyond_chance=beyond, DiSCO_excess=excess))
 
     assert result.stacked is not None
     return replace(changed(result, figures[:2]), stacked=changed(result.stacked, figures[2:]))
@@ -76,7 +102,7 @@ def test_it_is_broken_where_both_are_exceeded(
         assert (judgement.value, judgement.outcome) == (value, outcome)
 
 
-@pytest.mark.parametrize("name", ["DiSCO_beyond", "DiSCO_excess"])
+@pytest.mark.parametrize("name", ["DiSCO_beyond_chance", "DiSCO_excess"])
 def test_without_one_of_both_it_is_undetermined(result: Disclosure, name: str) -> None:
     assert result.stacked is not None
     for damaged in (
@@ -116,6 +142,10 @@ def test_beside_at_most_both_have_to_be_kept(result: Disclosure) -> None:
         ({"repU": 5, "DiSCO": {"beyond": -1}}, "greater than or equal to 0"),
         ({"repU": 5, "DiSCO": {"beyond": math.inf}}, "finite"),
         ({"repU": 5, "DiSCO": {"beyond": True}}, "valid number"),
+        ({"repU": {"at_most": 5, "chance": 0}, "DiSCO": 5}, "chance is for .*: not for repU"),
+        ({"repU": 5, "DiSCO": {"at_most": 5, "chance": 0}}, "chance of DiSCO is about beyond"),
+        ({"repU": 5, "DiSCO": {"beyond": 5, "chance": 1}}, "Input should be 0"),
+        ({"repU": 5, "DiSCO_beyond_strictly": 5, "DiSCO": 5}, "is no measure"),
         ({"repU": 5, "DiSCO": {}}, "sets nothing"),
         ({"repU": 5, "DiSCO": {"beyond": 3, "over": "mean", "worst": 50}}, "over: mean"),
         ({"DiSCO": {"beyond": 3}, "unique_hits": 5}, "no bound on repU or unique_hits_beyond"),

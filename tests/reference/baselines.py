@@ -190,7 +190,7 @@ def figures(
     result["guessed_beyond"] = better(at_n, N) - result["guessed_others"]
     squares = sum((x * x for x in added.values()), Fraction(0))
     return {name: float(value) for name, value in result.items()} | {
-        "DiSCO_beyond_se": 100 * float(squares) ** 0.5 / N
+        "DiSCO_beyond_se": 100 * max(float(squares) ** 0.5, 1.0) / N
     }
 
 

@@ -62,7 +62,7 @@ def figures(
     shares["guessed_beyond"] = better(of_SD, N) - shares["guessed_others"]
     squares = sum((x * x for x in added.values()), Fraction(0))
     return {name: float(value) for name, value in shares.items()} | {
-        "DiSCO_beyond_se": 100 * float(squares) ** 0.5 / N
+        "DiSCO_beyond_se": 100 * max(float(squares) ** 0.5, 1.0) / N
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from disclosure_pipeline.evaluation.catalogue_entry import Question
+from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY, Question
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
 from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evidence.page.parts import MISSING, write_bound, write_figure
@@ -151,7 +151,7 @@ def find_baselines(
 
 def base_measure(measure: str) -> str:
     """Return the figure that a difference is about, such as DiSCO for DiSCO_beyond."""
-    for ending in ("_beyond_both", "_beyond", "_excess", "_after_exclusions"):
+    for ending in (STRICTLY, "_beyond_both", "_beyond", "_excess", "_after_exclusions"):
         measure = measure.removesuffix(ending)
     return measure
 
