@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -79,12 +78,12 @@ def test_chance_is_that_of_the_halves(home: Home) -> None:
     assert len(actual.halves) == DRAWS
     assert {half.N_d for half in actual.halves} == {150}
     assert actual.own.identity["UiO"].item() == actual.own.identity["repU"].item()  # a copy of itself
-    errors = [half.attribute.loc[("work", 1), "DiSCO_beyond_se"] for half in actual.halves]
-    expected = 3 * math.sqrt(sum(error**2 for error in errors) / DRAWS / 2)
+    of_work = pd.concat([half.attribute.loc[["work"]] for half in actual.halves])
+    squares = of_work[["DiSCO_beyond", "DiSCO_beyond_se"]].pow(2).mean()
+    expected = 3 * math.sqrt(squares["DiSCO_beyond_se"] / 2)
     assert measure_chance(actual.own, actual.halves, "DiSCO_beyond", "work") == pytest.approx(expected)
     # The figures of the halves themselves vary as much, but a few of them tell that worse.
-    figures = [half.attribute.loc[("work", 1), "DiSCO_beyond"] for half in actual.halves]
-    assert 0.3 < np.sqrt(np.mean(np.square(figures)) / np.mean(np.square(errors))) < 2
+    assert 0.3 < math.sqrt(squares["DiSCO_beyond"] / squares["DiSCO_beyond_se"]) < 2
     draft = draft_policy(folders.gate, actual.own, actual.halves)
     assert measure_baselines(folders).own.attribute.equals(actual.own.attribute)  # the same each time
     for bound in draft.bounds:

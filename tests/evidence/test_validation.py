@@ -359,7 +359,7 @@ def test_metric_tables_hold_the_figures_of_the_frames(three: tuple[Gate, dp.Disc
     names = {
         name: f"{name}_strictly" if f"{name}_chance" in frame else name.removesuffix("_chance")
         for frame in (result.identity, result.attribute)
-        for name in frame
+        for name in map(str, frame)
         if name != "DiSCO_chance"
     }
     of_frame = result.identity.rename(columns=names)
