@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.candidates.reading import OpenedCandidate, choose_engine_for, read_ground_truth
+from disclosure_pipeline.candidates.reading import (
+    Engine,
+    OpenedCandidate,
+    choose_engine_for,
+    read_ground_truth,
+)
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables, SeparableTables, open_canonical
@@ -106,6 +111,15 @@ def measure_tables(
         units_of_all = (lambda: open_units().stacked()) if open_units else None
         stacked = _measure(gate, opened.stacked(), units_of_all, seed, by_group=False).result
     return replace(measured, result=replace(result, further=frames, stacked=stacked))
+
+
+def measure_without_controls(gate: Gate, opened: SeparableTables) -> Disclosure:
+    """Return the figures that every clause but those of the controls is about, of one synthesis."""
+    open_units: Callable[[], Any] | None = None
+    if gate.unit is not None:
+        open_units = cache(partial(opened.with_unit, gate.unit))
+    result = _measure(gate, opened, open_units, 0, by_group=False).result
+    return replace(result, further={**result.further, **_measure_families(gate, opened)})
 
 
 def measure_against(gate: Gate, opened: OpenedTables, seed: int) -> pd.DataFrame:
@@ -244,15 +258,35 @@ def measure_baselines(folders: GateFolders) -> GroundTruthBaselines:
     StoreError or ContractError where GT is not there or breaks its contract.
     """
     gate = folders.gate
+    # What only candidates need is left out: it takes long, and no bound is drafted from it.
+    faster_gate = gate.model_copy(
+        update={"measures": gate.measures.model_copy(update={"protection": False, "prediction": False})}
+    )
+    with _open_with_itself(folders) as (opened, engine):
+        own = measure_tables(faster_gate, opened, engine.name).result
+        records = _sample(gate, opened, _LARGEST)
+    pairs = [split(records, gate.unit, np.random.default_rng(seed)) for seed in range(DRAWS)]
+    halves = tuple(
+        measure_tables(faster_gate, FramesInMemory(pair, "memory"), "memory").result for pair in pairs
+    )
+    return GroundTruthBaselines(replace(own, engine=engine.description), halves)
+
+
+def sample_ground_truth(folders: GateFolders, most: int) -> pd.DataFrame:
+    """Return at most so many records of GT, with their unit. Errors: those of `measure_baselines`."""
+    with _open_with_itself(folders) as (opened, _):
+        return _sample(folders.gate, opened, most)
+
+
+@contextmanager
+def _open_with_itself(folders: GateFolders) -> Iterator[tuple[SeparableTables, Engine]]:
+    """Open GT as its own synthesis."""
+    gate = folders.gate
     if gate.in_database:
         raise InputError(
             "Records that a database counts stay there, so no halves of them can be drawn: try a gate with "
             "engine: memory on an extract of the ground truth."
         )
-    # What only candidates need is left out: it takes long, and no bound is drafted from it.
-    faster_gate = gate.model_copy(
-        update={"measures": gate.measures.model_copy(update={"protection": False, "prediction": False})}
-    )
     with ExitStack() as stack:
         engine = choose_engine_for(gate, [folders.ground_truth])
         table, _ = read_ground_truth(folders, engine, stack)
@@ -261,23 +295,20 @@ def measure_baselines(folders: GateFolders) -> GroundTruthBaselines:
         published = table.keep_columns(gate.published)
         with_unit = table.keep_columns((*gate.published, gate.unit or ""))
         opened = stack.enter_context(open_canonical([with_unit, published], engine.name, engine.description))
-        own = measure_tables(faster_gate, opened, engine.name).result
-        records = (opened.with_unit(gate.unit) if gate.unit else opened).sample(_LARGEST, 0)[0]
-    halves = tuple(
-        measure_tables(faster_gate, FramesInMemory(pair, "memory"), "memory").result
-        for pair in _halve(records, gate.unit)
-    )
-    return GroundTruthBaselines(replace(own, engine=engine.description), halves)
+        yield opened, engine
 
 
-def _halve(records: pd.DataFrame, unit: str | None) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Random halves of the records, for each draw; of a unit that is given all records or none."""
-    for seed in range(DRAWS):
-        rng = np.random.default_rng(seed)
-        if unit is not None:
-            first, second = halve_units(records, unit, rng)
-            yield first, second.drop(columns=unit)
-            continue
-        order = rng.permutation(len(records))
-        middle = len(records) // 2
-        yield records.iloc[np.sort(order[:middle])], records.iloc[np.sort(order[middle : 2 * middle])]
+def _sample(gate: Gate, opened: SeparableTables, most: int) -> pd.DataFrame:
+    return (opened.with_unit(gate.unit) if gate.unit else opened).sample(most, 0)[0]
+
+
+def split(
+    records: pd.DataFrame, unit: str | None, rng: np.random.Generator
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return random halves of the records, the second without its unit; a unit is in one of them whole."""
+    if unit is not None:
+        first, second = halve_units(records, unit, rng)
+        return first, second.drop(columns=unit)
+    order = rng.permutation(len(records))
+    middle = len(records) // 2
+    return records.iloc[np.sort(order[:middle])], records.iloc[np.sort(order[middle : 2 * middle])]

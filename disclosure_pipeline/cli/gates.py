@@ -1,4 +1,4 @@
-"""`check`, `status` and `policy draft`: is a gate ready, where its candidates stand, bounds for it."""
+"""`check`, `status` and `policy`: is a gate ready, where its candidates stand, its bounds and their power."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from disclosure_pipeline.cli.printing import (
 _NEWEST = 3
 
 
-@click.group(epilog=EXIT_CODES, short_help="Draft the policy of a gate from its ground truth.")
+@click.group(epilog=EXIT_CODES, short_help="Draft the policy of a gate, or say what it would notice.")
 def policy() -> None:
-    """Draft the policy of a gate."""
+    """Draft the policy of a gate, or say what it would notice."""
 
 
 @policy.command("draft", epilog=EXIT_CODES, short_help="Print bounds that follow from the ground truth.")
@@ -93,6 +93,50 @@ def draft_policy(gate: Path, shown_as: Format | Literal["yaml"]) -> None:
         Table("bounds", "Bounds that follow", ("clause", "target", "bound", "reason"), bounds),
     )
     print_report(Report(f"Gate {folders.gate.name}", {}, tables), shown_as)
+
+
+@policy.command("power", epilog=EXIT_CODES, short_help="Say which share of copies the policy would notice.")
+@gate_argument
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="How long to try. More tries make the answer surer.",
+)
+@format_option("table", "json", "csv", "html")
+@report_errors(ExitCode.UNDETERMINED)
+def show_power(gate: Path, seconds: float, shown_as: Format | None) -> None:
+    """Say how often GATE (its defs.yaml, or its folder) refuses honest tables, and which copies it notices.
+
+    In each try one random half of the ground truth, of at most 20,000 records, plays the ground truth, and
+    the other a fresh table in which records of a share of the people of the first are planted: as they are,
+    nearly, or among ten times as many. The gate's own clauses decide. Nothing is recorded, and no value of
+    the ground truth is told.
+    """
+    from disclosure_pipeline.candidates.power import measure_power
+    from disclosure_pipeline.evidence.dossier import to_rows
+    from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
+
+    folders = folders_of(load_gate(gate))
+    with show_step(f"Halving the ground truth for {seconds:g} seconds"):
+        power = measure_power(folders, seconds)
+    sentences = power.describe()
+    chosen = choose_format(shown_as)
+    if chosen in {None, "table"}:
+        echo(f"{folders.gate.name}, with halves of {power.records:,} records:")
+        for sentence in sentences:
+            echo(f"  {sentence}")
+    if chosen is None:
+        return
+    table = Table(
+        "power",
+        "Tries that were refused",
+        ("planted", "share", "refused", "low", "high"),
+        to_rows(power.to_frame().round(1)),
+        {"share": "% of people", "refused": "% refused", "low": "at least", "high": "at most"},
+    )
+    print_report(Report(f"Power of {folders.gate.name}", {"records": power.records}, (table,)), chosen)
 
 
 @click.command(epilog=EXIT_CODES, short_help="Is a gate ready for a candidate, and what is in force?")
