@@ -262,7 +262,7 @@ def measure_baselines(folders: GateFolders) -> GroundTruthBaselines:
     faster_gate = gate.model_copy(
         update={"measures": gate.measures.model_copy(update={"protection": False, "prediction": False})}
     )
-    with _open_with_itself(folders) as (opened, engine):
+    with _open_with_itself(folders) as (opened, engine, _):
         own = measure_tables(faster_gate, opened, engine.name).result
         records = _sample(gate, opened, _LARGEST)
     pairs = [split(records, gate.unit, np.random.default_rng(seed)) for seed in range(DRAWS)]
@@ -272,15 +272,15 @@ def measure_baselines(folders: GateFolders) -> GroundTruthBaselines:
     return GroundTruthBaselines(replace(own, engine=engine.description), halves)
 
 
-def sample_ground_truth(folders: GateFolders, most: int) -> pd.DataFrame:
-    """Return at most so many records of GT, with their unit. Errors: those of `measure_baselines`."""
-    with _open_with_itself(folders) as (opened, _):
-        return _sample(folders.gate, opened, most)
+def sample_ground_truth(folders: GateFolders, most: int) -> tuple[pd.DataFrame, str]:
+    """Return at most so many records of GT, with their unit, and its hash. Errors: `measure_baselines`."""
+    with _open_with_itself(folders) as (opened, _, digest):
+        return _sample(folders.gate, opened, most), digest
 
 
 @contextmanager
-def _open_with_itself(folders: GateFolders) -> Iterator[tuple[SeparableTables, Engine]]:
-    """Open GT as its own synthesis."""
+def _open_with_itself(folders: GateFolders) -> Iterator[tuple[SeparableTables, Engine, str]]:
+    """Open GT as its own synthesis; last its hash."""
     gate = folders.gate
     if gate.in_database:
         raise InputError(
@@ -289,13 +289,13 @@ def _open_with_itself(folders: GateFolders) -> Iterator[tuple[SeparableTables, E
         )
     with ExitStack() as stack:
         engine = choose_engine_for(gate, [folders.ground_truth])
-        table, _ = read_ground_truth(folders, engine, stack)
+        table, digest = read_ground_truth(folders, engine, stack)
         if table.records < _FEWEST:
             raise InputError(f"The ground truth has {table.records} records: too few to draw halves of it.")
         published = table.keep_columns(gate.published)
         with_unit = table.keep_columns((*gate.published, gate.unit or ""))
         opened = stack.enter_context(open_canonical([with_unit, published], engine.name, engine.description))
-        yield opened, engine
+        yield opened, engine, digest
 
 
 def _sample(gate: Gate, opened: SeparableTables, most: int) -> pd.DataFrame:

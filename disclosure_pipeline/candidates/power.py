@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
 from disclosure_pipeline.candidates.measuring import measure_without_controls, sample_ground_truth, split
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
@@ -30,6 +31,7 @@ SHARES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
 COPIES = "copies"
 NEAR_COPIES = "near copies"
 DILUTED = "copies among ten times as many records"
+KINDS = (COPIES, NEAR_COPIES, DILUTED)
 
 # Records of a half; of one that stands beside a table ten times as large.
 _MOST, _MOST_DILUTED = 20_000, 5_000
@@ -104,16 +106,18 @@ def measure_power(
 ) -> GatePower:
     """Halve GT at random as often as there is time for, once at least, and let the gate decide.
 
+    The answer is kept in the gate's store, for this ground truth and policy: see `read_power`.
     `on_try` is called with the number of each try when it ends. InputError where a database counts and for
     fewer than 40 records; StoreError or ContractError where GT is not there or breaks its contract.
     """
     gate = folders.gate
     if not seconds > 0:
         raise InputError("seconds must be above 0.")
-    records = sample_ground_truth(folders, 2 * _MOST).astype(object).infer_objects()
+    sampled, digest = sample_ground_truth(folders, 2 * _MOST)
+    records = sampled.astype(object).infer_objects()
     if len(records) < _FEWEST:
         raise InputError(f"The ground truth has {len(records)} records: its halves tell nothing.")
-    noticed: dict[str, list[float]] = {COPIES: [], NEAR_COPIES: [], DILUTED: []}
+    noticed: dict[str, list[float]] = {kind: [] for kind in KINDS}
     began = time.monotonic()
     size = 0
     for number in _count():
@@ -127,7 +131,39 @@ def measure_power(
         used = time.monotonic() - began
         if used + used / number > seconds:
             break
-    return GatePower(size, {kind: tuple(found) for kind, found in noticed.items()})
+    power = GatePower(size, {kind: tuple(found) for kind, found in noticed.items()})
+    _keep(folders, digest, power)
+    return power
+
+
+def read_power(folders: GateFolders, ground_truth: str) -> GatePower | None:
+    """Return what is kept for the ground truth of this hash and the gate's policy; None where nothing is."""
+    try:
+        kept = read_json(folders.store.power, "policy power")
+        of = (kept["ground_truth"], kept["policy_digest"])
+        if of != (ground_truth, folders.gate.policy_digest()):
+            return None
+        noticed = {
+            kind: tuple(math.inf if share is None else float(share) for share in kept["noticed"][kind])
+            for kind in KINDS
+        }
+        return GatePower(int(kept["records"]), noticed)
+    except (StoreError, OSError, KeyError, TypeError, ValueError):
+        return None  # damaged: as if it was not measured
+
+
+def _keep(folders: GateFolders, ground_truth: str, power: GatePower) -> None:
+    folders.store.root.mkdir(parents=True, exist_ok=True)
+    content = {
+        "ground_truth": ground_truth,
+        "policy_digest": folders.gate.policy_digest(),
+        "records": power.records,
+        "noticed": {
+            kind: [share if math.isfinite(share) else None for share in found]
+            for kind, found in power.noticed.items()
+        },
+    }
+    write_json(folders.store.power, content)
 
 
 def _count() -> Iterator[int]:

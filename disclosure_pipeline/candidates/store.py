@@ -59,6 +59,11 @@ class Store:
         """The record of the ground truth: its reference, never its content."""
         return self.root / "ground_truth.json"
 
+    @property
+    def power(self) -> Path:
+        """What the policy would notice, of the ground truth and the policy that it names."""
+        return self.root / "power.json"
+
     def stored_path(self, file: StoredFile) -> Path:
         """Return where the bytes of a snapshot's file lie."""
         return self.root / "objects" / f"{file.sha256}{suffix_of(file.name) or ''}"

@@ -111,8 +111,8 @@ def show_power(gate: Path, seconds: float, shown_as: Format | None) -> None:
 
     In each try one random half of the ground truth, of at most 20,000 records, plays the ground truth, and
     the other a fresh table in which records of a share of the people of the first are planted: as they are,
-    nearly, or among ten times as many. The gate's own clauses decide. Nothing is recorded, and no value of
-    the ground truth is told.
+    nearly, or among ten times as many. The gate's own clauses decide. The answer is kept for `check`; it
+    holds no value of the ground truth, and does not count as an evaluation of it.
     """
     from disclosure_pipeline.candidates.power import measure_power
     from disclosure_pipeline.evidence.dossier import to_rows

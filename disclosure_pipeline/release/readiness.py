@@ -12,6 +12,7 @@ from pathlib import Path
 
 from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.measuring import measure_repeats
+from disclosure_pipeline.candidates.power import read_power
 from disclosure_pipeline.candidates.reading import choose_engine_for, read_ground_truth
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.opening import open_canonical
@@ -130,6 +131,7 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
             "undetermined. Publish more columns or finer groups, or accept it by guards: {alike: 100}",
             is_problem=True,
         )
+    yield _describe_power(folders, digest)
     if people is not None:
         yield Finding("unit", f"the records are of {people:,} units")
     elif repeats > MANY_REPEATS:
@@ -140,6 +142,21 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
             "count as other people's, and copies of them are not noticed",
             is_doubt=True,
         )
+
+
+def _describe_power(folders: GateFolders, digest: str) -> Finding:
+    """Say what the policy would notice, where `policy power` has measured that."""
+    power = read_power(folders, digest)
+    if power is None:
+        sentence = "what it would notice is not measured: disclosure-pipeline policy power says it"
+        return Finding("policy", sentence)
+    if power.is_blind:
+        sentence = (
+            "it does not notice that 30 % of the people are copied. Publish more columns, form fewer groups, "
+            "or lower the bounds, then measure it again: disclosure-pipeline policy power"
+        )
+        return Finding("policy", sentence, is_problem=True)
+    return Finding("policy", " ".join(power.describe()))
 
 
 def _is_recorded(folders: GateFolders, digest: str) -> bool:

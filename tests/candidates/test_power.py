@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from disclosure_pipeline.candidates import power
 from disclosure_pipeline.candidates.power import (
     COPIES,
     DILUTED,
+    KINDS,
     NEAR_COPIES,
     SHARES,
     GatePower,
     measure_power,
+    read_power,
 )
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.cli.main import main
@@ -79,6 +82,21 @@ def test_a_gate_that_notices_nothing_is_blind() -> None:
     assert "nothing can be said" in third
 
 
+def test_it_is_read_of_the_same_ground_truth_and_policy_only(tmp_path: Path) -> None:
+    of_gate = gate_of(tmp_path, 400)
+    measured = measure_power(of_gate, A_MOMENT)
+    digest = json.loads(of_gate.store.power.read_text())["ground_truth"]
+    assert read_power(of_gate, digest) == measured
+    assert read_power(of_gate, "0" * 64) is None
+    stricter = of_gate.gate.model_copy(update={"keys": of_gate.gate.keys[:1]})
+    assert read_power(replace(of_gate, gate=stricter), digest) is None
+    kept = json.loads(of_gate.store.power.read_text())
+    unusable: list[Any] = [{}, [], kept | {"noticed": {COPIES: [1]}}, kept | {"records": None}]
+    for damaged in unusable:
+        of_gate.store.power.write_text(json.dumps(damaged))
+        assert read_power(of_gate, digest) is None
+
+
 def test_rates_and_limits() -> None:
     found = GatePower(100, {COPIES: (3.0,) * 19 + (30.0,)})
     assert found.detection_limit(COPIES) == 3
@@ -112,4 +130,14 @@ def test_the_command_tells_no_value(home: gates.Home) -> None:
     found = json.loads(CliRunner().invoke(main, [*arguments, "--format", "json"]).stdout)
     assert {row["planted"] for row in found["power"]} == {COPIES, NEAR_COPIES, DILUTED}
     assert not [canary for canary in gates.CANARIES if canary in printed.output]
-    assert not (home.path / "store").exists()
+    [kept] = home.path.rglob("power.json")
+    assert not [canary for canary in gates.CANARIES if canary in kept.read_text()]
+    ready = CliRunner().invoke(main, ["check", str(folder)])
+    assert "Of honest tables it refuses" in ready.output
+    content = json.loads(kept.read_text())
+    kept.write_text(json.dumps(content | {"noticed": {kind: [None] for kind in KINDS}}))
+    blind = CliRunner().invoke(main, ["check", str(folder)])
+    assert "does not notice that 30 % of the people are copied" in blind.output
+    assert blind.exit_code != 0
+    kept.write_text(json.dumps(content | {"policy_digest": "another"}))
+    assert "is not measured" in CliRunner().invoke(main, ["check", str(folder)]).output

@@ -240,7 +240,9 @@ def test_a_gate_that_is_ready(home: Home) -> None:
     document = json.loads(shown.stdout)
     assert document["ready"] is True
     looked_at = {row["looked at"]: row["finding"] for row in document["findings"]}
-    assert set(looked_at) == {"ground_truth", "trusted_keys", "incoming", "store", "releases", "DAGSTER_HOME"}
+    folders = {"incoming", "store", "releases", "DAGSTER_HOME"}
+    assert set(looked_at) == {"ground_truth", "policy", "trusted_keys", *folders}
+    assert "policy power" in looked_at["policy"]
     assert looked_at["ground_truth"].startswith("300 records that keep the data dictionary, not recorded")
     assert len(document["clauses"]) == len(gates.resolve(gates.definition()).gate.clauses())
     assert contents(home.path) == before
