@@ -118,9 +118,9 @@ def disclosure(
         Identity: UiO 50.00 %, repU 0.00 %
         Attribute: percent of GT records
         <BLANKLINE>
-                 Dorig  DiSCO  DiSCO_others  DiSCO_beyond one_way  two_way
+                 Dorig  DiSCO  DiSCO_others  DiSCO_beyond     ± one_way  two_way
         target
-        illness  50.00  50.00          0.00         43.75                0
+        illness  50.00  50.00          0.00         43.75 31.25                0
         >>> result.attribute["DiSCO"].item()
         50.0
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from disclosure_pipeline.tables.raw_columns import Change
 
 _BESIDE_HOLDOUT = ("repU", "unique_hits", "DiSCO", "guessed")
-_SUMMARISED = ("Dorig", "DiSCO", "DiSCO_others", "DiSCO_beyond")
+_SUMMARISED = ("Dorig", "DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -89,10 +89,10 @@ class Disclosure:
     def summary(self) -> pd.DataFrame:
         """One row per target, the largest DiSCO first.
 
-        Dorig; DiSCO, beside what other people's records would show, and what SD tells beyond that: means over
-        the syntheses, and for several of them the smallest and the largest DiSCO, and `any` (`together`); the
-        target levels that the one-way check flags; how many pairs the two-way check flags, in the synthesis
-        with most of them.
+        Dorig; DiSCO, beside what other people's records would show, and what SD tells beyond that, with its
+        standard error: means over the syntheses, and for several of them the smallest and the largest DiSCO,
+        and `any` (`together`); the target levels that the one-way check flags; how many pairs the two-way
+        check flags, in the synthesis with most of them.
         """
         per_target = self.attribute.groupby(level="target", sort=False)
         flagged = self.one_way.groupby("target", sort=False)["level"].unique()
@@ -137,10 +137,13 @@ class Disclosure:
 
         return explain(measure)
 
+    def _shown(self) -> pd.DataFrame:
+        return self.summary().rename(columns={"DiSCO_beyond_se": "±"})
+
     def __str__(self) -> str:
         lines = [*(f"Warning: {warning}" for warning in self.warnings), ""] if self.warnings else []
         text = "\n".join([*lines, self._heading()])
-        tables = [text, self.summary().to_string(float_format="{:.2f}".format)]
+        tables = [text, self._shown().to_string(float_format="{:.2f}".format)]
         if self.N_holdout:
             tables += [
                 self._holdout_heading(),
@@ -155,7 +158,7 @@ class Disclosure:
             f"<p><strong>Warning:</strong> {html.escape(warning)}</p>" for warning in self.warnings
         )
         heading = html.escape(self._heading(), quote=False).replace("\n", "<br>")
-        page = f"{warned}<p>{heading}</p>{self.summary().to_html(float_format='{:.2f}'.format)}"
+        page = f"{warned}<p>{heading}</p>{self._shown().to_html(float_format='{:.2f}'.format)}"
         if self.N_holdout:
             differences = self._largest_differences().to_html(float_format="{:.2f}".format)
             page += f"<p>{self._holdout_heading()}</p>{differences}"
