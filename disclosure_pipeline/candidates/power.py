@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -88,7 +89,8 @@ class GatePower:
             elif math.isinf(limit):
                 sentences.append(f"It does not notice {kind} reliably, whatever their share.")
             else:
-                sentences.append(f"It refuses {kind} of {limit:g} % of the people, 19 of 20 times.")
+                often = round(tries * self.refused(kind, limit)[0])
+                sentences.append(f"It refuses {kind} of {limit:g} % of the people: {often} of {tries} tries.")
         return sentences
 
     @property
@@ -120,7 +122,7 @@ def measure_power(
     noticed: dict[str, list[float]] = {kind: [] for kind in KINDS}
     began = time.monotonic()
     size = 0
-    for number in _count():
+    for number in count(1):
         rng = np.random.default_rng(number)
         ground_truth, fresh = split(records, gate.unit, rng)
         size = len(ground_truth)
@@ -147,7 +149,7 @@ def read_power(folders: GateFolders, ground_truth: str) -> GatePower | None:
             kind: tuple(math.inf if share is None else float(share) for share in kept["noticed"][kind])
             for kind in KINDS
         }
-        return GatePower(int(kept["records"]), noticed)
+        return GatePower(int(kept["records"]), noticed) if all(noticed.values()) else None
     except (StoreError, OSError, KeyError, TypeError, ValueError):
         return None  # damaged: as if it was not measured
 
@@ -164,13 +166,6 @@ def _keep(folders: GateFolders, ground_truth: str, power: GatePower) -> None:
         },
     }
     write_json(folders.store.power, content)
-
-
-def _count() -> Iterator[int]:
-    number = 0
-    while True:
-        number += 1
-        yield number
 
 
 def _find_smallest(gate: Gate, ground_truth: pd.DataFrame, plant: Plant) -> float:

@@ -68,7 +68,7 @@ def draft_policy(gate: Path, shown_as: Format | Literal["yaml"]) -> None:
     draft = draft_bounds(folders.gate, baselines.own, baselines.halves)
     if shown_as == "yaml":
         dossiers = read_newest_dossiers(folders, _NEWEST)
-        echo(write_policy(folders.gate, draft, dossiers), nl=False)
+        click.echo(write_policy(folders.gate, draft, dossiers), nl=False)  # for a file, as it is
         return
     headings = {
         "measure": LABELS["measure"].heading,

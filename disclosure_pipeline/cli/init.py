@@ -53,7 +53,7 @@ def draft_dictionary(table: Path, synthetic: bool | None, smallest_count: int) -
         raise click.UsageError(
             f"--smallest-count must be at least {SMALLEST_COUNT} for a confidential table."
         )
-    echo(draft(read_raw(table, "the table"), smallest_count).to_yaml(), nl=False)
+    click.echo(draft(read_raw(table, "the table"), smallest_count).to_yaml(), nl=False)  # as it is
 
 
 @dictionary.command("schema", epilog=EXIT_CODES, short_help="Print the JSON schema of a gate's file.")

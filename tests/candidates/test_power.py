@@ -92,6 +92,7 @@ def test_it_is_read_of_the_same_ground_truth_and_policy_only(tmp_path: Path) -> 
     assert read_power(replace(of_gate, gate=stricter), digest) is None
     kept = json.loads(of_gate.store.power.read_text())
     unusable: list[Any] = [{}, [], kept | {"noticed": {COPIES: [1]}}, kept | {"records": None}]
+    unusable += [kept | {"noticed": {kind: [] for kind in KINDS}}]
     for damaged in unusable:
         of_gate.store.power.write_text(json.dumps(damaged))
         assert read_power(of_gate, digest) is None
@@ -104,6 +105,7 @@ def test_rates_and_limits() -> None:
     assert share == 0.95
     assert (low, high) == pytest.approx((0.7639, 0.9911), abs=1e-4)  # Wilson
     assert found.refused(COPIES, 2)[0] == 0
+    assert found.describe()[1] == "It refuses copies of 3 % of the people: 19 of 20 tries."
     assert GatePower(100, {COPIES: (3.0,) * 18 + (30.0,) * 2}).detection_limit(COPIES) == 30
     frame = found.to_frame()
     assert frame["refused"].is_monotonic_increasing

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import pandas as pd
 import pytest
+import yaml
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,3 +108,11 @@ def test_columns_of_a_file_that_are_printed(tmp_path: Path) -> None:
     printed = CliRunner().invoke(main, arguments)
     assert printed.output.replace("\n", "").isprintable()
     assert r"age\u202e" in printed.output
+
+
+def test_a_dictionary_for_a_file_is_written_as_it_is(tmp_path: Path) -> None:
+    """An escape would be another level there."""
+    path = tmp_path / "table.csv"
+    pd.DataFrame({"job": ["a\u200b"] * 20 + ["b"] * 20}).to_csv(path, index=False)
+    printed = CliRunner().invoke(main, ["dictionary", "draft", "--synthetic", str(path)])
+    assert yaml.safe_load(printed.stdout)["columns"]["job"]["levels"] == ["a\u200b", "b"]
