@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
+from support.sampling import some_of
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
@@ -19,6 +21,7 @@ from disclosure_pipeline.measures.totals import disclosure_tables, totals_of_tab
 
 SAMPLES = 40
 RECORDS = 2_000
+KEYS = ["sex", "age", "region", "household"]
 
 
 def mixture(records: int, seed: int) -> pd.DataFrame:
@@ -34,11 +37,35 @@ def mixture(records: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame(dict(zip(["sex", "age", "region", "household", "work"], levels, strict=True)))
 
 
+def uniform(records: int, seed: int) -> pd.DataFrame:
+    """Columns that are independent, each level as frequent as any."""
+    rng = np.random.default_rng([seed, 5])
+    return pd.DataFrame({name: rng.integers(0, 8, records) for name in [*KEYS, "work"]})
+
+
+def skewed(records: int, seed: int) -> pd.DataFrame:
+    """Columns that are independent, with a few frequent levels and many rare ones."""
+    rng = np.random.default_rng([seed, 6])
+    columns = {name: np.minimum(rng.geometric(0.3, records), 12) for name in KEYS}
+    return pd.DataFrame(columns).assign(work=rng.geometric(0.6, records))
+
+
+def dependent(records: int, seed: int) -> pd.DataFrame:
+    """Columns that follow from one of them, nearly."""
+    rng = np.random.default_rng([seed, 7])
+    age = rng.integers(0, 300, records)
+    columns = {
+        "sex": age % 2,
+        "age": age,
+        "region": (age * 7 + rng.integers(0, 2, records)) % 9,
+        "household": rng.integers(0, 4, records),
+        "work": (age // 30 + rng.integers(0, 2, records)) % 6,
+    }
+    return pd.DataFrame(columns)
+
+
 def demo(records: int, seed: int) -> pd.DataFrame:
     return population(records, seed)
-
-
-KEYS = ["sex", "age", "region", "household"]
 
 
 def figures_of(gt: pd.DataFrame, sd: pd.DataFrame, target: str) -> dict[str, float]:
@@ -108,14 +135,19 @@ def test_the_guess_of_fresh_samples_is_no_better_than_that_of_others(
     assert beyond.mean() <= 3 * beyond.std() / SAMPLES**0.5
 
 
-@pytest.mark.parametrize("make", [demo, mixture])
-def test_the_standard_error_is_about_how_far_samples_are_apart(
-    make: Callable[[int, int], pd.DataFrame],
+@pytest.mark.parametrize(
+    ("make", "times"), some_of(product([demo, mixture, uniform, skewed, dependent], [1 / 3, 1, 3]), 5)
+)
+def test_honest_tables_lie_within_two_standard_errors(
+    make: Callable[[int, int], pd.DataFrame], times: float
 ) -> None:
-    """Keys are taken as independent, which makes it a little large."""
-    actual = simulated(make)
-    assert 0.7 * actual["DiSCO_beyond"].std() <= actual["DiSCO_beyond_se"].mean()
-    assert actual["DiSCO_beyond_se"].mean() <= 3 * actual["DiSCO_beyond"].std()
+    """About 19 of 20, with a third as many SD records, as many, and three times as many."""
+    pairs = [(make(900, 2 * seed), make(round(900 * times), 2 * seed + 1)) for seed in range(250, 310)]
+    actual = pd.DataFrame([figures_of(gt, sd, "work") for gt, sd in pairs])
+    for figure in ("DiSCO_beyond", "unique_hits_beyond"):
+        beyond, error = actual[figure], actual[f"{figure}_se"]
+        assert (beyond.abs() <= 2 * error).mean() >= 0.9
+        assert 0.75 <= beyond.std() / error.mean() <= 1.25
 
 
 @pytest.mark.parametrize("make", [demo, mixture])
