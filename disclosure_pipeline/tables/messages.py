@@ -15,7 +15,7 @@ HOLDOUT = "the holdout"
 _WITH_ONE_SYNTHESIS = 2
 
 # What would format the text around it: an underscore inside a word does not, nor do brackets without a link.
-_MARKDOWN = re.compile(r"[\\`*|<&]|(?<!\w)_|_(?!\w)|\](?=\()|~(?=~)|:(?=//)")
+_MARKDOWN = re.compile(r"[\\`*|<&]|(?<![^\W_])_|_(?![^\W_])|\](?=[(:\[])|~(?=~)|:(?=//)")
 
 
 def table_names(tables: int) -> tuple[str, ...]:

@@ -49,8 +49,8 @@ def test_markdown_shows_a_name_letter_by_letter(name: str) -> None:
     ["*age*", "_age_", "`age`", "[age](to)", "<b>age</b>", "a|b", "~~age~~", "https://age.org", "&lt;"],
 )
 def test_signs_of_markdown_are_escaped(name: str) -> None:
-    rendered = MarkdownIt("gfm-like", {"linkify": False}).renderInline(escape_markdown(name))
-    assert "<" not in rendered
+    rendered = MarkdownIt("gfm-like", {"linkify": False}).render(escape_markdown(name))
+    assert re.fullmatch(r"<p>[^<]+</p>\n", rendered)
     assert not re.search(r"(?<!\\)https?://", escape_markdown(name))
 
 
