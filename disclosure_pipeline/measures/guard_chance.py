@@ -35,11 +35,14 @@ def beyond_errors(figure: float, error: float, comparisons: int = 1) -> float:
     """Return what is bounded of a difference from others, whose standard error is known.
 
     It counts where it is as many errors away from 0 as once in `ONCE_IN` tables by chance, if errors are
-    normal. `comparisons`: the number of targets.
+    normal. NaN where the error is not finite, so that nothing is kept by it. `comparisons`: the number of
+    targets.
 
-    >>> beyond_errors(4.0, 1.5), beyond_errors(6.0, 1.5), beyond_errors(-2.0, 1.5)
-    (0.0, 6.0, -2.0)
+    >>> [beyond_errors(*figure) for figure in [(4.0, 1.5), (6.0, 1.5), (-2.0, 1.5), (0.0, math.inf)]]
+    [0.0, 6.0, -2.0, nan]
     """
+    if not math.isfinite(error):
+        return math.nan
     z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons))
     return beyond_chance(figure, z * error)
 

@@ -46,8 +46,18 @@ def judged(of: Gate, result: Disclosure) -> dict[str, Judgement]:
 STRICT = gate({"unique_hits_beyond": {"at_most": 3, "chance": 0}, "DiSCO": {"beyond": 3, "chance": 0}})
 
 
-@pytest.mark.parametrize(("errors", "outcome"), [(1.2, "exceeded"), (1.6, "kept"), (NAN, "exceeded")])
-def test_it_is_broken_only_beyond_chance(result: Disclosure, errors: float, outcome: str) -> None:
+@pytest.mark.parametrize(
+    ("errors", "outcome", "value"),
+    [
+        (1.2, "exceeded", 5.0),
+        (1.6, "kept", 0.0),
+        (NAN, "undetermined", None),
+        (math.inf, "undetermined", None),
+    ],
+)
+def test_it_is_broken_only_beyond_chance(
+    result: Disclosure, errors: float, outcome: str, value: float | None
+) -> None:
     """Once in 10,000 for two targets is 3.9 errors away; what is strict knows no errors."""
     alone = replace(result, N_s=result.N_s[:1], stacked=None)
     identity = alone.identity.head(1).assign(unique_hits_beyond=5.0, unique_hits_beyond_se=errors)
@@ -61,7 +71,7 @@ def test_it_is_broken_only_beyond_chance(result: Disclosure, errors: float, outc
     )
     for name in ("unique_hits_beyond", "DiSCO_beyond_both[work]"):
         with_chance = judged(BEYOND, found)[name]
-        assert (with_chance.outcome, with_chance.value) == (outcome, 5.0 if outcome == "exceeded" else 0.0)
+        assert (with_chance.outcome, with_chance.value) == (outcome, value)
         measure, bracket, column = name.partition("[")
         strict = judged(STRICT, found)[f"{measure}_strictly{bracket}{column}"]
         assert (strict.outcome, strict.value) == ("exceeded", 5.0)
