@@ -31,7 +31,6 @@ from disclosure_pipeline.candidates.store import (
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import count, plan_measures
 from disclosure_pipeline.evaluation.disclosure import overlap_of
-from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.policy.registry import smallest_overlap
 from disclosure_pipeline.policy.verdict import Judgement, hold, publish
 from disclosure_pipeline.tables.contract import ContractError, Violation
@@ -146,7 +145,7 @@ def _measure_overlap(
         try:
             measured = measure_candidate(gate, candidate, engine.name, draw_seed(folders.store))
         except InputError:  # the step that needs the figures measures again, and says so
-            plan = plan_measures(candidate.opened, gate.keys, (), gate.key_grouping, Exclusions())
+            plan = plan_measures(candidate.opened, gate.keys, (), gate.key_grouping)
             return overlap_of(count(candidate.opened, plan))
     record_measured(folders, snapshot, candidate.ground_truth, measured)
     return measured.result.key_overlap

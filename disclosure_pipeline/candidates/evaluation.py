@@ -92,14 +92,10 @@ def add_confidential(
                 # A database reads its tables while they are measured.
                 if engine.is_database and folders.confidential[name].sha256() not in {None, digests[name]}:
                     raise StoreError(changed)
-    result = measured.result
-    of_stack = (
-        None
-        if result.stacked is None
-        else replace(result.stacked, further={**result.stacked.further, CONFIDENTIAL: _join(stacked)})
-    )
-    further = {**result.further, CONFIDENTIAL: _join(by_file)}
-    return replace(measured, result=replace(result, further=further, stacked=of_stack), confidential=digests)
+    result = replace(measured.result, confidential=_join(by_file))
+    if result.stacked is not None:
+        result = replace(result, stacked=replace(result.stacked, confidential=_join(stacked)))
+    return Measured(result, digests)
 
 
 def _join(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -127,7 +123,7 @@ def load_group_levels(folders: GateFolders, candidate: str) -> pd.DataFrame:
     """
     snapshot = read_snapshot(candidate, folders.store)
     groups = read_groups(folders, snapshot, read_recorded_ground_truth(folders))
-    return _load_or_measure(folders, snapshot)[0].groups if groups is None else groups
+    return _load_or_measure(folders, snapshot)[0].result.groups if groups is None else groups
 
 
 def measure(folders: GateFolders, candidate: str, now: datetime) -> Evaluation:
@@ -172,7 +168,7 @@ def _load_or_measure(
     measured = read_measured(folders, snapshot, digest)
     if measured is not None:  # who counts stands in no file: no figure depends on it
         measured = replace(measured, result=replace(measured.result, engine=engine.description))
-        is_complete = CONFIDENTIAL in measured.result.further or not folders.confidential
+        is_complete = len(measured.result.confidential) > 0 or not folders.confidential
         if is_complete or not with_confidential:
             return measured, digest
     snapshot = load_snapshot(snapshot.candidate, folders.store)
@@ -210,8 +206,6 @@ def _judge(
         },
         measured.result,
         judgements,
-        measured.ledger,
-        measured.copies,
         refused_waivers,
     )
     records = [measured.result.N_d, *measured.result.N_s]

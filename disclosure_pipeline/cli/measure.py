@@ -205,16 +205,29 @@ def _measure_for_page(
 ) -> Disclosure:
     """Return all that the page shows, from tables that are opened once."""
     from disclosure_pipeline.counting.opening import open_tables
-    from disclosure_pipeline.evaluation.whole_tables import measure_whole_tables
+    from disclosure_pipeline.evaluation.counts import WholeRecords, plan_measures
+    from disclosure_pipeline.evaluation.disclosure import ONE_WAY, TWO_WAY
+    from disclosure_pipeline.evaluation.measuring import measure
     from disclosure_pipeline.evidence.page.rendering import SMALLEST_COUNT
+    from disclosure_pipeline.tables.messages import names_in_all
 
     with (
         show_progress() if show else nullcontext(ignore_progress) as on_progress,
         open_tables(ground_truth, list(synthetic), engine, grouping.numeric) as opened,
     ):
-        return measure_whole_tables(
-            opened, list(keys), list(targets) or None, grouping, SMALLEST_COUNT, on_progress, unit
+        shared = tuple(names_in_all(opened.columns))
+        plan = plan_measures(
+            opened,
+            list(keys),
+            list(targets) or None,
+            grouping,
+            unit=unit,
+            one_way=ONE_WAY,
+            two_way=TWO_WAY,
+            together=True,
+            whole_records=WholeRecords(SMALLEST_COUNT, 0, shared, grouping.special_values),
         )
+        return measure(opened, plan, on_progress)
 
 
 def _print_result(result: Disclosure, shown_as: Format | None) -> None:

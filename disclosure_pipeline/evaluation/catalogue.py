@@ -202,7 +202,7 @@ CATALOGUE = list_once(
         unit="TVD_column_beyond TVD_pair_beyond",
     ),
     *list_columns(
-        "warnings",
+        "warning_counts",
         frame_words.WARNINGS,
         role="control",
         family="comparability",

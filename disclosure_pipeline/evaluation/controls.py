@@ -16,23 +16,17 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.opening import open_tables
-from disclosure_pipeline.evaluation.counts import combine_columns, count, plan_measures
-from disclosure_pipeline.evaluation.exclusions import Exclusions
-from disclosure_pipeline.evaluation.figures import figures
+from disclosure_pipeline.evaluation.counts import combine_columns, plan_measures
+from disclosure_pipeline.evaluation.measuring import measure
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.units import measure_by_units, read_units
 from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
-from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import Grouping
 
 SAMPLE = 20_000
 """Records of each table that are enough to see whether the engine works."""
-
-# Thresholds of the checks, which the controls do not look at.
-_ANY = (0.0, 0.0)
 
 _FEWEST = 4  # records that can be halved so that each half has others
 
@@ -131,11 +125,7 @@ def _measure(
 ) -> Disclosure:
     ground_truth, *syntheses = frames
     with open_tables(ground_truth, syntheses, engine) as opened:
-        plan = plan_measures(opened, keys, targets, grouping, Exclusions())
-        result = figures(count(opened, plan), _ANY, _ANY, with_chance=False)
-        if unit is None:
-            return result
-        return measure_by_units(result, read_units(opened.with_unit(unit), plan, unit, ignore_progress), plan)
+        return measure(opened, plan_measures(opened, keys, targets, grouping, unit=unit, chance=False))
 
 
 def _copy_figures(f: FrequencyTable) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,30 +26,54 @@ from disclosure_pipeline.measures.individual import combine_cells
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.alignment import check_names
+from disclosure_pipeline.tables.alignment import check_names, require_unit
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.kinds import ORDERED_KINDS, Kind
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import names_in_all, table_names
 from disclosure_pipeline.tables.raw_columns import Change, rounding_changes
 
+Thresholds = tuple[float, float]
+NO_FLAGS: Thresholds = (math.inf, math.inf)
+
+
+@dataclass(frozen=True)
+class WholeRecords:
+    """How all columns that the tables share are measured: copies, nearness, relabelling, groups of people.
+
+    Groups of fewer than `smallest_count` people are not looked at. `seed` draws who is compared with whom.
+    `group_columns`: those by whose levels people are grouped to see who bears most of what is disclosed, with
+    the `special_values` of numbers among them; empty leaves that out.
+    """
+
+    smallest_count: int
+    seed: int = 0
+    group_columns: tuple[Any, ...] = ()
+    special_values: Mapping[Any, Sequence[float]] = field(default_factory=dict)
+
 
 @dataclass(frozen=True)
 class MeasuringPlan:
-    """The keys and targets to be measured, how numbers are grouped, and what is left out.
+    """Which figures are measured, of which columns.
 
-    DiSCO cells of more GT records than `list_cells_above` are listed one by one. `certainties`: of an
-    intruder who acts on less than certainty. `together`: whether to count what all syntheses disclose as
-    one release.
+    `one_way`, `two_way`: when the checks flag a level, or a pair of levels. `certainties`: of an intruder who
+    acts on less than certainty. `unit`: the column of GT that says whose record each is. `attribution`,
+    `chance`: whether these families are measured. `together`: whether several syntheses are one release, so
+    that what all of them disclose counts. `whole_records` is None where only keys and targets are measured.
     """
 
     keys: tuple[Any, ...]
     targets: tuple[Any, ...]
     grouping: Grouping
     exclusions: Exclusions
-    list_cells_above: float = math.inf
+    one_way: Thresholds = NO_FLAGS
+    two_way: Thresholds = NO_FLAGS
     certainties: tuple[Fraction, ...] = ()
+    unit: Any = None
+    attribution: bool = True
+    chance: bool = True
     together: bool = False
+    whole_records: WholeRecords | None = None
 
     @property
     def columns(self) -> tuple[Any, ...]:
@@ -87,17 +111,20 @@ def plan_measures(
     keys: Sequence[Any],
     targets: Any,
     grouping: Grouping,
-    exclusions: Exclusions,
-    list_cells_above: float = math.inf,
-    certainties: Sequence[Fraction] = (),
+    exclusions: Exclusions | None = None,
+    unit: Any = None,
+    **options: Any,
 ) -> MeasuringPlan:
     """Return the plan, once it is sure that it fits the tables' columns. InputError as `disclosure()`.
 
-    `targets` is empty where only the keys are asked for.
+    `targets` is empty where only the keys are asked for; `options` are further fields of the plan.
     """
+    if unit is not None:
+        require_unit(unit, opened.columns)
     key_names, target_names = check_names(opened.columns, keys, targets, grouping)
-    check_exclusions(exclusions, key_names, target_names)
-    return MeasuringPlan(key_names, target_names, grouping, exclusions, list_cells_above, tuple(certainties))
+    left_out = Exclusions() if exclusions is None else exclusions
+    check_exclusions(left_out, key_names, target_names)
+    return MeasuringPlan(key_names, target_names, grouping, left_out, unit=unit, **options)
 
 
 def count(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress = ignore_progress) -> Counts:
@@ -121,7 +148,7 @@ def count_request(plan: MeasuringPlan, columns: Mapping[Any, CodedColumn]) -> Co
             Target(
                 target,
                 code_exclusions(plan.exclusions, target, keys),
-                plan.list_cells_above,
+                plan.two_way[0],
                 plan.certainties,
             )
             for target in targets

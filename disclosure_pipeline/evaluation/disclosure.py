@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,27 +14,18 @@ from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.errors import HoldoutWarning, InputError
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.comparability import warn_of_doubts
-from disclosure_pipeline.evaluation.counts import Counts, count, plan_measures, require_targets
+from disclosure_pipeline.evaluation.counts import Counts, Thresholds, count, plan_measures, require_targets
 from disclosure_pipeline.evaluation.exclusions import Exclusions
-from disclosure_pipeline.evaluation.figures import Thresholds, figures
 from disclosure_pipeline.evaluation.frames import frame_of, names_of
-from disclosure_pipeline.evaluation.holdout import (
-    add_holdout,
-    find_shared_records,
-    find_shared_units,
-    prepare_holdout,
-)
+from disclosure_pipeline.evaluation.holdout import prepare_holdout
+from disclosure_pipeline.evaluation.measuring import measure
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.units import measure_by_units, read_units
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
-from disclosure_pipeline.tables.alignment import require_unit
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 
 ONE_WAY: Thresholds = (50, 90)
 TWO_WAY: Thresholds = (4, 80)
-
-_GT_AND_ONE = 2  # tables
 
 
 def disclosure(
@@ -127,9 +117,7 @@ def disclosure(
     Source: Raab, Nowok & Dibben 2024 (arXiv:2406.16826), sections 3 to 5 and appendices 1 and 2.
     """
     grouping = grouping_of(groups, special_values, edges)
-    thresholds = (_check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way))
-    exclusions = Exclusions() if exclude is None else exclude
-    list_cells_above = thresholds[1][0]
+    of_one_way, of_two_way = _check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way)
     certainties = certainties_of(certainty)
     require_targets(targets)
     with (
@@ -138,28 +126,22 @@ def disclosure(
     ):
         tables = len(with_holdout.columns) - (holdout is not None)
         opened = with_holdout if holdout is None else with_holdout.only(range(tables))
-        if unit is not None:
-            require_unit(unit, opened.columns)
-        plan = plan_measures(opened, keys, targets, grouping, exclusions, list_cells_above, certainties)
+        plan = plan_measures(
+            opened,
+            keys,
+            targets,
+            grouping,
+            exclude,
+            unit,
+            one_way=of_one_way,
+            two_way=of_two_way,
+            certainties=certainties,
+            together=True,
+        )
         prepared = None if holdout is None else prepare_holdout(with_holdout, plan, on_progress)
-        several = tables > _GT_AND_ONE
-        counts = count(opened, replace(plan, together=several), on_progress)
-        result = figures(counts, *thresholds)
-        of_units = None if unit is None else opened.with_unit(unit)
-        if of_units is not None:
-            result = measure_by_units(result, read_units(of_units, plan, unit, on_progress), plan)
-        if several:
-            of_all = figures(count(opened.stacked(), plan, on_progress), *thresholds)
-            if of_units is not None:
-                stacked = read_units(of_units.stacked(), plan, unit, on_progress)
-                of_all = measure_by_units(of_all, stacked, plan)
-            result = replace(result, stacked=of_all)
-        shared = [] if prepared is None else find_shared_records(prepared, on_progress)
-        if prepared is not None:
-            shared += [] if unit is None else find_shared_units(prepared, unit, on_progress)
-            result = add_holdout(result, prepared, counts, shared, on_progress)
+        result = measure(opened, plan, on_progress, prepared)
     warn_of_doubts(result.comparability_doubts)
-    for warning in shared:
+    for warning in prepared.shared if prepared else ():
         warnings.warn(warning, HoldoutWarning, stacklevel=2)
     return result
 
@@ -214,7 +196,7 @@ def key_overlap(
     """
     grouping = grouping_of(groups, special_values, edges)
     with open_tables(ground_truth, synthetic, "memory") as opened:
-        return overlap_of(count(opened, plan_measures(opened, keys, (), grouping, Exclusions())))
+        return overlap_of(count(opened, plan_measures(opened, keys, (), grouping)))
 
 
 def overlap_of(counts: Counts) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from disclosure_pipeline.counting.counts import TABLES, TargetCounts
 from disclosure_pipeline.counting.targets import guess_is_impossible
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
-from disclosure_pipeline.evaluation.counts import Counts
+from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.frames import frame_of, list_of, names_of, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import attribute
@@ -32,17 +32,8 @@ from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import Together, TogetherIdentity, together
 from disclosure_pipeline.tables.levels import CodedColumn
 
-Thresholds = tuple[float, float]
 
-
-def figures(
-    counts: Counts,
-    one_way: Thresholds,
-    two_way: Thresholds,
-    *,
-    with_cap: bool = True,
-    with_chance: bool = True,
-) -> Disclosure:
+def figures(counts: Counts, plan: MeasuringPlan) -> Disclosure:
     """The frames of all measures, without those of a family that is off; the baselines are always there."""
     rows = _Rows.empty()
     _compare(rows, counts)
@@ -58,15 +49,15 @@ def figures(
             N = (N_d, N_s[synthesis - 1])
             totals, cells = target_counts.totals, target_counts.cells
             rows.attribute[index] = row_of(attribute(totals, *N))
-            by_guess = cap_measures(totals, cells, target.counts[0], *N) if with_cap else None
+            by_guess = cap_measures(totals, cells, target.counts[0], *N) if plan.attribution else None
             rows.cap[index] = row_of(by_guess) if by_guess else {}
-            if with_chance:
+            if plan.chance:
                 by_chance = chance(totals.records.DiSCO, cells.d_by_s_q_t, target.counts[synthesis], *N)
                 rows.attribute[index] |= row_of(by_chance)
             _add_baselines(rows, index, target_counts, target)
             uniques = counts.counts.keys[synthesis - 1].uniques
             _add_exclusions(rows, index, target_counts, uniques, N)
-            _add_flags(rows, index, target_counts, pairs_of_key, target, counts.keys, (one_way, two_way))
+            _add_flags(rows, index, target_counts, pairs_of_key, target, counts.keys, plan)
             for share, claims in zip(counts.certainties, target_counts.certainty, strict=True):
                 place = (target.name, synthesis, float(share))
                 rows.certainty[place] = row_of(certainty(claims, N_d))
@@ -159,7 +150,7 @@ def _add_flags(
     pairs_of_key: Sequence[Grouped],
     target: CodedColumn,
     keys: Sequence[CodedColumn],
-    thresholds: tuple[Thresholds, Thresholds],
+    plan: MeasuringPlan,
 ) -> None:
     """Return the flags of the one-way and the two-way check, added to the rows."""
     excluded = target_counts.excluded
@@ -167,11 +158,11 @@ def _add_flags(
         excluded.original_t if excluded else Grouped.sum_by_group(np.arange(target.size), target.counts[0])
     )
     row = {"target": index[0], "synthesis": index[1]}
-    for level_flag in one_way(target_counts.cells.DiSCO_t, original_t, thresholds[0]):
+    for level_flag in one_way(target_counts.cells.DiSCO_t, original_t, plan.one_way):
         rows.one_way.append(row | row_of(level_flag) | {"level": target.label(level_flag.level)})
     if not len(target_counts.large.t):
         return
-    flags = two_way(target_counts.large, pairs_of_key, target.size, thresholds[1][1])
+    flags = two_way(target_counts.large, pairs_of_key, target.size, plan.two_way[1])
     labels = {t: target.label(t) for t in set(flags["target_level"])}
     key_levels = list(zip(flags["key"], flags["key_level"], strict=True))
     key_labels = {(key, level): keys[key].label(level) for key, level in set(key_levels)}
@@ -238,20 +229,3 @@ def _together(counts: Counts) -> tuple[pd.DataFrame, pd.DataFrame]:
         frame_of(of_targets, ["target"], names_of(Together)),
         frame_of(of_keys, ["syntheses"], names_of(TogetherIdentity)),
     )
-
-
-def bins_of(columns: Sequence[CodedColumn]) -> pd.DataFrame:
-    """Return the levels of every grouped column and the records in each: column, level, GT, SD."""
-    rows = []
-    for column in columns:
-        counts = column.counts
-        rows += [
-            {
-                "column": column.name,
-                "level": column.label(code),
-                "GT": int(counts[0][code]),
-                "SD": int(of_code),
-            }
-            for code, of_code in enumerate(np.sum(counts[1:], axis=0))
-        ]
-    return pd.DataFrame(rows, columns=["column", "level", "GT", "SD"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache
@@ -118,3 +119,35 @@ def row_of(measures: Any) -> dict[str, Any]:
     """Return the figures of one family by their names: as `asdict`, which copies what cannot change."""
     family: Any = type(measures)
     return {name: getattr(measures, name) for name in _field_names(family)}
+
+
+def frame_to_record(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return a frame as plain JSON, from which `frame_from_record` makes the same again."""
+    index = [] if frame.index.names == [None] else list(frame.index.names)
+    names, rows = name_values(frame)
+    columns = [[_encode(row[place]) for row in rows] for place in range(len(names))]
+    return {"index": index, "columns": dict(zip(names, columns, strict=True))}
+
+
+def frame_from_record(record: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the frame that `frame_to_record` wrote. Errors: `Disclosure.from_record`."""
+    columns = {name: [_decode(value) for value in values] for name, values in record["columns"].items()}
+    names = record["index"]
+    labels = [columns.pop(name) for name in names]
+    index = None
+    if names:
+        index = (
+            pd.MultiIndex.from_arrays(labels, names=names)
+            if len(names) > 1
+            else pd.Index(labels[0], name=names[0])
+        )
+    return frame_of_columns(columns, index)
+
+
+def _encode(value: Any) -> Any:
+    """Return a figure as JSON has it; it has no word for what is not finite."""
+    return {"float": repr(value)} if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _decode(value: Any) -> Any:
+    return float(value["float"]) if isinstance(value, dict) else value

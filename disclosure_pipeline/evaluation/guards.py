@@ -84,15 +84,6 @@ class GuardFigures:
     partial_copies: pd.DataFrame
     columns_apart: pd.DataFrame
 
-    @property
-    def frames(self) -> dict[str, pd.DataFrame]:
-        """The frames by their names."""
-        return {
-            "guards": self.guards,
-            "partial_copies": self.partial_copies,
-            "columns_apart": self.columns_apart,
-        }
-
 
 def measure_guards(
     opened: OpenedTables,

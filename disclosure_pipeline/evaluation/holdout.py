@@ -36,12 +36,14 @@ from disclosure_pipeline.tables.messages import GROUND_TRUTH, HOLDOUT, suggest_n
 class PreparedHoldout:
     """The measured columns of GT, of all syntheses and of the holdout, coded over the levels of all.
 
-    `columns` are not grouped yet; the holdout is the last table.
+    `columns` are not grouped yet; the holdout is the last table. `shared`: warnings of records, or people,
+    that it shares with GT.
     """
 
     opened: SeparableTables
     plan: MeasuringPlan
     columns: Mapping[Any, CodedColumn]
+    shared: tuple[str, ...] = ()
 
     @property
     def table(self) -> int:
@@ -61,31 +63,26 @@ def prepare_holdout(opened: SeparableTables, plan: MeasuringPlan, on_progress: O
         if name not in of_holdout:
             raise InputError(f"Column {name!r} is not in {HOLDOUT}. {suggest_names(name, of_holdout)}")
     columns = opened.code(plan.columns, plan.grouping, on_progress)
-    return PreparedHoldout(opened, plan, {column.name: column for column in columns})
+    prepared = PreparedHoldout(opened, plan, {column.name: column for column in columns})
+    shared = [*_find_shared_records(prepared, on_progress), *_find_shared_units(prepared, on_progress)]
+    return replace(prepared, shared=tuple(shared))
 
 
 def add_holdout(
-    result: Disclosure,
-    prepared: PreparedHoldout,
-    counts: Counts,
-    shared: Sequence[str],
-    on_progress: OnProgress,
+    result: Disclosure, prepared: PreparedHoldout, counts: Counts, on_progress: OnProgress
 ) -> Disclosure:
-    """Return the result with the holdout's figures beside what was counted of GT, and what is doubtful of it.
-
-    `shared`: what `find_shared_records` says.
-    """
-    doubts = find_holdout_doubts(prepared)
+    """Return the result with the holdout's figures beside GT's, and what is doubtful of them."""
+    doubts = _find_holdout_doubts(prepared)
     return replace(
         result,
-        holdout=measure_holdout(prepared, counts, on_progress),
+        holdout=_measure_holdout(prepared, counts, on_progress),
         N_holdout=prepared.records,
-        warnings=(*result.warnings, *doubts, *shared),
+        warnings=(*result.warnings, *doubts, *prepared.shared),
         comparability_doubts=(*result.comparability_doubts, *doubts),
     )
 
 
-def measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnProgress) -> pd.DataFrame:
+def _measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnProgress) -> pd.DataFrame:
     """Return the frame `holdout` of a result, beside what was counted of GT."""
     plan, last = prepared.plan, prepared.table
     tables = (last, *range(1, last))
@@ -97,7 +94,7 @@ def measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnPr
             Target(
                 target.only(tables),
                 code_exclusions(plan.exclusions, target, keys),
-                plan.list_cells_above,
+                plan.two_way[0],
                 plan.certainties,
             )
             for target in targets
@@ -121,7 +118,7 @@ def measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnPr
     return frame_of(rows, ["target", "synthesis", "measure"], names_of(BesideHoldout))
 
 
-def find_holdout_doubts(prepared: PreparedHoldout) -> list[str]:
+def _find_holdout_doubts(prepared: PreparedHoldout) -> list[str]:
     """Return what says that the holdout may not be coded as GT is: its figures read too low, then."""
     columns = [column.only((0, prepared.table)) for column in prepared.columns.values()]
     names = (GROUND_TRUTH, HOLDOUT)
@@ -129,7 +126,7 @@ def find_holdout_doubts(prepared: PreparedHoldout) -> list[str]:
     return doubts + missing_value_doubts(columns, names)
 
 
-def find_shared_records(prepared: PreparedHoldout, on_progress: OnProgress) -> list[str]:
+def _find_shared_records(prepared: PreparedHoldout, on_progress: OnProgress) -> list[str]:
     """A warning where more of the holdout's records equal whole GT records than a fresh sample's would."""
     both = prepared.opened.only((0, prepared.table))
     shared = [name for name in both.columns[0] if name in both.columns[1]]
@@ -144,10 +141,10 @@ def find_shared_records(prepared: PreparedHoldout, on_progress: OnProgress) -> l
     return [f"Whether {HOLDOUT} shares records with {GROUND_TRUTH} cannot be told: {problem}"]
 
 
-def find_shared_units(prepared: PreparedHoldout, unit: Any, on_progress: OnProgress) -> list[str]:
+def _find_shared_units(prepared: PreparedHoldout, on_progress: OnProgress) -> list[str]:
     """Return a warning where units of GT have records in the holdout, which has their column, too."""
-    both = prepared.opened.only((0, prepared.table))
-    if unit not in both.columns[1]:
+    both, unit = prepared.opened.only((0, prepared.table)), prepared.plan.unit
+    if unit is None or any(unit not in columns for columns in both.columns):
         return []
     [column] = both.code([unit], grouping_of(), on_progress)
     in_GT, in_holdout = (counts[: column.missing] for counts in column.counts)

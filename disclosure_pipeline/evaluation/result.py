@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from disclosure_pipeline.evaluation.frames import frame_from_record, frame_to_record
 from disclosure_pipeline.tables.messages import escape_unseen_in_lines
+from disclosure_pipeline.tables.raw_columns import Change
 
 if TYPE_CHECKING:
     import altair as alt
 
-    from disclosure_pipeline.tables.raw_columns import Change
-
 _BESIDE_HOLDOUT = ("repU", "unique_hits", "DiSCO", "guessed")
 _SUMMARISED = ("Dorig", "DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se")
+
+
+_FACTS = ("keys", "targets", "N_d", "N_s", "N_holdout", "warnings", "comparability_doubts")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -50,9 +53,14 @@ class Disclosure:
     key occurs in the other table, missing values left out; the key "(whole key)" stands for all of them
     combined. `target_overlap`: the same, index (target, synthesis). `warnings`: what makes the figures
     doubtful; `comparability_doubts`: those of them that say that the tables may not be coded alike, so that
-    risks read too low. `ledger`: what was changed to compare the tables, and of how many records. `further`:
-    frames of other families of measures that a gate adds, with index (target, synthesis). `engine`: which
-    engine counted, and why that one. `stacked`: for m > 1 the same of all syntheses as one table.
+    risks read too low. `ledger`: what was changed to compare the tables, and of how many records. `engine`:
+    which engine counted, and why that one. `stacked`: for m > 1 the same of all syntheses as one table.
+
+    The frames of a gate, empty elsewhere, are described where they are made: `guards`, `partial_copies` and
+    `columns_apart` (`GuardFigures`); `guessed`, `exact_copies`, `groups`, `doubts` and `warning_counts`
+    (`evaluation.measuring`); `subgroups`; `confidential`, index (confidential, synthesis), copies of the
+    records of further confidential tables; `protection`, `prediction`; `control_identity` and
+    `control_attribute` (`evaluation.controls`).
     """
 
     keys: tuple[Any, ...]
@@ -68,7 +76,6 @@ class Disclosure:
     certainty: pd.DataFrame
     excluded: pd.DataFrame
     key_overlap: pd.DataFrame
-    further: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     target_overlap: pd.DataFrame = field(default_factory=pd.DataFrame)
     warnings: tuple[str, ...] = ()
     comparability_doubts: tuple[str, ...] = ()
@@ -80,11 +87,51 @@ class Disclosure:
     together: pd.DataFrame = field(default_factory=pd.DataFrame)
     together_identity: pd.DataFrame = field(default_factory=pd.DataFrame)
     units: pd.DataFrame = field(default_factory=pd.DataFrame)
+    guards: pd.DataFrame = field(default_factory=pd.DataFrame)
+    partial_copies: pd.DataFrame = field(default_factory=pd.DataFrame)
+    columns_apart: pd.DataFrame = field(default_factory=pd.DataFrame)
+    guessed: pd.DataFrame = field(default_factory=pd.DataFrame)
+    exact_copies: pd.DataFrame = field(default_factory=pd.DataFrame)
+    groups: pd.DataFrame = field(default_factory=pd.DataFrame)
+    doubts: pd.DataFrame = field(default_factory=pd.DataFrame)
+    warning_counts: pd.DataFrame = field(default_factory=pd.DataFrame)
+    subgroups: pd.DataFrame = field(default_factory=pd.DataFrame)
+    confidential: pd.DataFrame = field(default_factory=pd.DataFrame)
+    protection: pd.DataFrame = field(default_factory=pd.DataFrame)
+    prediction: pd.DataFrame = field(default_factory=pd.DataFrame)
+    control_identity: pd.DataFrame = field(default_factory=pd.DataFrame)
+    control_attribute: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def frame(self, name: str) -> pd.DataFrame:
         """One of the frames by its name; an empty one where the family is not measured."""
-        frame = self.further[name] if name in self.further else getattr(self, name, None)
-        return frame if isinstance(frame, pd.DataFrame) else pd.DataFrame()  # `warnings` are texts, too
+        return self.frames.get(name, pd.DataFrame())
+
+    @property
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """All frames by their names."""
+        return {name: getattr(self, name) for name in FRAMES}
+
+    def to_record(self) -> dict[str, Any]:
+        """Return all of it but the engine as plain JSON, from which `from_record` makes the same again."""
+        return {
+            "facts": {name: _to_lists(getattr(self, name)) for name in _FACTS},
+            "frames": {name: frame_to_record(frame) for name, frame in self.frames.items()},
+            "ledger": [asdict(change) for change in self.ledger],
+            "stacked": None if self.stacked is None else self.stacked.to_record(),
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], engine: str = "") -> Disclosure:
+        """Return what `to_record` wrote. KeyError, TypeError or ValueError where the record is damaged."""
+        frames: dict[str, Any] = {name: frame_from_record(record["frames"][name]) for name in FRAMES}
+        facts: dict[str, Any] = {name: _to_tuples(record["facts"][name]) for name in _FACTS}
+        return cls(
+            **facts,
+            **frames,
+            ledger=tuple(Change(**change) for change in record["ledger"]),
+            engine=engine,
+            stacked=None if record["stacked"] is None else cls.from_record(record["stacked"], engine),
+        )
 
     def summary(self) -> pd.DataFrame:
         """One row per target, the largest DiSCO first.
@@ -208,6 +255,17 @@ class Disclosure:
         from disclosure_pipeline.evaluation.plots.pictures import plot_disclosure
 
         return plot_disclosure(self)
+
+
+FRAMES = tuple(name for name, kind in Disclosure.__annotations__.items() if kind == "pd.DataFrame")
+
+
+def _to_lists(fact: Any) -> Any:
+    return list(fact) if isinstance(fact, tuple) else fact
+
+
+def _to_tuples(fact: Any) -> Any:
+    return tuple(fact) if isinstance(fact, list) else fact
 
 
 def _spread(percentages: pd.Series[float]) -> str:

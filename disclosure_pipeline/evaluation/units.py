@@ -83,7 +83,6 @@ class UnitRecords:
 def read_units(
     opened: OpenedTables,
     plan: MeasuringPlan,
-    unit: Any,
     on_progress: OnProgress,
     columns: Sequence[Any] | None = None,
 ) -> UnitRecords:
@@ -92,11 +91,11 @@ def read_units(
     `opened`: see `OpenedTables.with_unit`. `columns`: those that are planned, or others.
     """
     names = plan.columns if columns is None else columns
-    coded = opened.code([*names, unit], plan.grouping, on_progress)
+    coded = opened.code([*names, plan.unit], plan.grouping, on_progress)
     most = max(int(counts.sum()) for counts in coded[0].counts)
     *records, owners = opened.code_records(coded, most, 0)
     if owners.counts[0][owners.missing]:
-        raise lacks_owners(unit)
+        raise lacks_owners(plan.unit)
     unit = owners.codes[0].astype(np.int64)
     # Engines have their own order of records, and nothing that is drawn may depend on it.
     positions = [

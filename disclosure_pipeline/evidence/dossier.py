@@ -19,7 +19,6 @@ from disclosure_pipeline.policy.gate_sections import list_documented
 from disclosure_pipeline.policy.verdict import Decision, Judgement, RefusedWaiver, decide
 from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.tables.messages import escape_markdown
-from disclosure_pipeline.tables.raw_columns import Change
 
 FRAMES = (
     "identity",
@@ -43,7 +42,7 @@ FRAMES = (
     "confidential",
     "holdout",
     "subgroups",
-    "warnings",
+    "warning_counts",
 )
 _WITHHELD = "(too few records to name)"
 
@@ -135,14 +134,11 @@ def build_dossier(
     measured: Mapping[str, str],
     result: Disclosure,
     judgements: Sequence[Judgement],
-    ledger: Sequence[Change] = (),
-    copies: pd.DataFrame | None = None,
     refused_waivers: Sequence[RefusedWaiver] = (),
 ) -> dict[str, Any]:
     """Return the dossier as plain data; the same for the same evaluation.
 
-    `measured` holds the hashes of what was measured, by what they are of; `ledger` what was changed to bring
-    the tables into canonical form; `copies` is what `exact_copies()` gives.
+    `measured` holds the hashes of what was measured, by what they are of.
     """
     return {
         "gate": gate.name,
@@ -156,8 +152,8 @@ def build_dossier(
             *(_to_waiver_row(refused.waiver, refused.problem) for refused in refused_waivers),
         ],
         "figures": _mark_public_groups(collect_figures(result, gate.policy.smallest_count), gate),
-        "exact_copies": [] if copies is None else to_rows(copies),
-        "ledger": [asdict(change) for change in ledger],
+        "exact_copies": to_rows(result.exact_copies),
+        "ledger": [asdict(change) for change in result.ledger],
         "warnings": list(result.warnings),
         "smallest_count": gate.policy.smallest_count,
         "documentation": list_documented(gate.documentation),
@@ -176,7 +172,7 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
         "waivers": [],
         "figures": collect_figures(result, smallest_count)
         | ({"together": to_rows(result.together)} if len(result.together) else {}),
-        "exact_copies": to_rows(result.frame("exact_copies")),
+        "exact_copies": to_rows(result.exact_copies),
         "ledger": [asdict(change) for change in result.ledger],
         "warnings": list(result.warnings),
         "smallest_count": smallest_count,

@@ -89,7 +89,7 @@ def _select_identity(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:
     for measures in (MEASURES, STRICT, GUARDS, DOUBTS):
         for frame in dict.fromkeys(measure.frame for measure in measures.values() if not measure.per_target):
             yield _select_measures(figures, frame, measures)
-    yield _select_measures(figures, WARNINGS, {WARNINGS: CONTROLS[WARNINGS]})
+    yield _select_measures(figures, "warning_counts", {WARNINGS: CONTROLS[WARNINGS]})
 
 
 def _select_attribute(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:

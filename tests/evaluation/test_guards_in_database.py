@@ -96,8 +96,8 @@ def assert_the_same_guards(backend: Any, frames: Sequence[pd.DataFrame]) -> Guar
             results_and_tables.append((measure(opened.stacked()), in_memory.stacked()))
     for result, tables in results_and_tables:
         expected = measure(in_order_of_codes(tables))
-        for name, frame in expected.frames.items():
-            pd.testing.assert_frame_equal(result.frames[name], frame, check_exact=True)
+        for name, frame in vars(expected).items():
+            pd.testing.assert_frame_equal(vars(result)[name], frame, check_exact=True)
     return measured
 
 

@@ -182,15 +182,13 @@ def test_they_agree_on_any_figures(
 ) -> None:
     """On missing, infinite and forged figures too, under any bounds, to the last bit."""
     gate, result = three
-    frames = {name: result.frame(name) for name in FRAMES}
+    frames: dict[str, Any] = {name: result.frame(name) for name in FRAMES}
     for name, what, row, column, figure in damages:
         frames[name] = damaged(frames[name], "row" if name in FLAGS else what, row, column, figure)
-    further = {name: frames.pop(name) for name in result.further}
-    known: dict[str, Any] = {name: frame for name, frame in frames.items() if hasattr(result, name)}
     if not any(what == "row" for _, what, *_ in damages):
         syntheses = result.N_s[: 3 - missing] if missing >= 0 else (*result.N_s, 5)
         result = replace(result, N_s=syntheses)
-    result = replace(result, **known, further=further)
+    result = replace(result, **frames)
     random = Random(seed)
     changed = [other(clause, random) for clause in gate.clauses() for _ in range(4)]
     clauses = {clause.name: clause for clause in changed}

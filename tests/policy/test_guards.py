@@ -238,7 +238,7 @@ def test_a_guard_without_a_figure_is_not_kept(frame: str, name: str, damage: str
         "column": figures.drop(columns=name),
         "infinite": figures.assign(**{name: math.nan}),
     }[damage]
-    judgements = judge(of.clauses(), replace(result, further={**result.further, frame: changed}))
+    judgements = judge(of.clauses(), replace(result, **{frame: changed}))
     assert decide(judgements) == "undetermined"
 
 

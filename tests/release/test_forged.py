@@ -24,7 +24,7 @@ from support.sampling import CI, only_in_ci
 from support.web_server import Server, web_server
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.candidates import measuring
+from disclosure_pipeline.evaluation import measuring
 from disclosure_pipeline.evaluation.figures import figures
 
 # The only candidates that are released while events are forged: before the gate runs, or before the release.

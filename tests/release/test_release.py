@@ -18,8 +18,9 @@ from support.gates import COPY, GATE, HONEST, Home, checks, edit_json, failures,
 from support.sampling import only_in_ci, some_of
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.candidates import measuring, reading
+from disclosure_pipeline.candidates import reading
 from disclosure_pipeline.counting.opening import read_canonical_table
+from disclosure_pipeline.evaluation import measuring
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.policy.trust import read_trusted
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen

@@ -83,9 +83,9 @@ def guarded(monkeypatch: pytest.MonkeyPatch, measured: Disclosure) -> Disclosure
     monkeypatch.setitem(COLUMNS["guards"], column, WORDS)
 
     def add(result: Disclosure) -> Disclosure:
-        guards = result.further["guards"].assign(**{column: VALUE})
+        guards = result.guards.assign(**{column: VALUE})
         stacked = None if result.stacked is None else add(result.stacked)
-        return replace(result, further={**result.further, "guards": guards}, stacked=stacked)
+        return replace(result, guards=guards, stacked=stacked)
 
     return add(measured)
 

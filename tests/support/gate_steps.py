@@ -83,9 +83,9 @@ def _noting(measured: list[Measured]) -> Iterator[None]:
 
 
 def every_figure(result: Disclosure) -> dict[str, str]:
-    own = ("identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way")
-    names = (*own, "excluded", "key_overlap", "target_overlap", *result.further)
-    return {name: result.frame(name).to_csv() for name in names} | {"warnings": str(result.warnings)}
+    return {name: frame.to_csv() for name, frame in result.frames.items()} | {
+        "warnings": str(result.warnings)
+    }
 
 
 def deliver(root: Path, candidate: str, *tables: pd.DataFrame | bytes, suffix: str = ".csv") -> Path:

@@ -392,4 +392,4 @@ def run_demo(home: Path) -> str:
 def measured(gate: Gate, ground_truth: pd.DataFrame, syntheses: Sequence[pd.DataFrame]) -> Disclosure:
     """What a gate measures of tables in canonical form."""
     opened = FramesInMemory(as_frames(ground_truth, syntheses), "memory")
-    return measure_tables(gate, opened, "memory").result
+    return measure_tables(gate, opened, "memory")
