@@ -19,8 +19,9 @@ from disclosure_pipeline.candidates.reading import (
     choose_candidate_engine,
     open_candidate,
     read_synthesis,
+    record_ground_truth,
 )
-from disclosure_pipeline.candidates.recording import record_measured
+from disclosure_pipeline.candidates.recording import read_recorded_tables, record_measured
 from disclosure_pipeline.candidates.store import (
     MARKER,
     GateFolders,
@@ -88,8 +89,13 @@ def receive(
     """Take the snapshot of a candidate, check its contract and how much of each key it shares with GT.
 
     It is taken from the incoming folder of that name, or from `folder`; see `take_snapshot`. As GT and the
-    candidate are read for it, everything is measured at once and recorded for the steps that follow.
+    candidate are read for it, everything is measured at once and recorded for the steps that follow. A ground
+    truth that nobody has recorded yet is recorded first: ContractError where it breaks its own contract.
     """
+    if read_recorded_tables(folders).ground_truth is None:
+        recorded = record_ground_truth(folders)
+        if recorded.violations:
+            raise ContractError(recorded.violations)
     arrival = _receive(folders, candidate, folder, needs_marker=needs_marker)
     record = folders.store.candidate_folder(candidate) / ARRIVAL
     if arrival.problem is None:

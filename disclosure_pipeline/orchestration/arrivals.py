@@ -13,10 +13,11 @@ import dagster as dg
 from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.recording import (
     GROUND_TRUTH,
+    RecordedTables,
     name_measured,
     read_recorded_tables,
 )
-from disclosure_pipeline.candidates.store import MARKER, GateFolders, is_safe_name
+from disclosure_pipeline.candidates.store import MARKER, GateFolders, is_safe_name, read_snapshot
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.orchestration.steps import redact_errors
 from disclosure_pipeline.policy.gate import Gate
@@ -33,8 +34,8 @@ def arrivals_sensor(
 ) -> dg.SensorDefinition:
     """Start one run for every candidate folder that is complete, and another if its content changes.
 
-    A ground truth that is new or changed, or another confidential table that is, is checked and recorded
-    first; candidates wait for it.
+    A ground truth that is new or changed, or another confidential table that is, is checked and recorded;
+    candidates wait for a changed one. What was judged before the sensor saw it is not judged again.
     """
 
     @dg.sensor(
@@ -50,30 +51,34 @@ def arrivals_sensor(
         if not folders.ground_truth.exists():
             return dg.SkipReason("The ground truth is not where the gate's definition says")
         cursor: dict[str, Any] = json.loads(context.cursor) if context.cursor else {}
-        state = _read_state(folders)
+        state, recorded = _read_state(folders), read_recorded_tables(folders)
+        requests = []
         if cursor.get("ground_truth") != state:  # only then is it worth the time to hash them
-            recorded, current = read_recorded_tables(folders), _hash_tables(folders)
+            current = _hash_tables(folders)
             if any(_is_outdated(digest, recorded.hashes[name]) for name, digest in current.items()):
                 # A key starts one run, ever: content that comes back after another needs a new one.
                 content = hashlib.sha256(json.dumps(current, sort_keys=True).encode()).hexdigest()
                 key = f"ground_truth:{content}:after:{recorded.recorded_at}:{gate.policy_digest()[:12]}"
-                return dg.SensorResult(
-                    run_requests=[dg.RunRequest(run_key=key, job_name=ground_truth_job.name)],
-                    cursor=context.cursor,
-                )
+                requests = [dg.RunRequest(run_key=key, job_name=ground_truth_job.name)]
+                if context.cursor or recorded.ground_truth:
+                    return dg.SensorResult(run_requests=requests, cursor=context.cursor)
+                state = ""  # candidates that are there already record the first ground truth themselves
         seen: dict[str, str] = cursor.get("candidates", {})
         incoming = find_complete_candidates(folders.incoming)
         for name in incoming.refused:
             context.log.warning(f"A folder in incoming is left out, its name is not allowed: {name[:100]!r}")
         new = {name: content for name, content in incoming.complete.items() if seen.get(name) != content}
+        judged = {name for name in new if name not in seen and _was_judged(folders, name, recorded)}
         known_partitions = set(context.instance.get_dynamic_partitions(str(candidates.name)))
         added = [name for name in new if name not in known_partitions]
+        requests += [
+            dg.RunRequest(run_key=f"{name}:{content}", partition_key=name, job_name=gate_job.name)
+            for name, content in new.items()
+            if name not in judged
+        ]
         return dg.SensorResult(
-            run_requests=[
-                dg.RunRequest(run_key=f"{name}:{content}", partition_key=name, job_name=gate_job.name)
-                for name, content in new.items()
-            ],
-            skip_reason=None if new else f"No new candidate in {folders.incoming}",
+            run_requests=requests,
+            skip_reason=None if requests else f"No new candidate in {folders.incoming}",
             dynamic_partitions_requests=[candidates.build_add_request(added)] if added else [],
             cursor=json.dumps({"ground_truth": state, "candidates": seen | new}),
         )
@@ -177,10 +182,29 @@ def find_newest(folders: GateFolders) -> list[str]:
     return list(find_complete_candidates(folders.incoming).complete)[-NEWEST:]
 
 
+def _path_of_figures(folders: GateFolders, candidate: str) -> Path:
+    return folders.store.candidate_folder(candidate) / "figures.json"
+
+
 def _read_measured(folders: GateFolders, candidate: str) -> Any:
     """Return the hashes of what a candidate was measured with last, if it was."""
-    path = folders.store.candidate_folder(candidate) / "figures.json"
     try:
-        return read_json(path, "").get("measured")
+        return read_json(_path_of_figures(folders, candidate), "").get("measured")
     except StoreError:
         return None
+
+
+def _was_judged(folders: GateFolders, candidate: str, recorded: RecordedTables) -> bool:
+    """Return whether a candidate was measured with the recorded tables, as its folder holds it now."""
+    try:
+        snapshot = read_snapshot(candidate, folders.store)
+    except StoreError:
+        return False
+    if not recorded.were_measured(_read_measured(folders, candidate)):
+        return False
+    measured_at = _path_of_figures(folders, candidate).stat().st_mtime_ns
+    states = {path.name: path.lstat() for path in (folders.incoming / candidate).iterdir()}
+    sizes = {name: state.st_size for name, state in states.items() if name != MARKER}
+    return sizes == {file.name: file.bytes for file in snapshot.files} and all(
+        state.st_mtime_ns < measured_at for state in states.values()
+    )

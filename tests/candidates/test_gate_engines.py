@@ -141,7 +141,7 @@ def test_a_column_that_the_ground_truth_lacks(tmp_path: Path) -> None:
     actual = same_with_both(tmp_path, WITH_NUMBER)
     (violation,) = actual["ground truth"].violations
     assert (violation.column, violation.rule) == ("number", "the column is not in the table")
-    assert "dossier" not in actual and "run ground_truth first" in actual["refused"][1]
+    assert "dossier" not in actual and "the column is not in the table" in actual["refused"][1]
     without_role = gates.definition()["columns"] | {"number": {"type": "integer"}}
     actual = same_with_both(tmp_path, gates.definition(columns=without_role))
     dossier = json.loads(actual["dossier"])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -77,9 +78,15 @@ class Daemon:
         return [request.partition_key for request in requests]
 
 
+def forget_candidates(home: Home) -> None:
+    """Leave the candidates where they arrived, as if nobody had looked at them."""
+    shutil.rmtree(home.record(HONEST, "figures.json").parents[1])
+
+
 @pytest.fixture
 def daemon(finished_home: Home) -> Daemon:
     """A daemon for a home in which GT is recorded and two candidates lie, none of them seen."""
+    forget_candidates(finished_home)
     return Daemon(finished_home)
 
 
@@ -126,11 +133,51 @@ def test_candidates_wait_for_the_ground_truth(home: Home) -> None:
     assert daemon.tick() == []
     assert daemon.failure_text is not None and "ground truth" in daemon.failure_text
     home.write_ground_truth(gates.ground_truth())
-    (request,) = daemon.tick()
-    assert (request.job_name, request.partition_key) == (f"{GATE}_ground_truth", None)
+    first, second = daemon.tick()
+    assert (first.job_name, first.partition_key) == (f"{GATE}_ground_truth", None)
+    assert (second.job_name, second.partition_key) == (f"{GATE}_gate", HONEST)
+    home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
     assert daemon.tick() == []  # it is not recorded yet, and asked for once
-    assert home.run_ground_truth().success
-    assert daemon.candidates() == [HONEST]
+    assert home.run_gate(HONEST).success  # it records the ground truth itself
+    assert daemon.candidates() == [COPY]
+
+
+def test_a_candidate_cannot_record_a_broken_ground_truth(home: Home) -> None:
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    home.write_ground_truth(gates.ground_truth().assign(age=-1))
+    daemon = Daemon(home)
+    assert [request.partition_key for request in daemon.tick()] == [None, HONEST]
+    ran = home.run_gate(HONEST)
+    assert not ran.success
+    assert "the ground truth" in "".join(failures(ran).values())
+    assert not (home.store / "ground_truth.json").exists()
+
+
+def test_what_was_judged_before_the_sensor_saw_it_is_not_judged_again(finished_home: Home) -> None:
+    daemon = Daemon(finished_home)
+    folder = finished_home.deliver("third", {"synthetic.csv": gates.honest(3)})
+    assert daemon.candidates() == ["third"]
+    (folder / "synthetic.csv").write_text(gates.honest(4).to_csv(index=False))
+    assert daemon.candidates() == ["third"]
+
+
+@pytest.mark.parametrize("change", ["content", "time", "file", "ground truth", "record"])
+def test_a_candidate_that_is_not_as_it_was_judged_is_run(finished_home: Home, change: str) -> None:
+    folder = finished_home.path / "incoming" / COPY
+    if change == "content":
+        (folder / "synthetic.csv").write_text(gates.honest(5).to_csv(index=False))
+    elif change == "time":
+        later(folder / "synthetic.csv", 3600)
+    elif change == "file":
+        (folder / "more.csv").write_bytes(b"")
+        os.utime(folder / "more.csv", (0, 0))
+    elif change == "record":
+        finished_home.record(COPY, "snapshot.json").write_text("{}")
+    else:
+        finished_home.write_ground_truth(gates.ground_truth().iloc[1:])
+        assert finished_home.run_ground_truth().success
+    expected = {HONEST, COPY} if change == "ground truth" else {COPY}
+    assert set(Daemon(finished_home).candidates()) == expected
 
 
 def test_candidates_wait_again_when_the_ground_truth_changed(daemon: Daemon) -> None:
@@ -245,6 +292,7 @@ def test_the_schedule_does_not_try_again_what_cannot_be_measured(changed: Home) 
 
 def test_ticks_as_dagster_evaluates_them(on_disk: Home) -> None:
     """With partitions that are resolved."""
+    forget_candidates(on_disk)
     context = dg.build_sensor_context(
         instance=on_disk.instance, instance_ref=on_disk.instance.get_ref(), definitions=on_disk.defs
     )
