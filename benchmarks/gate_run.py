@@ -30,9 +30,10 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates.store import MARKER
 from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.demo.run import GATE as SURVEY
-from disclosure_pipeline.demo.run import HONEST, make_data, run_job, sign_with
+from disclosure_pipeline.demo.run import HONEST, make_data, sign_with
 from disclosure_pipeline.evaluation.counts import code_shared_columns, count_record_sets
 from disclosure_pipeline.evaluation.guards import measure_guards
+from disclosure_pipeline.orchestration.running import run_job
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 

@@ -12,7 +12,7 @@ from disclosure_pipeline.cli.init import dictionary, init, keygen
 from disclosure_pipeline.cli.measure import measure
 from disclosure_pipeline.cli.printing import echo
 from disclosure_pipeline.cli.releases import prune, revoke, verify
-from disclosure_pipeline.cli.verdicts import evaluate, report
+from disclosure_pipeline.cli.verdicts import evaluate, report, run
 
 
 @click.command(epilog=EXIT_CODES, short_help="Run a gate over two syntheses of an example survey.")
@@ -61,6 +61,7 @@ for _command in (
     check,
     policy,
     evaluate,
+    run,
     status,
     report,
     verify,

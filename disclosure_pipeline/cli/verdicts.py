@@ -1,4 +1,4 @@
-"""`evaluate` and `report`: the verdict on tables without a run, and the dossier of a candidate."""
+"""`evaluate`, `run` and `report`: the verdict on tables, without a run and by one, and the dossier."""
 
 from __future__ import annotations
 
@@ -70,6 +70,30 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) 
         if chosen == "table":
             print_sentences(rehearsal.reasons)
     sys.exit(code_of(rehearsal.decision))
+
+
+@click.command(epilog=EXIT_CODES, short_help="Run a gate over a candidate, to its release or refusal.")
+@gate_argument
+@click.argument("candidate")
+@report_errors(ExitCode.UNDETERMINED)
+def run(gate: Path, candidate: str) -> None:
+    """Run GATE (a gate's defs.yaml, or its folder) over a CANDIDATE in its folder of incoming ones.
+
+    It is the run that Dagster's sensor would start, without a daemon: the ground truth is recorded where it
+    is new or changed, the candidate measured, judged, and published or refused. Dagster shows it like any
+    other. The exit code is that of the verdict.
+    """
+    from disclosure_pipeline.orchestration.running import run_gate
+
+    _, folders = load_with_waivers(gate)
+    ended = run_gate(folders, candidate, show_step)
+    echo(f"{candidate}: {ended.verdict}")
+    if ended.words:
+        echo(ended.words)
+    elif ended.verdict == "approved":
+        echo(f"Published in {folders.releases / candidate}")
+    echo(f"Run {ended.run_id}", err=True)
+    sys.exit(ExitCode.CRASHED if ended.verdict == "crashed" else code_of(ended.verdict))
 
 
 @click.command(epilog=EXIT_CODES, short_help="Show the verdict on a candidate, and every clause.")

@@ -57,6 +57,7 @@ def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
 
     from disclosure_pipeline.orchestration.component import build_definitions
     from disclosure_pipeline.orchestration.gate_file import load_gate
+    from disclosure_pipeline.orchestration.running import run_job
 
     gate = build_definitions(load_gate(_DEFINITION))
     with dg.DagsterInstance.get() as instance:
@@ -100,18 +101,6 @@ def sign_with(folder: Path) -> None:
         keygen(folder)
     files = KeyFiles.in_folder(folder)
     os.environ |= {SIGNING_KEY: str(files.signing_key), SALT: str(files.salt)}
-
-
-def run_job(
-    defs: dg.Definitions, job: str, instance: dg.DagsterInstance, candidate: str | None = None
-) -> dg.ExecuteInProcessResult:
-    """Run a job of a gate in this process. A refusal is a failed run, not an exception."""
-    return defs.resolve_job_def(job).execute_in_process(
-        instance=instance,
-        partition_key=candidate,
-        raise_on_error=False,
-        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-    )
 
 
 def _has_made_dossier(run: dg.ExecuteInProcessResult) -> bool:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -55,7 +55,7 @@ def arrivals_sensor(
         requests = []
         if cursor.get("ground_truth") != state:  # only then is it worth the time to hash them
             current = _hash_tables(folders)
-            if any(_is_outdated(digest, recorded.hashes[name]) for name, digest in current.items()):
+            if _are_outdated(current, recorded):
                 # A key starts one run, ever: content that comes back after another needs a new one.
                 content = hashlib.sha256(json.dumps(current, sort_keys=True).encode()).hexdigest()
                 key = f"ground_truth:{content}:after:{recorded.recorded_at}:{gate.policy_digest()[:12]}"
@@ -100,12 +100,20 @@ def _hash_tables(folders: GateFolders) -> dict[str, str | None]:
     return {name: source.sha256() for name, source in tables.items() if source.exists()}
 
 
-def _is_outdated(current: str | None, recorded: str | None) -> bool:
+def must_record(folders: GateFolders) -> bool:
+    """Return whether a confidential table is not recorded as it is now."""
+    return _are_outdated(_hash_tables(folders), read_recorded_tables(folders))
+
+
+def _are_outdated(current: Mapping[str, str | None], recorded: RecordedTables) -> bool:
     """Return whether a table has to be recorded.
 
     A database has no hash until it is read: it is recorded once, and again when somebody asks.
     """
-    return current != recorded if current else recorded is None
+    return any(
+        digest != recorded.hashes[name] if digest else recorded.hashes[name] is None
+        for name, digest in current.items()
+    )
 
 
 @dataclass(frozen=True)

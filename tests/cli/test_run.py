@@ -1,0 +1,78 @@
+"""`disclosure-pipeline run`: a whole run from the command line, in the instance that the daemon uses."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from support import gates
+from support.gates import COPY, GATE, HONEST, Home
+
+from disclosure_pipeline.cli.main import main
+
+
+@pytest.fixture
+def project(tmp_path: Path, small_gate: dg.Definitions, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A gate's file, its home with one complete candidate, and an instance that knows of no run."""
+    gates.with_keys(tmp_path, monkeypatch)
+    (tmp_path / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    gate = {"type": "disclosure_pipeline.DisclosureGate", "attributes": gates.definition()}
+    (tmp_path / "defs.yaml").write_text(yaml.safe_dump(gate))
+    home = Home(tmp_path, small_gate, dg.DagsterInstance.get())
+    home.write_ground_truth(gates.ground_truth())
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+    return home
+
+
+def run(home: Home, candidate: str) -> Result:
+    return CliRunner().invoke(main, ["run", str(home.path / "defs.yaml"), candidate])
+
+
+def test_a_candidate_is_run_to_its_release_and_another_to_its_refusal(project: Home) -> None:
+    approved = run(project, HONEST)
+    assert approved.exit_code == 0, approved.output
+    published = project.path / "releases" / GATE / HONEST
+    assert approved.stdout == f"{HONEST}: approved\nPublished in {published}\n"
+    assert gates.stated(published).candidate == HONEST
+    project.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
+    refused = run(project, COPY)
+    assert refused.exit_code == 1, refused.output
+    assert refused.stdout.startswith(f"{COPY}: refused\nCandidate {COPY!r} is refused:\n- ")
+    assert not (project.path / "releases" / GATE / COPY).exists()
+
+    jobs = [record.job_name for record in project.instance.get_runs()]  # the ground truth once
+    assert sorted(jobs) == [f"{GATE}_gate", f"{GATE}_gate", f"{GATE}_ground_truth"]
+    by_id = {record.run_id: record.tags for record in project.instance.get_runs()}
+    ids = [re.findall(r"^Run (\S+)$", shown.stderr, re.MULTILINE) for shown in (approved, refused)]
+    assert [by_id[run_id]["verdict"] for [run_id] in ids] == ["approved", "refused"]
+    assert project.instance.get_dynamic_partitions(f"{GATE}_candidates") == [HONEST, COPY]
+
+
+def test_a_broken_ground_truth_decides_nothing(project: Home) -> None:
+    project.write_ground_truth(gates.ground_truth().assign(age=-1))
+    shown = run(project, HONEST)
+    assert shown.exit_code == 3, shown.output
+    assert shown.stdout.startswith(f"{HONEST}: undetermined\nNothing can be determined: the ground truth")
+    assert [record.job_name for record in project.instance.get_runs()] == [f"{GATE}_ground_truth"]
+
+
+@pytest.mark.parametrize("candidate", ["missing", "slow", "../evil"])
+def test_a_candidate_that_is_not_complete_starts_nothing(project: Home, candidate: str) -> None:
+    project.deliver("slow", {"synthetic.csv": gates.honest(3)}, complete=False)
+    shown = run(project, candidate)
+    assert shown.exit_code == 3
+    assert f"No complete candidate {candidate!r}" in shown.stderr and "_SUCCESS" in shown.stderr
+    assert f"Complete are: {HONEST}." in shown.stderr
+    assert project.instance.get_runs() == []
+
+
+def test_a_run_that_nobody_would_find_again_is_not_started(
+    project: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DAGSTER_HOME")
+    shown = run(project, HONEST)
+    assert shown.exit_code == 3 and "DAGSTER_HOME" in shown.stderr
