@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cache
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support import bytecode, distributions
+from support import distributions
 from support.paths import ROOT
 from support.sampling import CI, EXAMPLES, EXAMPLES_IN_CI, PART, SEED
 
@@ -20,7 +22,13 @@ if TYPE_CHECKING:
     import dagster as dg
     from support import gates
 
-bytecode.keep_compiled_modules()
+# Container images often tell Python to write nothing. Each program would then compile all that it imports,
+# which takes longer than most of them run.
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = sys.pycache_prefix or str(ROOT / "build" / "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 # Random tables are large as random inputs go, and a shared machine can be slow at any moment.
 # Every day the same examples are tried, in CI new ones each time.
@@ -142,7 +150,7 @@ def results_folder() -> Iterator[Path]:
 @pytest.fixture
 def remembered_results(results_folder: Path) -> Iterator[None]:
     """Replace the measuring, charts and expectations of runs by those of an equal run before."""
-    from support.remembering import remember_results
+    from support.homes import remember_results
 
     with remember_results(results_folder):
         yield

@@ -11,9 +11,8 @@ import time
 from pathlib import Path
 
 from support import homes
-from support.browser import resize
+from support.browser import HEIGHT, WIDTH, Pages, resize, ui_pages
 from support.paths import ROOT
-from support.ui_pages import HEIGHT, WIDTH, Pages, ui_pages
 
 PICTURES: dict[str, tuple[str, list[str], int]] = {
     "lineage": ("/locations/location.py/asset-groups/survey", ["ground_truth", "candidates"], 480),

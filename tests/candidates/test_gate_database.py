@@ -15,8 +15,7 @@ import pandas as pd
 import pytest
 from pydantic import TypeAdapter
 from support import altered_copies, gates, services
-from support.gate_steps import NOW, deliver, folders, steps, write
-from support.registers import PASSWORD_VARIABLE, REGISTERS
+from support.gate_steps import NOW, PASSWORD_VARIABLE, REGISTERS, deliver, folders, steps, write
 from support.sampling import only_in_ci, some_of
 from support.services import require_engine
 

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from support import altered_copies, gates
 from support.gate_steps import NOW, deliver, folders, steps, write
 from support.gates import COPY, GATE, HONEST, Home, home_in_memory, spoil
-from support.outcomes import ran, state
+from support.homes import ran, state
 from support.sampling import examples, only_in_ci, some_of
 from support.small_batches import tiny_batches
 

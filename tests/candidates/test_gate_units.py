@@ -12,7 +12,7 @@ import pytest
 from support import gates
 from support.gate_steps import deliver, folders, steps, write
 from support.gates import files_with, share_key
-from support.households import TABLES, gate_of, leaked, silc
+from support.surveys import TABLES, gate_of, leaked, silc
 
 from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
 from disclosure_pipeline.candidates.store import GateFolders

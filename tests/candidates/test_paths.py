@@ -21,7 +21,7 @@ import dagster as dg
 import pytest
 from support import gates
 from support.gates import CANARIES, GATE, HONEST, MARKER, Home
-from support.outcomes import refused
+from support.homes import refused
 from support.processes import fork
 from support.sampling import CI, some_of
 

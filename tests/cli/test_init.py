@@ -15,10 +15,10 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 from support import gates
-from support.households import TABLES
 from support.paths import ROOT
 from support.processes import Finished, run_program
 from support.sampling import examples, only_in_ci
+from support.surveys import TABLES
 
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.errors import InputError

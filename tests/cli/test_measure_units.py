@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.households import silc
+from support.surveys import silc
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main

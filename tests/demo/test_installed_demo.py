@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from support import gates
+from support.distributions import write_project
 from support.paths import PACKAGE
 from support.processes import Finished, run_program
-from support.projects import write_project
 from support.sampling import only_in_ci
 
 from disclosure_pipeline.demo.run import HONEST, LEAKY

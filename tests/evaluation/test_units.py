@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from reference import units as reference
 from reference.cap import Record
 from support.doubts import FEW_SHARED_VALUES
-from support.households import TABLES
 from support.sampling import examples
 from support.small_tables import KEYS, frame, sd2011, tables
+from support.surveys import TABLES
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory.nearest_records import nearest_distances

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from support import gates
+from support.gate_steps import REGISTERS, Registers
 from support.gates import COPY, HONEST, Home
-from support.registers import REGISTERS, Registers
 from support.sampling import CI, only_in_ci, some_of
 from support.services import PASSWORD
 

@@ -21,12 +21,12 @@ import dagster as dg
 import pandas as pd
 import pytest
 import yaml
-from support import gates, receivers
+from support import gates, services
 from support.gates import CANARIES, COPY, GATE, HONEST, Home
 from support.paths import ROOT
 from support.processes import no_child_left
-from support.receivers import Posted
 from support.sampling import only_in_ci, some_of
+from support.services import Posted
 
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.counting import opening
@@ -49,7 +49,7 @@ def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Posted]:
     """The server of that webhook."""
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(notices, "PAUSES", (0.0, 0.0))
-    with receivers.web_server() as posted:
+    with services.notice_server() as posted:
         monkeypatch.setenv("HOOK", posted.url)
         yield posted
 

@@ -15,8 +15,7 @@ import dagster as dg
 import pytest
 from support import gates, homes
 from support.gates import COPY, GATE, HONEST, Home
-from support.homes import ALONE, code_location, copied, opened
-from support.outcomes import refused
+from support.homes import ALONE, code_location, copied, opened, refused
 from support.sampling import CI, some_of
 
 from disclosure_pipeline.release.keys import SIGNING_KEY

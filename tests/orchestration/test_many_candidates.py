@@ -12,8 +12,7 @@ import pytest
 from support import gates, homes
 from support.event_stores import kept_connections
 from support.gates import GATE, Home
-from support.homes import opened
-from support.outcomes import Ran, ran
+from support.homes import Ran, opened, ran
 from support.processes import together
 from support.sampling import CI
 

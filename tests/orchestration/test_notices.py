@@ -18,9 +18,9 @@ import dagster as dg
 import pytest
 import yaml
 from pydantic import ValidationError
-from support import gates, receivers, services
+from support import gates, services
 from support.paths import ROOT
-from support.receivers import Posted
+from support.services import Posted
 
 from disclosure_pipeline.orchestration import notices
 from disclosure_pipeline.orchestration.notices import Notice, NoticeError, make_senders, send, write_to_logs
@@ -58,7 +58,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Posted]:
     """The server whose address HOOK is."""
-    with receivers.web_server() as posted:
+    with services.notice_server() as posted:
         monkeypatch.setenv("HOOK", posted.url)
         yield posted
 
@@ -192,7 +192,7 @@ def test_it_is_tried_three_times(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(web: Posted, sent: Sent, status: int) -> None:
-    with receivers.web_server() as other:
+    with services.notice_server() as other:
         web.answers, web.location = [status], other.url
         assert sent({"webhook": "${HOOK}"}) == {"webhook": f"HTTPError {status}"}
         assert other.requests == []
@@ -252,7 +252,7 @@ def test_one_way_that_fails_keeps_no_other_from_arriving(
 @pytest.fixture
 def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A certificate of this machine that this process trusts."""
-    path = receivers.certificate(tmp_path)
+    path = services.certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
     monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
     return path
@@ -260,7 +260,7 @@ def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("encryption", ["SSL", "STARTTLS"])
 def test_an_email_arrives(trusted: Path, encryption: str, sent: Sent) -> None:
-    with receivers.mail_server(trusted, encryption, PASSWORD) as mailbox:
+    with services.mail_server(trusted, encryption, PASSWORD) as mailbox:
         arguments = EMAIL | {"port": mailbox.port, "encryption": encryption}
         assert sent({"email": arguments}) == {}
     ((to, raw),) = mailbox.messages
@@ -278,7 +278,7 @@ def test_an_email_arrives(trusted: Path, encryption: str, sent: Sent) -> None:
 
 
 def test_an_email_with_a_wrong_password_is_said_to_be_one(trusted: Path, sent: Sent) -> None:
-    with receivers.mail_server(trusted, "SSL", "another") as mailbox:
+    with services.mail_server(trusted, "SSL", "another") as mailbox:
         problems = sent({"email": EMAIL | {"port": mailbox.port, "user": "gate"}})
     assert problems == {"email": "SMTPAuthenticationError 535"}
     assert set(mailbox.logins) == {"gate"}
@@ -289,7 +289,7 @@ def test_a_mail_server_that_cannot_prove_its_name_gets_no_password(
     tmp_path: Path, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
-    with receivers.mail_server(receivers.certificate(tmp_path), "SSL", PASSWORD) as mailbox:
+    with services.mail_server(services.certificate(tmp_path), "SSL", PASSWORD) as mailbox:
         problems = sent({"email": EMAIL | {"port": mailbox.port}})
     assert problems == {"email": "SSLCertVerificationError"}
     assert mailbox.logins == []

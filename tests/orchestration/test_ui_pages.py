@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from support import gates, homes
+from support.browser import Pages, ui_pages
 from support.sampling import only_in_ci
-from support.ui_pages import Pages, ui_pages
 
 from disclosure_pipeline.demo.run import HONEST, LEAKY
 from disclosure_pipeline.orchestration.clause_checks import name_check

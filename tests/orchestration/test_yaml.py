@@ -14,10 +14,10 @@ from click.testing import CliRunner, Result
 from dagster.components.testing import create_defs_folder_sandbox
 from pydantic import ValidationError
 from support import gates
+from support.distributions import write_project
 from support.gates import definition
 from support.paths import ROOT
 from support.processes import Finished, run_program
-from support.projects import write_project
 from support.sampling import only_in_ci
 
 import disclosure_pipeline as dp

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 from support import gates
-from support.households import TABLES, gate_of, leaked
+from support.surveys import TABLES, gate_of, leaked
 
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import judge

@@ -16,10 +16,8 @@ import dagster as dg
 import pandas as pd
 import pytest
 from support import gates, homes
-from support.gate_runs import release_alone, run_gate
 from support.gates import COPY, GATE, HONEST, Home
-from support.homes import copied, opened
-from support.outcomes import Moment, Ran, watch
+from support.homes import Moment, Ran, copied, opened, release_alone, run_gate, watch
 from support.paths import ROOT
 from support.processes import fork, together
 from support.sampling import CI, only_in_ci

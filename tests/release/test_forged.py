@@ -16,12 +16,11 @@ from typing import Any
 import dagster as dg
 import pytest
 from support import gates, homes, processes
+from support.browser import Server, web_server
 from support.event_stores import kept_connections
 from support.gates import COPY, GATE, HONEST, Home
-from support.homes import opened
-from support.outcomes import ran, refused
+from support.homes import opened, ran, refused
 from support.sampling import CI, only_in_ci
-from support.web_server import Server, web_server
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation import measuring

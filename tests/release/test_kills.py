@@ -23,12 +23,20 @@ from typing import Any
 import dagster as dg
 import pytest
 from support import gates, homes, processes
-from support.gate_runs import release_alone, run_gate, run_gate_undisturbed
 from support.gates import COPY, GATE, HONEST
-from support.homes import copied, opened
-from support.outcomes import Moment, Ran, state, watch
+from support.homes import (
+    Moment,
+    Ran,
+    copied,
+    opened,
+    release_alone,
+    remember_results,
+    run_gate,
+    run_gate_undisturbed,
+    state,
+    watch,
+)
 from support.processes import fork
-from support.remembering import remember_results
 from support.sampling import CI, only_in_ci
 
 from disclosure_pipeline.candidates.store import Store

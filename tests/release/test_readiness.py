@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support import gate_steps, gates
-from support.households import TABLES, gate_of
+from support.surveys import TABLES, gate_of
 
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.release import readiness

@@ -1,17 +1,26 @@
-"""A headless browser that can reach nobody: what pages show, ask for and say."""
+"""A headless browser that can reach nobody, and Dagster's web server, whose pages it shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from support.processes import PATIENCE
-from support.services import chromium
+from support.paths import ROOT
+from support.processes import PATIENCE, Process, running_program
+from support.services import chromium, free_port
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
+
 
 # The names in charts that their edge cuts, or that are written over another name.
 NAMES_CUT = """
@@ -75,3 +84,174 @@ def browser_tab(reachable: str | None = None) -> Iterator[Page]:
         tab.set_default_timeout(1000 * PATIENCE)
         yield tab
         program.close()
+
+
+_SMALL_GATE = "from support.homes import code_location\n\ndefs = code_location()\n"
+DEMO_GATE = "from disclosure_pipeline.definitions import defs as load\n\ndefs = load()\n"
+
+
+@dataclass(frozen=True)
+class Server:
+    """Dagster's web server on a port of this machine."""
+
+    port: int
+
+    def post(self, path: str, body: Mapping[str, Any]) -> int:
+        """Post JSON to a path; the status of the answer."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{path}",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as refusal:
+            return refusal.code
+
+    def ask(self, query: str, **variables: Any) -> Any:
+        """The data that GraphQL answers."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/graphql",
+            json.dumps({"query": query, "variables": variables}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                content = json.load(answer)
+        except urllib.error.HTTPError as refusal:
+            content = json.load(refusal)
+        assert "errors" not in content, content["errors"]
+        return content["data"]
+
+
+@contextmanager
+def web_server(home: Path, definitions: str = _SMALL_GATE) -> Iterator[Server]:
+    """A server for a home on disk, with the small gate (or other `definitions`) as its code location."""
+    location = home / "location.py"
+    location.write_text(definitions)
+    port = free_port()
+    folders = [str(ROOT), str(ROOT / "tests")]
+    command = [
+        *(sys.executable, "-m", "dagster_webserver", "-h", "127.0.0.1", "-p", str(port)),
+        *("-f", str(location), "-d", str(home), "--code-server-log-level", "warning"),
+    ]
+    environment = os.environ | {"DAGSTER_HOME": str(home), "PYTHONPATH": os.pathsep.join(folders)}
+    with running_program(command, env=environment, limit=4 * PATIENCE) as process:
+        _wait_for(port, process)
+        yield Server(port)
+
+
+def _wait_for(port: int, process: Process) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/server_info", timeout=10):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError("Dagster's web server did not come up")
+
+
+WIDTH, HEIGHT = 1440, 900
+
+_RUNS = "{ runsOrError { ... on Runs { results { runId tags { key value } } } } }"
+_CHECKS = """query ($path: [String!]!) { assetNodeOrError(assetKey: {path: $path}) { ... on AssetNode {
+  assetChecksOrError { ... on AssetChecks { checks { name description } } } } } }"""
+
+
+@dataclass(frozen=True)
+class Pages:
+    """A browser before the user interface of a home."""
+
+    server: Server
+    tab: Page
+
+    def open(self, path: str, words: Sequence[str]) -> str:
+        """Open a page and wait until it shows all of these words and nothing moves; all that it shows."""
+        self.tab.goto(self._address(path))
+        return self._wait_for(path, words)
+
+    def show(self, path: str, words: Sequence[str]) -> str:
+        """The same of a page that no test changed, which is not loaded again where it is open."""
+        show(self.tab, self._address(path))
+        return self._wait_for(path, words)
+
+    def _address(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.server.port}{path}"
+
+    def _wait_for(self, path: str, words: Sequence[str]) -> str:
+        limit = time.monotonic() + PATIENCE / 3
+        widths = None
+        while True:
+            shown = str(self.tab.evaluate("document.body.innerText"))
+            missing = [word for word in words if word not in shown]
+            widths_before, widths = widths, self.tab.evaluate(_WIDTHS)
+            if not missing and widths == widths_before:
+                return shown
+            assert time.monotonic() < limit, f"{path} does not show {missing}, but:\n{shown}"
+            self.tab.wait_for_timeout(300)
+
+    def find_cut_names(self, names: Sequence[str]) -> list[str]:
+        """Which of these names are shown with an ellipsis, or wider than what holds them."""
+        texts = self.tab.evaluate(_FIND_CUT % json.dumps(list(names)))
+        return list(map(str, texts))
+
+    def find_too_long(self, shown: str, names: Sequence[str]) -> list[str]:
+        """Which names would be cut where the name `shown` stands now, the widths of some in pixels."""
+        texts = self.tab.evaluate(_FIND_TOO_LONG % (json.dumps(shown), json.dumps(list(names))))
+        return list(map(str, texts))
+
+    def runs(self) -> dict[str, tuple[str, dict[str, str]]]:
+        """Candidate -> id and tags of its run."""
+        runs = self.server.ask(_RUNS)["runsOrError"]["results"]
+        tagged = [(run["runId"], {tag["key"]: tag["value"] for tag in run["tags"]}) for run in runs]
+        return {tags["dagster/partition"]: (run, tags) for run, tags in tagged if "dagster/partition" in tags}
+
+    def checks(self, asset: str) -> dict[str, str]:
+        """The checks of an asset of the demo's gate: name -> description."""
+        node = self.server.ask(_CHECKS, path=["survey", asset])["assetNodeOrError"]
+        return {check["name"]: check["description"] for check in node["assetChecksOrError"]["checks"]}
+
+
+_WIDTHS = "[...document.querySelectorAll('body *')].map((element) => element.clientWidth).join()"
+
+# An element is wider than it seems where its content is; an ellipsis may also be written by a program.
+_FIND_CUT = """(() => {
+  const names = %s, cut = new Set();
+  for (const element of document.querySelectorAll('body *')) {
+    if (element.childElementCount) continue;
+    const text = (element.textContent || '').trim();
+    for (const name of names) {
+      if (text === name && element.clientWidth && element.scrollWidth > element.clientWidth) cut.add(name);
+      const parts = text.split('…');
+      if (parts.length === 2 && text.length > 6 && name.startsWith(parts[0]) && name.endsWith(parts[1]))
+        cut.add(text);
+    }
+  }
+  return [...cut];
+})()"""
+
+
+# The names stand in rows, the first of which is taken: it ends where the row does.
+_FIND_TOO_LONG = """(() => {
+  const shown = %s, names = %s;
+  const leaf = [...document.querySelectorAll('body *')].find(
+    element => !element.childElementCount && element.textContent.trim() === shown);
+  let row = leaf;
+  while (getComputedStyle(row).display !== 'flex') row = row.parentElement;
+  const room = row.getBoundingClientRect().right - leaf.getBoundingClientRect().left;
+  const style = getComputedStyle(leaf);
+  const pen = document.createElement('canvas').getContext('2d');
+  pen.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+  return names.filter(name => pen.measureText(name).width > room)
+    .map(name => `${name}: ${pen.measureText(name).width} of ${room}`);
+})()"""
+
+
+@contextmanager
+def ui_pages(home: Path) -> Iterator[Pages]:
+    """The user interface over a home of the demo, 1,440 pixels wide."""
+    with web_server(home, DEMO_GATE) as server, browser_tab("127.0.0.1") as tab:
+        resize(tab, WIDTH, HEIGHT)
+        yield Pages(server, tab)

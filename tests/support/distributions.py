@@ -1,4 +1,4 @@
-"""The package as it is distributed, and environments in which it is installed."""
+"""The package as it is distributed, environments in which it is installed, and a project that uses it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import venv
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.paths import ROOT
+from support.paths import PACKAGE, ROOT
 from support.processes import run_program
 
 # What a distribution is built from.
@@ -86,3 +86,16 @@ def install(environment: Path, *what: str | Path) -> None:
         env=variables(environment),
     )
     assert ran.returncode == 0, ran.stderr
+
+
+def write_project(folder: Path, definition: str) -> None:
+    """The project `custodian` with one gate, `survey`, of this definition."""
+    (folder / "pyproject.toml").write_text(
+        '[project]\nname = "custodian"\nversion = "0"\n'
+        '[tool.dg]\ndirectory_type = "project"\n[tool.dg.project]\nroot_module = "custodian"\n'
+    )
+    package = folder / "custodian"
+    (package / "defs" / "survey").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    shutil.copy(PACKAGE / "definitions.py", package)
+    (package / "defs" / "survey" / "defs.yaml").write_text(definition)

@@ -1,17 +1,32 @@
-"""A home on disk that several processes share, each with an instance of its own."""
+"""Homes on disk that several processes share, runs in them, and what became of those."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import os
+import pickle
+import re
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 import pytest
 
+from disclosure_pipeline.candidates import filing, measuring
+from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.evidence.page import charts
+from disclosure_pipeline.policy.gate import Gate
 from support import event_stores, gates
+from support.event_stores import kept_connections
 from support.gates import GATE, Home
 from support.paths import ROOT
 
@@ -55,3 +70,212 @@ def code_location() -> dg.Definitions:
         gates.load(gates.definition()),
         dg.Definitions(executor=dg.in_process_executor, jobs=[dg.define_asset_job(ALONE, release)]),
     )
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What became of a run, in a form that passes between processes."""
+
+    run_id: str
+    success: bool
+    failures: dict[str, str]
+    published: str | None
+
+    @property
+    def failure_text(self) -> str:
+        """What its failures say."""
+        return "\n".join(self.failures.values())
+
+
+def ran(result: dg.ExecuteInProcessResult | dg.JobExecutionResult) -> Ran:
+    """The outcome of a run. None of its steps may have been tried twice."""
+    kinds = {event.event_type_value for event in result.all_events}
+    assert not kinds & {"STEP_UP_FOR_RETRY", "STEP_RESTARTED"}
+    failures, published = {}, None
+    for event in result.all_events:
+        if event.is_step_failure:
+            data = event.step_failure_data
+            error = data.error.cls_name if data.error else None
+            failures[str(event.step_key)] = str(
+                data.user_failure_data.description if data.user_failure_data else error
+            )
+        if event.is_step_materialization and event.materialization.asset_key.path[-1] == "release":
+            published = str(event.materialization.metadata["published"].value)
+    return Ran(result.run_id, result.success, failures, published)
+
+
+def refused(result: dg.ExecuteInProcessResult | dg.JobExecutionResult) -> str:
+    """What a run says that was stopped by a blocking check, or for reasons of ours."""
+    outcome = ran(result)
+    assert not outcome.success and outcome.published is None
+    assert outcome.failure_text and "Unexpected" not in outcome.failure_text, outcome.failure_text
+    assert not [sentence for sentence in outcome.failures.values() if " " not in sentence], outcome
+    return outcome.failure_text
+
+
+# What is of one run: a rerun has its own. Everything else has to be the same.
+OF_A_RUN = {"run_id", "measured_at", "published_at", "signatures", "last_moment"}
+# What depends on a key that every store draws for itself.
+OF_A_STORE = {"sketch_key", "sketches"}
+
+
+def state(home: Path) -> dict[str, Any]:
+    """Every file of the store and the releases of a home, by its path: all of it that counts."""
+    return {
+        str(path.relative_to(home)): content(path)
+        for folder in ("store", "releases", "releases-staging")
+        for path in sorted((home / folder).rglob("*"))
+        if path.is_file() and path.suffix != ".lock" and path.name not in OF_A_STORE
+    }
+
+
+def content(path: Path) -> Any:
+    """The bytes of a file; of JSON its content without what is of one run, a signed payload included."""
+    if path.suffix != ".json":
+        return path.read_bytes()
+    return _timeless(json.loads(path.read_bytes()))
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_timeless(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if "payload" in value and "payloadType" in value:
+        value["payload"] = json.loads(base64.b64decode(value["payload"]))
+    return {name: _timeless(entry) for name, entry in value.items() if name not in OF_A_RUN | OF_A_STORE}
+
+
+# What opens a file to write, and what else changes a folder, by the names of Python's audit events.
+_WRITES = os.O_WRONLY | os.O_RDWR
+_CHANGES = {
+    "os.rename",
+    "os.mkdir",
+    "os.remove",
+    "os.rmdir",
+    "os.chmod",
+    "os.link",
+    "os.symlink",
+    "os.truncate",
+    "shutil.rmtree",
+}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment of a run: after an event was stored, or before a file changes."""
+
+    kind: str
+    step: str | None = None
+
+    @property
+    def is_boundary(self) -> bool:
+        return self.kind in {"STEP_START", "STEP_SUCCESS", "STEP_FAILURE", "RUN_START", "RUN_SUCCESS"}
+
+
+def watch(home: Path, at: Callable[[Moment], None]) -> None:
+    """Call a function at every moment of the runs of this process. It cannot be undone."""
+    original = dg.DagsterInstance.handle_new_event
+    step: list[str | None] = [None]
+
+    def handle(self: dg.DagsterInstance, event: Any, **settings: Any) -> None:
+        original(self, event, **settings)
+        if event.is_dagster_event:
+            kind = event.get_dagster_event().event_type_value.replace("PIPELINE", "RUN")
+            step[0] = event.step_key if kind == "STEP_START" else step[0]
+            at(Moment(kind, event.step_key))
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            path, _, flags = arguments
+            changes = (
+                isinstance(path, (str, bytes, os.PathLike)) and isinstance(flags, int) and flags & _WRITES
+            )
+        else:
+            path, changes = (arguments or (None,))[0], event in _CHANGES
+        if changes and counts(home, os.fspath(path)):
+            at(Moment(event, step[0]))
+
+    setattr(dg.DagsterInstance, "handle_new_event", handle)  # noqa: B010 (mypy knows it as a method)
+    sys.addaudithook(audit)
+
+
+def counts(home: Path, path: str | bytes) -> bool:
+    """Whether a path lies in the store, in the releases or where they are staged."""
+    return os.fsdecode(path).startswith((f"{home}/store/", f"{home}/releases/", f"{home}/releases-staging/"))
+
+
+def run_gate(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
+    """One run of the gate's job over a candidate."""
+    with opened(path, defs) as home:
+        return ran(home.run_gate(candidate))
+
+
+def run_gate_undisturbed(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
+    """The same, of a run that nobody kills or copies halfway."""
+    with kept_connections():
+        return run_gate(path, defs, candidate)
+
+
+def release_alone(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
+    """One run of the release of a candidate, and nothing before it."""
+    with opened(path, defs) as home:
+        return ran(home.materialize("release", candidate))
+
+
+@contextmanager
+def remember_results(folder: Path) -> Iterator[None]:
+    """Take from a folder what any process worked out before, also one that runs meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, describe in (
+            (charts, "_draw_rows", repr),
+            (charts, "_draw_map", repr),
+            (filing, "validate", repr),
+            (measuring, "measure_tables", _describe_tables),
+        ):
+            patch.setattr(module, name, _remember(folder, name, describe, getattr(module, name)))
+        yield
+
+
+def _remember(
+    folder: Path, name: str, describe: Callable[[Any], str], work_out: Callable[..., Any]
+) -> Callable[..., Any]:
+    def recall(*arguments: Any) -> Any:
+        kept = folder / hashlib.sha256(f"{name} {describe(arguments)}".encode()).hexdigest()
+        if not kept.exists():
+            partial = kept.with_suffix(f".{os.getpid()}")
+            partial.write_bytes(pickle.dumps(work_out(*arguments)))
+            partial.replace(kept)  # whole or not there: a child may be killed at any moment
+        return pickle.loads(kept.read_bytes())
+
+    return recall
+
+
+def _describe_tables(arguments: tuple[Gate, FramesInMemory, str, None, int]) -> str:
+    """All that the figures of a candidate are measured from: every record of its tables included.
+
+    Not how much memory is free, which is different each time.
+    """
+    gate, opened, engine, with_holdout, seed = arguments
+    assert isinstance(opened, FramesInMemory) and with_holdout is None
+    tables = [hashlib.sha256(_to_bytes(pa.Table.from_pandas(frame))).hexdigest() for frame in opened.frames]
+    others = (
+        _without_memory(opened.engine_description),
+        opened.in_parts,
+        opened.ledger,
+        opened.names,
+        engine,
+        seed,
+    )
+    return repr((gate.model_dump(mode="json"), others, tables))
+
+
+def _without_memory(engine_description: str) -> str:
+    return re.sub(r"[\d.]+ GB are free", "", engine_description)
+
+
+def _to_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue().to_pybytes()

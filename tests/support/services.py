@@ -1,21 +1,30 @@
-"""A PostgreSQL server, an S3 server and a browser for the tests, on this machine and stopped with them."""
+"""Servers of this machine, stopped with the tests: PostgreSQL, S3, and those that notices are sent to."""
 
 from __future__ import annotations
 
+import base64
 import itertools
+import json
 import os
 import shutil
 import signal
 import socket
+import socketserver
+import ssl
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -168,3 +177,168 @@ def s3() -> Iterator[str]:
         yield address
     finally:
         server.stop()
+
+
+@dataclass
+class Posted:
+    """What arrived at a web server: path, headers and body of each request."""
+
+    port: int
+    # How it answers, one after the other; the last for ever.
+    answers: list[int] = field(default_factory=lambda: [200])
+    location: str = ""
+    delay: float = 0.0
+    body: bytes = b"{}"
+    requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    def contents(self) -> list[dict[str, Any]]:
+        """The bodies, as JSON or as a form."""
+        return [
+            json.loads(body)
+            if "json" in headers["Content-Type"]
+            else {name: values[0] for name, values in parse_qs(body.decode()).items()}
+            for _, headers, body in self.requests
+        ]
+
+
+@contextmanager
+def notice_server() -> Iterator[Posted]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            posted.requests.append((self.path, dict(self.headers), body))
+            time.sleep(posted.delay)
+            answer = posted.answers.pop(0) if len(posted.answers) > 1 else posted.answers[0]
+            with suppress(OSError):  # of a client that did not wait
+                self.send_response(answer)
+                if posted.location:
+                    self.send_header("Location", posted.location)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(posted.body)))
+                self.end_headers()
+                self.wfile.write(posted.body)
+
+        do_GET = do_POST
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing on the terminal."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        posted = Posted(server.server_port)
+        with _served(server):
+            yield posted
+
+
+@dataclass
+class Mailbox:
+    """What arrived at a mail server: who logged in, and each message with those it is for."""
+
+    port: int
+    password: str
+    logins: list[str] = field(default_factory=list)
+    messages: list[tuple[list[str], str]] = field(default_factory=list)
+
+
+@contextmanager
+def mail_server(certificate: Path, encryption: str, password: str) -> Iterator[Mailbox]:
+    """A server that takes e-mail over TLS after a login: from the first byte, or after STARTTLS."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate)
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            if encryption == "SSL":
+                self.begin_tls()
+            else:
+                self.stream: Any = self.request.makefile("rwb")
+            self.logged_in = False
+            self.to: list[str] = []
+            self.say("220 ready")
+            while line := self.stream.readline().decode().strip():
+                command, _, rest = line.partition(" ")
+                if command.upper() == "QUIT":
+                    return self.say("221 bye")
+                self.obey(command.upper(), rest)
+            return None
+
+        def begin_tls(self) -> None:
+            self.request = tls.wrap_socket(self.request, server_side=True)
+            self.stream = self.request.makefile("rwb")
+
+        def say(self, text: str) -> None:
+            self.stream.write(f"{text}\r\n".encode())
+            self.stream.flush()
+
+        def obey(self, command: str, rest: str) -> None:
+            secret = isinstance(self.request, ssl.SSLSocket)
+            if command == "EHLO":
+                self.say("250-localhost\r\n250 " + ("AUTH PLAIN" if secret else "STARTTLS"))
+            elif command == "STARTTLS" and not secret:
+                self.say("220 go ahead")
+                self.begin_tls()
+            elif command == "AUTH" and secret:
+                _, user, given = base64.b64decode(rest.removeprefix("PLAIN ")).decode().split("\0")
+                self.logged_in = given == mailbox.password
+                mailbox.logins.append(user)
+                self.say("235 welcome" if self.logged_in else "535 wrong password")
+            elif command in {"MAIL", "RCPT"} and self.logged_in:
+                if command == "RCPT":
+                    self.to.append(rest.partition("<")[2].rstrip(">"))
+                self.say("250 ok")
+            elif command == "DATA" and self.logged_in:
+                self.say("354 go ahead")
+                lines = iter(self.stream.readline, b".\r\n")
+                mailbox.messages.append((self.to, b"".join(lines).decode("ascii")))
+                self.say("250 taken")
+            else:
+                self.say("503 not now")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        mailbox = Mailbox(server.server_address[1], password)
+        with _served(server):
+            yield mailbox
+
+
+@contextmanager
+def _served(server: socketserver.BaseServer) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+
+
+def certificate(folder: Path) -> Path:
+    """A certificate of this machine with its key, signed by itself."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))])
+    now = datetime.now(timezone.utc)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(names, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path = folder / "certificate.pem"
+    path.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
+    return path
