@@ -40,7 +40,6 @@ def folders(root: Path, limit: int) -> GateFolders:
 
 
 def sketch(file: StoredFile) -> SketchedTable:
-    """Of a table that has no record of another content."""
     random = np.random.default_rng(int(file.sha256, 16))
     sketches = []
     for figure_input in list_figure_inputs(Gate.model_validate(gates.definition())):

@@ -57,7 +57,6 @@ def same_with_both(
     measured_anew: bool = True,
     **sizes: int,
 ) -> dict[str, Any]:
-    """What both engines find, which has to be one and the same."""
     for engine in HERE:
         gates.share_key(root / engine)
     with tiny_batches(**sizes):
@@ -328,7 +327,6 @@ def metadata(result: dg.ExecuteInProcessResult, asset: str) -> Mapping[str, Any]
 
 
 def engine_descriptions(result: dg.ExecuteInProcessResult) -> set[str]:
-    """What the assets say of the engine."""
     engines = {
         asset: metadata(result, asset)["engine"] for asset in ("identity_disclosure", "attribute_disclosure")
     }
@@ -567,7 +565,6 @@ def described(draw: st.DrawFn) -> tuple[dict[str, Column], list[str], pa.Table, 
 
 
 def accepted(column: Column, value: Any, arrow: Any) -> bool:
-    """Whether a value keeps the dictionary, and is not missing."""
     levels = read_levels(column, pa.array([value], arrow))
     return not (levels.missing | levels.unreadable | levels.unknown | levels.outside)[0]
 
@@ -611,12 +608,10 @@ def read_by(
 
 
 def values(column: Any) -> list[Any]:
-    """The values of a canonical column, each with its type."""
     return [None if pd.isna(value) else (type(value), value) for value in column.astype(object)]
 
 
 def in_batches(table: StreamedTable, name: str) -> list[Any]:
-    """As `values`, record by record, of a table that is read in batches."""
     distinct = values(table.distinct[name].values)
     numbers = np.arange(len(distinct) + 1)
     actual: list[int] = []

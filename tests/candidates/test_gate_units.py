@@ -23,7 +23,6 @@ NAME = "survey of living conditions"
 
 
 def gate_at(root: Path, engine: str) -> GateFolders:
-    """The gate of the survey, whose ground truth is a Parquet file; a database keeps it where it lies."""
     if "://" not in engine:
         return folders(root, gate_of(NAME), engine, "gt.parquet")
     definition = gate_of(NAME, ground_truth="gt.parquet", engine=engine)

@@ -26,12 +26,10 @@ def folders(root: Path, engine: str = "memory", **changes: object) -> GateFolder
 
 
 def other_work(table: pd.DataFrame) -> pd.DataFrame:
-    """Another level of one target in every record."""
     return table.assign(work=table["work"].map({"office": "field", "field": "none", "none": "office"}))
 
 
 def other_age(table: pd.DataFrame) -> pd.DataFrame:
-    """Another value of one key in every record."""
     return table.assign(age=np.where(table["age"] < 50, table["age"] + 1, table["age"] - 1))
 
 
@@ -167,7 +165,6 @@ def test_the_same_keys_with_other_targets(tmp_path: Path) -> None:
 
 
 def near_pairs(gate: Gate, root: Path, tables: list[pd.DataFrame]) -> list[str]:
-    """The parts in which tables are held to be near, of each with each before."""
     inputs, store = list_figure_inputs(gate), Store(root / "store")
     named = {str(number): CanonicalTable(table, ()) for number, table in enumerate(tables)}
     sketched = sketch_candidate(store, gate, named)[: len(tables)]

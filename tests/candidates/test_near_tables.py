@@ -53,7 +53,6 @@ def altered(table: pd.DataFrame, *records: int) -> pd.DataFrame:
 
 
 def refusal(gate: GateFolders, candidate: str) -> str:
-    """Why a candidate is refused before anything is measured."""
     outcome = gate_steps.steps(gate, candidate)
     kind, message = outcome["refused"]
     assert kind == "RefusedError" and "differ" in message

@@ -52,7 +52,6 @@ KEPT_OUT_BY_DAGSTER = ("...", "\n", "\r", "\t", "\0")
 
 @pytest.fixture(scope="module")
 def recorded(small_gate: dg.Definitions) -> Iterator[Path]:
-    """A home in which the ground truth is recorded, and nothing else. To be copied."""
     with gates.quick_folder() as path, pytest.MonkeyPatch.context() as patch:
         with gates.home_in_memory(path, small_gate, patch) as home:
             home.prepare()
@@ -61,7 +60,6 @@ def recorded(small_gate: dg.Definitions) -> Iterator[Path]:
 
 @pytest.fixture
 def home(recorded: Path, small_gate: dg.Definitions, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    """A copy of it, deep in a folder in which lies what the gate has no business with."""
     with gates.quick_folder() as outer:
         path = outer / "secret" / "homes" / "home"
         shutil.copytree(recorded, path)
@@ -89,7 +87,6 @@ def _kind(path: Path) -> str:
 
 
 def outside_the_store(actual: dict[str, str]) -> dict[str, str]:
-    """The part of a listing that no run may change."""
     store = f"secret/homes/home/store/{GATE}"
     return {
         name: kind
@@ -151,7 +148,6 @@ def test_the_sensor_takes_no_such_folder(home: Home) -> None:
 
 
 def tick(home: Home) -> list[str | None]:
-    """The candidates that a tick of the sensor starts runs for; those that it adds are the same."""
     sensor = home.defs.resolve_sensor_def(f"{GATE}_arrivals")
     actual = sensor(dg.build_sensor_context(instance=home.instance))
     assert isinstance(actual, dg.SensorResult)
@@ -195,7 +191,6 @@ Make = Callable[[Home, Path], object]
 
 
 def archive(member: str) -> bytes:
-    """A zip file that would write outside."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as packed:
         packed.writestr(member, gates.honest().to_csv(index=False))
@@ -224,8 +219,6 @@ def bound(path: Path) -> None:
 
 
 def linked_folder(target: Callable[[Home], Path]) -> Make:
-    """The candidate's folder is a link."""
-
     def make(home: Home, folder: Path) -> None:
         shutil.rmtree(folder)
         folder.symlink_to(target(home))
@@ -234,8 +227,6 @@ def linked_folder(target: Callable[[Home], Path]) -> Make:
 
 
 def replaced(name: str, make: Callable[[Path], object]) -> Make:
-    """A file of the candidate is something else."""
-
     def put(_: Home, folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
         make(folder / name)
@@ -244,12 +235,10 @@ def replaced(name: str, make: Callable[[Path], object]) -> Make:
 
 
 def link(name: str, target: str) -> Make:
-    """A file of the candidate is a link."""
     return replaced(name, lambda path: path.symlink_to(target))
 
 
 def held(name: str, content: bytes = b"") -> Make:
-    """The candidate holds a file more."""
     return replaced(name, lambda path: path.write_bytes(content))
 
 
@@ -300,7 +289,6 @@ FOLDERS: dict[str, Make] = {
 
 @pytest.fixture
 def delivered(home: Home) -> Home:
-    """A home with two candidates that are as they should be."""
     for name in ("good", CANDIDATE):
         home.deliver(name, {"synthetic.csv": gates.honest()})
     (home.path / MARKER).touch()

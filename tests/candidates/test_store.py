@@ -19,7 +19,6 @@ CONTENT = b"sex,age\nF,30\n"
 
 @pytest.fixture
 def arrived(tmp_path: Path) -> Path:
-    """A candidate's folder with one file."""
     folder = tmp_path / "incoming" / CANDIDATE
     folder.mkdir(parents=True)
     (folder / "synthetic.csv").write_bytes(CONTENT)
@@ -27,7 +26,6 @@ def arrived(tmp_path: Path) -> Path:
 
 
 def change_size(file: Path) -> None:
-    """One record more, and the old time of the last change."""
     times = file.stat()
     with file.open("ab") as opened:
         opened.write(b"M,40\n")
@@ -35,7 +33,6 @@ def change_size(file: Path) -> None:
 
 
 def change_time(file: Path) -> None:
-    """Other content of the same size."""
     changed = file.stat().st_mtime_ns + 1
     file.write_bytes(CONTENT.replace(b"30", b"31"))
     os.utime(file, ns=(changed, changed))

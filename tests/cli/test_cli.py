@@ -28,7 +28,6 @@ from disclosure_pipeline.tables.sources import read_raw
 
 
 def run(*arguments: str | Path) -> Result:
-    """The command line in this process."""
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
@@ -37,8 +36,6 @@ Tables = Callable[..., list[Path]]
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Tables:
-    """Writes GT and syntheses as CSV or Parquet."""
-
     def write(*syntheses: pd.DataFrame, suffix: str = ".csv") -> list[Path]:
         paths = []
         for number, table in enumerate((gates.ground_truth(), *syntheses)):
@@ -60,7 +57,6 @@ OPTIONS = ("--key", "sex", "--key", "age", "--groups", "income=5", "--special", 
 
 
 def disclosed(ground_truth: Any, syntheses: Any) -> dp.Disclosure:
-    """What the library finds with these options."""
     return dp.disclosure(
         ground_truth, syntheses, ["sex", "age"], groups={"income": 5}, special_values={"income": [-8]}
     )
@@ -81,7 +77,6 @@ ENGINES = ("auto", "memory", "partitioned")
 
 @pytest.fixture
 def in_parts() -> Iterator[None]:
-    """Many batches and many parts, where tables are measured so."""
     with tiny_batches(spill_part=50):
         yield
 

@@ -19,7 +19,6 @@ PAGE = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
 def commands(
     command: click.Command, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command by its path."""
     yield path, command
     if isinstance(command, click.Group):
         for name, child in command.commands.items():
@@ -30,7 +29,6 @@ COMMANDS = {" ".join(path): command for path, command in commands(main) if path}
 
 
 def section(name: str) -> str:
-    """What the page says of a command."""
     _, actual, rest = PAGE.partition(f"### `disclosure-pipeline {name}`\n")
     assert actual, f"docs/command_line.md does not know {name}"
     return re.split(r"^##", rest, maxsplit=1, flags=re.MULTILINE)[0]

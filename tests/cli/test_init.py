@@ -35,7 +35,6 @@ def run(*arguments: str | Path, answers: str = "") -> Result:
 
 @pytest.fixture
 def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A confidential and a synthetic table, and an environment in which nothing is set."""
     for name in (HOME, SIGNING_KEY, SALT):
         monkeypatch.delenv(name, raising=False)
     gates.ground_truth().to_csv(tmp_path / "confidential.csv", index=False)
@@ -44,7 +43,6 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def options(tables: Path) -> list[str]:
-    """What a script gives."""
     return [
         *("--name", "people", "--table", str(tables / "synthetic.csv")),
         *("--ground-truth", str(tables / "confidential.csv"), "--key", "sex", "--key", "age"),
@@ -53,7 +51,6 @@ def options(tables: Path) -> list[str]:
 
 
 def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Set what `.env` says."""
     lines = (folder / ".env").read_text().splitlines()
     variables = dict(line.split("=", 1) for line in lines)
     for name, value in variables.items():
@@ -62,7 +59,6 @@ def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def dg(*arguments: str, folder: Path, environment: dict[str, str] | None = None) -> Finished:
-    """Dagster's command in a project."""
     variables = {name: value for name, value in os.environ.items() if name not in {HOME, SIGNING_KEY, SALT}}
     variables |= {"VIRTUAL_ENV": sys.prefix, "COLUMNS": "200"} | (environment or {})
     return run_program([Path(sys.executable).parent / "dg", *arguments], cwd=folder, env=variables)

@@ -47,7 +47,6 @@ with dg.DagsterInstance.get() as instance:
 
 
 def write_tables(folder: Path) -> None:
-    """A confidential table, an honest and a leaky synthesis of it, and an invented table of the same form."""
     people = population(RECORDS, 1)
     honest = synthesise(people)
     people.to_csv(folder / "confidential.csv", index=False)

@@ -17,7 +17,6 @@ KEYS = ["region", "size", "age"]
 
 @pytest.fixture
 def tables(tmp_path: Path) -> list[str]:
-    """GT and a synthesis as files."""
     paths = [tmp_path / "gt.parquet", tmp_path / "sd.parquet"]
     silc(1).to_parquet(paths[0])
     silc(2).drop(columns="household").to_parquet(paths[1])

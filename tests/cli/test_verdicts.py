@@ -26,7 +26,6 @@ def run(*arguments: str | Path) -> Result:
 
 
 def write_gate(home: Home, **changes: Any) -> Path:
-    """The file of the small gate, in a folder of its own."""
     folder = home.path / "definition"
     folder.mkdir(exist_ok=True)
     body = {
@@ -45,7 +44,6 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 def deliver(home: Home, table: pd.DataFrame | bytes, name: str = "synthetic.csv") -> Path:
-    """A candidate outside of the incoming folder, without a marker."""
     folder = home.path / "elsewhere" / "trial"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(table if isinstance(table, bytes) else table.to_csv(index=False).encode())

@@ -38,7 +38,6 @@ def combination(columns: list[str], *tables: pd.DataFrame) -> list[npt.NDArray[n
 
 
 def copied(table: pd.DataFrame, ground_truth: pd.DataFrame) -> float:
-    """Share of rows that agree with some GT record in every column."""
     ours, theirs = combination(COLUMNS, table, ground_truth)
     return float(np.isin(ours, theirs).mean())
 

@@ -18,7 +18,6 @@ from disclosure_pipeline.demo.run import HONEST, LEAKY
 
 @pytest.fixture
 def project() -> Iterator[Path]:
-    """A Dagster project with a gate `survey` of its own."""
     with gates.quick_folder() as folder:
         defs = (PACKAGE / "defs" / "survey" / "defs.yaml").read_text()
         write_project(folder, defs.replace("at_most: 8", "at_most: 0.01"))
@@ -43,7 +42,6 @@ def run(installed: Path, project: Path, *arguments: str) -> Finished:
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
-    """Every path of a project: the bytes of files, None for folders."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))

@@ -28,7 +28,6 @@ DOCS = ROOT / "docs"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make docs` does."""
     folder = tmp_path_factory.mktemp("site")
     options = ["-b", "html", "-W", "--keep-going", "-n", "-q", "-d", str(folder / "doctrees")]
     built = run_program(
@@ -43,8 +42,6 @@ def test_the_command_of_the_makefile_is_the_same() -> None:
 
 
 class Links(HTMLParser):
-    """The addresses that a page leads to or loads, and the places within it that one can lead to."""
-
     def __init__(self) -> None:
         super().__init__()
         self.addresses: list[str] = []

@@ -23,7 +23,6 @@ BLOCK = re.compile(r"^```(\S*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
-    """The language and the text of each fenced block."""
     text = (DOCS / page).read_text(encoding="utf-8")
     return [(block[1], block[2]) for block in BLOCK.finditer(text)]
 
@@ -206,12 +205,10 @@ _FOLDER = re.compile(r"`([a-z_]+(?:/[a-z_]+)*)/`")
 
 
 def modules(page: Path) -> set[str]:
-    """Paths of modules, wherever the page names them."""
     return set(_MODULE.findall(page.read_text(encoding="utf-8")))
 
 
 def exists(path: str) -> bool:
-    """Whether there is such a path in the repository or in the package."""
     return any((base / path).exists() for base in (ROOT, PACKAGE))
 
 

@@ -23,8 +23,6 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 class Reader:
-    """Somebody who types what the page says: where they are, and what their shell knows."""
-
     def __init__(self, folder: Path, variables: Mapping[str, str], stack: ExitStack) -> None:
         self.folder = folder
         self.variables = dict(variables)

@@ -40,14 +40,12 @@ OURS = {"where": {"target": "a"}, "syntheses": 2}
 
 @pytest.fixture(scope="module")
 def ours() -> ModuleType:
-    """The module of the expectations: Great Expectations is imported where a test needs it."""
     from disclosure_pipeline.evidence import expectations
 
     return expectations
 
 
 def batch(table: pd.DataFrame) -> Batch:
-    """A table as a batch of a context of its own."""
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
@@ -59,7 +57,6 @@ def batch(table: pd.DataFrame) -> Batch:
 def validated(
     table: pd.DataFrame, expectation: BatchExpectation, form: Format = "COMPLETE"
 ) -> dict[str, Any]:
-    """The result of an expectation as plain data; nothing was raised."""
     result: dict[str, Any] = batch(table).validate(expectation, result_format=form).to_json_dict()
     assert result["exception_info"]["raised_exception"] is False
     assert isinstance(result["success"], bool)
@@ -93,7 +90,6 @@ def test_the_mean_of_the_syntheses(ours: ModuleType) -> None:
 
 
 def changed(**columns: Any) -> pd.DataFrame:
-    """The metric table, some of its columns replaced."""
     return METRICS.assign(**columns)
 
 
@@ -259,7 +255,6 @@ def stacked(GT: pd.DataFrame | None = None, SD: pd.DataFrame | None = None) -> p
 
 
 def both(ours: ModuleType, bound: float = 100, **changes: Any) -> list[BatchExpectation]:
-    """An expectation on repU, and one on DiSCO of work."""
     arguments = SOURCES | changes
     return [
         ours.ExpectReplicatedUniquesToBeAtMost(bound=bound, **arguments),
@@ -380,7 +375,6 @@ def test_a_column_that_is_not_asked_for_has_no_say(ours: ModuleType) -> None:
 
 
 def all_kinds(ours: ModuleType) -> list[BatchExpectation]:
-    """One of each."""
     return [getattr(ours, name)(**OURS, **arguments) for name, arguments in MET.items()] + both(ours)
 
 
@@ -393,7 +387,6 @@ def test_a_suite_can_be_stored(ours: ModuleType) -> None:
 
 
 def rendered(table: pd.DataFrame, *expectations: BatchExpectation) -> str:
-    """The page of Data Docs of a suite."""
     import great_expectations as gx
     from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
     from great_expectations.render.view.view import DefaultJinjaPageView

@@ -41,7 +41,6 @@ MEASURED = {"ground_truth": "a" * 64, "snapshot": "b" * 64}
 
 
 def dossier(name: str, **changes: Any) -> dict[str, Any]:
-    """The dossier of a candidate of the small gate."""
     gate = Gate.model_validate(gates.definition(one_way=[0, 0], documentation=DOCUMENTED, **changes))
     synthetic = gates.ground_truth() if name == gates.COPY else gates.honest()
     result = gates.measured(gate, gates.ground_truth(), [synthetic])
@@ -60,8 +59,6 @@ def approved() -> dict[str, Any]:
 
 
 class Page(HTMLParser):
-    """What a page shows, and the elements that it is made of."""
-
     def __init__(self, text: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
@@ -349,7 +346,6 @@ def test_groups_that_were_not_measured_are_said_to_be(refused: dict[str, Any]) -
 
 
 def leaves(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], float]]:
-    """Every number of plain data, with its place."""
     if isinstance(content, Mapping):
         for name, value in content.items():
             yield from leaves(value, (*path, name))

@@ -64,7 +64,6 @@ def tab() -> Iterator[Page]:
 
 @contextmanager
 def printed(tab: Page) -> Iterator[None]:
-    """Show pages as they would be printed."""
     tab.emulate_media(media="print")
     try:
         yield

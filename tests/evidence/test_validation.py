@@ -78,18 +78,15 @@ def three() -> tuple[Gate, dp.Disclosure]:
 
 
 def stored(result: dp.Disclosure) -> dict[str, Any]:
-    """The figures as they come out of a dossier that was written and read."""
     actual: dict[str, Any] = json.loads(json.dumps(collect_figures(result, 10), allow_nan=False))
     return actual
 
 
 def kept(judgements: tuple[Judgement, ...]) -> dict[str, bool]:
-    """Clause -> whether the policy finds it kept."""
     return {judgement.clause.name: judgement.outcome == "kept" for judgement in judgements}
 
 
 def clauses_of(judgements: tuple[Judgement, ...]) -> list[dict[str, Any]]:
-    """The clauses of a dossier, as far as they matter here."""
     return [{"name": judgement.clause.name, "outcome": judgement.outcome} for judgement in judgements]
 
 
@@ -261,7 +258,6 @@ def test_what_is_no_number_is_not_kept(three: tuple[Gate, dp.Disclosure], value:
 
 
 def generous(gate: Gate) -> tuple[Clause, ...]:
-    """The clauses of a gate with bounds that everything keeps."""
     return tuple(replace(clause, bound=0 if clause.at_least else 1000) for clause in gate.clauses())
 
 
@@ -385,7 +381,6 @@ def test_metric_tables_hold_the_figures_of_the_frames(three: tuple[Gate, dp.Disc
 
 
 def run_alone(code: str, folder: Path, **environment: str) -> Finished:
-    """A validation in a process of its own, with an empty home that is also the working directory."""
     wanted = {"PATH", "VIRTUAL_ENV", "PYTHONPYCACHEPREFIX"}
     inherited = {name: value for name, value in os.environ.items() if name in wanted}
     return run_program(
@@ -421,7 +416,6 @@ print(json.dumps({"kept": found.kept, "results": found.results, "touched": touch
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Finished]:
-    """The working directory, and what the process said."""
     folder = tmp_path_factory.mktemp("alone")
     return folder, run_alone(ALONE, folder)
 

@@ -33,12 +33,10 @@ def later(path: Path, seconds: int) -> None:
 
 
 def sensor_of(home: Home) -> dg.SensorDefinition:
-    """The sensor of the small gate."""
     return home.defs.resolve_sensor_def(f"{GATE}_arrivals")
 
 
 def schedule_of(home: Home) -> dg.ScheduleDefinition:
-    """The schedule of the small gate."""
     return home.defs.resolve_schedule_def(f"{GATE}_ground_truth_changed")
 
 
@@ -52,7 +50,6 @@ class Daemon:
         self.failure_text: str | None = None
 
     def tick(self) -> list[dg.RunRequest]:
-        """One evaluation of the sensor; the runs that it leads to."""
         result = sensor_of(self.home)(
             dg.build_sensor_context(instance=self.home.instance, cursor=self.cursor)
         )
@@ -70,7 +67,6 @@ class Daemon:
         return new
 
     def candidates(self) -> list[str | None]:
-        """The candidates for which a tick starts a run of the gate."""
         requests = self.tick()
         assert all(request.job_name == f"{GATE}_gate" for request in requests)
         known = self.home.instance.get_dynamic_partitions(f"{GATE}_candidates")
@@ -232,7 +228,6 @@ def test_the_sensor_tells_no_value(daemon: Daemon, monkeypatch: pytest.MonkeyPat
 
 
 def scheduled(home: Home) -> list[str | None]:
-    """The candidates that a tick of the schedule evaluates again."""
     result = schedule_of(home)(dg.build_schedule_context(instance=home.instance))
     if isinstance(result, dg.SkipReason):
         return []

@@ -33,7 +33,6 @@ def last_year() -> pd.DataFrame:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    """A gate with a further confidential table, and the ground truth recorded."""
     defs = gates.load(gates.definition(policy=LOOSE, confidential={NAME: "last_year.csv"}))
     last_year().to_csv(tmp_path / "last_year.csv", index=False)
     with gates.home_in_memory(tmp_path, defs, monkeypatch) as home:
@@ -42,7 +41,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 
 def outcomes(home: Home, candidate: str) -> dict[str, Any]:
-    """The outcome of every clause on the confidential table, from the dossier."""
     clauses = gates.read_json(home.record(candidate, "dossier.json"))["clauses"]
     return {row["name"]: row["outcome"] for row in clauses if row["name"] in CLAUSES}
 
@@ -108,7 +106,6 @@ def test_another_table_is_measured_anew(home: Home) -> None:
 
 
 def standing_of(home: Home, candidate: str) -> str:
-    """What `status` says of a candidate."""
     folders = folders_of(gate_of(home))
     [standing] = [known for known in list_standings(folders) if known.candidate == candidate]
     return str(standing)
@@ -119,7 +116,6 @@ def gate_of(home: Home) -> Gate:
 
 
 def tick(home: Home, gate: Gate) -> dg.SensorResult:
-    """What the sensor of arrivals asks for."""
     sensor = next(known for known in home.defs.sensors or [] if known.name == f"{gate.name}_arrivals")
     with dg.build_sensor_context(instance=home.instance) as context:
         outcome = sensor(context)

@@ -27,23 +27,18 @@ QUICK = ("duckdb", "postgresql")
 
 @dataclass(frozen=True)
 class Recorded:
-    """A home in which GT is recorded, to be copied, and the tables that its gate counts in a database."""
-
     registers: Registers
     home: Home
 
     def copy_to(self, path: Path, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> Home:
-        """A copy of the home."""
         shutil.copytree(self.home.path, path, dirs_exist_ok=True)
         gates.with_keys(path, patch)
         return replace(self.home, path=path, instance=instance)
 
     def assert_nothing_is_left(self) -> None:
-        """The database has the two tables, and nothing else."""
         assert self.registers.list_tables() == [NAME, "people"]
 
     def assert_nothing_leaked(self, home: Home) -> None:
-        """No record that is the other people's own and no password is in a log or a file of a home."""
         logged = gates.everything_logged(home.instance)
         assert gates.CANARY_AMOUNT not in logged and PASSWORD not in logged
         kept_in = [] if self.registers.kept_in is None else [self.registers.kept_in]
@@ -78,7 +73,6 @@ def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def home(recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    """A home of its own, in which GT is recorded; its runs leave nothing in the database."""
     with dg.DagsterInstance.ephemeral() as instance:
         yield recorded.copy_to(tmp_path, instance, monkeypatch)
     recorded.assert_nothing_is_left()
@@ -86,7 +80,6 @@ def home(recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture(scope="module")
 def with_honest(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A home in which an honest candidate was released, in the instance that knows of the recorded GT."""
     path = tmp_path_factory.mktemp("honest")
     with pytest.MonkeyPatch.context() as patch:
         home = recorded.copy_to(path, recorded.home.instance, patch)
@@ -98,7 +91,6 @@ def with_honest(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def outcomes(home: Home, candidate: str) -> dict[str, str]:
-    """The outcome of every clause of a candidate, from its dossier."""
     clauses = gates.read_json(home.record(candidate, "dossier.json"))["clauses"]
     return {row["name"]: row["outcome"] for row in clauses}
 

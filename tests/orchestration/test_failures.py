@@ -40,13 +40,11 @@ NOTIFY = {"webhook": "${HOOK}", "web_server": "https://dagster.example.org/"}
 
 @pytest.fixture(scope="module")
 def telling() -> dg.Definitions:
-    """The small gate, telling a webhook of its failures."""
     return gates.load(gates.definition(notify=NOTIFY))
 
 
 @pytest.fixture
 def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Posted]:
-    """The server of that webhook."""
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(notices, "PAUSES", (0.0, 0.0))
     with services.notice_server() as posted:
@@ -62,7 +60,6 @@ class Daemon:
         self.cursor: str | None = None
 
     def tick(self) -> list[str | None]:
-        """One evaluation of the sensor: for each run that it reacted to what its error says, or None."""
         context = dg.build_sensor_context(
             instance=self.home.instance, cursor=self.cursor, definitions=self.home.defs
         )
@@ -75,7 +72,6 @@ class Daemon:
 
 @pytest.fixture
 def watching(finished_home: Home, telling: dg.Definitions) -> Daemon:
-    """A daemon that has seen what failed in a home with an approved and a refused candidate."""
     daemon = Daemon(replace(finished_home, defs=telling))
     assert daemon.tick() == []
     return daemon
@@ -318,7 +314,6 @@ def test_a_check_that_somebody_added_is_not_known_and_its_words_are_withheld(
 
 @pytest.fixture(scope="module")
 def refused(finished: Path, small_gate: dg.Definitions) -> list[dg.DagsterEvent]:
-    """The events of the run that refused a copy of GT."""
     with pytest.MonkeyPatch.context() as patch, gates.quiet():
         patch.setenv("DAGSTER_HOME", str(finished))
         with gates.instance_on_disk(finished) as instance:
@@ -330,7 +325,6 @@ def refused(finished: Path, small_gate: dg.Definitions) -> list[dg.DagsterEvent]
 
 @pytest.fixture(scope="module")
 def known(small_gate: dg.Definitions) -> set[dg.AssetCheckKey]:
-    """The checks of the small gate."""
     return set(small_gate.resolve_asset_graph().asset_check_keys)
 
 

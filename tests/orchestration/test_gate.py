@@ -34,13 +34,11 @@ ASSETS = ("synthetic", "bins", "identity_disclosure", "attribute_disclosure", "d
 
 
 def rows(table: dg.MetadataValue) -> list[dict[str, Any]]:
-    """The rows of a table among metadata."""
     assert isinstance(table, dg.TableMetadataValue)
     return [dict(record.data) for record in table.records]
 
 
 def metadata_of(ran: dg.ExecuteInProcessResult, asset: str) -> Mapping[str, dg.MetadataValue]:
-    """What the one materialisation of an asset in a run shows."""
     (metadata,) = [
         event.materialization.metadata
         for event in ran.get_asset_materialization_events()
@@ -54,7 +52,6 @@ def metadata_of(ran: dg.ExecuteInProcessResult, asset: str) -> Mapping[str, dg.M
 
 @pytest.fixture(scope="module")
 def demo_instance(demo: tuple[Path, str]) -> Iterator[dg.DagsterInstance]:
-    """The instance that the demo ran in."""
     with pytest.MonkeyPatch.context() as patch, gates.quiet():
         patch.setenv("DAGSTER_HOME", str(demo[0]))
         with dg.DagsterInstance.get() as instance:
@@ -62,18 +59,15 @@ def demo_instance(demo: tuple[Path, str]) -> Iterator[dg.DagsterInstance]:
 
 
 def demo_dossier(home: Path, candidate: str) -> Any:
-    """The dossier of one of the demo's candidates."""
     return read_json(home / "demo/store/survey/candidates" / candidate / "dossier.json")
 
 
 def demo_run(instance: dg.DagsterInstance, candidate: str) -> dg.DagsterRun:
-    """The first run that decided on one of the demo's candidates."""
     runs = dg.RunsFilter(job_name="survey_gate", tags={"dagster/partition": candidate})
     return instance.get_runs(runs)[-1]
 
 
 def logged_checks(instance: dg.DagsterInstance, candidate: str) -> dict[str, dg.AssetCheckEvaluation]:
-    """The check evaluations in the event log of a candidate's run, by description of the asset and name."""
     events = [entry.dagster_event for entry in instance.all_logs(demo_run(instance, candidate).run_id)]
     actual = [
         event.asset_check_evaluation_data

@@ -29,7 +29,6 @@ def definition(**changes: Any) -> dict[str, Any]:
 
 
 def other_people() -> pd.DataFrame:
-    """They have the levels of the ground truth, and one an amount of their own."""
     truth, random = gates.ground_truth(), np.random.default_rng(7)
     drawn = {name: random.choice(truth[name], 200) for name in truth}
     people = pd.DataFrame(drawn).assign(income=random.integers(0, 1000, 200))
@@ -39,7 +38,6 @@ def other_people() -> pd.DataFrame:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    """A gate with a holdout, and the ground truth recorded."""
     other_people().to_csv(tmp_path / "others.csv", index=False)
     with gates.home_in_memory(tmp_path, gates.load(definition()), monkeypatch) as home:
         home.prepare()

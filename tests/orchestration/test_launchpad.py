@@ -89,7 +89,6 @@ def alternatives(kind: Any, name: str = "") -> list[Any]:
 
 
 def fields(value: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of the fields that a configuration sets."""
     if isinstance(value, Mapping) and value is not LAX:
         for key, inner in value.items():
             yield from fields(inner, (*at, key))
@@ -103,7 +102,6 @@ def configurations(job: dg.JobDefinition) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def template() -> Iterator[Path]:
-    """A home in which one candidate was approved, but not released, and another refused. To be copied."""
     with homes.new_home() as path:
         with opened(path, code_location()) as home:
             gates.finish(home)
@@ -112,7 +110,6 @@ def template() -> Iterator[Path]:
 
 @pytest.fixture
 def home(template: Path) -> Iterator[Home]:
-    """A copy of it, and a folder where somebody would like to have something written."""
     with (
         copied(template) as path,
         opened(path, code_location()) as home,
@@ -130,7 +127,6 @@ def launch(
     tags: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> dg.JobExecutionResult:
-    """A run with its job's own executor, as a launched one; over the copy unless the tags say otherwise."""
     quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     with gates.quiet():
         return dg.execute_job(
@@ -144,7 +140,6 @@ def launch(
 
 
 def only_the_honest_one(home: Home) -> None:
-    """What was published before is still all that is, and is what it was."""
     assert [path.name for path in (home.path / "releases" / GATE).iterdir()] == [HONEST]
     predicate = gates.stated(home.published(HONEST))
     assert predicate.candidate == HONEST

@@ -130,7 +130,6 @@ class LoggedCanaries:
     canaries: list[str] = field(default_factory=list)
 
     def search(self) -> list[str]:
-        """Search what was logged since, as it is stored and as it prints; all canaries that are there."""
         entries = self.instance.event_log_storage.get_logs_for_all_runs_by_log_id(self.last_searched)
         for number, entry in entries.items():
             logged = f"{dg.serialize_value(entry)}\n{entry}"
@@ -142,7 +141,6 @@ class LoggedCanaries:
 
 
 def leaks(home: Home, printed: str, logged: LoggedCanaries | None = None) -> dict[str, list[str]]:
-    """Where a canary is to be found: in files, and in what was printed."""
     in_files = gates.files_with(home.path, CANARIES, ["ground_truth.csv"])
     if logged is None:
         everything = gates.everything_logged(home.instance)
@@ -255,7 +253,6 @@ def functions() -> dict[CodeType, FunctionType]:
 
 
 def called_in_a_run(home: Home) -> list[FunctionType]:
-    """The functions that a run of GT and of a candidate calls, in the order of their first call."""
     known = list(functions().values())
     numbers: list[int] = []
     with at_first_calls(known, numbers.append):
@@ -290,7 +287,6 @@ def breaking(function: Any) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def fresh_home(keys: Path, defs: dg.Definitions, patch: pytest.MonkeyPatch) -> Iterator[Home]:
-    """A home beside its keys, in which nothing ran, with an instance that is in memory."""
     folder = keys.parent / "home"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(keys, folder / "keys")
@@ -320,8 +316,6 @@ def called(definitions: dg.Definitions, tmp_path_factory: pytest.TempPathFactory
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run of a candidate in which a function is broken."""
-
     succeeded: bool
     leaks: dict[str, list[str]]
     is_published: bool
@@ -356,7 +350,6 @@ class Crash:
 
 
 def both_runs(home: Home, logged: LoggedCanaries) -> Outcome:
-    """Of GT and of a candidate."""
     return outcome(home, home.run_ground_truth().success and home.run_gate(HONEST).success, logged)
 
 
@@ -430,14 +423,12 @@ def in_batches() -> dg.Definitions:
 
 @pytest.fixture
 def tiny_batches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Many batches, many parts, and everything is spilled."""
     monkeypatch.setattr(table_files, "_BLOCK", 1 << 10)
     with small_batches(Limits(table=0, spill_part=50), rows=64):
         yield
 
 
 def open_files() -> Iterator[tuple[str, bytes]]:
-    """Every file that this process has open, also those that have no name: what it is called, its content."""
     for link in list(Path("/proc/self/fd").iterdir()):
         try:
             if stat.S_ISREG(link.stat().st_mode):
@@ -525,7 +516,6 @@ AS_CELLS: tuple[Callable[..., Any], ...] = (
 
 
 def check_crash(function: Any, ready: Any, defs: dg.Definitions, capfd: pytest.CaptureFixture[str]) -> None:
-    """A run stops at the function and tells no value, and nothing that was spilled is left."""
     with breaking(function) as mend, ready(defs) as home:
         succeeded = home.run_ground_truth().success and home.run_gate(HONEST).success
         mend()

@@ -27,7 +27,6 @@ VERDICTS = ("approved", "broken", "refused", "broken", "broken")
 
 
 def verdict_of(candidate: str) -> str:
-    """What the gate has to find."""
     return VERDICTS[int(candidate.split("-")[1]) % len(VERDICTS)]
 
 
@@ -44,7 +43,6 @@ def table(candidate: str, approved: dict[int, Any]) -> Any:
 
 
 def tick(home: Home, cursor: str | None) -> tuple[list[dg.RunRequest], str | None]:
-    """A tick of the sensor as Dagster's daemon evaluates it; the partitions that it asks for are added."""
     context = dg.build_sensor_context(
         instance=home.instance,
         instance_ref=home.instance.get_ref(),
@@ -59,7 +57,6 @@ def tick(home: Home, cursor: str | None) -> tuple[list[dg.RunRequest], str | Non
 
 
 def run(path: Path, defs: dg.Definitions, candidates: list[str]) -> dict[str, Ran]:
-    """One run after the other, as the queue would start them."""
     with opened(path, defs) as home, kept_connections():
         return {candidate: ran(home.run_gate(candidate)) for candidate in candidates}
 

@@ -50,14 +50,12 @@ SLACK = {"channel": "#gates", "token": "${SLACK_TOKEN}"}
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy between the servers of this machine, and no waiting."""
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(notices, "PAUSES", (0.0, 0.0))
 
 
 @pytest.fixture
 def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Posted]:
-    """The server whose address HOOK is."""
     with services.notice_server() as posted:
         monkeypatch.setenv("HOOK", posted.url)
         yield posted
@@ -251,7 +249,6 @@ def test_one_way_that_fails_keeps_no_other_from_arriving(
 
 @pytest.fixture
 def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A certificate of this machine that this process trusts."""
     path = services.certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
     monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
@@ -300,7 +297,6 @@ def test_a_mail_server_that_cannot_prove_its_name_gets_no_password(
 
 @pytest.fixture
 def slack(web: Posted, monkeypatch: pytest.MonkeyPatch) -> Posted:
-    """A server in the place of Slack's."""
     from dagster_slack import SlackResource
 
     original: Callable[[SlackResource], Any] = SlackResource.get_client

@@ -22,20 +22,17 @@ from disclosure_pipeline.policy.verdict import Judgement, Outcome
 
 
 def verdict(home: Home, run: dg.ExecuteInProcessResult) -> str | None:
-    """The tag of a run, as the instance has it."""
     recorded = home.instance.get_run_by_id(run.run_id)
     assert recorded is not None
     return recorded.tags.get(VERDICT)
 
 
 def step_failure(run: dg.ExecuteInProcessResult) -> Any:
-    """What a run's one failed step recorded."""
     (failure,) = [event.step_failure_data for event in run.all_events if event.is_step_failure]
     return failure
 
 
 def materialized(run: dg.ExecuteInProcessResult, asset: str) -> list[dict[str, Any]]:
-    """The metadata of each materialisation of an asset in a run."""
     return [
         dict(event.materialization.metadata)
         for event in run.get_asset_materialization_events()

@@ -22,7 +22,6 @@ def component() -> Any:
 
 
 def run(component: Any, returned: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Home, Any]:
-    """Materialise the synthesis and everything of the gate that follows from it."""
     gates.with_keys(tmp_path, monkeypatch)
     candidates = GateGraph(component.gate).candidates
 

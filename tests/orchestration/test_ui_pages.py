@@ -24,7 +24,6 @@ pytestmark = only_in_ci("runs the demo, starts the user interface and a browser"
 
 @pytest.fixture(scope="module")
 def pages(demo: tuple[Path, str]) -> Iterator[Pages]:
-    """The user interface over what the demo left."""
     with homes.copied(demo[0]) as home, pytest.MonkeyPatch.context() as patch, gates.quiet():
         patch.setenv("DAGSTER_HOME", str(home))
         patch.setenv("DISCLOSURE_PIPELINE_SIGNING_KEY", str(home / "demo/keys/signing-key.pem"))

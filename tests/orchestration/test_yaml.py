@@ -31,7 +31,6 @@ SHIPPED = ROOT / "disclosure_pipeline" / "defs" / "survey" / "defs.yaml"
 
 
 def dg(*arguments: str, folder: Path, home: Path | None = None) -> Finished:
-    """Dagster's command in the root of a project; `home` has keys, and becomes its DAGSTER_HOME."""
     environment = os.environ | {"VIRTUAL_ENV": sys.prefix, "COLUMNS": "200"}
     if home is not None:
         files = KeyFiles.in_folder(home / "demo" / "keys")
@@ -45,13 +44,11 @@ def dg(*arguments: str, folder: Path, home: Path | None = None) -> Finished:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project of somebody else, with one gate: a copy of the shipped one."""
     write_project(tmp_path, SHIPPED.read_text())
     return tmp_path
 
 
 def line_of(text: str, start: str) -> int:
-    """The number of the line that starts so."""
     (actual,) = [number for number, line in enumerate(text.splitlines(), 1) if line.strip().startswith(start)]
     return actual
 
@@ -61,7 +58,6 @@ def line_of(text: str, start: str) -> int:
 
 @pytest.fixture
 def furnished(tmp_path: Path) -> Path:
-    """A home with the data and the keys of the demo."""
     home = tmp_path / "home"
     make_data(home / "demo", 50, 1)
     keygen(home / "demo" / "keys")

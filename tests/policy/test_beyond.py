@@ -26,7 +26,6 @@ NAN = math.nan
 
 
 def gate(policy: Mapping[str, Any], **changes: Any) -> Gate:
-    """The small gate with another policy."""
     return Gate.model_validate(definition(policy=dict(policy), **changes))
 
 

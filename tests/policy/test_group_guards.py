@@ -37,7 +37,6 @@ def measure(tables: Sequence[pd.DataFrame], *, in_parts: bool = False, fewest: i
 
 
 def counted_in_loops(gt: list[Any], sd: list[Any], column: int, level: Any) -> tuple[PeopleCounts, Sizes]:
-    """The counts of the records that have a level, one by one."""
     d, s = (Counter(row for row in rows if row[column] == level) for rows in (gt, sd))
     counts = PeopleCounts(
         alone=sum(n == 1 for n in d.values()),
@@ -70,7 +69,6 @@ def test_the_worst_group_is_that_of_a_count_in_loops(gt: list[Any], sd: list[Any
 
 
 def towns(random: np.random.Generator, records: int) -> pd.DataFrame:
-    """People of a hundred wards, nearly all different."""
     return pd.DataFrame(
         {
             "ward": [f"ward {n}" for n in random.integers(0, 100, records)],

@@ -26,7 +26,6 @@ LOOSE: dict[str, Any] = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0}
 
 
 def gate(**guards: Any) -> Gate:
-    """The small gate, whose policy bounds nothing but the guards."""
     return Gate.model_validate(definition(policy=LOOSE | ({"guards": guards} if guards else {})))
 
 

@@ -22,7 +22,6 @@ NAN = math.nan
 
 
 def gate(**changes: Any) -> Gate:
-    """The small gate, some of its attributes replaced."""
     return Gate.model_validate(definition(**changes))
 
 
@@ -40,12 +39,10 @@ def result() -> dp.Disclosure:
 
 
 def by_name(judgements: tuple[Judgement, ...]) -> dict[str, Judgement]:
-    """Judgements by the names of their clauses."""
     return {judgement.clause.name: judgement for judgement in judgements}
 
 
 def judged(result: dp.Disclosure, **policy: Any) -> dict[str, Judgement]:
-    """The figures held against a policy."""
     return by_name(judge(bounded_by(policy), result))
 
 
@@ -55,7 +52,6 @@ def bounded_by(policy: Mapping[str, Any]) -> list[Clause]:
 
 
 def verdict(result: dp.Disclosure, **policy: Any) -> str:
-    """The decision on the figures under a policy."""
     return decide(judge(bounded_by(policy), result))
 
 
@@ -63,7 +59,6 @@ def verdict(result: dp.Disclosure, **policy: Any) -> str:
 
 
 def refusal(**changes: Any) -> str:
-    """What is said of a gate that is refused."""
     with pytest.raises(ValidationError) as caught:
         gate(**changes)
     return str(caught.value)
@@ -300,7 +295,6 @@ def test_only_a_finite_bound_can_be_kept(bound: float) -> None:
 
 
 def judgement(outcome: Any, *, warns: bool = False) -> Judgement:
-    """A judgement with an outcome."""
     return Judgement(Clause("repU", None, 5, warns=warns), 1.0, 5.0, outcome)
 
 
@@ -425,13 +419,10 @@ FRAMES = ("identity", "attribute")
 
 
 def spoilt(result: dp.Disclosure, frame: str, change: Any) -> dp.Disclosure:
-    """The result with one of its frames changed."""
     return replace(result, **{frame: change(getattr(result, frame).copy())})
 
 
 def set_at(row: Any, column: str, value: Any) -> Any:
-    """A change of one figure."""
-
     def change(frame: pd.DataFrame) -> pd.DataFrame:
         frame.loc[row, column] = value
         return frame
@@ -503,7 +494,6 @@ def test_the_digest_is_that_of_the_same_content() -> None:
 
 
 def described(**columns: str) -> dict[str, Any]:
-    """The columns of the small gate, some of them with a description."""
     known: dict[str, Any] = definition()["columns"]
     return known | {name: known[name] | {"description": text} for name, text in columns.items()}
 
@@ -526,7 +516,6 @@ def test_the_digest_does_not_change_with_what_decides_nothing(changes: Mapping[s
 
 
 def with_column(name: str, **changes: Any) -> dict[str, Any]:
-    """The columns of the small gate, one of them changed."""
     columns: dict[str, Any] = definition()["columns"]
     return columns | {name: columns[name] | changes}
 

@@ -13,7 +13,6 @@ from disclosure_pipeline.policy.verdict import judge
 
 
 def broken(name: str, sd: pd.DataFrame, *, with_unit: bool = True) -> set[str]:
-    """The guards that a synthesis does not keep."""
     gate = Gate.model_validate(gate_of(name, with_unit=with_unit))
     make, unit, _, _ = TABLES[name]
     gt = make(1) if with_unit else make(1).drop(columns=unit)

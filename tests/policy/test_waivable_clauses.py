@@ -77,7 +77,6 @@ def test_every_kind_of_clause(clause: Clause, figure: float, original: float | N
 
 
 def everything_bounded(consequence: str) -> tuple[Clause, ...]:
-    """The clauses of a gate that measures everything, and bounds every measure in every way that it can."""
     bounds: dict[str, dict[str, Any]] = {
         name: {"at_least": 0.5} if measure.high_is_safe else {"at_most": min(5, measure.largest or 5)}
         for name, measure in MEASURES.items()

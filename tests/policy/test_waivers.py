@@ -32,7 +32,6 @@ FLAGS = Clause("one_way_flags", "income", 0, warns=True)
 
 
 def waiver(**changes: Any) -> Waiver:
-    """A waiver that lets a repU of 6 pass."""
     given: dict[str, Any] = {
         "name": "agreed",
         "gate": GATE,
@@ -48,7 +47,6 @@ def waiver(**changes: Any) -> Waiver:
 
 
 def settle(judgements: list[Judgement], *waivers: Waiver, now: datetime = NOW) -> tuple[Any, list[str]]:
-    """The outcomes, and the problems of the refused waivers."""
     judged, refused = waive(judgements, waivers, gate=GATE, snapshot=CONTENT, policy_digest=POLICY, now=now)
     assert [judgement.clause for judgement in judged] == [judgement.clause for judgement in judgements]
     # Whatever a waiver does, the figures stay what they are.
@@ -139,7 +137,6 @@ def test_two_waivers_for_one_clause_contradict_each_other() -> None:
 
 
 def text(**changes: Any) -> str:
-    """The file of a waiver; None leaves a field out."""
     content = waiver().model_dump(mode="json", exclude={"name"}) | changes
     return yaml.safe_dump({name: value for name, value in content.items() if value is not None})
 
@@ -240,7 +237,6 @@ def refused_once(strict_gate: dg.Definitions) -> Iterator[Path]:
 def strict(
     refused_once: Path, strict_gate: dg.Definitions, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Home]:
-    """A copy of that home, with all that its instance knows of the run."""
     with gates.quick_folder() as folder:
         path = shutil.copytree(refused_once, folder / "home")
         gates.with_keys(path, monkeypatch)
@@ -253,7 +249,6 @@ def dossier(home: Home, candidate: str = HONEST) -> Any:
 
 
 def given(home: Home, **changes: Any) -> str:
-    """The file of a waiver that lets the repU of the honest candidate pass."""
     content = dossier(home)
     (repU,) = [clause["value"] for clause in content["clauses"] if clause["name"] == "repU"]
     return text(

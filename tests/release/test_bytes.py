@@ -41,7 +41,6 @@ def content() -> bytes:
 
 
 def flip(path: Path, place: int) -> None:
-    """Change one bit of a file, and nothing that its folder tells of it."""
     before = path.stat()
     changed = bytearray(path.read_bytes())
     changed[place] ^= 1
@@ -52,7 +51,6 @@ def flip(path: Path, place: int) -> None:
 
 @pytest.fixture
 def snapshot_in_store(tmp_path: Path) -> Iterator[tuple[Store, Snapshot]]:
-    """A store with the snapshot of one large table."""
     folder = tmp_path / "incoming" / "large"
     folder.mkdir(parents=True)
     (folder / "table.csv").write_bytes(content())

@@ -31,7 +31,6 @@ MANY = 10 if CI else 4
 
 @pytest.fixture(scope="module")
 def template(small_gate: dg.Definitions) -> Iterator[Path]:
-    """A home in which the ground truth is recorded and candidates have arrived. To be copied."""
     with homes.new_home() as path:
         with opened(path, small_gate) as home:
             home.prepare()
@@ -102,7 +101,6 @@ def test_the_release_of_one_candidate_three_times(template: Path, small_gate: dg
 
 
 def up_to_the_dossier(home: Home, candidate: str) -> dg.ExecuteInProcessResult:
-    """Run everything of the gate that decides, but not the release."""
     names = ("synthetic", "bins", "identity_disclosure", "attribute_disclosure", "dossier")
     return dg.materialize(
         list(home.defs.resolve_asset_graph().assets_defs),
@@ -139,15 +137,12 @@ def published_count(table: pd.DataFrame) -> int:
 
 
 def refresh(path: Path, defs: dg.Definitions, table: Any) -> None:
-    """Write another ground truth and record it."""
     with opened(path, defs) as home:
         home.write_ground_truth(table)
         assert home.run_ground_truth().success
 
 
 def run_while_refreshed(path: Path, defs: dg.Definitions, candidate: str, step: str) -> Ran:
-    """A run; as one of its steps begins, another process refreshes the ground truth."""
-
     def at(moment: Moment) -> None:
         if moment == Moment("STEP_START", f"{GATE}__{step}"):
             fork(refresh, path, defs, REFRESHED).result()
@@ -236,7 +231,6 @@ def test_the_queue_runs_one_run_a_candidate(small_gate: dg.Definitions) -> None:
 
 
 def queue(home: Home, candidate: str) -> str:
-    """Put a run over a candidate into the queue."""
     from dagster._core.remote_origin import (
         RegisteredCodeLocationOrigin,
         RemoteJobOrigin,
@@ -255,7 +249,6 @@ def queue(home: Home, candidate: str) -> str:
 
 
 def end(instance: dg.DagsterInstance, run_id: str) -> None:
-    """A run is over."""
     run = instance.get_run_by_id(run_id)
     assert run is not None
     instance.report_run_failed(run)
@@ -272,7 +265,6 @@ class Workspace:
 
 
 def tick(instance: dg.DagsterInstance) -> list[str]:
-    """One round of Dagster's own daemon; the runs that it launches, in their order."""
     from dagster._daemon.run_coordinator import QueuedRunCoordinatorDaemon
 
     launcher: Any = instance.run_launcher

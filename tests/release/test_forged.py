@@ -62,15 +62,12 @@ mutation ($ranges: [PartitionsByAssetSelector!]!) {
 
 @dataclass(frozen=True)
 class Served:
-    """A home whose web server is running."""
-
     home: Home
     server: Server
 
 
 @pytest.fixture(scope="module")
 def served(small_gate: dg.Definitions) -> Iterator[Served]:
-    """One candidate is published there."""
     with homes.new_home(LAUNCHES_AT_ONCE) as path, opened(path, small_gate) as home:
         home.write_ground_truth(gates.ground_truth())
         home.deliver(HONEST, {"synthetic.csv": gates.honest()})
@@ -83,17 +80,14 @@ def served(small_gate: dg.Definitions) -> Iterator[Served]:
 
 
 def checks(home: Home) -> list[dg.AssetCheckKey]:
-    """Every check of the gate."""
     return sorted(home.defs.resolve_asset_graph().asset_check_keys, key=str)
 
 
 def assets(home: Home) -> list[dg.AssetKey]:
-    """Every asset of the gate, the release included."""
     return sorted(home.defs.resolve_asset_graph().get_all_asset_keys(), key=str)
 
 
 def over_http(served: Served, candidate: str, run_id: str) -> None:
-    """Forge that everything was materialised and every check passed, as the documented endpoints take it."""
     for asset in assets(served.home):
         body = {"partition": candidate, "run_id": run_id, "metadata": {"run_id": run_id}}
         assert served.server.post(f"/report_asset_materialization/{asset.to_user_string()}", body) == 200
@@ -104,7 +98,6 @@ def over_http(served: Served, candidate: str, run_id: str) -> None:
 
 
 def over_graphql(served: Served, candidate: str, run_id: str) -> None:
-    """The same as the user interface asks for it."""
     for asset in assets(served.home):
         event: dict[str, Any] = {
             "eventType": "ASSET_MATERIALIZATION",
@@ -132,7 +125,6 @@ EACH_SENDER = pytest.mark.parametrize("forge", [over_http, over_graphql] if CI e
 
 
 def not_released(served: Served, candidate: str) -> str:
-    """Run `release` alone: it fails for reasons of ours, and nothing of the candidate is published."""
     folder = served.home.path / "releases" / GATE
     before = sorted(folder.rglob("*"))
     message = refused(served.home.materialize("release", candidate))
@@ -142,7 +134,6 @@ def not_released(served: Served, candidate: str) -> str:
 
 
 def is_forged(home: Home, candidate: str) -> bool:
-    """Whether, for all that the event log shows, each check of a candidate passed just now."""
     actual = home.instance.get_latest_asset_check_evaluation_record
     records = {check: actual(check) for check in checks(home)}
     return all(
@@ -157,7 +148,6 @@ def is_forged(home: Home, candidate: str) -> bool:
 
 
 def run_of(home: Home, candidate: str) -> str:
-    """The newest run over a candidate."""
     return home.instance.get_runs(dg.RunsFilter(tags={"dagster/partition": candidate}), limit=1)[0].run_id
 
 
@@ -183,7 +173,6 @@ def test_forged_passes_do_not_release_what_never_ran(served: Served, forge: Forg
 
 
 def up_to_the_dossier(home: Home, candidate: str) -> dg.ExecuteInProcessResult:
-    """Run everything of the gate that decides, but not the release."""
     names = ("synthetic", "bins", "identity_disclosure", "attribute_disclosure", "dossier")
     home.instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
     with gates.quiet():
@@ -304,7 +293,6 @@ def test_a_launched_run_releases_what_is_approved_and_nothing_else(served: Serve
 
 
 def forge_failures(served: Served, candidate: str) -> None:
-    """Forge that every check failed on a materialisation of nothing."""
     for asset in assets(served.home):
         body: dict[str, Any] = {"partition": candidate, "metadata": {"sha256": "0" * 64}}
         assert served.server.post(f"/report_asset_materialization/{asset.to_user_string()}", body) == 200

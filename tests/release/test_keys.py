@@ -31,7 +31,6 @@ SHA256 = hashlib.sha256(b"a table").hexdigest()
 
 @pytest.fixture
 def key_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeyFiles:
-    """New keys, and the environment that names them."""
     key_files = keygen(tmp_path / "keys")
     monkeypatch.setenv(keys.SIGNING_KEY, str(key_files.signing_key))
     monkeypatch.setenv(keys.SALT, str(key_files.salt))
@@ -144,7 +143,6 @@ def test_what_is_not_set_is_told(
 
 
 def read(variable: str) -> object:
-    """Read the secret that a variable names."""
     return keys.load_signer() if variable == keys.SIGNING_KEY else keys.hash_with_salt(SHA256)
 
 
@@ -238,8 +236,6 @@ def test_a_file_can_be_given_as_a_uri(key_files: KeyFiles, monkeypatch: pytest.M
 
 
 class ElsewhereSigner(Signer):
-    """A signer whose private key never comes here."""
-
     KEY = CryptoSigner.generate_ed25519()
     HAS: Key | None = None
     BROKEN = False
@@ -265,7 +261,6 @@ class ElsewhereSigner(Signer):
 
 @pytest.fixture
 def public_key_file(tmp_path: Path, key_files: KeyFiles, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A scheme of our own; the file of its public key."""
     monkeypatch.setitem(SIGNER_FOR_URI_SCHEME, "elsewhere", ElsewhereSigner)
     public = tmp_path / "elsewhere.pem"
     public.write_text(keys.to_pem(ElsewhereSigner.KEY.public_key))
@@ -464,7 +459,6 @@ D = -121665 * pow(121666, -1, P) % P
 
 
 def x_of(y: int) -> int | None:
-    """An x of the point with that y on the curve, if there is one."""
     square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
     root = pow(square, (P + 3) // 8, P)
     for x in (root, root * pow(2, (P - 1) // 4, P) % P):

@@ -67,7 +67,6 @@ def watched(
 
 
 def until(number: int, run: Run, path: Path, defs: dg.Definitions, candidate: str) -> Ran:
-    """A run, but this process is killed at the moment of that number."""
     left = [number]
 
     def count(_: Moment) -> None:
@@ -113,7 +112,6 @@ class Undisturbed:
 
     @property
     def published(self) -> set[str]:
-        """The names of the files that are published."""
         return {Path(name).name for name in self.state[HONEST] if name.startswith("releases/")}
 
     def that_differ(self, candidate: str, numbers: Iterable[int]) -> list[int]:
@@ -173,17 +171,14 @@ def test_an_undisturbed_run_has_moments_of_every_kind(undisturbed: Undisturbed) 
 
 
 def boundaries(moments: Sequence[Moment]) -> list[int]:
-    """The boundaries of the steps of a run, and of the run itself."""
     return [number for number, moment in enumerate(moments) if moment.is_boundary]
 
 
 def publishing(moments: Sequence[Moment]) -> range:
-    """Everything from the start of the step that publishes."""
     return range(moments.index(Moment("STEP_START", f"{GATE}__release")), len(moments))
 
 
 def the_publication(moments: Sequence[Moment]) -> int:
-    """The change of a name by which everything is published."""
     return max(number for number, moment in enumerate(moments) if moment.kind == "os.rename")
 
 
@@ -311,14 +306,12 @@ def test_killed_while_it_looks_at_what_was_refused(undisturbed: Undisturbed) -> 
 
 
 def looking_at_releases(path: Path, defs: dg.Definitions, candidate: str) -> tuple[Ran, list[set[str]]]:
-    """The whole run over what was refused, and what is released at each of its moments."""
     released: list[set[str]] = []
     watch(path, lambda _: released.append(set(bytes_of(path / "releases"))))
     return run_gate(path, defs, candidate), released
 
 
 def kill_and_run_again(undisturbed: Undisturbed, candidate: str, numbers: Sequence[int]) -> None:
-    """Of what a kill leaves at each of the moments: run it again, and compare with the undisturbed run."""
     with gates.quick_folder() as folder, copied(undisturbed.template) as path:
         ran: Ran = fork(kept_at, numbers, folder, run_gate, path, undisturbed.defs, candidate).result()
         assert ran.success == undisturbed.ran[candidate].success
@@ -341,8 +334,6 @@ def test_a_kill_leaves_what_is_kept_at_its_moment(undisturbed: Undisturbed, cand
 
 
 def kept_until(number: int, folder: Path, path: Path, defs: dg.Definitions, candidate: str) -> Ran:
-    """A run whose home is kept at the moment of that number, at which this process is killed."""
-
     def killed(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
         return until(number, run_gate, path, defs, candidate)
 
@@ -391,18 +382,15 @@ def is_log_of_a_run(path: Path) -> bool:
 
 
 def clean(home: Path) -> None:
-    """What a custodian does now and then with the store; here, two days later."""
     later = datetime.now(timezone.utc) + timedelta(days=2)
     prune(Store(home / "store" / GATE), home / "releases" / GATE, timedelta(days=1), later)
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
-    """The files of a folder; none where it is not there."""
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def digest(home: Path, *, with_logs_of_runs: bool = True) -> str:
-    """Of every file and folder of a home, the databases of its instance included: name, mode and content."""
     hashed = hashlib.sha256()
     for path in sorted(home.rglob("*")):
         if not with_logs_of_runs and is_log_of_a_run(path):

@@ -39,8 +39,6 @@ def date(path: Path, age: timedelta) -> None:
 
 @dataclass(frozen=True)
 class Home:
-    """The store and the releases of a gate."""
-
     path: Path
 
     @property
@@ -54,7 +52,6 @@ class Home:
     def receive(
         self, candidate: str, *contents: bytes, decision: str | None = None, age: timedelta = 100 * DAY
     ) -> list[Path]:
-        """A candidate in the store; the paths of its stored bytes."""
         arrived = self.path / "incoming" / candidate
         arrived.mkdir(parents=True)
         for number, content in enumerate(contents):
@@ -74,7 +71,6 @@ class Home:
         return prune(self.store, self.releases, age, NOW, dry_run=dry_run)
 
     def files(self) -> dict[str, bytes]:
-        """Everything under the home: path -> content."""
         return {
             path.relative_to(self.path).as_posix(): b"" if path.is_symlink() else path.read_bytes()
             for path in self.path.rglob("*")
@@ -84,7 +80,6 @@ class Home:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A store in which every kind of candidate is old, and nothing else. To be copied."""
     home = Home(tmp_path_factory.mktemp("home"))
     home.receive("refused", b"refused 1", b"refused 2", decision="refused")
     home.receive("undetermined", b"undetermined", decision="undetermined")
@@ -97,7 +92,6 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 @pytest.fixture
 def home(filled: Home, tmp_path: Path) -> Home:
-    """A copy of it, as old."""
     return Home(Path(shutil.copytree(filled.path, tmp_path / "home")))
 
 
@@ -258,7 +252,6 @@ def _file(**changes: object) -> Damage:
 
 
 def _link(path: Path) -> None:
-    """Replace by a link to the same, which lies beside the store."""
     moved = path.rename(path.parents[4] / f"moved-{path.name}")
     path.symlink_to(moved)
 
@@ -329,7 +322,6 @@ def test_what_is_no_stored_table_is_not_touched(home: Home) -> None:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A folder of somebody else's, with files that look like those of a store."""
     folder = tmp_path / "outside"
     folder.mkdir()
     for name in (f"{'0' * 64}.csv", ".partial-1", "synthesis_0001.parquet"):

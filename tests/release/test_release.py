@@ -33,13 +33,11 @@ Change = Callable[[Home], object]
 
 @pytest.fixture
 def approved(finished_home: Home) -> Home:
-    """A home in which everything is there for the release of a candidate but the release."""
     shutil.rmtree(finished_home.path / "releases")
     return finished_home
 
 
 def refused_to_release(home: Home, candidate: str) -> str:
-    """Run `release` alone. Nothing may be published; what it says is returned."""
     ran = home.materialize("release", candidate)
     assert not ran.success
     assert home.nothing_published()
@@ -66,7 +64,6 @@ def test_a_step_reads_a_table_once_and_a_run_the_ground_truth_three_times(
 
 
 def forge(content: Any) -> None:
-    """Make figures say that everything is as it should be."""
     content["decision"] = "approved"
     for clause in content["clauses"]:
         clause |= {"outcome": "kept", "value": 0.0}
@@ -81,7 +78,6 @@ def forge(content: Any) -> None:
 
 
 def stored(home: Home, candidate: str) -> Path:
-    """The stored bytes of a candidate's table."""
     (file,) = read_json(home.record(candidate, "snapshot.json"))["files"]
     return home.store / "objects" / f"{file['sha256']}.csv"
 
@@ -162,7 +158,6 @@ SNAPSHOT, DOSSIER = "snapshot.json", "dossier.json"
 
 
 def record(name: str, change: Callable[[Path], object]) -> Change:
-    """Change a record of the honest candidate."""
     return lambda home: change(home.record(HONEST, name))
 
 
@@ -292,7 +287,6 @@ def test_a_changed_policy_decides_once_everything_ran_again(approved: Home) -> N
 
 
 def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Bytes and modification times of a folder's files."""
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
 
 
@@ -322,7 +316,6 @@ def test_a_published_name_is_not_given_to_other_content_or_more_files(finished_h
 
 
 def trust_another_key(home: Path) -> Path:
-    """Replace the public key that the gate trusts; the key that signs is returned."""
     made = keygen(home / "another")
     shutil.copy(made.public_key, home / "keys" / "public-key.pem")
     return made.signing_key

@@ -33,7 +33,6 @@ DICTIONARY = {
 
 
 def mixed_table() -> pd.DataFrame:
-    """Values of every type, with missing ones and one that looks like a formula."""
     return pd.DataFrame(
         {
             "text": ["=1+1", "x", None, "NA", "ü", "x"],
@@ -49,7 +48,6 @@ def mixed_table() -> pd.DataFrame:
 def write_published(
     root: Path, *tables: pd.DataFrame, suffix: str = ".csv", reverse: bool = False
 ) -> set[str]:
-    """Publish tables, and return the hashes of what was written."""
     names = list(DICTIONARY)[:: -1 if reverse else 1]
     definition = gate_steps.definition_of_two_columns(
         columns={name: DICTIONARY[name] for name in names},
@@ -86,7 +84,6 @@ def test_a_rewritten_file_has_the_same_hash(tmp_path: Path) -> None:
 
 @pytest.fixture
 def revoked_home(finished_home: Home) -> Home:
-    """A home in which a published candidate was revoked where its gate reads it."""
     key = str(finished_home.path / "keys" / "public-key.pem")
     folder = str(finished_home.published(HONEST))
     shown = CliRunner().invoke(main, ["revoke", folder, "--key", key, "--reason", REASON])
@@ -95,7 +92,6 @@ def revoked_home(finished_home: Home) -> Home:
 
 
 def refuse_again(home: Home, candidate: str) -> str:
-    """Run the gate over a candidate that must not be published; return what its release says."""
     ran = home.run_gate(candidate)
     assert not ran.success
     assert set(failures(ran)) == {f"{gates.GATE}__release"}

@@ -45,7 +45,6 @@ def signer() -> CryptoSigner:
 
 
 def stated(content: dict[str, Any], definition: dict[str, Any] | None = None, **changes: Any) -> Predicate:
-    """The predicate of a dossier's content."""
     arguments: dict[str, Any] = {
         "dossier": releases.hex_of(b"dossier"),
         "ground_truth": releases.hex_of(b"salted"),
@@ -260,8 +259,6 @@ def test_signing_the_same_gives_the_same_bytes(signer: CryptoSigner) -> None:
 
 
 class Faulty(CryptoSigner):
-    """A signer that signs something else, or with another name, or not at all."""
-
     def __init__(self, fault: str) -> None:
         super().__init__(Ed25519PrivateKey.generate())
         self.fault = fault
@@ -295,7 +292,6 @@ JSON = st.recursive(
 
 
 def is_text(content: Any) -> bool:
-    """Whether it can be written as UTF-8."""
     try:
         json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -315,7 +311,6 @@ def test_there_is_one_form(content: Any, random: Any) -> None:
 
 
 def shuffled(content: Any, random: Any) -> Any:
-    """The same with the entries of each mapping in another order."""
     if isinstance(content, dict):
         names = random.sample(list(content), len(content))
         return {name: shuffled(content[name], random) for name in names}

@@ -28,19 +28,16 @@ Swap = Callable[[Home, pytest.MonkeyPatch], Home]
 
 @pytest.fixture(scope="module")
 def lax() -> dg.Definitions:
-    """The small gate with a policy that lets everything pass but what its guards refuse."""
     return gates.load(gates.definition(policy=LAX))
 
 
 @pytest.fixture(scope="module")
 def strict() -> dg.Definitions:
-    """The small gate with a policy that refuses an honest synthesis too."""
     return gates.load(gates.definition(policy=STRICT))
 
 
 @pytest.fixture
 def ready(home: Home) -> Home:
-    """A home with two candidates of which nothing ran yet."""
     home.prepare({HONEST: gates.honest(), COPY: gates.ground_truth()})
     assert home.materialize("synthetic", COPY).success
     return home
@@ -67,7 +64,6 @@ def bytes_of_the_snapshot(home: Home, _: pytest.MonkeyPatch) -> Home:
 
 
 def record_of_the_snapshot(home: Home, _: pytest.MonkeyPatch) -> Home:
-    """A whole snapshot of other content, under the candidate's name."""
     record = home.record(COPY, "snapshot.json").read_text().replace(f'"{COPY}"', f'"{HONEST}"')
     home.record(HONEST, "snapshot.json").write_text(record)
     return home
@@ -89,7 +85,6 @@ def trusted_key(home: Home, _: pytest.MonkeyPatch) -> Home:
 
 
 def dossier(home: Home, _: pytest.MonkeyPatch) -> Home:
-    """That of the other candidate, with its figures."""
     for name in ("figures.json", "dossier.json"):
         if home.record(HONEST, name).exists():
             text = home.record(HONEST, name).read_text()

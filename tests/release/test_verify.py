@@ -47,8 +47,6 @@ SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class Release:
-    """A published folder and the keys of who published it."""
-
     folder: Path
     signer: CryptoSigner
 
@@ -61,7 +59,6 @@ class Release:
         return self.folder / STATEMENT
 
     def problems(self, keys: Sequence[TrustedKey] | None = None) -> tuple[str, ...]:
-        """What is found wrong; at least one thing must be."""
         with pytest.raises(VerificationError) as actual:
             verify(self.folder, self.keys if keys is None else keys)
         assert actual.value.problems
@@ -69,12 +66,10 @@ class Release:
         return actual.value.problems
 
     def problem(self) -> str:
-        """The only thing that is found wrong."""
         (actual,) = self.problems()
         return actual
 
     def sign(self, content: bytes, kind: str = PAYLOAD_TYPE) -> None:
-        """Replace the statement by one that is properly signed, whatever it says."""
         envelope = Envelope(content, kind, {})
         envelope.sign(self.signer)
         self.statement.write_bytes(to_canonical_json(envelope.to_dict()) + b"\n")
@@ -90,7 +85,6 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Release:
 
 @pytest.fixture
 def release(published: Release, tmp_path: Path) -> Release:
-    """A release to be tampered with."""
     return Release(Path(shutil.copytree(published.folder, tmp_path / "honest")), published.signer)
 
 
@@ -105,7 +99,6 @@ def test_what_was_published_is_verified(published: Release) -> None:
 
 
 def every_change_is_found(folder: Path, keys: Sequence[TrustedKey], changes: int, seed: int) -> None:
-    """Change single bytes of the files of a folder, each by itself, and verify."""
     verify(folder, keys)
     draw = random.Random(seed)
     contents = {path: path.read_bytes() for path in sorted(folder.iterdir())}
@@ -167,7 +160,6 @@ def _add(name: str) -> Callable[[Path], object]:
 
 
 def _replace_by_link(folder: Path) -> None:
-    """A link to a file that holds what was approved."""
     outside = folder.parent / "outside.csv"
     (folder / "first.csv").rename(outside)
     (folder / "first.csv").symlink_to(outside)
@@ -288,8 +280,6 @@ def test_only_a_folder_is_verified(release: Release, tmp_path: Path) -> None:
 
 
 def _edit(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], bytes]:
-    """Change the content of an envelope, or of its payload, and write it in the one form."""
-
     def edited(raw: bytes) -> bytes:
         content = json.loads(raw)
         change(content)
@@ -483,8 +473,6 @@ Change = Callable[[Predicate], dict[str, Any]]
 
 
 def with_clause(name: str, kind: str = "clauses", **changes: Any) -> Change:
-    """The clauses, or controls, with one of them changed."""
-
     def change(predicate: Predicate) -> dict[str, Any]:
         clauses = getattr(predicate, kind)
         assert name in [clause.name for clause in clauses]

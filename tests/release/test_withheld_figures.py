@@ -73,7 +73,6 @@ def test_a_figure_beside_a_holdout_needs_a_mark_of_its_own(measured: Disclosure)
 
 @pytest.fixture
 def guarded(monkeypatch: pytest.MonkeyPatch, measured: Disclosure) -> Disclosure:
-    """The result with one more guard, which the catalogue does not mark as public."""
     column = f"{NAME}_beyond_chance"
     bound = GuardBound(50, "A new guard")
     entry = Measure(NAME, WORDS, "guards", column, "guard", "guards", per_target=False, bound=bound)
@@ -91,7 +90,6 @@ def guarded(monkeypatch: pytest.MonkeyPatch, measured: Disclosure) -> Disclosure
 
 
 def assert_withheld(clause: Mapping[str, Any], *texts: str) -> None:
-    """Its outcome is told, as of every clause; its figure is not."""
     assert clause["value"] is None
     for text in texts:
         assert "43.2" not in text

@@ -78,12 +78,10 @@ def unchanged(copy: pd.DataFrame) -> pd.DataFrame:
 
 
 def csv(change: Change = unchanged, **options: Any) -> Write:
-    """As one CSV file."""
     return content(lambda: as_bytes(change(COPY), **options))
 
 
 def content(make: Callable[[], bytes], name: str = "synthetic.csv") -> Write:
-    """As the bytes that are made."""
     return lambda folder: (folder / name).write_bytes(make())
 
 
@@ -108,8 +106,6 @@ def parquet(change: Change = unchanged, **types: Any) -> Write:
 
 
 def change_each(name: str, form: Callable[[Any], Any], rows: slice = slice(None)) -> Change:
-    """Every value that is there of a column (or of some rows of it) in another form."""
-
     def change(copy: pd.DataFrame) -> pd.DataFrame:
         frame = copy.astype(object)
         values = frame[name].tolist()
@@ -122,7 +118,6 @@ def change_each(name: str, form: Callable[[Any], Any], rows: slice = slice(None)
 
 
 def filled(name: str, code: Any) -> Change:
-    """A code in the place of missing values."""
     return lambda copy: copy.assign(**{name: copy[name].astype(object).where(copy[name].notna(), code)})
 
 

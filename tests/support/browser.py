@@ -45,7 +45,6 @@ class Visit:
 
 
 def visit(tab: Page, address: str) -> Visit:
-    """Open a page and wait until it has loaded and asks for nothing any more."""
     done = Visit()
     listeners: dict[Any, Callable[[Any], None]] = {
         "request": lambda request: done.requests.append(request.url),
@@ -92,12 +91,9 @@ DEMO_GATE = "from disclosure_pipeline.definitions import defs as load\n\ndefs = 
 
 @dataclass(frozen=True)
 class Server:
-    """Dagster's web server on a port of this machine."""
-
     port: int
 
     def post(self, path: str, body: Mapping[str, Any]) -> int:
-        """Post JSON to a path; the status of the answer."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}{path}",
             json.dumps(body).encode(),
@@ -110,7 +106,6 @@ class Server:
             return refusal.code
 
     def ask(self, query: str, **variables: Any) -> Any:
-        """The data that GraphQL answers."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/graphql",
             json.dumps({"query": query, "variables": variables}).encode(),
@@ -127,7 +122,6 @@ class Server:
 
 @contextmanager
 def web_server(home: Path, definitions: str = _SMALL_GATE) -> Iterator[Server]:
-    """A server for a home on disk, with the small gate (or other `definitions`) as its code location."""
     location = home / "location.py"
     location.write_text(definitions)
     port = free_port()
@@ -162,8 +156,6 @@ _CHECKS = """query ($path: [String!]!) { assetNodeOrError(assetKey: {path: $path
 
 @dataclass(frozen=True)
 class Pages:
-    """A browser before the user interface of a home."""
-
     server: Server
     tab: Page
 
@@ -193,7 +185,6 @@ class Pages:
             self.tab.wait_for_timeout(300)
 
     def find_cut_names(self, names: Sequence[str]) -> list[str]:
-        """Which of these names are shown with an ellipsis, or wider than what holds them."""
         texts = self.tab.evaluate(_FIND_CUT % json.dumps(list(names)))
         return list(map(str, texts))
 
@@ -203,13 +194,11 @@ class Pages:
         return list(map(str, texts))
 
     def runs(self) -> dict[str, tuple[str, dict[str, str]]]:
-        """Candidate -> id and tags of its run."""
         runs = self.server.ask(_RUNS)["runsOrError"]["results"]
         tagged = [(run["runId"], {tag["key"]: tag["value"] for tag in run["tags"]}) for run in runs]
         return {tags["dagster/partition"]: (run, tags) for run, tags in tagged if "dagster/partition" in tags}
 
     def checks(self, asset: str) -> dict[str, str]:
-        """The checks of an asset of the demo's gate: name -> description."""
         node = self.server.ask(_CHECKS, path=["survey", asset])["assetNodeOrError"]
         return {check["name"]: check["description"] for check in node["assetChecksOrError"]["checks"]}
 
@@ -251,7 +240,6 @@ _FIND_TOO_LONG = """(() => {
 
 @contextmanager
 def ui_pages(home: Path) -> Iterator[Pages]:
-    """The user interface over a home of the demo, 1,440 pixels wide."""
     with web_server(home, DEMO_GATE) as server, browser_tab("127.0.0.1") as tab:
         resize(tab, WIDTH, HEIGHT)
         yield Pages(server, tab)

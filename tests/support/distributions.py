@@ -34,7 +34,6 @@ def build(kind: str, folder: Path) -> Path:
 
 
 def build_from(source: Path, kind: str, folder: Path) -> Path:
-    """The distribution of a folder with a pyproject.toml."""
     command: list[str | Path] = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", folder]
     built = run_program(command, cwd=source)
     assert built.returncode == 0, built.stderr
@@ -80,7 +79,6 @@ def variables(environment: Path, **others: str) -> Mapping[str, str]:
 
 
 def install(environment: Path, *what: str | Path) -> None:
-    """Install distributions, whose dependencies are there."""
     ran = run_program(
         [environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", *what],
         env=variables(environment),
@@ -89,7 +87,6 @@ def install(environment: Path, *what: str | Path) -> None:
 
 
 def write_project(folder: Path, definition: str) -> None:
-    """The project `custodian` with one gate, `survey`, of this definition."""
     (folder / "pyproject.toml").write_text(
         '[project]\nname = "custodian"\nversion = "0"\n'
         '[tool.dg]\ndirectory_type = "project"\n[tool.dg.project]\nroot_module = "custodian"\n'

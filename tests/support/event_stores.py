@@ -44,7 +44,6 @@ def kept_connections() -> Iterator[None]:
 
 @cache
 def keep_engines() -> None:
-    """Keep them for the rest of this process, and for what it forks."""
     from alembic.script import ScriptDirectory
     from dagster._core.storage.event_log import in_memory as in_memory_event_log
     from dagster._core.storage.event_log.sqlite import sqlite_event_log
@@ -95,7 +94,6 @@ def _create_connected(
 
 
 def _keep_revisions(read: Callable[[Config], ScriptDirectory]) -> Callable[[Config], ScriptDirectory]:
-    """The revisions that the tables of a database went through are read once from their files."""
     kept: dict[str | None, ScriptDirectory] = {}
 
     def read_once(config: Config) -> ScriptDirectory:

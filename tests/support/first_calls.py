@@ -24,8 +24,6 @@ from support.processes import Branch, branch
 
 @dataclass(frozen=True)
 class _Trap:
-    """What is called in the place of functions, and of the function of each number."""
-
     functions: Sequence[FunctionType]
     whole: Sequence[CodeType]
     called: Callable[[int], None]

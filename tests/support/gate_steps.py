@@ -33,7 +33,6 @@ NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 
 def folders(root: Path, definition: Mapping[str, Any], engine: str, ground_truth: str) -> GateFolders:
-    """A gate at `root`, whose GT is the file of that name."""
     return GateFolders(
         gate=Gate.model_validate(dict(definition) | {"engine": engine}),
         ground_truth=FileSource(path=str(root / ground_truth)),
@@ -74,8 +73,6 @@ def steps(gate: GateFolders, candidate: str, *, measured_anew: bool = True) -> d
 
 @contextmanager
 def _noting(measured: list[Measured]) -> Iterator[None]:
-    """Note what `receive` measures before it is recorded."""
-
     def record(folders: GateFolders, snapshot: Snapshot, ground_truth: str, of_candidate: Measured) -> None:
         measured.append(of_candidate)
         record_measured(folders, snapshot, ground_truth, of_candidate)
@@ -92,7 +89,6 @@ def every_figure(result: Disclosure) -> dict[str, str]:
 
 
 def deliver(root: Path, candidate: str, *tables: pd.DataFrame | bytes, suffix: str = ".csv") -> Path:
-    """A candidate of m tables in one format."""
     folder = root / "incoming" / candidate
     folder.mkdir(parents=True)
     for number, table in enumerate(tables):
@@ -131,7 +127,6 @@ class Staged:
 def staged(
     root: Path, definition: Mapping[str, Any], *tables: pd.DataFrame | bytes, suffix: str = ".csv"
 ) -> Iterator[Staged]:
-    """Tables that arrived at a gate at `root`, staged."""
     of_gate = folders(root, definition, "auto", "ground_truth.csv")
     snapshot = gates.take(deliver(root, "staged", *tables, suffix=suffix), of_gate.store.root)
     with stage_snapshot(snapshot, of_gate.store, root / "staging") as stage, ExitStack() as stack:

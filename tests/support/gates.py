@@ -117,14 +117,12 @@ def last_year(records: int) -> pd.DataFrame:
 
 
 def resolve(attributes: Mapping[str, Any]) -> dp.DisclosureGate:
-    """The component of a definition, through Dagster's own reading of YAML."""
     with quiet():
         return dp.DisclosureGate.resolve_from_yaml(yaml.safe_dump(dict(attributes), sort_keys=False))
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Dagster warns of its own previews."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -160,7 +158,6 @@ def published_records(folder: Path) -> list[tuple[str, ...]]:
 
 
 def sorted_records(table: pd.DataFrame) -> list[tuple[str, ...]]:
-    """The records of a table as text, sorted, whatever the order of its columns."""
     in_order = table[sorted(map(str, table.columns))]
     filled = in_order.astype(object).where(in_order.notna(), "")
     return sorted(tuple(map(str, record)) for record in filled.itertuples(index=False))
@@ -168,7 +165,6 @@ def sorted_records(table: pd.DataFrame) -> list[tuple[str, ...]]:
 
 @contextmanager
 def instance_on_disk(home: Path) -> Iterator[dg.DagsterInstance]:
-    """The instance of a home, with its databases there."""
     event_stores.keep_engines()
     (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
     with dg.DagsterInstance.from_config(str(home)) as instance:
@@ -191,7 +187,6 @@ def load(attributes: Mapping[str, Any], waivers: Mapping[str, str] | None = None
 
 @contextmanager
 def home_in_memory(path: Path, defs: dg.Definitions, patch: pytest.MonkeyPatch) -> Iterator["Home"]:
-    """A home with keys, whose instance is in memory."""
     with_keys(path, patch)
     with dg.DagsterInstance.ephemeral() as instance:
         yield Home(path, defs, instance)
@@ -207,7 +202,6 @@ class Home:
 
     @property
     def store(self) -> Path:
-        """Where the gate keeps snapshots, figures and dossiers."""
         return self.path / "store" / GATE
 
     def record(self, candidate: str, name: str) -> Path:
@@ -215,7 +209,6 @@ class Home:
         return self.store / "candidates" / candidate / name
 
     def published(self, candidate: str) -> Path:
-        """Where a candidate lies once it is published."""
         return self.path / "releases" / GATE / candidate
 
     def nothing_published(self) -> bool:
@@ -226,7 +219,6 @@ class Home:
     def deliver(
         self, candidate: str, tables: Mapping[str, pd.DataFrame | bytes], *, complete: bool = True
     ) -> Path:
-        """Put a candidate's files into the incoming folder."""
         folder = self.path / "incoming" / candidate
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
@@ -237,30 +229,25 @@ class Home:
         return folder
 
     def write_ground_truth(self, table: pd.DataFrame | bytes) -> Path:
-        """Replace the ground truth."""
         content = table if isinstance(table, bytes) else table.to_csv(index=False).encode()
         path = self.path / "ground_truth.csv"
         path.write_bytes(content)
         return path
 
     def prepare(self, candidates: Mapping[str, pd.DataFrame | bytes] = MappingProxyType({})) -> None:
-        """Record the ground truth and deliver candidates of one table each."""
         self.write_ground_truth(ground_truth())
         for candidate, table in candidates.items():
             self.deliver(candidate, {"synthetic.csv": table})
         assert self.run_ground_truth().success
 
     def run_ground_truth(self) -> dg.ExecuteInProcessResult:
-        """Run the job that checks and records the ground truth."""
         return self._run(f"{GATE}_ground_truth", None)
 
     def run_gate(self, candidate: str) -> dg.ExecuteInProcessResult:
-        """Run the job that decides on a candidate."""
         self.instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
         return self._run(f"{GATE}_gate", candidate)
 
     def materialize(self, asset: str, candidate: str) -> dg.ExecuteInProcessResult:
-        """Run the step of one asset of the gate alone."""
         both = ("identity_disclosure", "attribute_disclosure")
         keys = [dg.AssetKey([GATE, name]) for name in (both if asset in both else [asset])]
         self.instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
@@ -300,7 +287,6 @@ def checks(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvaluati
 
 
 def materialized(result: dg.ExecuteInProcessResult) -> set[str]:
-    """The assets that a run materialised."""
     return {
         event.asset_key.path[-1] for event in result.get_asset_materialization_events() if event.asset_key
     }
@@ -316,7 +302,6 @@ def failures(result: dg.ExecuteInProcessResult) -> dict[str, str]:
 
 
 def everything_logged(instance: dg.DagsterInstance) -> str:
-    """All events of all runs of an instance, as they are stored and as they print."""
     records = [entry for run in instance.get_runs() for entry in instance.all_logs(run.run_id)]
     return "\n".join(f"{dg.serialize_value(entry)}\n{entry}" for entry in records)
 
@@ -334,17 +319,14 @@ def files_with(folder: Path, texts: Sequence[str], leaving_out: Sequence[str]) -
 
 
 def take(folder: Path, root: Path) -> Snapshot:
-    """The snapshot of a candidate's folder in the store at `root`."""
     return take_snapshot(folder, folder.name, Store(root), FORMATS)
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def edit_json(path: Path, change: Callable[[Any], object]) -> int:
-    """Change the content of a JSON file."""
     content = read_json(path)
     change(content)
     return path.write_text(json.dumps(content), encoding="utf-8")
@@ -379,7 +361,6 @@ def share_key(store: Path) -> Path:
 
 
 def run_demo(home: Path) -> str:
-    """What `disclosure-pipeline demo` prints for a home, in this process."""
     event_stores.keep_engines()
     share_key(home / "demo" / "store" / "survey")
     (home / "demo" / ".made-by-the-demo").touch()
@@ -390,6 +371,5 @@ def run_demo(home: Path) -> str:
 
 
 def measured(gate: Gate, ground_truth: pd.DataFrame, syntheses: Sequence[pd.DataFrame]) -> Disclosure:
-    """What a gate measures of tables in canonical form."""
     opened = FramesInMemory(as_frames(ground_truth, syntheses), "memory")
     return measure_tables(gate, opened, "memory")

@@ -36,7 +36,6 @@ ALONE = f"{GATE}_release_alone"
 
 @contextmanager
 def opened(path: Path, defs: dg.Definitions) -> Iterator[Home]:
-    """A home on disk, with an instance of this process as its dagster.yaml says."""
     event_stores.keep_engines()
     with pytest.MonkeyPatch.context() as patch, gates.quiet():
         gates.with_keys(path, patch)
@@ -56,7 +55,6 @@ def new_home(settings: str | None = None) -> Iterator[Path]:
 
 @contextmanager
 def copied(template: Path) -> Iterator[Path]:
-    """A copy of a home that no instance has open."""
     with gates.quick_folder() as path:
         shutil.copytree(template, path, dirs_exist_ok=True)
         yield path
@@ -83,7 +81,6 @@ class Ran:
 
     @property
     def failure_text(self) -> str:
-        """What its failures say."""
         return "\n".join(self.failures.values())
 
 
@@ -201,12 +198,10 @@ def watch(home: Path, at: Callable[[Moment], None]) -> None:
 
 
 def counts(home: Path, path: str | bytes) -> bool:
-    """Whether a path lies in the store, in the releases or where they are staged."""
     return os.fsdecode(path).startswith((f"{home}/store/", f"{home}/releases/", f"{home}/releases-staging/"))
 
 
 def run_gate(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
-    """One run of the gate's job over a candidate."""
     with opened(path, defs) as home:
         return ran(home.run_gate(candidate))
 
@@ -218,7 +213,6 @@ def run_gate_undisturbed(path: Path, defs: dg.Definitions, candidate: str) -> Ra
 
 
 def release_alone(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
-    """One run of the release of a candidate, and nothing before it."""
     with opened(path, defs) as home:
         return ran(home.materialize("release", candidate))
 

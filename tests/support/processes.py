@@ -133,7 +133,6 @@ def run_program(
 
 
 def _tree(process: int) -> list[psutil.Process]:
-    """A process and all that it started, in whatever session."""
     try:
         root = psutil.Process(process)
         return [root, *root.children(recursive=True)]
@@ -142,7 +141,6 @@ def _tree(process: int) -> list[psutil.Process]:
 
 
 def kill(processes: Sequence[psutil.Process]) -> None:
-    """Kill processes that may have ended meanwhile."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
@@ -170,8 +168,6 @@ def no_child_left() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Child:
-    """A forked process that runs a function."""
-
     process: ForkProcess
     outcome: Connection
 
@@ -197,7 +193,6 @@ class Child:
         return value
 
     def kill(self) -> None:
-        """End it at once, with all that it started."""
         if self.process.pid is not None and self.process.is_alive():
             kill(_tree(self.process.pid))
         self.process.join()
@@ -211,7 +206,6 @@ class Child:
         return became is not None and became.si_code == os.CLD_STOPPED
 
     def go_on(self) -> None:
-        """Let it go on from where it was stopped."""
         assert self.process.pid is not None
         os.kill(self.process.pid, signal.SIGCONT)
 

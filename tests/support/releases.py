@@ -34,12 +34,10 @@ def hex_of(content: bytes) -> str:
 
 
 def tables() -> dict[str, pd.DataFrame]:
-    """Two syntheses of the small gate."""
     return {"first.csv": gates.honest(1), "second.csv": gates.honest(2)}
 
 
 def files() -> dict[str, bytes]:
-    """The files that are released."""
     return {name: table.to_csv(index=False).encode() for name, table in tables().items()}
 
 
@@ -77,7 +75,6 @@ def _content(waived: bool) -> str:
 
 
 def content(*, waived: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The dossier's content and the policy section."""
     dossier, definition = json.loads(_content(waived))
     return dossier, definition
 
@@ -126,10 +123,8 @@ def publish(folder: Path, signer: CryptoSigner, made: Predicate | None = None) -
 
 
 def hashes() -> dict[str, str]:
-    """The released files: name -> sha256."""
     return {name: hex_of(written) for name, written in files().items()}
 
 
 def trust(signer: CryptoSigner) -> TrustedKey:
-    """The public key of a signer, without a period."""
     return without_period(to_pem(signer.public_key))

@@ -39,15 +39,12 @@ _RUNNING = ExitStack()
 
 
 def stop() -> None:
-    """Stop what was started for a whole session."""
     _RUNNING.close()
     _postgres_port.cache_clear()
 
 
 @dataclass(frozen=True)
 class Postgres:
-    """A database of a server: SQLAlchemy URLs with the password, and with the variable that holds it."""
-
     port: int
     database: str
 
@@ -71,13 +68,11 @@ def absent(what: str) -> NoReturn:
 
 
 def require_engine(engine: str) -> None:
-    """Skip where the packages of an engine are missing."""
     if engine.startswith("duckdb") and not (find_spec("ibis") and find_spec("duckdb")):
         absent("ibis or duckdb")
 
 
 def chromium() -> str:
-    """The program of a browser."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         absent("Chromium")
@@ -110,7 +105,6 @@ _numbers = itertools.count()
 
 @cache
 def _postgres_port(programs: Path) -> int:
-    """Start a server with one user and a password, in a folder of its own; its port."""
     folder = Path(tempfile.mkdtemp(prefix="postgres-"))
     _RUNNING.callback(shutil.rmtree, folder, ignore_errors=True)
     data, secret = folder / "data", folder / "password"
@@ -136,7 +130,6 @@ def _postgres_port(programs: Path) -> int:
 
 
 def _wait_until_ready(status: Path, process: Process) -> None:
-    """The server writes into this file how far it is."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
         if status.exists() and "ready" in status.read_text():
@@ -155,7 +148,6 @@ def _programs() -> Path | None:
 
 @contextmanager
 def s3() -> Iterator[str]:
-    """An S3 server with an empty bucket "tables"; its address."""
     try:
         import boto3
         from moto.server import ThreadedMotoServer
@@ -196,7 +188,6 @@ class Posted:
         return f"http://127.0.0.1:{self.port}/"
 
     def contents(self) -> list[dict[str, Any]]:
-        """The bodies, as JSON or as a form."""
         return [
             json.loads(body)
             if "json" in headers["Content-Type"]
@@ -315,7 +306,6 @@ def _served(server: socketserver.BaseServer) -> Iterator[None]:
 
 
 def certificate(folder: Path) -> Path:
-    """A certificate of this machine with its key, signed by itself."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

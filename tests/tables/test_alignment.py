@@ -42,7 +42,6 @@ def warned(synthetic: Any, keys: Sequence[str] = KEYS, targets: Any = "work") ->
 
 
 def row(frame: Any, name: str) -> list[float]:
-    """The figures of a column in synthesis 1."""
     figures: list[float] = frame.loc[(name, 1)].tolist()
     return figures
 

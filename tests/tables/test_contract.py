@@ -28,12 +28,10 @@ CANARIES = ("Quetzalcoatl", "48151623", "42.108", "Kwisatz", "1887-03-04")
 
 
 def columns(**declared: Mapping[str, Any]) -> dict[str, Column]:
-    """A data dictionary."""
     return {name: Column.model_validate(column) for name, column in declared.items()}
 
 
 def behind(error: BaseException) -> Iterator[BaseException]:
-    """An error and all errors behind it."""
     while True:
         yield error
         following = error.__cause__ or error.__context__
@@ -71,8 +69,6 @@ def test_no_record_stays_in_memory_once_a_table_is_done_with(tmp_path: Path) -> 
 
 @pytest.fixture
 def csv(tmp_path: Path) -> Callable[[str | bytes], Path]:
-    """Writes a CSV file."""
-
     def write(content: str | bytes) -> Path:
         path = tmp_path / "table.csv"
         path.write_bytes(textwrap.dedent(content).encode() if isinstance(content, str) else content)
@@ -82,7 +78,6 @@ def csv(tmp_path: Path) -> Callable[[str | bytes], Path]:
 
 
 def values(path: Path, **declared: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The canonical values of a file, missing ones as None."""
     frame = read_canonical(path, columns(**declared), TABLE, list(declared), only_known=True).frame
     return {
         str(name): [None if pd.isna(value) else value for value in frame[name].astype(object)]
@@ -104,7 +99,6 @@ def broken(path: Path, only_known: bool = True, **declared: Mapping[str, Any]) -
 
 
 def refused(path: Path, *message: str) -> None:
-    """A file that cannot be read: an InputError that names table and file."""
     with pytest.raises(dp.InputError) as caught:
         read_canonical(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=True)
     no_value_told(caught.value)

@@ -30,7 +30,6 @@ TABLE = "the table"
 
 
 def people() -> pd.DataFrame:
-    """Some records whose values are easy to find again."""
     return pd.DataFrame({"sex": ["f", "ö"] * 400, "town": [SECRET, "x"] * 400, "age": [*range(20, 100)] * 10})
 
 
@@ -49,7 +48,6 @@ def arrow() -> bytes:
 
 
 def with_holes(content: bytes) -> bytes:
-    """Some of its first bytes overwritten."""
     return content[:50] + b"\xff" * 200 + content[250:]
 
 

@@ -16,7 +16,6 @@ from disclosure_pipeline.tables.frames import as_frame, as_frames, stack_columns
 
 
 def people(seed: int, records: int = 200) -> pd.DataFrame:
-    """Text, categories, numbers with gaps, whole numbers, true and false, and dates."""
     random = np.random.default_rng(seed)
     return pd.DataFrame(
         {

@@ -115,7 +115,6 @@ def test_categories_that_no_record_has_decide_nothing() -> None:
 
 
 def each_once(values: list[Any]) -> Distinct:
-    """A column of which every value that is not missing is different."""
     column = pd.Series(values)
     filled = column.dropna()
     return Distinct(filled, np.array([1] * len(filled) + [len(column) - len(filled)]))

@@ -17,7 +17,6 @@ TABLES = ("the ground truth", "the synthetic table")
 
 
 def slowly(levels: list[float]) -> list[bool]:
-    """Level by level: whether it begins a run."""
     begins: list[bool] = []
     first, has_whole = math.nan, False
     for level in levels:

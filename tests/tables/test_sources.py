@@ -78,7 +78,6 @@ def assert_is_example(raw: pd.DataFrame) -> None:
 
 
 def text(frame: pd.DataFrame) -> pd.DataFrame:
-    """Times as they are written in ISO 8601."""
     seen: list[Any] = [None if pd.isna(time) else time.isoformat() for time in frame["seen"]]
     return frame.assign(seen=seen)
 
@@ -448,7 +447,6 @@ def test_a_database_needs_a_table_or_a_query() -> None:
 
 
 def gate_of(source: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> GateFolders:
-    """A gate as its YAML file declares it."""
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     attributes = gates.definition(ground_truth=source)
     gate = gates.resolve(attributes).gate
