@@ -45,9 +45,6 @@ from disclosure_pipeline.tables.levels import level_label
 HERE = ("memory", "partitioned")
 
 
-# The gate's own steps, with both engines.
-
-
 def same_with_both(
     root: Path,
     definition: Mapping[str, Any],
@@ -260,9 +257,6 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     assert steps(folders(tmp_path, gates.definition(), "auto", "gt.csv"), "c") == actual
 
 
-# What changes while it is read.
-
-
 @pytest.mark.parametrize("engine", ["memory", "partitioned"])
 def test_a_ground_truth_that_changes_while_it_is_measured(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -307,9 +301,6 @@ def test_a_ground_truth_that_changes_while_it_is_read_first(
         monkeypatch.setattr(opening, reader, meanwhile)
         with pytest.raises(StoreError, match="The ground truth changed while it was read: run again"):
             reading.record_ground_truth(folders(tmp_path, gates.definition(), engine, "gt.csv"))
-
-
-# Runs in Dagster.
 
 
 @pytest.fixture(scope="module")

@@ -131,9 +131,6 @@ def test_a_run_measures_no_such_table(home: gates.Home) -> None:
     assert not gates.materialized(second) & {"bins", "identity_disclosure", "attribute_disclosure", "dossier"}
 
 
-# What is honest
-
-
 def test_a_table_mended_in_many_records(tmp_path: Path) -> None:
     """A level that was wrong in a third of the records; the other targets are as they were."""
     gate, base = folders(tmp_path), gates.honest()

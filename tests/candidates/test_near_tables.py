@@ -219,9 +219,6 @@ def test_nobody_else_reads_the_key(tmp_path: Path) -> None:
     assert not any(text in record.read_text() for text in ("office", "field"))
 
 
-# The sketch against the difference of two multisets
-
-
 RECORDS = st.lists(
     st.tuples(
         st.sampled_from([*"fm", None]),

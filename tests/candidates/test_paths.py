@@ -100,9 +100,6 @@ def ground_truth_copied(home: Home) -> dict[str, list[str]]:
     return gates.files_with(home.path, CANARIES, ["ground_truth.csv", "incoming"])
 
 
-# Ids
-
-
 @pytest.mark.parametrize("step", STEPS)
 def test_no_id_leads_anywhere(home: Home, step: str) -> None:
     """Each id in every step that takes one, with a folder and a table where it would lead."""
@@ -184,8 +181,6 @@ def test_a_file_system_that_takes_two_names_for_one_releases_none_over_the_other
     refused(home.materialize("release", HONEST))  # its records are the other's by now
     assert outside_the_store(listing(home)) == outside_the_store(before)
 
-
-# What lies in a candidate's folder
 
 Make = Callable[[Home, Path], object]
 
@@ -316,8 +311,6 @@ def test_what_is_no_table_is_refused(delivered: Home, what: str) -> None:
     refused(delivered.materialize("release", CANDIDATE))
     assert delivered.nothing_published()
 
-
-# What changes while it is read
 
 SWAPS: dict[str, Make] = {
     "a link to the ground truth": link("synthetic.csv", GROUND_TRUTH),

@@ -201,9 +201,6 @@ def test_the_settings_of_dagster_are_those_of_this_project() -> None:
     assert ours.read_bytes() == (ROOT / "dagster_home" / "dagster.yaml").read_bytes()
 
 
-# dg scaffold
-
-
 @only_in_ci("starts Dagster's command twice")
 def test_dagster_scaffolds_the_same_gate(tables: Path) -> None:
     """In a project of Dagster's own form, with a `src` folder; also without a table, from an invented one."""
@@ -229,9 +226,6 @@ def test_dagster_scaffolds_the_same_gate(tables: Path) -> None:
     assert plain.returncode == 0, plain.stdout + plain.stderr
     file = other / "src/custodian/defs/example/defs.yaml"
     assert parse_gate(file.read_text(), file).keys == EXAMPLE.keys
-
-
-# The text
 
 
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)

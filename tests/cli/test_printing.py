@@ -147,9 +147,6 @@ def test_cells(value: Any, shown: str) -> None:
     assert format_cell(value) == shown
 
 
-# Exit codes
-
-
 def failing(error: BaseException, otherwise: ExitCode = ExitCode.REFUSED) -> Any:
     @click.command()
     @report_errors(otherwise)

@@ -50,9 +50,6 @@ def deliver(home: Home, table: pd.DataFrame | bytes, name: str = "synthetic.csv"
     return folder
 
 
-# evaluate
-
-
 def test_the_verdict_is_that_of_a_run(finished_home: Home) -> None:
     """To the last digit; and of all that it did, only the question is kept, once for a content."""
     home = finished_home
@@ -179,9 +176,6 @@ def test_formats_of_a_verdict(finished_home: Home) -> None:
     assert run("evaluate", gate, folder, "--format", "html").stdout.startswith("<!DOCTYPE html>")
 
 
-# report
-
-
 def test_the_dossier_of_a_candidate(finished_home: Home, tmp_path: Path) -> None:
     home, gate = finished_home, write_gate(finished_home)
     for candidate, code in ((HONEST, 0), (COPY, 1)):
@@ -200,9 +194,6 @@ def test_the_dossier_of_a_candidate(finished_home: Home, tmp_path: Path) -> None
     assert run("report", gate, "../../evil").exit_code == 3
 
 
-# status
-
-
 def test_every_candidate_and_where_it_stands(finished_home: Home) -> None:
     gate = write_gate(finished_home)
     document = json.loads(run("status", gate, "--format", "json").stdout)
@@ -219,9 +210,6 @@ def test_every_candidate_and_where_it_stands(finished_home: Home) -> None:
     shown = run("status", gate, "--format", "table").stdout
     assert max(map(len, shown.splitlines())) <= 80
     assert "<table>" in run("status", gate, "--format", "html").stdout
-
-
-# check
 
 
 def ready(home: Home) -> Path:

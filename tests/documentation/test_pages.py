@@ -99,8 +99,6 @@ def test_every_picture_of_the_library_is_in_the_gallery() -> None:
     assert page.count(".plot()") >= 3
 
 
-# Definitions
-
 DEFINITION: dict[str, Any] = {
     "name": "survey",
     "ground_truth": "gate/survey.csv",
@@ -143,9 +141,6 @@ def test_the_configuration_to_copy_is_that_of_the_repository() -> None:
     assert copied == (ROOT / "dagster_home" / "dagster.yaml").read_text(encoding="utf-8")
 
 
-# Commands
-
-
 def commands() -> Iterator[tuple[str, str]]:
     for path in [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"]:
         for block in BLOCK.finditer(path.read_text(encoding="utf-8")):
@@ -165,8 +160,6 @@ def test_commands_and_their_options_are_there(page: str, line: str) -> None:
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
     assert {word.split("=")[0] for word in words if word.startswith("--")} <= known | {"--help"}
 
-
-# Figures
 
 MEASURES = sorted(path.relative_to(DOCS).as_posix() for path in (DOCS / "measures").glob("*.md"))
 PAGES = ["measures.md", *MEASURES, "expectations.md", "other_packages.md"]
@@ -195,9 +188,6 @@ def test_figures_in_sentences_are_printed_on_the_page(page: str) -> None:
         for figure in re.findall(r"\d+(?:\.\d+)?", block)
     }
     assert set(_FIGURE.findall(sentences)) <= printed
-
-
-# Modules that are named
 
 
 _MODULE = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.py\b")

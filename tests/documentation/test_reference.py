@@ -101,9 +101,6 @@ def test_the_locks_are_parts_of_one_and_name_nothing_but_packages() -> None:
     assert [requirement for requirement in ui if requirement.startswith("dagster-webserver")]
 
 
-# Files that others read
-
-
 def test_the_citation_can_be_read() -> None:
     """The fields that the Citation File Format 1.2.0 demands, and what they have to agree with."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))

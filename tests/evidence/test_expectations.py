@@ -63,9 +63,6 @@ def validated(
     return result
 
 
-# Measures of a metric table
-
-
 @pytest.mark.parametrize("name", MET)
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_measure_within_its_bound(ours: ModuleType, name: str, form: Format) -> None:
@@ -240,9 +237,6 @@ def test_figures_of_the_library(ours: ModuleType) -> None:
     assert result["result"]["observed_value"] == largest
 
 
-# A stacked table
-
-
 KEYS = ["sex", "age"]
 SOURCES = {"source_column": "source", "ground_truth": "GT", "synthetic": "SD", "keys": KEYS}
 
@@ -369,9 +363,6 @@ def test_a_column_that_is_not_asked_for_has_no_say(ours: ModuleType) -> None:
         *(table.assign(row=range(len(table))) for table in (gates.ground_truth(), gates.honest()))
     )
     assert all(validated(numbered, expectation)["success"] for expectation in both(ours))
-
-
-# In suites and in Data Docs
 
 
 def all_kinds(ours: ModuleType) -> list[BatchExpectation]:

@@ -91,9 +91,6 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.shown).split())
 
 
-# What it says, and in which order
-
-
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_the_first_words_are_the_verdict_and_its_reason(
     refused: dict[str, Any], approved: dict[str, Any], edition: Any
@@ -245,9 +242,6 @@ def test_a_chart_has_a_table_and_its_finding_for_a_title(refused: dict[str, Any]
     assert any("points more than" in title for title in figures)
 
 
-# What it is made of
-
-
 def pages(refused: dict[str, Any], approved: dict[str, Any]) -> Iterator[str]:
     for content in (refused, approved):
         for edition in EDITIONS:
@@ -307,9 +301,6 @@ def test_names_are_no_markup() -> None:
 def test_no_value_of_the_ground_truth_is_in_it(refused: dict[str, Any], approved: dict[str, Any]) -> None:
     for text in pages(refused, approved):
         assert not [canary for canary in gates.CANARIES if canary in text]
-
-
-# The edition for publication
 
 
 def test_no_level_is_named_in_the_edition_for_publication(refused: dict[str, Any]) -> None:
@@ -444,9 +435,6 @@ def test_files_that_arrived_are_not_named(approved: dict[str, Any]) -> None:
     ]
 
 
-# Files of earlier versions
-
-
 @pytest.mark.parametrize(
     "content", [{}, {"figures": []}, {"figures": {}, "clauses": []}, {"clauses": None, "figures": {}}]
 )
@@ -456,9 +444,6 @@ def test_what_is_no_dossier_stands_on_no_page(content: dict[str, Any]) -> None:
 
 def test_a_dossier_is_one(approved: dict[str, Any]) -> None:
     assert is_dossier(approved)
-
-
-# In other processes
 
 
 def drawn(figure: float) -> str:

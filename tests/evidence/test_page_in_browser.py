@@ -181,8 +181,6 @@ def test_no_name_of_a_plot_is_cut(tab: Page, tmp_path: Path) -> None:
     assert tab.evaluate(NAMES_CUT) == []
 
 
-# On paper
-
 A4_HEIGHT = (297 - 2 * 16) * MILLIMETRE
 
 

@@ -90,9 +90,6 @@ def clauses_of(judgements: tuple[Judgement, ...]) -> list[dict[str, Any]]:
     return [{"name": judgement.clause.name, "outcome": judgement.outcome} for judgement in judgements]
 
 
-# The same verdict
-
-
 @pytest.mark.parametrize("syntheses", [THREE, THREE[:1], THREE[1:2]], ids=["three", "honest", "copy"])
 def test_suite_and_policy_agree(syntheses: list[pd.DataFrame]) -> None:
     gate, result = measured(syntheses)
@@ -254,9 +251,6 @@ def test_what_is_no_number_is_not_kept(three: tuple[Gate, dp.Disclosure], value:
     assert not validate(gate.clauses(), forged).kept["repU"]
 
 
-# What became of a clause
-
-
 def generous(gate: Gate) -> tuple[Clause, ...]:
     return tuple(replace(clause, bound=0 if clause.at_least else 1000) for clause in gate.clauses())
 
@@ -321,9 +315,6 @@ def test_the_results_as_plain_data(three: tuple[Gate, dp.Disclosure]) -> None:
         assert entry["expectation_config"]["meta"]["words"] == str(clause)
 
 
-# The metric tables
-
-
 def test_metric_tables_hold_figures_and_names_of_columns(three: tuple[Gate, dp.Disclosure]) -> None:
     """No level, although flags name some."""
     _, result = three
@@ -375,9 +366,6 @@ def test_metric_tables_hold_the_figures_of_the_frames(three: tuple[Gate, dp.Disc
         counted = attribute[f"{check}_flags"]
         assert counted.sum() == len(getattr(result, check)) > 0
         assert counted[counted > 0].sort_index().to_dict() == flags.to_dict()
-
-
-# What it leaves behind
 
 
 def run_alone(code: str, folder: Path, **environment: str) -> Finished:

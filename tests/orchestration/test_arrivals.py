@@ -86,9 +86,6 @@ def daemon(finished_home: Home) -> Daemon:
     return Daemon(finished_home)
 
 
-# The sensor
-
-
 def test_one_run_for_each_new_candidate(daemon: Daemon) -> None:
     assert set(daemon.candidates()) == {HONEST, COPY}
     assert daemon.candidates() == []
@@ -224,9 +221,6 @@ def test_the_sensor_tells_no_value(daemon: Daemon, monkeypatch: pytest.MonkeyPat
         error = error.__cause__ or error.__context__
 
 
-# The schedule
-
-
 def scheduled(home: Home) -> list[str | None]:
     result = schedule_of(home)(dg.build_schedule_context(instance=home.instance))
     if isinstance(result, dg.SkipReason):
@@ -308,9 +302,6 @@ def test_ticks_as_dagster_evaluates_them(on_disk: Home) -> None:
     )
     requests = schedule_of(on_disk).evaluate_tick(at).run_requests or []
     assert {request.partition_key for request in requests} == {HONEST, COPY}
-
-
-# Names and files
 
 
 @pytest.mark.parametrize("name", UNSAFE)

@@ -309,9 +309,6 @@ def test_a_check_that_somebody_added_is_not_known_and_its_words_are_withheld(
     assert notice["reasons"] == [message]
 
 
-# The events alone
-
-
 @pytest.fixture(scope="module")
 def refused(finished: Path, small_gate: dg.Definitions) -> list[dg.DagsterEvent]:
     with pytest.MonkeyPatch.context() as patch, gates.quiet():
@@ -445,9 +442,6 @@ def test_a_decision_that_does_not_explain_the_failed_check_is_a_crash(
     changed = list(map(other, refused))
     assert changed != refused
     assert classify_failed_run(changed, known).outcome == "crashed"
-
-
-# The daemon
 
 
 @only_in_ci("a daemon and its code server")

@@ -47,9 +47,6 @@ def metadata_of(ran: dg.ExecuteInProcessResult, asset: str) -> Mapping[str, dg.M
     return metadata
 
 
-# The demo
-
-
 @pytest.fixture(scope="module")
 def demo_instance(demo: tuple[Path, str]) -> Iterator[dg.DagsterInstance]:
     with pytest.MonkeyPatch.context() as patch, gates.quiet():
@@ -209,9 +206,6 @@ def test_one_number_per_measure_and_target_is_plotted(demo_instance: dg.DagsterI
         assert isinstance(metadata[name], dg.FloatMetadataValue)
 
 
-# What Dagster is told about the graph
-
-
 def test_the_graph_is_that_of_the_design(small_gate: dg.Definitions) -> None:
     graph = small_gate.resolve_asset_graph()
     assert {key.path[-1] for key in graph.get_all_asset_keys()} == {"ground_truth", *ASSETS, "candidates"}
@@ -267,9 +261,6 @@ def test_the_checks_that_block(small_gate: dg.Definitions) -> None:
         "synthetic:key_overlap",
         "dossier:within_policy",
     }
-
-
-# The small gate
 
 
 def test_the_small_gate_approves_one_and_refuses_the_other(finished: Path) -> None:
@@ -343,9 +334,6 @@ def test_parquet_is_measured_as_csv_is(home: Home, finished: Path) -> None:
     assert read_json(home.record(HONEST, "dossier.json"))["figures"] == wanted["figures"]
 
 
-# Contracts
-
-
 def test_a_ground_truth_that_breaks_its_contract_is_not_recorded(home: Home) -> None:
     broken = gates.ground_truth().astype({"age": object})
     broken.loc[[3, 5], "age"] = CANARIES[0]
@@ -413,9 +401,6 @@ def test_tables_that_share_few_values_of_a_key_are_not_compared(home: Home) -> N
     assert home.nothing_published()
 
 
-# Errors on their way into the event log
-
-
 PLACES = [
     (reading, "read_ground_truth", "ground_truth"),
     (presentation, "violations_table", "ground_truth"),
@@ -455,9 +440,6 @@ def test_an_unexpected_error_tells_no_value(
     assert steps.count("STEP_START") == steps.count("STEP_FAILURE") == 1
     assert not {"STEP_RESTARTED", "STEP_UP_FOR_RETRY"} & set(steps)
     assert home.nothing_published()
-
-
-# The paper's example
 
 
 @pytest.mark.skipif(not SD2011.is_dir(), reason=f"the example data are not there: {SD2011}")

@@ -147,9 +147,6 @@ def only_the_honest_one(home: Home) -> None:
     assert not list((home.path / "elsewhere").iterdir())
 
 
-# The configuration
-
-
 def test_everything_that_can_be_set_is_found() -> None:
     for job in (gate_job, release_job):
         actual = {path for config in configurations(job()) for path in fields(config)}
@@ -220,8 +217,6 @@ def test_nothing_else_can_be_set(home: Home, what: str) -> None:
         launch(home, gate_job, UNKNOWN[what])
     only_the_honest_one(home)
 
-
-# Tags, selections and re-execution
 
 START, END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 TAGS: dict[str, dict[str, str]] = {

@@ -86,9 +86,6 @@ def sent() -> Iterator[Sent]:
         yield lambda notify, notice=NOTICE: send(notice, make_senders(Notify.model_validate(notify)), context)
 
 
-# The gate's file
-
-
 @pytest.mark.parametrize(
     "notify",
     [
@@ -137,9 +134,6 @@ def test_the_package_that_slack_needs_is_named_when_it_is_missing(monkeypatch: p
     assert isinstance(caught.value.__cause__, NoticeError)
 
 
-# The log
-
-
 @pytest.mark.parametrize(
     ("outcome", "level"),
     [("refused", logging.WARNING), ("undetermined", logging.ERROR), ("crashed", logging.ERROR)],
@@ -152,9 +146,6 @@ def test_the_log_always_has_it(outcome: Any, level: int, caplog: pytest.LogCaptu
     ]
     for part in ("survey", "2024-05", "5f3a", *NOTICE.reasons):
         assert part in caplog.text
-
-
-# The webhook
 
 
 def test_the_webhook_gets_json(web: Posted, sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,9 +235,6 @@ def test_one_way_that_fails_keeps_no_other_from_arriving(
     assert len(web.requests) == 1
 
 
-# E-mail
-
-
 @pytest.fixture
 def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = services.certificate(tmp_path)
@@ -290,9 +278,6 @@ def test_a_mail_server_that_cannot_prove_its_name_gets_no_password(
         problems = sent({"email": EMAIL | {"port": mailbox.port}})
     assert problems == {"email": "SSLCertVerificationError"}
     assert mailbox.logins == []
-
-
-# Slack
 
 
 @pytest.fixture

@@ -53,9 +53,6 @@ def line_of(text: str, start: str) -> int:
     return actual
 
 
-# Dagster's commands
-
-
 @pytest.fixture
 def furnished(tmp_path: Path) -> Path:
     home = tmp_path / "home"
@@ -135,9 +132,6 @@ def test_the_effective_clauses_stand_on_the_dossier(small_gate: dagster.Definiti
     assert "copy_repU is at least 1 of copy_UiO" in shown
 
 
-# The command
-
-
 def check(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, ["check", *map(str, arguments)])
 
@@ -197,9 +191,6 @@ def test_check_refuses_with_the_place(old: str, new: str, message: str, tmp_path
         assert f"{file}:{text[: text.index(new)].count(chr(10)) + 1}:" in shown.output
 
 
-# Dagster's commands on a file that is wrong
-
-
 @only_in_ci("starts Dagster's command")
 def test_check_yaml_tells_the_place(project: Path) -> None:
     file = project / "custodian" / "defs" / "survey" / "defs.yaml"
@@ -234,9 +225,6 @@ def test_check_defs_refuses_a_policy_with_an_open_end(project: Path) -> None:
     output = checked.stdout + checked.stderr
     assert "no bound on repU" in output
     assert "defs.yaml" in output
-
-
-# Through the component
 
 
 def test_the_shipped_gate_is_the_one_of_the_demo() -> None:

@@ -55,9 +55,6 @@ def verdict(result: dp.Disclosure, **policy: Any) -> str:
     return decide(judge(bounded_by(policy), result))
 
 
-# What a policy must and may say
-
-
 def refusal(**changes: Any) -> str:
     with pytest.raises(ValidationError) as caught:
         gate(**changes)
@@ -219,9 +216,6 @@ def test_no_clause_is_there_twice_where_a_target_is_named_like_another() -> None
     assert all(check.name.replace("_", "").isalnum() and check.name.isascii() for check in checks)
 
 
-# Holding figures against a clause
-
-
 @pytest.mark.parametrize(
     ("figures", "over", "value", "outcome"),
     [
@@ -289,9 +283,6 @@ def test_a_figure_is_needed_of_every_synthesis(syntheses: int) -> None:
 @pytest.mark.parametrize("bound", [NAN, math.inf])
 def test_only_a_finite_bound_can_be_kept(bound: float) -> None:
     assert hold(Clause("repU", None, bound), [1.0], 1).outcome == "undetermined"
-
-
-# The verdict
 
 
 def judgement(outcome: Any, *, warns: bool = False) -> Judgement:
@@ -413,8 +404,6 @@ def test_flags_warn_unless_the_policy_says_refuse() -> None:
         assert worst.outcome == "exceeded"
 
 
-# Nothing that is missing passes
-
 FRAMES = ("identity", "attribute")
 
 
@@ -484,9 +473,6 @@ def test_a_target_that_was_not_measured(result: dp.Disclosure) -> None:
     assert verdict(measured) == "undetermined"
 
 
-# The digest
-
-
 def test_the_digest_is_that_of_the_same_content() -> None:
     assert gate().policy_digest() == gate().policy_digest()
     reordered = dict(reversed(definition().items()))
@@ -549,9 +535,6 @@ def with_column(name: str, **changes: Any) -> dict[str, Any]:
 )
 def test_the_digest_changes_with_what_decides(changes: Mapping[str, Any]) -> None:
     assert gate(**changes).policy_digest() != gate().policy_digest()
-
-
-# The definition as a whole
 
 
 @pytest.mark.parametrize(

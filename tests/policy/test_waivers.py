@@ -133,9 +133,6 @@ def test_two_waivers_for_one_clause_contradict_each_other() -> None:
     assert len(problems) == 2
 
 
-# The files
-
-
 def text(**changes: Any) -> str:
     content = waiver().model_dump(mode="json", exclude={"name"}) | changes
     return yaml.safe_dump({name: value for name, value in content.items() if value is not None})
@@ -208,8 +205,6 @@ def test_a_file_that_would_not_be_read_is_refused(tmp_path: Path, name: str) -> 
     with pytest.raises(WaiverError, match=r"no file NAME\.yaml"):
         read_waivers(tmp_path)
 
-
-# A real gate
 
 STRICT = {"repU": 1, "DiSCO": {"at_most": 12, "targets": {"income": 10}}}
 

@@ -126,8 +126,6 @@ def test_many_candidates(path: Path, small_gate: dg.Definitions) -> None:
     assert len(stored) == len(honest)  # one for the two that are the same, and one for all the copies
 
 
-# A candidate that arrives while the ground truth is refreshed
-
 REFRESHED = gates.ground_truth().iloc[1:]
 
 
@@ -205,9 +203,6 @@ def test_a_ground_truth_that_is_refreshed_all_the_time(path: Path, small_gate: d
         predicate.clauses,
         predicate.ground_truth,
     )
-
-
-# The queue
 
 
 def test_the_queue_runs_one_run_a_candidate(small_gate: dg.Definitions) -> None:

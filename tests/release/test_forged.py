@@ -237,9 +237,6 @@ def test_what_refused_can_be_deleted_but_not_undone(served: Served) -> None:
     not_released(served, candidate)
 
 
-# Runs that are launched
-
-
 def launched(served: Served, candidate: str, config: Any, job: str = f"{GATE}_gate") -> dg.DagsterRun | None:
     """Ask for a run as the launchpad does, and wait for its end; None where its configuration is refused."""
     location = {"repositoryName": "__repository__", "repositoryLocationName": "location.py"}
@@ -287,9 +284,6 @@ def test_a_launched_run_releases_what_is_approved_and_nothing_else(served: Serve
     honest = launched(served, LAUNCHED, config)
     assert honest is not None and honest.is_success
     assert gates.stated(served.home.published(LAUNCHED)).run_id == honest.run_id
-
-
-# The other way round
 
 
 def forge_failures(served: Served, candidate: str) -> None:

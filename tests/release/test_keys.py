@@ -56,9 +56,6 @@ def public_pem(key: Any) -> str:
     return pem.decode()
 
 
-# Making them
-
-
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o777])
 def test_only_the_owner_can_read_what_is_secret(tmp_path: Path, mask: int) -> None:
     """Whatever the mask of the shell is."""
@@ -117,9 +114,6 @@ def test_the_command_line_makes_keys_that_the_gate_takes(
     nowhere = CliRunner().invoke(main, ["keygen", "/proc/none/keys"])
     assert nowhere.exit_code == 1
     assert isinstance(nowhere.exception, SystemExit)
-
-
-# The signer
 
 
 def test_what_is_signed_is_verified_by_the_public_key(key_files: KeyFiles) -> None:
@@ -215,9 +209,6 @@ def test_only_an_ed25519_key_signs(key_files: KeyFiles, content: bytes, message:
     key_files.signing_key.write_bytes(content)
     with pytest.raises(KeysError, match=message):
         keys.load_signer()
-
-
-# A signer by its URI
 
 
 def test_a_file_can_be_given_as_a_uri(key_files: KeyFiles, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,9 +313,6 @@ def test_a_signer_that_says_it_has_another_key_is_refused(
         keys.load_signer()
 
 
-# The salt
-
-
 def test_the_salt_tells_equal_from_unequal_and_nothing_else(
     key_files: KeyFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,8 +347,6 @@ def test_only_a_hash_is_salted(key_files: KeyFiles, given: str) -> None:
     with pytest.raises(KeysError, match="ground truth has no sha256"):
         keys.hash_with_salt(given)
 
-
-# Which keys are believed
 
 PEM = public_pem(Ed25519PrivateKey.generate())
 

@@ -151,9 +151,6 @@ def undisturbed(small_gate: dg.Definitions, results_folder: Path) -> Iterator[Un
         yield Undisturbed(template, small_gate, ran, moments, digests, states, worked_out_anew, seconds)
 
 
-# The kills
-
-
 def test_an_undisturbed_run_has_moments_of_every_kind(undisturbed: Undisturbed) -> None:
     """Others end in the same state, also those that work everything out anew: so there is what to compare."""
     assert undisturbed.ran[HONEST].success and not undisturbed.ran[COPY].success

@@ -180,9 +180,6 @@ def test_bytes_of_an_earlier_arrival_go(home: Home) -> None:
     assert second.exists() and not first.exists()
 
 
-# What is left of interrupted work
-
-
 def test_old_remains_go(home: Home) -> None:
     root = home.store.root
     delivered = root / "delivered" / "candidate"
@@ -228,9 +225,6 @@ def test_an_arrival_that_was_interrupted_before_its_record_blocks_nothing(home: 
     (folder / ".partial-x").touch()
     (folder / "release.lock").touch()
     assert home.prune().unclear == ()
-
-
-# What is not understood
 
 
 # What is done to the home, or to a file or folder of a candidate in it.
@@ -317,9 +311,6 @@ def test_what_is_no_stored_table_is_not_touched(home: Home) -> None:
     assert all(path.exists() for path in others)
 
 
-# Nothing outside
-
-
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
     folder = tmp_path / "outside"
@@ -402,9 +393,6 @@ def test_the_releases_are_those_of_the_gate(home: Home, folder: str) -> None:
 def test_an_age_is_positive_and_a_time_has_a_zone(home: Home, age: timedelta, now: datetime) -> None:
     with pytest.raises(ValueError, match="time zone"):
         prune(home.store, home.releases, age, now)
-
-
-# The command line
 
 
 def run(home: Home, *options: str) -> Any:

@@ -95,9 +95,6 @@ def test_what_was_approved_is_released(approved: Home) -> None:
     assert predicate.dossier == hashlib.sha256(dossier).hexdigest()
 
 
-# Before it may
-
-
 def test_nothing_is_released_before_anything_ran(home: Home) -> None:
     home.write_ground_truth(gates.ground_truth())
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
@@ -151,8 +148,6 @@ def test_nothing_is_measured_with_another_ground_truth_than_the_recorded_one(app
     assert approved.record(HONEST, "figures.json").read_bytes() == before
     assert approved.nothing_published()
 
-
-# After somebody had a hand in it
 
 SNAPSHOT, DOSSIER = "snapshot.json", "dossier.json"
 
@@ -283,9 +278,6 @@ def test_a_changed_policy_decides_once_everything_ran_again(approved: Home) -> N
     assert not laxer.published(COPY).exists()
 
 
-# Once
-
-
 def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
 
@@ -354,9 +346,6 @@ def test_a_release_that_is_interrupted_leaves_nothing_and_can_be_repeated(
     assert not approved.published(HONEST).exists()
     assert approved.materialize("release", HONEST).success
     assert {path.name for path in (approved.path / "releases" / GATE).iterdir()} == {HONEST}
-
-
-# The signature
 
 
 def expired(home: Home, _: pytest.MonkeyPatch) -> None:

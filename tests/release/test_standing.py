@@ -28,8 +28,6 @@ from disclosure_pipeline.release.verifying import Expected, VerificationError, v
 NOW = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 ELSEWHERE = "under another ground truth or policy, not judged today"
 
-# Which release it is
-
 
 @pytest.fixture(scope="module")
 def signer() -> CryptoSigner:
@@ -67,9 +65,6 @@ def test_what_is_not_asked_for_is_told(signer: CryptoSigner, tmp_path: Path) -> 
     arguments = verify(folder, keys, expected, tmp_path / "none")
     assert arguments.unchecked == ()
     assert "Not asked" not in str(arguments)
-
-
-# Published, and refused today
 
 
 @pytest.mark.parametrize(
@@ -130,9 +125,6 @@ def status(file: Path) -> dict[str, str]:
     return {line[0]: line[1] for line in lines}
 
 
-# Staging
-
-
 def test_nothing_is_staged_among_the_releases_and_the_next_run_removes_what_is_left(
     finished_home: Home,
 ) -> None:
@@ -164,9 +156,6 @@ def test_what_a_running_release_has_staged_stays(tmp_path: Path) -> None:
         os.close(handle)
     remove_abandoned(store, staging)
     assert not stages["running"].exists()
-
-
-# The clock
 
 
 def test_a_clock_that_has_gone_back_is_noticed(tmp_path: Path) -> None:

@@ -56,8 +56,6 @@ def stated(content: dict[str, Any], definition: dict[str, Any] | None = None, **
     return build_predicate(content, definition or releases.content()[1], **arguments | changes)
 
 
-# What it says
-
 # Ten of the fewest records, in percent.
 STEP = 100 * 10 / 298
 
@@ -134,8 +132,6 @@ def test_times_keep_their_offset(zone: timezone) -> None:
     assert json.loads(encode_statement(statement))["predicate"]["published_at"] == when.isoformat()
     assert read_statement(encode_statement(statement)) == statement
 
-
-# What is never stated
 
 REFUSED: dict[str, Callable[[dict[str, Any]], object]] = {
     "refused": lambda content: content.update(decision="refused"),
@@ -222,9 +218,6 @@ def test_the_tables_that_were_measured_are_stated() -> None:
         build_statement({**releases.hashes(), "dossier.md": releases.hex_of(b"")}, releases.predicate())
 
 
-# The signature
-
-
 def test_the_signature_is_verified_as_the_documentation_shows(
     tmp_path: Path, signer: CryptoSigner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,8 +274,6 @@ def test_only_ed25519_signs(kind: str) -> None:
     with pytest.raises(KeysError, match="does not sign"):
         sign(build_statement(releases.hashes(), releases.predicate()), getattr(CryptoSigner, kind)())
 
-
-# The one form
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -346,9 +337,6 @@ def test_ground_truths_that_differ_in_few_records_are_told_alike() -> None:
             row["limit"] *= 1.03
     first, second = (stated(stated_content) for stated_content in (content, other))
     assert first == second and first.ground_truth.records == 300
-
-
-# The schema
 
 
 @pytest.mark.parametrize("waived", [False, True])

@@ -46,9 +46,6 @@ def row(frame: Any, name: str) -> list[float]:
     return figures
 
 
-# What the tables share
-
-
 Records = list[tuple[str | None, str | None]]
 RECORDS: st.SearchStrategy[Records] = st.lists(
     st.tuples(st.sampled_from(["1", "2", "3", None]), st.sampled_from(["a", "b", None])),
@@ -109,9 +106,6 @@ def test_copies_need_a_shared_column() -> None:
         dp.copies(pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]}))
 
 
-# Warnings
-
-
 def test_tables_that_are_coded_alike_are_not_warned_of() -> None:
     assert warned(GT) == ()
     assert warned([table(seed=2), table(seed=3)]) == ()
@@ -162,9 +156,6 @@ def test_an_identifier_is_warned_of() -> None:
     assert dp.disclosure(measured, measured, KEYS, "work").warnings == ()
 
 
-# Mixtures
-
-
 @pytest.mark.parametrize(
     "altered",
     [
@@ -179,9 +170,6 @@ def test_an_identifier_is_warned_of() -> None:
 def test_values_of_two_kinds_are_never_compared(altered: pd.DataFrame) -> None:
     with pytest.raises(dp.InputError, match=r"'age'|'work'"):
         dp.disclosure(GT, altered, KEYS, "work")
-
-
-# Identifiers by the dictionary
 
 
 @given(
@@ -215,9 +203,6 @@ def test_an_identifier_is_found_however_it_is_written(written: str) -> None:
 
 def test_a_short_identifier_within_a_longer_text_is_chance() -> None:
     assert not holds_identifiers(["17", "--"], ["1789", "--", ""])
-
-
-# The hash of a content
 
 
 @given(RECORDS, st.randoms())

@@ -107,9 +107,6 @@ def refused(path: Path, *message: str) -> None:
         assert text in str(caught.value)
 
 
-# Reading
-
-
 LEVELS = {"type": "category", "levels": ["x", "y"], "missing_codes": ["?"]}
 RANGE = {"type": "integer", "range": [0, 100], "special_values": [-8], "missing_codes": [-9]}
 TEXTS = ["01", "1", "NA", "nan", "None", "null", "1e5", "2.0", "true", "-"]
@@ -232,9 +229,6 @@ def test_parquet_is_read_as_csv_is(tmp_path: Path, csv: Any) -> None:
     for other in others.values():
         typed.assign(**other).to_parquet(path)
         assert values(path, **declared) == wanted
-
-
-# Violations
 
 
 def test_every_violation_is_counted(csv: Any) -> None:

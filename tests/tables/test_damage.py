@@ -197,9 +197,6 @@ def test_a_damaged_file_of_a_folder_is_found(tmp_path: Path) -> None:
         read_raw(tmp_path / "t", TABLE)
 
 
-# In a gate: the bytes lie in a store, by their hash
-
-
 @pytest.mark.parametrize("what", some_of(PROBLEMS, 5))
 def test_a_candidate_is_named_as_it_was_delivered(what: str, home: Home) -> None:
     """Not by the hash that its bytes are stored under."""

@@ -51,9 +51,6 @@ def values(declared: Column, raw: Any) -> list[Any]:
     ]
 
 
-# Each type
-
-
 @pytest.mark.parametrize(
     ("declared", "raw", "expected"),
     [
@@ -157,9 +154,6 @@ def test_a_day_survives_being_written(day: date) -> None:
     assert values(column("date", date_format="%d.%m.%Y"), [text]) == [midnight]
 
 
-# Levels, aliases and what is unknown
-
-
 SEX: dict[str, Any] = {
     "levels": [
         {"level": "male", "label": "Male", "aliases": ["m", "1"]},
@@ -192,9 +186,6 @@ def test_an_ordered_category_keeps_the_order_of_its_levels() -> None:
     frame = canonical_table(pd.DataFrame({"x": ["high", "?", "low"]}), {"x": declared}, "T", (), True).frame
     assert list(frame["x"].cat.categories) == ["low", "high", "?"]
     assert frame["x"].cat.ordered
-
-
-# The ledger
 
 
 def test_the_ledger_counts_the_records_that_each_rule_changed() -> None:
@@ -232,9 +223,6 @@ def test_what_is_canonical_already_changes_nothing() -> None:
     assert canonical_table(raw, dictionary, "T", list(dictionary), True).ledger == ()
 
 
-# Range
-
-
 @pytest.mark.parametrize(
     ("declared", "raw", "outside"),
     [
@@ -249,9 +237,6 @@ def test_what_is_canonical_already_changes_nothing() -> None:
 )  # fmt: skip
 def test_a_value_outside_the_range_is_told(declared: Column, raw: list[Any], outside: list[bool]) -> None:
     assert list(read(declared, raw).outside) == outside
-
-
-# What cannot be declared
 
 
 @pytest.mark.parametrize(
@@ -300,9 +285,6 @@ def test_an_identifier_is_no_key_and_no_target() -> None:
                 **{"keys": ["person"], "targets": ["t"], "policy": {"repU": 1, "DiSCO": 1}},
             }
         )
-
-
-# The draft
 
 
 SECRET = "the-only-one-of-its-kind"
@@ -410,9 +392,6 @@ def test_the_schema_checks_the_file_of_a_gate() -> None:
     content["attributes"]["columns"]["age"]["rnage"] = [0, 1]
     with pytest.raises(jsonschema.ValidationError, match="rnage"):
         jsonschema.validate(content, schema)
-
-
-# No value in what is said of a violation
 
 
 def test_a_violation_tells_no_value() -> None:

@@ -176,9 +176,6 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
     assert list(read_raw(tmp_path / "t.csv", "T", ["code", "age"]).columns) == ["code", "age"]
 
 
-# What cannot be read
-
-
 def refusal(location: Any, columns: list[str] | None = None) -> str:
     """The message of a refusal; neither it nor anything that hangs on to it holds a secret."""
     with pytest.raises(InputError) as refused:
@@ -220,9 +217,6 @@ def test_values_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     pd.DataFrame({"a": [[CANARY], [CANARY]], "b": [1, 2]}).to_parquet(tmp_path / "t.parquet")
     assert "column 'a' is of type" in refusal(tmp_path / "t.parquet")
     assert list(read_raw(tmp_path / "t.parquet", "T", ["b"])["b"]) == [1, 2]
-
-
-# Databases
 
 
 def sqlite(path: Path) -> str:
@@ -341,9 +335,6 @@ def test_duckdb(tmp_path: Path) -> None:
     assert "no file" in refusal(DuckDBSource(duckdb=str(tmp_path / "absent"), table="t"))
 
 
-# Remote files
-
-
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[str]:
     pytest.importorskip("s3fs")
@@ -405,9 +396,6 @@ def test_a_file_system_that_is_not_installed_is_told() -> None:
     assert "cannot be opened" in refusal(f"nosuch://user:{PASSWORD}@host/t.csv")
 
 
-# Secrets
-
-
 @pytest.mark.parametrize(
     ("location", "shown"),
     [
@@ -441,9 +429,6 @@ def test_a_database_needs_a_table_or_a_query() -> None:
     for both in ({}, {"table": "t", "query": "SELECT 1"}):
         with pytest.raises(ValidationError, match="one of them"):
             SqlSource.model_validate({"url": "sqlite://", **both})
-
-
-# A gate whose ground truth is no file
 
 
 def gate_of(source: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> GateFolders:
