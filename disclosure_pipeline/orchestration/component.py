@@ -11,7 +11,6 @@ from disclosure_pipeline.orchestration.decision_assets import candidates_asset, 
 from disclosure_pipeline.orchestration.failures import failures_sensor
 from disclosure_pipeline.orchestration.gate_file import (
     fill_in_templates,
-    find_gate_file,
     is_validating,
     require_as_written,
     require_prerequisites,
@@ -26,6 +25,7 @@ from disclosure_pipeline.orchestration.measuring_assets import (
 )
 from disclosure_pipeline.policy.clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.gate_reader import find_gate_file
 from disclosure_pipeline.policy.waivers import Waiver, read_waivers
 
 

@@ -15,9 +15,15 @@ from pydantic import ValidationError
 from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.orchestration import steps
-from disclosure_pipeline.policy.definition_reader import DefinitionError, Document, read_documents, read_file
+from disclosure_pipeline.policy.definition_reader import DefinitionError, read_documents, read_file
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.gate_template import COMPONENT
+from disclosure_pipeline.policy.gate_reader import (
+    find_gate_file,
+    find_line,
+    parse_written_gate,
+    read_gate,
+    validate_gate,
+)
 from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.release.readiness import find_missing
 from disclosure_pipeline.tables.locations import is_remote
@@ -60,15 +66,8 @@ def _resolve(path: str) -> Path:
     return Path(home) / path
 
 
-_NAMES = ("defs.yaml", "component.yaml")
-_COMPONENT_NAME = f".{COMPONENT.rpartition('.')[2]}"
 _VARIABLE = re.compile(r"env\.([A-Za-z_][A-Za-z0-9_]*)")
 _PATHS = ("ground_truth", "incoming", "store", "releases", "trusted_keys")
-
-
-def find_gate_file(folder: Path) -> Path | None:
-    """Return the file in a folder that Dagster reads components from; None where there is none."""
-    return next((folder / name for name in _NAMES if (folder / name).is_file()), None)
 
 
 def fill_in_templates(gate: Gate, context: dg.ResolutionContext) -> Gate:
@@ -105,19 +104,16 @@ def load_gate(path: Path) -> Gate:
 
     DefinitionError, with the place, where it cannot be taken as it is written.
     """
-    file = find_gate_file(path) if path.is_dir() else path
-    if file is None:
-        raise DefinitionError(f"{path}: it holds no {' and no '.join(_NAMES)}.")
-    return parse_gate(read_file(file), file)
+    file = (find_gate_file(path) or path) if path.is_dir() else path
+    return _fill_in(read_gate(file), file)
 
 
 def parse_gate(text: str, file: Path) -> Gate:
     """Return the gate of the text of a file. DefinitionError as `load_gate`."""
-    documents = read_documents(text, str(file))
-    gates = [document for document in documents if _is_gate(document)]
-    if len(gates) != 1:
-        raise DefinitionError(f"{file}: it holds {len(gates)} gates (type: {COMPONENT}), expected is one.")
-    gate = _validate(gates[0], file)
+    return _fill_in(parse_written_gate(text, file), file)
+
+
+def _fill_in(gate: Gate, file: Path) -> Gate:
     try:
         return fill_in_templates(gate, dg.ResolutionContext.default())
     except (ValidationError, ResolutionException):
@@ -131,7 +127,7 @@ def require_as_written(gate: Gate, file: Path, position: int) -> None:
     `position`: which document of the file the component is.
     """
     documents = read_documents(read_file(file), str(file))
-    strict = _validate(documents[position], file) if position < len(documents) else None
+    strict = validate_gate(documents[position], file) if position < len(documents) else None
     if strict is None or strict.policy_digest() != gate.policy_digest():
         raise DefinitionError(f"{file}: it was read differently before: load the definitions again.")
 
@@ -160,35 +156,11 @@ def place_problems(problems: Sequence[tuple[str, str]], file: Path, position: in
     """Place problems of attributes at file:line; what is no attribute is placed at the first."""
     documents = read_documents(read_file(file), str(file))
     places = documents[position].places if position < len(documents) else {}
-    return [f"{file}:{_line(places, ('attributes', name))}: {name}: {problem}" for name, problem in problems]
+    return [
+        f"{file}:{find_line(places, ('attributes', name))}: {name}: {problem}" for name, problem in problems
+    ]
 
 
 def is_validating() -> bool:
     """Return whether definitions are loaded for `dg check defs`: Dagster sets this variable for it."""
     return os.environ.get("DAGSTER_IS_DEFS_VALIDATION_CLI") == "1"
-
-
-def _is_gate(document: Document) -> bool:
-    content = document.content
-    return isinstance(content, dict) and str(content.get("type")).endswith(_COMPONENT_NAME)
-
-
-def _validate(document: Document, file: Path) -> Gate:
-    attributes = document.content.get("attributes") if isinstance(document.content, dict) else None
-    try:
-        return Gate.model_validate(attributes)
-    except ValidationError as error:
-        problems = [
-            f"{file}:{_line(document.places, ('attributes', *problem['loc']))}: "
-            f"{'.'.join(map(str, problem['loc'])) or 'attributes'}: {problem['msg']}"
-            for problem in error.errors(include_url=False, include_input=False)
-        ]
-    raise DefinitionError("; ".join(problems))
-
-
-def _line(places: dict[tuple[str | int, ...], tuple[int, int]], path: tuple[str | int, ...]) -> int:
-    """Return the line of an entry, or of what it would stand in; pydantic adds names of its own to a path."""
-    place: tuple[str | int, ...] = ()
-    for part in path:
-        place = (*place, part) if (*place, part) in places else place
-    return places.get(place, (1, 1))[0]
