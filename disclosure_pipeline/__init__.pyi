@@ -7,6 +7,7 @@ from .analyses.individual import individual_attribution, weap
 from .analyses.key_sets import KeySets, disclosure_of_key_sets
 from .analyses.nearest_guess import NearestGuess, nearest_guess
 from .analyses.over_releases import disclosure_over_releases
+from .candidates.power import power
 from .errors import (
     ComparabilityWarning,
     DisclosurePipelineError,
@@ -21,6 +22,7 @@ from .evaluation.disclosure import disclosure, key_overlap
 from .evaluation.exclusions import Exclusions, Pair
 from .evaluation.nearest import nearest
 from .evaluation.plots.drawing import save_plot
+from .evaluation.power import GatePower
 from .evaluation.prediction import PredictionRisk, prediction_risk
 from .evaluation.protection import disclosure_protection
 from .evaluation.protection_estimate import disclosure_protection_estimate
@@ -52,6 +54,7 @@ __all__ = [
     "Exclusions",
     "Exposure",
     "FileSource",
+    "GatePower",
     "HoldoutWarning",
     "InputError",
     "KeySets",
@@ -79,6 +82,7 @@ __all__ = [
     "nearest_guess",
     "plot_cap_distributions",
     "plot_individual_cap",
+    "power",
     "prediction_risk",
     "remedies",
     "remove_uniques",

@@ -45,6 +45,7 @@ IMPORTERS = {
     "altair": (
         "analyses/cap_plots.py",
         "evaluation/plots/",
+        "evaluation/power.py",
         "evaluation/prediction.py",
         "evaluation/resemblance.py",
         "evaluation/result.py",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from disclosure_pipeline.candidates.files import StoreError, read_json, write_json, write_whole
+from disclosure_pipeline.candidates.power import read_power
 from disclosure_pipeline.candidates.store import GateFolders, RefusedError, read_snapshot
 from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
@@ -48,7 +49,9 @@ def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
     if disagreeing:
         raise RefusedError(f"The expectation suite and the policy do not agree on {', '.join(disagreeing)}.")
     write_json(folder / "validation.json", validation.results)
-    write_whole(folder / PAGE, render_page(content, others=_read_others(folders, candidate)).encode())
+    power = read_power(folders, measured["ground_truth"] or "")
+    page = render_page(content, others=_read_others(folders, candidate), power=power)
+    write_whole(folder / PAGE, page.encode())
     write_whole(folder / "dossier.md", to_markdown(content).encode())
     # Last, so that where a dossier is its evidence is.
     write_json(folder / "dossier.json", content)

@@ -9,166 +9,189 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic import ValidationError
 
-from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
+from disclosure_pipeline.candidates.files import StoreError, read_json, to_json, write_json
 from disclosure_pipeline.candidates.measuring import measure_without_controls, sample_ground_truth, split
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.intervals import Interval, wilson
+from disclosure_pipeline.evaluation.power import COPIES, DILUTED, KINDS, NEAR_COPIES, SHARES, GatePower
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.gate_reader import read_gate
+from disclosure_pipeline.policy.gate_template import describe_table
 from disclosure_pipeline.policy.verdict import decide, judge
-from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC
-
-SHARES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
-"""Percent of the people of the first half whose records are planted."""
-
-COPIES = "copies"
-NEAR_COPIES = "near copies"
-DILUTED = "copies among ten times as many records"
-KINDS = (COPIES, NEAR_COPIES, DILUTED)
+from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
+from disclosure_pipeline.tables.canonical_tables import canonical_table
+from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column
+from disclosure_pipeline.tables.frames import as_frame, is_frame
+from disclosure_pipeline.tables.messages import GROUND_TRUTH
+from disclosure_pipeline.tables.sources import read_raw
 
 # Records of a half; of one that stands beside a table ten times as large.
 _MOST, _MOST_DILUTED = 20_000, 5_000
+_MOST_TRIES = 200  # of a kind of copies: 0 of them are at most 2 % with 95 % certainty
 _TIMES = 10
+_FEWEST_ALIKE = 100
 _HUNDREDTH = 0.01
-_OFTEN = 19 / 20
 _FEWEST = 40
+SECONDS = 60.0
 
-Plant = Callable[[int], pd.DataFrame]
+_Plant = Callable[[int], pd.DataFrame]
 
 
-@dataclass(frozen=True)
-class GatePower:
-    """The smallest share of planted people that was refused in each try: kind of copy -> percent.
+def power(
+    ground_truth: Any,
+    policy: str | Path | Mapping[str, Any],
+    keys: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    *,
+    groups: Mapping[str, int] | None = None,
+    special_values: Mapping[str, Sequence[float]] | None = None,
+    unit: str | None = None,
+    seconds: float = SECONDS,
+    progress: bool = False,
+) -> GatePower:
+    """Measure what a policy would notice: how often it refuses honest tables, and which share of copies.
 
-    Infinite where not even all people were noticed, 0 where a table without any was refused. `records`: those
-    of a half. Source: this project's own.
+    In each try one random half of GT, of at most 20,000 records, plays the ground truth, and the other a
+    fresh table in which the records of a share of the people of the first are planted: as they are; nearly
+    (numbers moved by a hundredth of their range, one category from somebody else); or among ten times as
+    many records, drawn apart from the fresh half. Clauses and guards decide as in a run of a gate; further
+    confidential tables, the contract and waivers take no part. All of GT, twice a half, is noticed sooner.
+
+    Args:
+        ground_truth: The confidential records, one a row: a data frame, a path or another source.
+        policy: The file of a gate, or its folder; or what stands under `policy:` in one, as a mapping.
+        keys: Columns that an intruder knows. With a mapping alone: a gate's file names its own.
+        targets: Columns to protect, likewise; none for every other column but identifiers.
+        groups: Numeric column -> number of groups, likewise. By default as `init` writes them.
+        special_values: Column -> codes that stay levels of their own, likewise.
+        unit: The column that says whose record each is, likewise.
+        seconds: How long to try: as many tries as there is time for, one of each kind at least.
+        progress: Whether to show on the standard error stream how far the work is.
+
+    Returns:
+        How many of the tries were refused, by kind of copy and share of the people (percent).
+
+    Raises:
+        InputError: The table breaks the dictionary, has fewer than 40 records, or the arguments contradict
+            each other; DefinitionError where a gate's file cannot be read.
+
+    Example:
+        >>> import disclosure_pipeline as dp
+        >>> from disclosure_pipeline.demo.population import population
+        >>> policy = {"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}}
+        >>> found = dp.power(population(1000), policy, ["sex", "age"], ["work", "health"], seconds=0.1)
+        >>> found.records
+        500
+        >>> found.count_refused("copies", 100).percent
+        100.0
+
+    Source: this project's own.
     """
-
-    records: int
-    noticed: Mapping[str, tuple[float, ...]]
-
-    def refused(self, kind: str, share: float) -> tuple[float, Interval]:
-        """Return the share of tries that were refused (0 to 1), and its Wilson interval of 95 %."""
-        found = self.noticed[kind]
-        part = sum(smallest <= share for smallest in found)
-        return part / len(found), wilson(part, len(found))
-
-    def detection_limit(self, kind: str) -> float:
-        """Return the smallest percentage of people that is refused in 19 of 20 tries, or infinity."""
-        return next((share for share in SHARES if self.refused(kind, share)[0] >= _OFTEN), math.inf)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a row for each kind and share: percent of the tries that were refused, and the interval."""
-        rows = []
-        for kind in self.noticed:
-            for share in SHARES:
-                refused, (low, high) = self.refused(kind, share)
-                rows.append((kind, share, 100 * refused, 100 * low, 100 * high))
-        return pd.DataFrame(rows, columns=["planted", "share", "refused", "low", "high"])
-
-    def describe(self) -> list[str]:
-        """Return what a board wants to know, a sentence each."""
-        false_refusals, (low, high) = self.refused(COPIES, 0)
-        tries = len(self.noticed[COPIES])
-        sentences = [
-            f"Of honest tables it refuses {_percent(false_refusals)} ({tries} tries; with 95 % certainty "
-            f"{_percent(low)} to {_percent(high)})."
-        ]
-        for kind in self.noticed:
-            limit = self.detection_limit(kind)
-            if self.refused(kind, 0)[0] >= _OFTEN:
-                sentences.append(f"Of {kind} nothing can be said: it refuses such tables without any, too.")
-            elif math.isinf(limit):
-                sentences.append(f"It does not notice {kind} reliably, whatever their share.")
-            else:
-                often = round(tries * self.refused(kind, limit)[0])
-                sentences.append(f"It refuses {kind} of {limit:g} % of the people: {often} of {tries} tries.")
-        return sentences
-
-    @property
-    def is_blind(self) -> bool:
-        """True if it does not notice that 30 % of the people are copied, 19 of 20 times."""
-        return self.detection_limit(COPIES) > SHARES[-3]
+    raw = as_frame(ground_truth, GROUND_TRUTH) if is_frame(ground_truth) else None
+    raw = read_raw(ground_truth, GROUND_TRUTH) if raw is None else raw
+    if isinstance(policy, Mapping):
+        gate = _write_gate(raw, policy, keys, targets, groups, special_values, unit)
+    elif keys or targets or groups or special_values or unit:
+        raise InputError("The file of a gate names its own keys, targets, groups, codes and unit.")
+    else:
+        gate = read_gate(Path(policy))
+    units = {} if gate.unit is None else {gate.unit: Column(type="category")}
+    needed = (*gate.published, *units)
+    table = canonical_table(raw, {**gate.columns, **units}, GROUND_TRUTH, needed, only_known=False)
+    if units and table.frame[gate.unit].isna().any():
+        raise InputError(f"Column {gate.unit!r} of the ground truth must say of each record whose it is.")
+    [records] = FramesInMemory((table.frame[list(needed)],), "memory").sample(2 * _MOST, 0)
+    with show_progress() if progress else nullcontext(ignore_progress) as on_progress:
+        return measure_gate_power(gate, records, seconds, on_progress)
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def _write_gate(
+    raw: pd.DataFrame,
+    policy: Mapping[str, Any],
+    keys: Sequence[str],
+    targets: Sequence[str],
+    groups: Mapping[str, int] | None,
+    special_values: Mapping[str, Sequence[float]] | None,
+    unit: str | None,
+) -> Gate:
+    """Return a gate without folders. InputError where there is none of these columns with this policy."""
+    if not keys:
+        raise InputError("keys are needed beside a policy: the columns that an intruder knows.")
+    if unit is not None and unit not in raw.columns:
+        raise InputError(f"There is no column {unit!r} that says whose each record is.")
+    described = raw if unit is None else raw.drop(columns=unit)
+    schema = describe_table(described, keys, targets, groups, special_values)
+    nowhere = dict.fromkeys(("ground_truth", "incoming", "store", "releases", "trusted_keys"), "nowhere")
+    definition = {"name": "policy", "columns": schema.columns, "keys": schema.keys, "targets": schema.targets}
+    try:
+        return Gate.model_validate({**nowhere, **definition, "unit": unit, "policy": dict(policy)})
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, problem['loc'])) or 'policy'}: {problem['msg']}"
+            for problem in error.errors(include_url=False, include_input=False)
+        )
+    raise InputError(f"This policy cannot be measured: {problems}.")
 
 
 def measure_power(
-    folders: GateFolders, seconds: float = 60.0, on_try: Callable[[int], None] | None = None
-) -> GatePower:
-    """Halve GT at random as often as there is time for, once at least, and let the gate decide.
+    folders: GateFolders, seconds: float = SECONDS, on_progress: OnProgress = ignore_progress
+) -> tuple[GatePower, str]:
+    """Measure what the policy of a gate would notice; return it and the sha256 of GT.
 
-    The answer is kept in the gate's store, for this ground truth and policy: see `read_power`.
-    `on_try` is called with the number of each try when it ends. InputError where a database counts and for
-    fewer than 40 records; StoreError or ContractError where GT is not there or breaks its contract.
+    InputError where a database counts and for fewer than 40 records; StoreError or ContractError where GT is
+    not there or breaks its contract.
     """
-    gate = folders.gate
+    records, digest = sample_ground_truth(folders, 2 * _MOST)
+    return measure_gate_power(folders.gate, records, seconds, on_progress), digest
+
+
+def measure_gate_power(
+    gate: Gate,
+    records: pd.DataFrame,
+    seconds: float = SECONDS,
+    on_progress: OnProgress = ignore_progress,
+) -> GatePower:
+    """Halve records of GT as often as there is time for, and let the policy of a gate decide.
+
+    `records`: in canonical form, with the gate's unit (see `sample_ground_truth`). Time goes to the kinds of
+    copies alike; each is tried once at least, and 200 times at most. InputError for fewer than 40 records.
+    """
     if not seconds > 0:
         raise InputError("seconds must be above 0.")
-    sampled, digest = sample_ground_truth(folders, 2 * _MOST)
-    records = sampled.astype(object).infer_objects()
     if len(records) < _FEWEST:
         raise InputError(f"The ground truth has {len(records)} records: its halves tell nothing.")
+    records = records.astype(object).infer_objects()
+    # Further confidential tables are not among the halves.
+    gate = gate.model_copy(update={"confidential": {}, "holdout": None})
     noticed: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    began = time.monotonic()
+    spent = dict.fromkeys(KINDS, 0.0)
     size = 0
-    for number in count(1):
-        rng = np.random.default_rng(number)
+    while True:
+        kind = min(KINDS, key=lambda kind: (len(noticed[kind]) >= _MOST_TRIES, spent[kind]))
+        tries, used = len(noticed[kind]), sum(spent.values())
+        on_progress("Halving the ground truth", int(min(used, seconds)), math.ceil(seconds))
+        if tries >= _MOST_TRIES or (tries and used + spent[kind] / tries > seconds):
+            return GatePower(size, {kind: tuple(smallest) for kind, smallest in noticed.items()})
+        began = time.monotonic()
+        rng = np.random.default_rng((KINDS.index(kind), tries))
         ground_truth, fresh = split(records, gate.unit, rng)
         size = len(ground_truth)
-        for kind, (known, plant) in _plant(gate, ground_truth, fresh, rng).items():
-            noticed[kind].append(_find_smallest(gate, known, plant))
-        if on_try is not None:
-            on_try(number)
-        used = time.monotonic() - began
-        if used + used / number > seconds:
-            break
-    power = GatePower(size, {kind: tuple(found) for kind, found in noticed.items()})
-    _keep(folders, digest, power)
-    return power
+        noticed[kind].append(_find_smallest(gate, *_prepare(gate, kind, ground_truth, fresh, rng)))
+        spent[kind] += time.monotonic() - began
 
 
-def read_power(folders: GateFolders, ground_truth: str) -> GatePower | None:
-    """Return what is kept for the ground truth of this hash and the gate's policy; None where nothing is."""
-    try:
-        kept = read_json(folders.store.power, "policy power")
-        of = (kept["ground_truth"], kept["policy_digest"])
-        if of != (ground_truth, folders.gate.policy_digest()):
-            return None
-        noticed = {
-            kind: tuple(math.inf if share is None else float(share) for share in kept["noticed"][kind])
-            for kind in KINDS
-        }
-        return GatePower(int(kept["records"]), noticed) if all(noticed.values()) else None
-    except (StoreError, OSError, KeyError, TypeError, ValueError):
-        return None  # damaged: as if it was not measured
-
-
-def _keep(folders: GateFolders, ground_truth: str, power: GatePower) -> None:
-    folders.store.root.mkdir(parents=True, exist_ok=True)
-    content = {
-        "ground_truth": ground_truth,
-        "policy_digest": folders.gate.policy_digest(),
-        "records": power.records,
-        "noticed": {
-            kind: [share if math.isfinite(share) else None for share in found]
-            for kind, found in power.noticed.items()
-        },
-    }
-    write_json(folders.store.power, content)
-
-
-def _find_smallest(gate: Gate, ground_truth: pd.DataFrame, plant: Plant) -> float:
+def _find_smallest(gate: Gate, ground_truth: pd.DataFrame, plant: _Plant) -> float:
     """Return the smallest share that is refused: what is planted at one is so at all larger ones."""
     low, high = -1, len(SHARES)  # refused at none, at all
     middle = 0
@@ -187,22 +210,21 @@ def _is_approved(gate: Gate, ground_truth: pd.DataFrame, synthetic: pd.DataFrame
     return decide(judge(clauses, measure_without_controls(gate, opened))) == "approved"
 
 
-def _plant(
-    gate: Gate, ground_truth: pd.DataFrame, fresh: pd.DataFrame, rng: np.random.Generator
-) -> dict[str, tuple[pd.DataFrame, Plant]]:
-    """Return for each kind what plays GT, and what gives the synthetic table with a share of it planted."""
-    published = ground_truth[list(fresh.columns)]
-    near = _move(gate, published, fresh, rng)
+def _prepare(
+    gate: Gate, kind: str, ground_truth: pd.DataFrame, fresh: pd.DataFrame, rng: np.random.Generator
+) -> tuple[pd.DataFrame, _Plant]:
+    """Return what plays GT, and what gives the synthetic table with a share of its people planted."""
+    columns = list(fresh.columns)
+    if kind == COPIES:
+        return ground_truth, _replace_in(fresh, ground_truth[columns], rng)
+    if kind == NEAR_COPIES:
+        return ground_truth, _replace_in(fresh, _move(gate, ground_truth[columns], fresh, rng), rng)
+    assert kind == DILUTED
     few = ground_truth.iloc[rng.permutation(len(ground_truth))[:_MOST_DILUTED]]
-    many = _draw_apart(gate, fresh, _TIMES * len(few), rng)
-    return {
-        COPIES: (ground_truth, _replace_in(fresh, published, rng)),
-        NEAR_COPIES: (ground_truth, _replace_in(fresh, near, rng)),
-        DILUTED: (few, _replace_in(many, few[list(fresh.columns)], rng)),
-    }
+    return few, _replace_in(_draw_apart(gate, fresh, _TIMES * len(few), rng), few[columns], rng)
 
 
-def _replace_in(fresh: pd.DataFrame, planted: pd.DataFrame, rng: np.random.Generator) -> Plant:
+def _replace_in(fresh: pd.DataFrame, planted: pd.DataFrame, rng: np.random.Generator) -> _Plant:
     """Return what replaces records of the fresh table by a share of the planted ones, each share by more."""
     order, places = rng.permutation(len(planted)), rng.permutation(len(fresh))
 
@@ -242,15 +264,60 @@ def _move(gate: Gate, records: pd.DataFrame, others: pd.DataFrame, rng: np.rando
 
 
 def _draw_apart(gate: Gate, records: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Return records of which each column is drawn from somebody with the same first key: hardly a repeat."""
-    first, *_ = gate.keys
-    groups = records.groupby(first, dropna=False, sort=False).ngroup().to_numpy()
-    order = np.argsort(groups, kind="stable")
-    counts = np.bincount(groups)
-    starts = np.cumsum(counts) - counts
-    of_group = groups[rng.integers(0, len(records), size)]
-    columns = {}
-    for name in records.columns:
-        drawn = order[starts[of_group] + rng.integers(0, counts[of_group])]
-        columns[name] = records[name].iloc[drawn].reset_index(drop=True)
-    return pd.DataFrame(columns)
+    """Return records of which each column is drawn from somebody with the same keys.
+
+    With as many of them, from the first on, as a hundred people agree in: among fewer the same records would
+    come out again, and fewer people be unique by the keys than in a table of so many people.
+    """
+    deepest = np.zeros(len(records), dtype=np.int64)
+    groups_at = [deepest]
+    for number in range(1, len(gate.keys) + 1):
+        groups = records.groupby(list(gate.keys[:number]), dropna=False, sort=False).ngroup().to_numpy()
+        deepest = np.where(np.bincount(groups)[groups] > _FEWEST_ALIKE, number, deepest)
+        groups_at.append(groups)
+    alike = rng.integers(0, len(records), size)
+    donors = np.empty((len(records.columns), size), dtype=np.int64)
+    for number, groups in enumerate(groups_at):
+        rows = np.flatnonzero(deepest[alike] == number)
+        order, counts = np.argsort(groups, kind="stable"), np.bincount(groups)
+        starts, of_row = np.cumsum(counts) - counts, groups[alike[rows]]
+        for of_column in donors:
+            of_column[rows] = order[starts[of_row] + rng.integers(0, counts[of_row])]
+    return pd.DataFrame(
+        {name: records[name].array[of_column] for name, of_column in zip(records, donors, strict=True)}
+    )
+
+
+def record_power(
+    folders: GateFolders, ground_truth: str, power: GatePower, make_seal: Callable[[bytes], str]
+) -> None:
+    """Keep what was measured of the ground truth of this sha256 in the gate's store, with a seal."""
+    folders.store.root.mkdir(parents=True, exist_ok=True)
+    content = {**_identify_inputs(folders, ground_truth), **power.to_record()}
+    write_json(folders.store.power, {"content": content, "seal": make_seal(to_json(content))})
+
+
+def read_power(
+    folders: GateFolders, ground_truth: str, is_sealed: Callable[[bytes, str], bool] = lambda *_: True
+) -> GatePower | None:
+    """Return what is kept for the ground truth of this sha256 and the gate's policy; None where nothing is.
+
+    Without `is_sealed` it is as believable as the store.
+    """
+    try:
+        kept = read_json(folders.store.power, "policy power")
+        content = kept["content"]
+        expected = _identify_inputs(folders, ground_truth)
+        if {name: content.get(name) for name in expected} != expected:
+            return None
+        return GatePower.from_record(content) if is_sealed(to_json(content), kept["seal"]) else None
+    except (StoreError, OSError, KeyError, TypeError, ValueError, AttributeError):
+        return None  # damaged: as if it was not measured
+
+
+def _identify_inputs(folders: GateFolders, ground_truth: str) -> dict[str, str]:
+    return {
+        "ground_truth": ground_truth,
+        "policy_digest": folders.gate.policy_digest(),
+        "measured_by": version("disclosure-pipeline"),
+    }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -26,6 +28,7 @@ from disclosure_pipeline.cli.printing import (
     print_report,
     show_step,
 )
+from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 
 _NEWEST = 3
 
@@ -111,30 +114,29 @@ def show_power(gate: Path, seconds: float, shown_as: Format | None) -> None:
 
     In each try one random half of the ground truth, of at most 20,000 records, plays the ground truth, and
     the other a fresh table in which records of a share of the people of the first are planted: as they are,
-    nearly, or among ten times as many. The gate's own clauses decide. The answer is kept for `check`; it
-    holds no value of the ground truth, and does not count as an evaluation of it.
+    nearly, or among ten times as many records. The gate's own clauses decide. The answer is kept for `check`,
+    dossiers and releases; it holds no value of the ground truth, and does not count as an evaluation of it.
     """
-    from disclosure_pipeline.candidates.power import measure_power
     from disclosure_pipeline.evidence.dossier import to_rows
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
+    from disclosure_pipeline.release.sealed_power import keep_power
 
     folders = folders_of(load_gate(gate))
-    with show_step(f"Halving the ground truth for {seconds:g} seconds"):
-        power = measure_power(folders, seconds)
-    sentences = power.describe()
+    with show_progress() if sys.stderr.isatty() else nullcontext(ignore_progress) as on_progress:
+        power = keep_power(folders, seconds, on_progress)
     chosen = choose_format(shown_as)
     if chosen in {None, "table"}:
-        echo(f"{folders.gate.name}, with halves of {power.records:,} records:")
-        for sentence in sentences:
+        echo(f"{folders.gate.name}:")
+        for sentence in str(power).splitlines():
             echo(f"  {sentence}")
     if chosen is None:
         return
     table = Table(
         "power",
         "Tries that were refused",
-        ("planted", "share", "refused", "low", "high"),
+        ("planted", "share", "refused", "tries", "percent", "low", "high"),
         to_rows(power.to_frame().round(1)),
-        {"share": "% of people", "refused": "% refused", "low": "at least", "high": "at most"},
+        {"share": "% of people", "percent": "% refused", "low": "at least", "high": "at most"},
     )
     print_report(Report(f"Power of {folders.gate.name}", {"records": power.records}, (table,)), chosen)
 

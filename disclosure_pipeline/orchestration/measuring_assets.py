@@ -16,6 +16,7 @@ from disclosure_pipeline.orchestration.presentation import show_numbers, show_pl
 from disclosure_pipeline.orchestration.steps import StepOutcome, StepResult, gate_step, refuse
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release.releasing import remove_abandoned
+from disclosure_pipeline.release.sealed_power import keep_power_once
 from disclosure_pipeline.tables.contract import Violation
 
 NOT_MEASURED = "Not measured: the contract is broken"
@@ -45,15 +46,18 @@ def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:
     def ground_truth() -> StepOutcome:
         remove_abandoned(graph.folders.store, graph.folders.staging)
         recorded = record_ground_truth(graph.folders)
+        is_broken = bool(recorded.violations)
+        power = "not measured" if is_broken else keep_power_once(graph.folders, recorded.sha256)
         materialization: dg.MaterializeResult = dg.MaterializeResult(
             metadata={
+                "power": power,
                 "dagster/row_count": recorded.records,
                 "location": graph.folders.ground_truth.redacted_location,
                 "sha256": recorded.sha256,
             },
         )
         results: list[StepResult] = [materialization, _contract_result(key, recorded.violations)]
-        if not recorded.violations:
+        if not is_broken:
             return StepOutcome(results)
         sentence = "Nothing can be determined: the ground truth breaks its data dictionary"
         failure = refuse("undetermined", sentence, _reasons(recorded.violations), ["contract"])

@@ -137,6 +137,7 @@ _NOT_DECIDING: dict[str, Any] = {
             "releases",
             "trusted_keys",
             "engine",
+            "power_seconds",
             "unit",  # see `policy_digest`
         ),
         True,
@@ -255,6 +256,16 @@ class Gate(BaseModel):
             pattern=r"^(auto|memory|partitioned|[a-z][a-z0-9+]*://.*)$",
         ),
     ] = "auto"
+    power_seconds: Annotated[
+        float,
+        Field(
+            description="How long the asset ground_truth measures, once for each ground truth and policy, "
+            "how often the policy refuses honest tables and which share of copies it notices; 0: not at all",
+            ge=0,
+            allow_inf_nan=False,
+            strict=True,
+        ),
+    ] = 60
     documentation: Annotated[
         Documentation, Field(description="What people are told of the release; it decides nothing")
     ] = Documentation()

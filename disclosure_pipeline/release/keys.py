@@ -37,6 +37,8 @@ _ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
 _LOW_ORDER = frozenset({0, 1, _FIELD - 1, _ORDER_8, _FIELD - _ORDER_8})
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+# No sha256 begins so: what is sealed is never a hash of the ground truth.
+_SEALED = b"sealed "
 _KEYGEN = "`disclosure-pipeline keygen FOLDER` makes one"
 
 
@@ -242,8 +244,17 @@ def hash_with_salt(sha256: str) -> str:
     """
     if not _SHA256.fullmatch(sha256):
         raise KeysError("The ground truth has no sha256: run ground_truth, then this again.")
+    return _hash_with_salt(sha256.encode())
+
+
+def make_seal(content: bytes) -> str:
+    """Return what shows that some content was written by who has the salt. KeysError as `hash_with_salt`."""
+    return _hash_with_salt(_SEALED + content)
+
+
+def _hash_with_salt(message: bytes) -> str:
     path = Path(_read_variable(SALT, f"the file of the salt ({_KEYGEN})"))
     secret = _read_secret(path, SALT)
     if len(secret) < _SALT_BYTES or len(set(secret)) < _DISTINCT_BYTES:
         raise KeysError(f"{path}, which {SALT} names, is no {_SALT_BYTES} random bytes: {_KEYGEN}.")
-    return hmac.new(secret, sha256.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(secret, message, hashlib.sha256).hexdigest()

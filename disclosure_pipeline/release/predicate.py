@@ -9,10 +9,20 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 from pydantic_core import ErrorDetails
 
 from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.evaluation.power import COPIES, GatePower, Refusals, summarize_power
 from disclosure_pipeline.policy.bounds import Over
 from disclosure_pipeline.policy.public_figures import round_records
 from disclosure_pipeline.policy.trust import Moment
@@ -151,6 +161,38 @@ class PageStated(_StatedModel):
     rounded_to: Annotated[Count, Field(description="The number of people that every figure is rounded to")]
 
 
+class RefusalsStated(_StatedModel):
+    """How many of some tries were refused."""
+
+    refused: Annotated[int, Field(ge=0)]
+    tries: Count
+
+    def as_refusals(self) -> Refusals:
+        """Return the library's own form."""
+        return Refusals(self.refused, self.tries)
+
+
+class PowerStated(_StatedModel):
+    """What the policy would notice, measured on random halves of the ground truth before any candidate."""
+
+    records: Annotated[
+        Count, Field(description="Records of a half, rounded down to the policy's smallest_count")
+    ]
+    share: Annotated[
+        Figure | None,
+        Field(
+            description="The smallest percentage of the people of whom copies are refused 19 of 20 times; "
+            "null: not even copies of everybody are"
+        ),
+    ]
+    noticed: Annotated[RefusalsStated, Field(description="Tables with so many copied people, or everybody")]
+    honest: Annotated[RefusalsStated, Field(description="Tables without any copy")]
+
+    def __str__(self) -> str:
+        limit = math.inf if self.share is None else self.share
+        return summarize_power(limit, self.noticed.as_refusals(), self.honest.as_refusals())
+
+
 class Predicate(_StatedModel):
     """What was approved, on which figures, under which policy, by which code. NaN never: null."""
 
@@ -181,6 +223,10 @@ class Predicate(_StatedModel):
         Digest, Field(description="sha256 of the dossier, the evidence that stays in the store")
     ]
     page: Annotated[PageStated | None, Field(description="The dossier for people; null: there is none")]
+    power: Annotated[
+        PowerStated | None,
+        Field(description="What the policy would notice; left out where it was not measured"),
+    ] = None
     documentation: Annotated[
         dict[Named, Named],
         Field(description="What the custodian says of the release, by name: purpose, recipients, generator"),
@@ -189,6 +235,14 @@ class Predicate(_StatedModel):
     run_id: Named
     measured_at: Moment
     published_at: Moment
+
+    @model_serializer(mode="wrap")
+    def _to_one_form(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave `power` out where there is none: statements that were signed before have no such field."""
+        content: dict[str, Any] = serialize(self)
+        if self.power is None:
+            del content["power"]
+        return content
 
 
 def build_predicate(
@@ -203,13 +257,14 @@ def build_predicate(
     published_at: datetime,
     page: str | None = None,
     confidential: Mapping[str, str] | None = None,
+    power: GatePower | None = None,
 ) -> Predicate:
     """Return the predicate of an approved candidate, from its dossier's content.
 
     `definition` is the policy section as plain data, `dossier` the sha256 of the dossier's file,
     `ground_truth` the salted hash of GT, `confidential` that of each further confidential table, by name,
     `tables` the numbers of records of the released tables by name, `page` the name of the released page, if
-    there is one.
+    there is one, `power` what the policy would notice, if that is measured.
     StatementError where the dossier says anything but approved, or lacks a figure.
     """
     from disclosure_pipeline.evidence.dossier import read_versions
@@ -249,6 +304,7 @@ def build_predicate(
             ),
             synthetic=tuple(SyntheticStated(name=name, records=records) for name, records in tables.items()),
             dossier=dossier,
+            power=None if power is None else _state_power(power, smallest_count),
             page=None if page is None else PageStated(name=page, rounded_to=content["smallest_count"]),
             documentation=content["documentation"],
             versions=read_versions(),
@@ -285,6 +341,17 @@ def _read_exact(content: Mapping[str, Any]) -> list[Judgement]:
         if not all(value is None or math.isfinite(value) for value in (judgement.value, judgement.limit)):
             raise ValueError("a figure is not finite")
     return [replace(judgement, note="") for judgement in judgements]
+
+
+def _state_power(power: GatePower, smallest_count: int) -> PowerStated:
+    limit = power.detection_limit()
+    noticed, honest = power.count_refused(COPIES, limit), power.false_refusals
+    return PowerStated(
+        records=round_records(power.records, smallest_count),
+        share=limit if math.isfinite(limit) else None,
+        noticed=RefusalsStated(refused=noticed.refused, tries=noticed.tries),
+        honest=RefusalsStated(refused=honest.refused, tries=honest.tries),
+    )
 
 
 def _state_clause(judgement: Judgement) -> ClauseStated:

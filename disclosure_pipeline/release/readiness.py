@@ -145,18 +145,18 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
 
 
 def _describe_power(folders: GateFolders, digest: str) -> Finding:
-    """Say what the policy would notice, where `policy power` has measured that."""
+    """Say what the policy would notice, where that is measured."""
     power = read_power(folders, digest)
     if power is None:
         sentence = "what it would notice is not measured: disclosure-pipeline policy power says it"
         return Finding("policy", sentence)
     if power.is_blind:
         sentence = (
-            "it does not notice that 30 % of the people are copied. Publish more columns, form fewer groups, "
-            "or lower the bounds, then measure it again: disclosure-pipeline policy power"
+            f"{power.summarize()} Publish more columns, form fewer groups, or lower the bounds, then measure "
+            "it again: disclosure-pipeline policy power"
         )
         return Finding("policy", sentence, is_problem=True)
-    return Finding("policy", " ".join(power.describe()))
+    return Finding("policy", " ".join([power.summarize(), *power.describe()]))
 
 
 def _is_recorded(folders: GateFolders, digest: str) -> bool:

@@ -43,6 +43,7 @@ from disclosure_pipeline.release.predicate import build_predicate
 from disclosure_pipeline.release.published_tables import write_tables
 from disclosure_pipeline.release.readiness import read_trusted_keys
 from disclosure_pipeline.release.revoking import find_revocations, read_gate_revocations
+from disclosure_pipeline.release.sealed_power import find_power
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
 from disclosure_pipeline.release.verifying import Approval, verify
 
@@ -176,7 +177,8 @@ def release(
             _require_unrevoked(target, published, folders, trusted_keys)
             return Release(target, False, published)
         files = write_tables(folders.gate, snapshot, staged, stage.release)
-        page = render_page(content, "publication").encode()
+        power = find_power(folders, content["measured"]["ground_truth"])
+        page = render_page(content, "publication", power=power).encode()
         write_whole(stage.release / PAGE, page)
         published_at = clock()
         require_forward_clock(folders.store, published_at)
@@ -194,6 +196,7 @@ def release(
             measured_at=measured_at,
             published_at=published_at,
             page=PAGE,
+            power=power,
         )
         subjects = {file.name: file.sha256 for file in files} | {PAGE: hashlib.sha256(page).hexdigest()}
         write_whole(stage.release / STATEMENT, sign(build_statement(subjects, predicate), signer))

@@ -45,6 +45,7 @@ def find_contradictions(predicate: Predicate, files: Mapping[str, str]) -> list[
         *_find_in_clauses(predicate),
         *_find_in_waivers(predicate),
         *_find_in_times(predicate),
+        *_find_in_power(predicate),
     ]
 
 
@@ -125,6 +126,16 @@ def _find_in_waivers(predicate: Predicate) -> Iterator[str]:
 def _find_in_times(predicate: Predicate) -> Iterator[str]:
     if predicate.published_at < predicate.measured_at:
         yield "it was published before it was measured"
+
+
+def _find_in_power(predicate: Predicate) -> Iterator[str]:
+    power = predicate.power
+    if power is None:
+        return
+    if any(stated.refused > stated.tries for stated in (power.noticed, power.honest)):
+        yield "of what its policy was tried on, more was refused than tried"
+    if (power.share is not None) != power.noticed.as_refusals().are_reliable:
+        yield "the share of copies that its policy is said to notice was not refused 19 of 20 times"
 
 
 STATEMENT = "statement.dsse.json"

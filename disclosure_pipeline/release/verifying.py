@@ -218,6 +218,7 @@ def _describe_approval(approval: Approval) -> Iterator[str]:
     predicate = approval.predicate
     yield f"Approved: candidate {predicate.candidate} of gate {predicate.gate}."
     yield f"Published {predicate.published_at.isoformat()}, signed with the key {approval.keyid}."
+    yield f"Power: {predicate.power or 'what this gate would notice was not measured.'}"
     yield f"Policy: digest {predicate.policy.digest}."
     yield f"  keys: {', '.join(predicate.policy.keys)}; targets: {', '.join(predicate.policy.targets)}"
     yield "Files:"

@@ -1,4 +1,4 @@
-"""The pictures of results: a disclosure, a resemblance, a prediction of numbers."""
+"""The pictures of results: a disclosure, a resemblance, a prediction of numbers, the power of a policy."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ from disclosure_pipeline.evaluation.plots.drawing import (
     number_on,
     percent_range,
 )
+from disclosure_pipeline.evaluation.power import LARGEST_UNNOTICED
 
 if TYPE_CHECKING:
     import altair as alt
 
+    from disclosure_pipeline.evaluation.power import GatePower
     from disclosure_pipeline.evaluation.prediction import PredictionRisk
     from disclosure_pipeline.evaluation.result import Disclosure
 
@@ -40,6 +42,7 @@ _MARKS = {
 _STANDARD_ERRORS = 2
 _ROW = 34
 _WIDTH = 460
+_POWER_HEIGHT = 200
 
 
 def plot_disclosure(result: Disclosure) -> alt.LayerChart:
@@ -267,3 +270,70 @@ def _axis(angle: float = -45) -> alt.Axis:
     import altair as alt
 
     return alt.Axis(labelAngle=angle, ticks=False, domain=False)
+
+
+# A kind of copy is told by its colour, shape and dashes, in the order of the kinds.
+_LINES = ((BLUE, "circle", [1, 0]), (TURQUOISE, "diamond", [6, 3]), (PLUM, "square", [2, 2]))
+
+
+def plot_power(power: GatePower) -> alt.LayerChart:
+    """Draw percent of the tries refused by percent of the people copied, with Wilson's intervals."""
+    import altair as alt  # only a plot needs it
+
+    halves = f"Halves of the ground truth of {power.records:,} records; bars: Wilson's interval of 95 %"
+    title = heading(title_power(power), halves)
+    chart: alt.LayerChart = legible(
+        alt.LayerChart.from_dict({**specify_power(power), "title": title.to_dict()})
+    )
+    return chart.configure_legend(orient="bottom", labelColor=TEXT, labelLimit=300, columnPadding=LEGEND_GAP)
+
+
+def title_power(power: GatePower) -> str:
+    """Return the finding of the picture."""
+    limit, honest = power.detection_limit(), power.false_refusals
+    found = (
+        "Copies are not noticed reliably"
+        if limit == 0 or limit > LARGEST_UNNOTICED
+        else f"Copies of {limit:g} % of the people are noticed"
+    )
+    return f"{found}; of honest tables {honest} are refused"
+
+
+def specify_power(power: GatePower) -> dict[str, Any]:
+    """Return the picture of a policy's power as Vega-Lite, without a title: a line for each kind of copy."""
+    frame = power.to_frame()
+    kinds = list(dict.fromkeys(frame["planted"]))
+
+    def by_kind(part: int) -> dict[str, Any]:
+        scale = {"domain": kinds, "range": [line[part] for line in _LINES[: len(kinds)]]}
+        return {"field": "planted", "type": "nominal", "title": None, "scale": scale}
+
+    place = {
+        "x": {
+            "field": "share",
+            "type": "ordinal",
+            "title": "% of the people who are copied",
+            "axis": {"labelAngle": 0},
+        },
+        "xOffset": {"field": "planted", "type": "nominal", "sort": kinds},
+        "color": by_kind(0),
+    }
+    percent = {"type": "quantitative", "title": "% of tries refused", "scale": {"domain": [0, 100]}}
+    bars = {
+        "mark": {"type": "rule", "strokeWidth": 1.5},
+        "encoding": {**place, "y": {"field": "low", **percent}, "y2": {"field": "high"}},
+    }
+    lines = {
+        "mark": {"type": "line", "strokeWidth": 1.5},
+        "encoding": {**place, "y": {"field": "percent", **percent}, "strokeDash": by_kind(2)},
+    }
+    points = {
+        "mark": {"type": "point", "filled": True, "opacity": 1, "size": 60},
+        "encoding": {**place, "y": {"field": "percent", **percent}, "shape": by_kind(1)},
+    }
+    return {
+        "data": {"values": frame.to_dict("records")},
+        "layer": [bars, lines, points],
+        "width": _WIDTH,
+        "height": _POWER_HEIGHT,
+    }

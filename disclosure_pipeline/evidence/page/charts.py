@@ -5,6 +5,7 @@ They are written as Vega-Lite specifications: to build these by Altair takes as 
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -21,6 +22,8 @@ from disclosure_pipeline.evaluation.plots.drawing import (
     DrawingError,
     convert,
 )
+from disclosure_pipeline.evaluation.plots.pictures import specify_power
+from disclosure_pipeline.evaluation.power import GatePower
 
 FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 _WIDTH, _ROW, _MAP_HEIGHT = 470, 34, 260
@@ -179,6 +182,16 @@ def _draw_map(points: tuple[tuple[str, float, float, str], ...], x_title: str, y
     return _to_svg(
         {"data": {"values": values}, "layer": [marks, labels], "width": _WIDTH, "height": _MAP_HEIGHT}
     )
+
+
+def draw_power(power: GatePower) -> str:
+    """Draw the share of tries that were refused by the share of people copied."""
+    return _draw_specification(json.dumps(specify_power(power)))
+
+
+@lru_cache(maxsize=_KEPT)
+def _draw_specification(text: str) -> str:
+    return _to_svg(json.loads(text))
 
 
 def _to_svg(chart: Mapping[str, Any]) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from disclosure_pipeline.evaluation.glossary import find_words
+from disclosure_pipeline.evaluation.plots.pictures import title_power
+from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.clauses_section import (
     QUESTIONS,
@@ -146,6 +148,22 @@ def show_bounds(content: Content) -> Figure | None:
         charts.draw_rows(points, marks, "figure divided by its bound", row_height=21),
         "Each risk divided by its bound: beyond 1 it is more than the policy allows.",
         table,
+    )
+
+
+def show_power(power: GatePower) -> Figure:
+    """Draw how often the gate refuses tables with planted copies."""
+    headings = ("Planted", "% of people", "Refused", "% refused", "95 % interval")
+    rows = []
+    for row in power.to_frame().to_dict("records"):
+        refused = f"{row['refused']} of {row['tries']}"
+        interval = f"{row['low']:.0f} to {row['high']:.0f} %"
+        rows.append((row["planted"], f"{row['share']} %", refused, f"{row['percent']:.0f} %", interval))
+    return Figure(
+        title_power(power),
+        charts.draw_power(power),
+        "Tables in which a share of the people is copied, and how many of them the gate refuses.",
+        PageTable("Tries that were refused, by what was planted", headings, tuple(rows)),
     )
 
 

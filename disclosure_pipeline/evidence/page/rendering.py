@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from disclosure_pipeline.evaluation.catalogue import CATALOGUE
 from disclosure_pipeline.evaluation.glossary import find_words
+from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS
 from disclosure_pipeline.evidence.dossier import FRAMES, build_measurement
 from disclosure_pipeline.evidence.page import intruder, sections
@@ -20,6 +21,7 @@ from disclosure_pipeline.evidence.page.first_page import (
     answer_questions,
     count_kept,
     show_bounds,
+    show_power,
     write_headline,
 )
 from disclosure_pipeline.evidence.page.parts import tabulate
@@ -197,12 +199,16 @@ SMALLEST_COUNT = 10
 
 
 def render_page(
-    content: Mapping[str, Any], edition: Edition = "internal", others: Sequence[Mapping[str, Any]] = ()
+    content: Mapping[str, Any],
+    edition: Edition = "internal",
+    others: Sequence[Mapping[str, Any]] = (),
+    power: GatePower | None = None,
 ) -> str:
     """Return the page of a dossier; the same for the same arguments.
 
     `content` is what `build_dossier()` or `build_measurement()` gives; `others` are the dossiers of the
-    gate's other candidates, oldest first, which only the internal edition shows. The edition for publication
+    gate's other candidates, oldest first, which only the internal edition shows; `power` is what the gate
+    would notice, None where it is not measured. The edition for publication
     is rounded to the gate's `smallest_count` and names no value of a column.
     """
     is_public = edition == "publication"
@@ -224,6 +230,9 @@ def render_page(
             kept=count_kept(shown["clauses"]),
             answers=answer_questions(shown),
             bounds=show_bounds(shown),
+            power=power,
+            power_figure=None if power is None else show_power(power),
+            power_records=0 if power is None else _count_shown(power.records, shown, is_public=is_public),
             questions=list(QUESTIONS),
             clause_groups=group_clauses(shown),
             found=intruder.tell_found(shown),
@@ -250,6 +259,10 @@ def render_page(
         )
     )
     return page
+
+
+def _count_shown(records: int, content: Mapping[str, Any], *, is_public: bool) -> int:
+    return round_records(records, content["smallest_count"]) if is_public else records
 
 
 def render_result(result: Disclosure, smallest_count: int = SMALLEST_COUNT) -> str:

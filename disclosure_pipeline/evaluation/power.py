@@ -1,0 +1,179 @@
+"""What a policy would notice: how often it refuses honest tables, and which copies of people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from disclosure_pipeline.measures.intervals import wilson
+
+if TYPE_CHECKING:
+    import altair as alt
+
+SHARES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
+"""Percent of the people whose records are planted."""
+
+COPIES = "copies"
+NEAR_COPIES = "near copies"
+DILUTED = "copies among ten times as many records"
+KINDS = (COPIES, NEAR_COPIES, DILUTED)
+
+LARGEST_UNNOTICED = 30
+"""Percent of the people: a policy that does not notice copies of so many is good for nothing."""
+
+# Without a copy, the tables of these kinds are alike: fresh halves of GT.
+_OF_FRESH_HALVES = (COPIES, NEAR_COPIES)
+_OFTEN = 19 / 20
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """How many of some tries were refused."""
+
+    refused: int
+    tries: int
+
+    @property
+    def percent(self) -> float:
+        """Percent of the tries."""
+        return 100 * self.refused / self.tries
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Return the Wilson interval of 95 % for that percentage."""
+        low, high = wilson(self.refused, self.tries)
+        return 100 * low, 100 * high
+
+    @property
+    def are_reliable(self) -> bool:
+        """True if at least 19 of 20 tries were refused."""
+        return self.refused >= _OFTEN * self.tries
+
+    def __str__(self) -> str:
+        return f"{self.refused} of {self.tries}"
+
+
+@dataclass(frozen=True, repr=False)
+class GatePower:
+    """How often a policy refuses honest tables, and tables with planted copies of people.
+
+    `records`: of a half of GT, which plays GT. `noticed`: kind of copy -> for each try the smallest share of
+    planted people that was refused (percent): 0 where the table was refused without any, infinite where not
+    even all people were noticed. Source: this project's own.
+    """
+
+    records: int
+    noticed: Mapping[str, tuple[float, ...]]
+
+    def count_refused(self, kind: str, share: float) -> Refusals:
+        """Count the tries that were refused with so many percent of the people planted."""
+        smallest = self.noticed[kind]
+        return Refusals(sum(limit <= share for limit in smallest), len(smallest))
+
+    @property
+    def false_refusals(self) -> Refusals:
+        """Fresh halves of GT that were refused, without any copy in them."""
+        found = [self.count_refused(kind, 0) for kind in _OF_FRESH_HALVES if kind in self.noticed]
+        return Refusals(sum(of.refused for of in found), sum(of.tries for of in found))
+
+    def detection_limit(self, kind: str = COPIES) -> float:
+        """Return the smallest percentage of people that is refused in 19 of 20 tries, or infinity."""
+        return next((share for share in SHARES if self.count_refused(kind, share).are_reliable), math.inf)
+
+    @property
+    def is_blind(self) -> bool:
+        """True if it does not notice that 30 % of the people are copied, 19 of 20 times."""
+        return not self.detection_limit() <= LARGEST_UNNOTICED
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each kind of copy and share of the people (percent).
+
+        `refused` of the `tries`, in `percent`, and the Wilson interval of 95 %, `low` to `high` (percent).
+        """
+        rows = []
+        for kind in self.noticed:
+            for share in SHARES:
+                found = self.count_refused(kind, share)
+                rows.append((kind, share, found.refused, found.tries, found.percent, *found.interval))
+        columns = ["planted", "share", "refused", "tries", "percent", "low", "high"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def summarize(self) -> str:
+        """Return the two figures that a board wants to know: what is noticed, and what is refused wrongly."""
+        limit = self.detection_limit()
+        return summarize_power(limit, self.count_refused(COPIES, limit), self.false_refusals)
+
+    def describe(self) -> list[str]:
+        """Return what was found, a sentence for honest tables and for each kind of copy."""
+        low, high = self.false_refusals.interval
+        sentences = [
+            f"Of honest tables it refuses {self.false_refusals} (with 95 % certainty {low:.0f} to "
+            f"{high:.0f} %)."
+        ]
+        return sentences + [self._describe(kind) for kind in self.noticed]
+
+    def _describe(self, kind: str) -> str:
+        limit, without = self.detection_limit(kind), self.count_refused(kind, 0)
+        if without.are_reliable:
+            return f"Of {kind} nothing can be said: it refuses such tables without any, too ({without})."
+        if math.isinf(limit):
+            return f"It does not notice {kind} reliably, whatever their share."
+        also = "" if kind in _OF_FRESH_HALVES or not without.refused else f", and {without} without any"
+        return (
+            f"It refuses {kind} of {limit:g} % of the people: {self.count_refused(kind, limit)} tries{also}."
+        )
+
+    def plot(self) -> alt.LayerChart:
+        """Draw the share of tries that were refused by the share of people copied, a line a kind of copy."""
+        from disclosure_pipeline.evaluation.plots.pictures import plot_power
+
+        return plot_power(self)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the same as JSON has it: infinity is null."""
+        noticed = {
+            kind: [share if math.isfinite(share) else None for share in smallest]
+            for kind, smallest in self.noticed.items()
+        }
+        return {"records": self.records, "noticed": noticed}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> GatePower:
+        """Read what `to_record` gives. KeyError, TypeError or ValueError where it is something else."""
+        noticed = {
+            kind: tuple(math.inf if share is None else float(share) for share in record["noticed"][kind])
+            for kind in KINDS
+        }
+        possible = {*map(float, SHARES), math.inf}
+        if not all(smallest and possible.issuperset(smallest) for smallest in noticed.values()):
+            raise ValueError("no record of a policy's power")
+        return cls(int(record["records"]), noticed)
+
+    def __str__(self) -> str:
+        halves = f"Halves of the ground truth of {self.records:,} records; all of it is noticed sooner."
+        return "\n".join([self.summarize(), *self.describe(), halves])
+
+    __repr__ = __str__
+
+
+def summarize_power(limit: float, noticed: Refusals, honest: Refusals) -> str:
+    """Say from which share of the people on (percent, or infinity) copies are refused, and honest tables.
+
+    Example:
+        >>> summarize_power(5, Refusals(19, 20), Refusals(1, 100))
+        'This gate would have refused a table that repeats 5 % of the people (19 of 20 times); of honest tables it refuses 1 of 100.'
+    """  # noqa: E501
+    if limit == 0:
+        return f"This gate refuses honest tables ({honest}), so what it notices cannot be told."
+    refuses = f"; of honest tables it refuses {honest}."
+    if limit <= LARGEST_UNNOTICED:
+        found = f"would have refused a table that repeats {limit:g} % of the people ({noticed} times)"
+        return f"This gate {found}{refuses}"
+    blind = f"This gate cannot notice that {LARGEST_UNNOTICED} % of the people are copied"
+    if math.isinf(limit):
+        return f"{blind}: it refuses a table that repeats everybody only {noticed} times{refuses}"
+    return f"{blind}: it refuses a table that repeats {limit:g} % ({noticed} times){refuses}"
