@@ -26,17 +26,19 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.additions import (
     A_SYNTHETIC_TABLE,
+    GT_IDENTIFIER,
+    IDENTIFIER,
     find_additions,
+    holds_identifiers,
     list_new_texts,
 )
-from disclosure_pipeline.tables.canonical_tables import CanonicalTable
 from disclosure_pipeline.tables.contract import (
+    CanonicalTable,
     ContractError,
     Violation,
     find_naming_columns,
 )
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Column
-from disclosure_pipeline.tables.identifiers import GT_IDENTIFIER, IDENTIFIER, holds_identifiers
 from disclosure_pipeline.tables.locations import fill_in_variables, redact_location
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized
 from disclosure_pipeline.tables.record_hashes import Groups, content_sha256, values_sha256

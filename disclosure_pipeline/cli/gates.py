@@ -10,23 +10,21 @@ from typing import Literal
 
 import click
 
-from disclosure_pipeline.cli.exit_codes import (
+from disclosure_pipeline.cli.printing import (
     EXIT_CODES,
     ExitCode,
-    gate_argument,
-    load_with_waivers,
-    report_errors,
-    stop,
-)
-from disclosure_pipeline.cli.printing import (
     Format,
     Report,
     Table,
     choose_format,
     echo,
     format_option,
+    gate_argument,
+    load_with_waivers,
     print_report,
+    report_errors,
     show_step,
+    stop,
 )
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from disclosure_pipeline.cli.exit_codes import EXIT_CODES, report_errors
 from disclosure_pipeline.cli.measure import codes_by_column, column_and_whole_number
-from disclosure_pipeline.cli.printing import echo
+from disclosure_pipeline.cli.printing import EXIT_CODES, echo, report_errors
 
 if TYPE_CHECKING:
     from disclosure_pipeline.orchestration.gate_setup import GateSetup

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from disclosure_pipeline.cli.exit_codes import EXIT_CODES, report_errors
 from disclosure_pipeline.cli.gates import check, policy, status
 from disclosure_pipeline.cli.init import dictionary, init, keygen
 from disclosure_pipeline.cli.measure import measure
-from disclosure_pipeline.cli.printing import echo
+from disclosure_pipeline.cli.printing import EXIT_CODES, echo, report_errors
 from disclosure_pipeline.cli.releases import prune, revoke, verify
 from disclosure_pipeline.cli.verdicts import evaluate, report, run
 

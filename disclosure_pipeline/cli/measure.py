@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from disclosure_pipeline.cli.exit_codes import EXIT_CODES, ExitCode, report_errors
 from disclosure_pipeline.cli.printing import (
+    EXIT_CODES,
+    ExitCode,
     Format,
     Report,
     Table,
@@ -20,6 +21,7 @@ from disclosure_pipeline.cli.printing import (
     echo,
     format_option,
     print_report,
+    report_errors,
 )
 from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from disclosure_pipeline.cli.exit_codes import EXIT_CODES, report_errors
-from disclosure_pipeline.cli.printing import echo
+from disclosure_pipeline.cli.printing import EXIT_CODES, echo, report_errors
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.tables.messages import escape_unseen_in_lines
 

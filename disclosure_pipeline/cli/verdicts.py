@@ -9,23 +9,21 @@ from typing import Any
 
 import click
 
-from disclosure_pipeline.cli.exit_codes import (
+from disclosure_pipeline.cli.printing import (
     EXIT_CODES,
     ExitCode,
-    code_of,
-    gate_argument,
-    load_with_waivers,
-    report_errors,
-)
-from disclosure_pipeline.cli.printing import (
     Format,
     Report,
     Table,
     choose_format,
+    code_of,
     echo,
     format_option,
+    gate_argument,
+    load_with_waivers,
     print_report,
     print_sentences,
+    report_errors,
     show_step,
 )
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from disclosure_pipeline.evaluation.frames import frame_from_record, frame_to_record
+from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.messages import escape_unseen_in_lines
-from disclosure_pipeline.tables.raw_columns import Change
 
 if TYPE_CHECKING:
     import altair as alt

@@ -10,13 +10,15 @@ from typing import Any, Literal
 
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.public_figures import (
+from disclosure_pipeline.policy.registry import (
+    DOUBTS,
+    JUDGED,
     count_fewest,
     has_public_value,
     round_figure,
     step_of_share,
+    values,
 )
-from disclosure_pipeline.policy.registry import DOUBTS, JUDGED, values
 from disclosure_pipeline.policy.waivers import Waiver
 
 Outcome = Literal["kept", "exceeded", "undetermined", "waived"]

@@ -24,7 +24,7 @@ from pydantic_core import ErrorDetails
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation.power import COPIES, GatePower, Refusals, summarize_power
 from disclosure_pipeline.policy.bounds import Over
-from disclosure_pipeline.policy.public_figures import round_records
+from disclosure_pipeline.policy.registry import round_records
 from disclosure_pipeline.policy.trust import Moment
 from disclosure_pipeline.policy.verdict import Judgement, Outcome, publish, read_judgements
 from disclosure_pipeline.policy.waivers import Digest

@@ -21,9 +21,16 @@ from disclosure_pipeline.tables.additions import find_time_unit
 from disclosure_pipeline.tables.alignment import Distinct
 from disclosure_pipeline.tables.canonical import is_text, read_levels
 from disclosure_pipeline.tables.dictionary import Column, Type
-from disclosure_pipeline.tables.encoding import Encoded, arrow_array, encode
+from disclosure_pipeline.tables.encoding import (
+    Change,
+    Encoded,
+    RawColumn,
+    arrow_array,
+    canonical_records,
+    changes_of_column,
+    encode,
+)
 from disclosure_pipeline.tables.messages import names_in_all
-from disclosure_pipeline.tables.raw_columns import Change, RawColumn, canonical_records, changes_of_column
 
 _NUMBERS = (Column(type="integer"), Column(type="number"))
 _BOOLEAN = Column(type="boolean")

@@ -23,7 +23,7 @@ from disclosure_pipeline.candidates.near_tables import SKETCHES, SketchedTable, 
 from disclosure_pipeline.candidates.recording import read_groups, read_measured
 from disclosure_pipeline.candidates.store import GateFolders, RefusedError, Snapshot, Store, StoredFile
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.tables.identifiers import GT_IDENTIFIER
+from disclosure_pipeline.tables.additions import GT_IDENTIFIER
 from disclosure_pipeline.tables.record_hashes import RecordSketch
 
 GT = "a" * 64

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 from support.paths import ROOT
 
-from disclosure_pipeline.cli.exit_codes import EXIT_CODES, MEANINGS
 from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.cli.printing import EXIT_CODES, MEANINGS
 
 PAGE = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
 

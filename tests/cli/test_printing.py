@@ -16,13 +16,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from disclosure_pipeline.candidates.store import RefusedError, UndeterminedError
-from disclosure_pipeline.cli.exit_codes import ExitCode, code_of, report_errors
 from disclosure_pipeline.cli.printing import (
+    ExitCode,
     Report,
     Table,
+    code_of,
     format_cell,
     print_report,
     print_sentences,
+    report_errors,
     to_csv,
     to_html,
     to_json,

@@ -10,12 +10,12 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.public_figures import (
+from disclosure_pipeline.policy.registry import (
+    MEASURES,
     has_public_value,
     round_figure,
     round_records,
 )
-from disclosure_pipeline.policy.registry import MEASURES
 from disclosure_pipeline.policy.verdict import Judgement, hold, publish
 
 STEPS = st.floats(0.01, 100)

@@ -22,7 +22,7 @@ from support.paths import ROOT
 from support.processes import fork, together
 from support.sampling import CI, only_in_ci
 
-from disclosure_pipeline.policy.public_figures import round_records
+from disclosure_pipeline.policy.registry import round_records
 
 # How often what races is raced: now and then it comes out differently.
 ROUNDS = 5 if CI else 1

@@ -21,7 +21,7 @@ from securesystemslib.signer import CryptoSigner, Signature
 from support import releases
 from support.paths import ROOT
 
-from disclosure_pipeline.policy.public_figures import round_figure
+from disclosure_pipeline.policy.registry import round_figure
 from disclosure_pipeline.policy.trust import read_trusted
 from disclosure_pipeline.release.keys import KeysError, parse_keys_by_id, to_pem
 from disclosure_pipeline.release.predicate import Predicate, StatementError, build_predicate

@@ -15,7 +15,7 @@ from securesystemslib.signer import CryptoSigner
 from disclosure_pipeline.candidates.store import Snapshot, StoredFile
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.public_figures import has_public_value
+from disclosure_pipeline.policy.registry import has_public_value
 from disclosure_pipeline.policy.trust import TrustedKey, without_period
 from disclosure_pipeline.policy.verdict import judge, waive
 from disclosure_pipeline.policy.waivers import Waiver

@@ -25,8 +25,7 @@ from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical import Levels, read_levels
-from disclosure_pipeline.tables.canonical_tables import canonical_table
-from disclosure_pipeline.tables.contract import ContractError, find_violations
+from disclosure_pipeline.tables.contract import ContractError, canonical_table, find_violations
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.encoding import arrow_array
 from disclosure_pipeline.tables.inference import draft

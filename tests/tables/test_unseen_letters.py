@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.cli.exit_codes import ExitCode, stop
 from disclosure_pipeline.cli.main import main
-from disclosure_pipeline.cli.printing import Report, Table, print_report, to_html
+from disclosure_pipeline.cli.printing import ExitCode, Report, Table, print_report, stop, to_html
 from disclosure_pipeline.evaluation.plots.drawing import convert
 from disclosure_pipeline.evidence.dossier import to_markdown_table
 from disclosure_pipeline.evidence.page.rendering import render_result

@@ -21,14 +21,14 @@ from disclosure_pipeline.counting.targets import CountRequest, columns_of_reques
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.tables.additions import values_identify
 from disclosure_pipeline.tables.alignment import check_values
 from disclosure_pipeline.tables.coding import code_column_of_kind
+from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.frames import stack_frames
 from disclosure_pipeline.tables.grouping import Grouping, grouping_of
-from disclosure_pipeline.tables.identifiers import values_identify
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import table_names
-from disclosure_pipeline.tables.raw_columns import Change
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,14 @@ from disclosure_pipeline.counting.partitioned.streams import StackedStream, Stre
 from disclosure_pipeline.counting.targets import CountRequest, sample_positions
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.tables.additions import identifying_columns
 from disclosure_pipeline.tables.alignment import Distinct, code_distinct_columns, stack_distinct
-from disclosure_pipeline.tables.canonical_tables import canonical_values
+from disclosure_pipeline.tables.contract import canonical_values
 from disclosure_pipeline.tables.dictionary import Dictionary
-from disclosure_pipeline.tables.encoding import count_levels, encode
+from disclosure_pipeline.tables.encoding import Change, count_levels, encode
 from disclosure_pipeline.tables.grouping import Grouping
-from disclosure_pipeline.tables.identifiers import identifying_columns
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import names_in_all, table_names
-from disclosure_pipeline.tables.raw_columns import Change
 from disclosure_pipeline.tables.sources import Location, columns_of
 
 MOST_COMPARED = 1_000_000

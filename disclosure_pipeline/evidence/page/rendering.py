@@ -27,14 +27,14 @@ from disclosure_pipeline.evidence.page.first_page import (
 from disclosure_pipeline.evidence.page.parts import tabulate
 from disclosure_pipeline.measures.words import NONE, Words
 from disclosure_pipeline.policy.clauses import words_of
-from disclosure_pipeline.policy.public_figures import (
+from disclosure_pipeline.policy.registry import (
+    JUDGED,
     count_fewest,
     round_by_unit,
     round_figure,
     round_records,
     round_share,
 )
-from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.policy.verdict import Judgement, find_limits, publish, read_judgements
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, escape_unseen
 
