@@ -100,7 +100,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
         check_specs=[
             graph.check("within_policy", "dossier", "Every clause that refuses is kept or waived"),
             graph.check(
-                "waivers", "dossier", "Every waiver for this content lets its clause pass", blocking=False
+                "without_waivers", "dossier", "No clause has to be waived for this content", blocking=False
             ),
         ],
         **graph.attributes(
@@ -126,7 +126,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
                 ),
                 "clauses": presentation.clauses_table(judgements),
                 "dossier": dg.MetadataValue.md(to_markdown(content)),
-                "page": dg.MetadataValue.path(str(path_of_page(folders, candidate))),
+                "page": presentation.link_page(graph.gate, path_of_page(folders, candidate)),
                 "folder": str(folders.store.candidate_folder(candidate)),
             },
         )

@@ -134,6 +134,7 @@ _NOT_DECIDING: dict[str, Any] = {
             "ground_truth_asset",
             "synthesis_asset",
             "store",
+            "store_url",
             "releases",
             "trusted_keys",
             "engine",
@@ -203,6 +204,14 @@ class Gate(BaseModel):
         ),
     ] = None
     store: Annotated[str, Field(description="Folder for snapshots, figures and dossiers")]
+    store_url: Annotated[
+        str | None,
+        Field(
+            description="Where the folder `store` is read in a browser, such as https://example.org/store: "
+            "Dagster then links to the page of each dossier",
+            pattern=r"^(https?|file)://[!-~]+$",
+        ),
+    ] = None
     releases: Annotated[str, Field(description="Folder that approved candidates are published in")]
     trusted_keys: Annotated[
         str | tuple[TrustedKey, ...],

@@ -511,3 +511,13 @@ def test_of_many_flags_those_of_the_most_people_are_shown_and_none_is_lost(home:
     assert len(shown) == presentation.FLAGS_SHOWN < len(of_work)
     assert {row["key_level"] for row in shown[:2]} == {"20", "21"}
     assert {row["target"] for row in rows(metadata["two_way"])} == {flag["target"] for flag in recorded}
+
+
+def test_a_page_is_linked_where_the_store_is_read_in_a_browser() -> None:
+    page = Path("/secure/store") / GATE / "candidates" / HONEST / "dossier.html"
+    unlinked = presentation.link_page(Gate.model_validate(gates.definition()), page)
+    assert unlinked == dg.MetadataValue.path(str(page))
+    served = Gate.model_validate(gates.definition(store_url="https://example.org/store/"))
+    link = presentation.link_page(served, page)
+    assert link == dg.MetadataValue.url(f"https://example.org/store/{GATE}/candidates/{HONEST}/dossier.html")
+    assert served.policy_digest() == Gate.model_validate(gates.definition()).policy_digest()

@@ -266,7 +266,7 @@ def test_a_waived_clause_is_warned_of_and_the_candidate_is_published(strict: Hom
     ran = waived.run_gate(HONEST)
     assert ran.success, failures(ran)
     check_results = checks(ran)
-    for name in ("identity_disclosure:bound_repU", "dossier:waivers"):
+    for name in ("identity_disclosure:bound_repU", "dossier:without_waivers"):
         assert not check_results[name].passed
         assert check_results[name].severity == dg.AssetCheckSeverity.WARN
     assert "Agreed for the pilot" in str(check_results["identity_disclosure:bound_repU"].description)
@@ -282,7 +282,7 @@ def test_a_waiver_does_nothing_for_another_candidate(strict: Home) -> None:
     ran = waived.run_gate(COPY)
     assert not ran.success
     assert dossier(waived, COPY)["waivers"] == []
-    assert checks(ran)["dossier:waivers"].passed
+    assert checks(ran)["dossier:without_waivers"].passed
     assert waived.nothing_published()
 
 
@@ -306,7 +306,7 @@ def test_a_waiver_that_does_not_apply_is_told_and_publishes_nothing(
     refused = with_waiver(strict, given(strict, **changes))
     ran = refused.run_gate(HONEST)
     assert not ran.success
-    check = checks(ran)["dossier:waivers"]
+    check = checks(ran)["dossier:without_waivers"]
     assert not check.passed
     assert problem in str(check.description)
     assert not refused.materialize("release", HONEST).success
