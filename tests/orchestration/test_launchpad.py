@@ -14,11 +14,14 @@ from typing import Any
 import dagster as dg
 import pytest
 from support import gates, homes
+from support.event_stores import kept_connections
 from support.gates import COPY, GATE, HONEST, Home
 from support.homes import ALONE, code_location, copied, opened, refused
 from support.sampling import CI, some_of
 
 from disclosure_pipeline.release.keys import SIGNING_KEY
+
+pytestmark = pytest.mark.usefixtures("remembered_results")
 
 # What somebody would set who wants a copy of the ground truth released.
 LAX = {
@@ -113,6 +116,7 @@ def home(template: Path) -> Iterator[Home]:
     with (
         copied(template) as path,
         opened(path, code_location()) as home,
+        kept_connections(),
         pytest.MonkeyPatch.context() as patch,
     ):
         (path / "elsewhere").mkdir()

@@ -217,6 +217,7 @@ TAMPERED: dict[str, Change] = {
 }
 
 
+@pytest.mark.usefixtures("remembered_results")
 @pytest.mark.parametrize("name", some_of(TAMPERED))
 def test_nothing_is_released_that_was_tampered_with(approved: Home, name: str) -> None:
     TAMPERED[name](approved)
@@ -247,6 +248,7 @@ def test_forged_figures_do_not_release_a_refused_candidate(approved: Home) -> No
     assert "refused" in refused_to_release(approved, COPY)
 
 
+@pytest.mark.usefixtures("remembered_results")
 @pytest.mark.parametrize(
     ("candidate", "policy"),
     [
@@ -313,6 +315,7 @@ def trust_another_key(home: Path) -> Path:
     return made.signing_key
 
 
+@pytest.mark.usefixtures("remembered_results")
 @pytest.mark.parametrize(
     "change",
     [
@@ -378,6 +381,7 @@ UNSIGNED: dict[str, tuple[Callable[[Home, pytest.MonkeyPatch], object], str]] = 
 }
 
 
+@pytest.mark.usefixtures("remembered_results")
 @pytest.mark.parametrize("name", some_of(UNSIGNED))
 def test_nothing_is_published_without_a_signature_that_is_believed(
     approved: Home, monkeypatch: pytest.MonkeyPatch, name: str

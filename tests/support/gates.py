@@ -167,7 +167,7 @@ def sorted_records(table: pd.DataFrame) -> list[tuple[str, ...]]:
 def instance_on_disk(home: Path) -> Iterator[dg.DagsterInstance]:
     event_stores.keep_engines()
     (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
-    with dg.DagsterInstance.from_config(str(home)) as instance:
+    with event_stores.kept_connections(), dg.DagsterInstance.from_config(str(home)) as instance:
         yield instance
 
 
