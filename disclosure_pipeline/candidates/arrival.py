@@ -35,7 +35,7 @@ from disclosure_pipeline.evaluation.disclosure import overlap_of
 from disclosure_pipeline.policy.registry import smallest_overlap
 from disclosure_pipeline.policy.verdict import Judgement, hold, publish
 from disclosure_pipeline.tables.contract import ContractError, Violation
-from disclosure_pipeline.tables.sources import FORMATS
+from disclosure_pipeline.tables.files import FORMATS
 
 ARRIVAL = "arrival.json"
 """The record of why a candidate was not measured; there is none where it was."""

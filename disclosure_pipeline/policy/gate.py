@@ -19,14 +19,13 @@ from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column
 from disclosure_pipeline.tables.grouping import Grouping, explicit_edges, group_labels
 from disclosure_pipeline.tables.levels import level_label
-from disclosure_pipeline.tables.locations import redact_location
+from disclosure_pipeline.tables.locations import redact_location, refuse_password
 from disclosure_pipeline.tables.sources import (
     ENVIRONMENT,
     DuckDBSource,
     FileSource,
     Source,
     SqlSource,
-    refuse_password,
 )
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")

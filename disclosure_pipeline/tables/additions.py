@@ -1,6 +1,6 @@
-"""What a synthetic table has beyond the ground truth, and could hide something in: told without values.
+"""Find what a synthetic table has beyond the ground truth: identifiers, new levels, longer or finer values.
 
-A value that is longer, finer or further out than all of GT's can hold a record that is written out in it.
+A value that is longer, finer or further out than all of GT's can spell out a record. No message holds one.
 """
 
 from __future__ import annotations
@@ -185,7 +185,8 @@ def _find_in_column(
         return
     known = pa.concat_arrays([_as_text(in_GT), pa.array(column.level_names or (), pa.string())])
     texts = _as_text(in_SD)
-    if column.levels is None and column.unknown_levels == "refuse" and not _all_in(texts, known):
+    has_new_level = not pc.all(pc.is_in(texts, value_set=known), min_count=0).as_py()
+    if column.levels is None and column.unknown_levels == "refuse" and has_new_level:
         yield Violation(A_SYNTHETIC_TABLE, name, UNKNOWN_LEVEL)
     if _longest(texts) > _longest(known):
         yield Violation(A_SYNTHETIC_TABLE, name, LONGER_TEXT)
@@ -319,10 +320,5 @@ def _as_text(values: Any) -> Any:
     return values.drop_null().cast(pa.string())
 
 
-def _all_in(values: Any, known: Any) -> bool:
-    return bool(pc.all(pc.is_in(values, value_set=known), min_count=0).as_py())
-
-
 def _longest(texts: Any) -> int:
-    """Return the letters of the longest text; 0 where there is none."""
     return int(pc.max(pc.utf8_length(texts)).as_py() or 0)

@@ -11,15 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from disclosure_pipeline.tables.dates import read_dates, read_datetimes
+from disclosure_pipeline.tables.dates import keep_where, read_dates, read_datetimes, to_mask
 from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column, MapTo, normalize_text
-from disclosure_pipeline.tables.levels import level_label
-
-Mask = npt.NDArray[np.bool_]
+from disclosure_pipeline.tables.levels import Mask, level_label
 
 _INTEGER = r"^[+-]?[0-9]{1,18}(\.0*)?$"
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -89,11 +86,6 @@ def read_levels(column: Column, raw: Any) -> Levels:
             for rule, where in changed.items()
         },
     )
-
-
-def to_mask(array: Any) -> Mask:
-    """Return a boolean Arrow array as a mask; null is False."""
-    return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def convert_to_text(raw: Any, column: Column, changed: dict[str, Mask] | None = None) -> Any:
@@ -167,18 +159,11 @@ def _find_outside_range(column: Column, values: Any) -> Mask:
     return beyond & ~to_mask(pc.is_in(numbers, value_set=special))
 
 
-def _keep_where(where: Any, values: Any) -> Any:
-    """Return the values where the condition holds, else null."""
-    return pc.if_else(pc.fill_null(where, False), values, pa.scalar(None, values.type))
-
-
-def _make_nulls(raw: Any, arrow: Any) -> Any:
-    """Return nulls: no value of this type can be read as what the column holds."""
-    return pa.nulls(len(raw), arrow)
+# Each reader returns null for what the column cannot hold.
 
 
 def _read_text(_column: Column, raw: Any, text: Any, _changed: dict[str, Mask]) -> Any:
-    return _make_nulls(raw, pa.string()) if text is None else text
+    return pa.nulls(len(raw), pa.string()) if text is None else text
 
 
 def _read_categories(column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:
@@ -193,7 +178,7 @@ def _read_categories(column: Column, raw: Any, text: Any, changed: dict[str, Mas
 def _read_integers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:
     if pa.types.is_integer(raw.type):
         if raw.type == pa.uint64():
-            raw = _keep_where(pc.less_equal(raw, pa.scalar(2**63 - 1, pa.uint64())), raw)
+            raw = keep_where(pc.less_equal(raw, pa.scalar(2**63 - 1, pa.uint64())), raw)
         return raw.cast(pa.int64())
     if pa.types.is_floating(raw.type):
         numbers = raw.cast(pa.float64())
@@ -202,10 +187,10 @@ def _read_integers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask
             pc.less(pc.abs(numbers), _EXACT_IN_FLOAT),
         )
         changed[WHOLE_FLOAT] = to_mask(whole)
-        return _keep_where(whole, numbers).cast(pa.int64())
+        return keep_where(whole, numbers).cast(pa.int64())
     if text is None or pa.types.is_boolean(raw.type):
-        return _make_nulls(raw, pa.int64())
-    readable = _keep_where(pc.match_substring_regex(text, _INTEGER), text)
+        return pa.nulls(len(raw), pa.int64())
+    readable = keep_where(pc.match_substring_regex(text, _INTEGER), text)
     plain = pc.replace_substring_regex(readable, pattern=r"^\+|\.0*$", replacement="")
     values = plain.cast(pa.int64())
     if is_text(raw.type):
@@ -216,13 +201,13 @@ def _read_integers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask
 def _read_numbers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:
     if pa.types.is_integer(raw.type):
         values = raw.cast(pa.float64(), safe=False)
-        return _keep_where(pc.less(pc.abs(values), _EXACT_IN_FLOAT), values)
+        return keep_where(pc.less(pc.abs(values), _EXACT_IN_FLOAT), values)
     if pa.types.is_floating(raw.type):
         values = raw.cast(pa.float64())
-        return _canonical_floats(_keep_where(pc.is_finite(values), values))
+        return pc.add(keep_where(pc.is_finite(values), values), 0.0)  # 0.0 for -0.0
     if text is None or pa.types.is_boolean(raw.type):
-        return _make_nulls(raw, pa.float64())
-    readable = _keep_where(pc.match_substring_regex(text, _NUMBER), text)
+        return pa.nulls(len(raw), pa.float64())
+    readable = keep_where(pc.match_substring_regex(text, _NUMBER), text)
     values = _parse_floats(pc.replace_substring_regex(readable, pattern=r"^\+", replacement=""))
     # Two whole numbers from 2^53 on can share one float: such a column has to be declared as integer. What
     # is too small for a float is not zero.
@@ -231,7 +216,7 @@ def _read_numbers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask]
     )
     vanished = pc.and_(pc.equal(values, 0.0), pc.match_substring_regex(text, _NOT_ZERO))
     lost = pc.or_(pc.or_(blurred, vanished), pc.invert(pc.is_finite(values)))
-    values = _canonical_floats(_keep_where(pc.invert(lost), values))
+    values = pc.add(keep_where(pc.invert(lost), values), 0.0)
     if is_text(raw.type):
         other_form = pc.match_substring_regex(text, r"^\+|^-?0[0-9]|\.[0-9]*0$|\.$|^-?\.|[eE]")
         changed[NUMBER_FORM] = to_mask(pc.and_(other_form, values.is_valid()))
@@ -248,16 +233,11 @@ def _parse_floats(text: Any) -> Any:
         )
 
 
-def _canonical_floats(values: Any) -> Any:
-    """Return the floats with 0.0 for -0.0."""
-    return pc.add(values, 0.0)
-
-
 def _read_booleans(column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:
     if pa.types.is_boolean(raw.type):
         return raw
     if text is None:
-        return _make_nulls(raw, pa.bool_())
+        return pa.nulls(len(raw), pa.bool_())
     true, false = (
         [level_label(value) for value in values] for values in (column.true_values, column.false_values)
     )
@@ -266,7 +246,7 @@ def _read_booleans(column: Column, raw: Any, text: Any, changed: dict[str, Mask]
     changed[SPELLING] = to_mask(
         pc.and_(pc.or_(is_true, is_false), pc.invert(pc.is_in(text, value_set=pa.array([true[0], false[0]]))))
     )
-    return _keep_where(pc.or_(is_true, is_false), is_true)
+    return keep_where(pc.or_(is_true, is_false), is_true)
 
 
 def _read_dates(column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:

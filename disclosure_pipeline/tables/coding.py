@@ -13,16 +13,13 @@ import pandas as pd
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.kinds import Kind, common_kind, nan_as_missing
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray, StoredColumn, Values, count_codes
+from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Mask, StoredColumn, Values, count_codes
 
 ROUNDING_NOISE = 1e-9
 """Relative to the smaller of two floats, in the order of numbers: closer ones are the same level."""
 
 ROUNDING = "number that differs by rounding noise only, read as the same"
 """The rule of the ledger."""
-
-_Numbers = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
 
 
 def first_of_runs(levels: npt.NDArray[np.float64]) -> Mask | None:
@@ -70,7 +67,8 @@ def comparable_levels(column: Any, kind: Kind, levels: Sequence[Any]) -> list[Va
     if kind is Kind.NUMBER:
         return _numbers([_number_array(of_table) for of_table in levels])
     if kind in {Kind.DATE, Kind.ZONED_DATE}:
-        return _instants(column, levels, kind)
+        instants = [_instants(of_table, kind is Kind.ZONED_DATE) for of_table in levels]
+        return _in_one_unit(column, [index.tz_localize(None) for index in instants])
     if kind is Kind.DURATION:
         return _in_one_unit(column, [pd.TimedeltaIndex(of_table) for of_table in levels])
     if kind is Kind.BOOLEAN:
@@ -94,33 +92,25 @@ def _numbers(levels: list[Values]) -> list[Values]:
     if kinds <= {"i", "u"} and all(int(of_table.max()) < 2**63 for of_table in levels if len(of_table)):
         return [of_table.astype(np.int64) for of_table in levels]
     exact = all(
-        of_table.dtype.kind == "f" or _within(of_table, _EXACT_IN_FLOAT)
+        int(of_table.min()) >= -_EXACT_IN_FLOAT and int(of_table.max()) <= _EXACT_IN_FLOAT
         for of_table in levels
-        if of_table.dtype.kind != "O"
+        if len(of_table) and of_table.dtype.kind in "iu"
     )
     if "O" not in kinds and exact:
         return [of_table.astype(np.float64) for of_table in levels]
+    # Numbers of Python compare and hash by their exact value, whether integer, float or decimal.
     return [
-        np.array([_python_number(value) for value in of_table.tolist()], dtype=object) for of_table in levels
+        np.array(
+            [value.item() if isinstance(value, np.generic) else value for value in of_table.tolist()],
+            dtype=object,
+        )
+        for of_table in levels
     ]
 
 
-def _within(integers: Values, limit: int) -> bool:
-    return not len(integers) or (-limit <= int(integers.min()) and int(integers.max()) <= limit)
-
-
-def _python_number(value: Any) -> Any:
-    """Return a Python number, which compares and hashes by exact value, whether integer, float or decimal."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _instants(column: Any, levels: Sequence[Any], kind: Kind) -> list[Values]:
-    utc = kind is Kind.ZONED_DATE
-    indexes = [_instant_index(pd.Index(times, dtype=_date_dtype(times)), utc) for times in levels]
-    return _in_one_unit(column, [index.tz_localize(None) if utc else index for index in indexes])
-
-
-def _instant_index(times: pd.Index[Any], utc: bool) -> pd.DatetimeIndex:
+def _instants(levels: Any, utc: bool) -> pd.DatetimeIndex:
+    opaque = levels.dtype.kind == "O" or isinstance(levels.dtype, pd.ArrowDtype)
+    times = pd.Index(levels, dtype=object if opaque else None)
     try:
         return pd.DatetimeIndex(pd.to_datetime(times, utc=utc))
     except pd.errors.OutOfBoundsDatetime:
@@ -130,11 +120,6 @@ def _instant_index(times: pd.Index[Any], utc: bool) -> pd.DatetimeIndex:
         times = pd.Index([time.astimezone(datetime.timezone.utc).replace(tzinfo=None) for time in times])
     index = pd.DatetimeIndex(np.array(times, dtype="datetime64[us]"))
     return index.tz_localize("UTC") if utc else index
-
-
-def _date_dtype(levels: Any) -> Any:
-    opaque = levels.dtype.kind == "O" or isinstance(levels.dtype, pd.ArrowDtype)
-    return object if opaque else None
 
 
 def _in_one_unit(column: Any, indexes: Sequence[Any]) -> list[Values]:
@@ -152,20 +137,13 @@ def _in_one_unit(column: Any, indexes: Sequence[Any]) -> list[Values]:
 
 def unite_levels(levels: Sequence[Values]) -> tuple[Values, list[IntArray]]:
     """Return the sorted union of the levels, and for each table the positions of its own levels in it."""
-    pooled = np.concatenate(levels) if levels[0].dtype.kind != "O" else _pool_objects(levels)
-    codes, distinct = pd.factorize(pooled)
+    codes, distinct = pd.factorize(np.concatenate(levels))
     distinct = np.asarray(distinct)
     order = np.argsort(distinct, kind="stable")
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     ends = np.cumsum([len(table) for table in levels])[:-1]
     return distinct[order], [rank[table] for table in np.split(codes, ends)]
-
-
-def _pool_objects(levels: Sequence[Values]) -> Values:
-    pooled = np.empty(sum(len(table) for table in levels), dtype=object)
-    pooled[:] = [value for table in levels for value in table]
-    return pooled
 
 
 _BEYOND_INT64 = 2**63

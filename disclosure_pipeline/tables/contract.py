@@ -1,8 +1,7 @@
-"""The contract of a table, checked with pandera: counts of violations, never a value.
+"""Tables that keep their contract, in canonical form; or the violations as counts, never a value.
 
-pandera is given positions in the list of a column's levels, not the levels themselves: its errors, whose
-text, failure cases and pickle tell what they were given, hold no value. They do not leave this module all
-the same.
+pandera checks positions in the list of a column's levels, not the levels: its errors, whose text, failure
+cases and pickle tell what they were given, hold no value. They do not leave this module all the same.
 """
 
 from __future__ import annotations
@@ -21,21 +20,20 @@ import pyarrow.compute as pc
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import Distinct
-from disclosure_pipeline.tables.canonical import Levels, Mask, read_levels, to_mask
+from disclosure_pipeline.tables.canonical import Levels
 from disclosure_pipeline.tables.damage import describe_separator, name_separator
+from disclosure_pipeline.tables.dates import to_mask
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Column, Dictionary
 from disclosure_pipeline.tables.encoding import (
     Change,
-    Encoded,
     RawColumn,
-    arrow_array,
     canonical_records,
     changes_of_column,
     count_levels,
     encode,
     read_columns,
 )
-from disclosure_pipeline.tables.levels import IntArray
+from disclosure_pipeline.tables.levels import IntArray, Mask
 from disclosure_pipeline.tables.sources import Location, columns_of, read_raw
 
 ALL_MISSING = "holds nothing but missing values"
@@ -74,7 +72,7 @@ class Violation:
 
 
 class ContractError(InputError):
-    """A table breaks its contract. `find_violations` says where and how often."""
+    """A table breaks its contract; `violations` say where and how often."""
 
     def __init__(self, violations: Collection[Violation]) -> None:
         super().__init__("; ".join(map(str, violations)))
@@ -85,21 +83,6 @@ class ContractError(InputError):
 
 
 def find_violations(
-    raw: pd.DataFrame, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
-) -> list[Violation]:
-    """Return what a raw table (`sources.read_raw`, or any data frame) breaks of the dictionary.
-
-    Every needed column is there and holds a value at all; values are of the column's type, among its
-    levels, within its range; with `only_known`, no column is there that the dictionary does not describe.
-    Checks run whatever the environment says of pandera.
-    """
-    read = read_columns(raw, dictionary)
-    return find_violations_of_columns(
-        list(raw.columns), len(raw), read, dictionary, table, needed, only_known
-    )
-
-
-def find_violations_of_columns(
     columns: Sequence[str],
     records: int,
     read: Mapping[str, RawColumn],
@@ -108,7 +91,12 @@ def find_violations_of_columns(
     needed: Collection[str],
     only_known: bool,
 ) -> list[Violation]:
-    """Find violations as `find_violations`, in `columns` of so many `records`; `read` are those described."""
+    """Return the rules of the dictionary that a table breaks.
+
+    `columns` names all its columns, `read` has those that the dictionary describes. Every needed column is
+    there and holds a value at all; values are of the column's type, among its levels, within its range; with
+    `only_known`, the dictionary describes every column. Checks run whatever the environment says of pandera.
+    """
     if not records:
         return [Violation(table, "(all)", "the table has no records", 0, 1.0)]
     if not read and len(dictionary):
@@ -128,14 +116,9 @@ def find_violations_of_columns(
     if checked != {(name, rule) for name, rules_of_column in rules.items() for rule in rules_of_column}:
         raise DisclosurePipelineError(f"{table}: not every rule of the contract was checked.")
     return violations_of_columns + [
-        violation_of_records(table, name, rule, broken, records)
+        Violation(table, name, rule, broken, broken / records)
         for (name, rule), broken in broken_records.items()
     ]
-
-
-def violation_of_records(table: str, name: str, rule: str, records: int, total: int) -> Violation:
-    """Return the rule that so many records of a table break."""
-    return Violation(table, name, rule, records, records / total)
 
 
 def _rules(column: Column, levels: Levels) -> dict[str, Mask]:
@@ -173,7 +156,7 @@ def _schema(
 
         def passes(series: pd.Series[Any]) -> bool:
             if name not in counts:  # once per column, whatever the number of its rules
-                counts[name] = read[name].counted(series.cat.codes.to_numpy())
+                counts[name] = read[name].count_records(series.cat.codes.to_numpy())
             records = int(counts[name][breaks].sum())
             broken = records == total if breaks_if_all else records > 0
             checked.add((name, rule))
@@ -195,9 +178,15 @@ def _schema(
         strict=only_known,
     )
     entries = max(len(column.encoded.codes) for column in read.values())
+
+    def fill_up(codes: IntArray) -> IntArray:
+        """Fill codes that are fewer than the entries up with missing, which they end with."""
+        missing = np.full(entries - len(codes), -1, dtype=codes.dtype)
+        return np.append(codes, missing) if len(missing) else codes
+
     positions = {
         name: pd.Categorical.from_codes(
-            _padded(read[name].encoded.codes, entries),
+            fill_up(read[name].encoded.codes),
             categories=pd.RangeIndex(len(read[name].encoded.levels)),
         )
         if name in read
@@ -205,13 +194,6 @@ def _schema(
         for name in columns
     }
     return schema, pd.DataFrame(positions, copy=False)
-
-
-def _padded(codes: IntArray, entries: int) -> IntArray:
-    """Codes as so many entries; those that are too few are filled with missing, which they end with."""
-    if len(codes) == entries:
-        return codes
-    return np.append(codes, np.full(entries - len(codes), -1, dtype=codes.dtype))
 
 
 def _import_pandera() -> Any:
@@ -254,7 +236,7 @@ NAMES_PEOPLE = (
 def find_naming_columns(
     dictionary: Dictionary, published: Iterable[str], count_levels: Callable[[str], IntArray], table: str
 ) -> list[Violation]:
-    """Return the published categories and times of GT whose values mostly belong to one record each.
+    """Return the published categories and times of GT of which most values belong to one record each.
 
     Categories with declared levels are left out, and columns in which fewer than two records have a value.
     `count_levels` gives the number of records with each value of a column.
@@ -325,23 +307,34 @@ def canonical_table(
 ) -> CanonicalTable:
     """Check a raw table and bring it into canonical form. ContractError where it breaks the contract.
 
-    Arguments and rules as in `find_violations`; the frame has the columns that the dictionary describes.
-    `names`: those of all columns, described or not, where `raw` has only some of them.
+    Rules as in `find_violations`; the frame has the columns that the dictionary describes. `names`: those of
+    all columns, described or not, where `raw` has only some of them.
     """
     read = read_columns(raw, dictionary)
-    violations = find_violations_of_columns(
+    columns, ledger = _to_canonical(
         names or list(raw.columns), len(raw), read, dictionary, table, needed, only_known
     )
+    return CanonicalTable(pd.DataFrame(columns, copy=False), ledger)
+
+
+def _to_canonical(
+    columns: Sequence[str],
+    records: int,
+    read: Mapping[str, RawColumn],
+    dictionary: Dictionary,
+    table: str,
+    needed: Collection[str],
+    only_known: bool,
+) -> tuple[dict[str, Any], tuple[Change, ...]]:
+    violations = find_violations(columns, records, read, dictionary, table, needed, only_known)
     if violations:
         raise ContractError(violations)
-    columns = run_in_threads(
+    values = run_in_threads(
         [partial(canonical_records, column, dictionary[name]) for name, column in read.items()],
-        threads_for(len(raw)),
+        threads_for(max(len(column.encoded.codes) for column in read.values())),
     )
-    return CanonicalTable(
-        pd.DataFrame(dict(zip(read, columns, strict=True)), copy=False),
-        tuple(change for name, column in read.items() for change in changes_of_column(column, table, name)),
-    )
+    ledger = (change for name, column in read.items() for change in changes_of_column(column, table, name))
+    return dict(zip(read, values, strict=True)), tuple(ledger)
 
 
 def read_canonical(
@@ -373,18 +366,11 @@ def canonical_values(
     `columns` are the names of all its columns, `raw` the values of those that the dictionary describes.
     ContractError where the table of so many `records` breaks its contract: see `find_violations`.
     """
-    read = {}
-    for name, distinct in raw.items():
-        levels = arrow_array(distinct.values)
-        codes = np.append(np.arange(len(levels)), -1)
-        read[name] = RawColumn(Encoded(codes, levels), read_levels(dictionary[name], levels), distinct.counts)
-    violations = find_violations_of_columns(columns, records, read, dictionary, table, needed, only_known)
-    if violations:
-        raise ContractError(violations)
-    canonical = {
-        name: Distinct(pd.Series(canonical_records(column, dictionary[name])[:-1]), raw[name].counts)
-        for name, column in read.items()
+    read = {
+        name: RawColumn.from_values(distinct.values, distinct.counts, dictionary[name])
+        for name, distinct in raw.items()
     }
-    return canonical, tuple(
-        change for name, column in read.items() for change in changes_of_column(column, table, name)
-    )
+    canonical, ledger = _to_canonical(columns, records, read, dictionary, table, needed, only_known)
+    return {
+        name: Distinct(pd.Series(values[:-1]), raw[name].counts) for name, values in canonical.items()
+    }, ledger

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Mask = npt.NDArray[np.bool_]
+from disclosure_pipeline.tables.levels import Mask
 
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?)?$"
@@ -39,13 +39,13 @@ def read_dates(raw: Any, text: Any, date_format: str | None) -> tuple[Any, Mask]
     if text is None:
         days, exact = _convert_typed(raw)
         whole = pc.equal(pc.floor_temporal(days, unit="day"), days)
-        return _keep_where(pc.and_(whole, exact), days).cast(_SECONDS, safe=False), _all(raw)
+        return keep_where(pc.and_(whole, exact), days).cast(_SECONDS, safe=False), _all(raw)
     if date_format is None:
-        return _keep_where(_is_day(text, _DAY), text).cast(_SECONDS), _all(raw)
+        return keep_where(_is_day(text, _DAY), text).cast(_SECONDS), _all(raw)
     parsed, zoned = _by_format(text, date_format)
     days = pa.array(parsed, _MICROSECONDS)
     whole = pc.and_(pc.equal(pc.floor_temporal(days, unit="day"), days), not zoned)
-    return _keep_where(whole, days).cast(_SECONDS, safe=False), _none(raw)
+    return keep_where(whole, days).cast(_SECONDS, safe=False), _none(raw)
 
 
 def read_datetimes(
@@ -62,7 +62,7 @@ def read_datetimes(
         values, moved = (times, _none(raw)) if zoned else _to_local_time(times, time_zone)
         if zoned and time_zone is None:
             return pa.nulls(len(raw), _MICROSECONDS), _all(raw), _none(raw)
-        return _keep_where(exact, values), _all(raw), moved
+        return keep_where(exact, values), _all(raw), moved
     if date_format is not None:
         parsed, zoned = _by_format(text, date_format)
         times = pa.array(parsed, _MICROSECONDS)
@@ -71,12 +71,12 @@ def read_datetimes(
             return values, _none(raw), np.asarray(times.is_valid())
         values, moved = _to_local_time(times, time_zone)
         return values, _none(raw), moved
-    values, moved = _to_local_time(_keep_where(_is_day(text, _TIME), text).cast(_MICROSECONDS), time_zone)
+    values, moved = _to_local_time(keep_where(_is_day(text, _TIME), text).cast(_MICROSECONDS), time_zone)
     if time_zone is None:
         return values, _all(raw), moved
     with_offset = _is_day(text, _ZONED)
-    utc = _keep_where(with_offset, text).cast(pa.timestamp("us", "UTC")).cast(_MICROSECONDS)
-    return pc.coalesce(values, utc), _all(raw), moved | _to_numpy(with_offset)
+    utc = keep_where(with_offset, text).cast(pa.timestamp("us", "UTC")).cast(_MICROSECONDS)
+    return pc.coalesce(values, utc), _all(raw), moved | to_mask(with_offset)
 
 
 def _convert_typed(raw: Any) -> tuple[Any, Any]:
@@ -105,7 +105,7 @@ def _to_local_time(times: Any, time_zone: str | None) -> tuple[Any, Mask]:
 
 def _is_day(text: Any, pattern: str) -> Any:
     """Return which texts have the form, and begin with a day that exists."""
-    formed = _keep_where(pc.match_substring_regex(text, pattern), text)
+    formed = keep_where(pc.match_substring_regex(text, pattern), text)
     year, month, day = (
         pc.fill_null(pc.utf8_slice_codeunits(formed, start, stop).cast(pa.int64()), 0).to_numpy()
         for start, stop in ((0, 4), (5, 7), (8, 10))
@@ -139,11 +139,13 @@ def _parse_one(text: str, date_format: str) -> np.datetime64:
     return np.datetime64(time, "us")
 
 
-def _keep_where(where: Any, values: Any) -> Any:
+def keep_where(where: Any, values: Any) -> Any:
+    """Return the values where the condition holds, else null."""
     return pc.if_else(pc.fill_null(where, False), values, pa.scalar(None, values.type))
 
 
-def _to_numpy(array: Any) -> Mask:
+def to_mask(array: Any) -> Mask:
+    """Return a boolean Arrow array as a mask; null is False."""
     return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), dtype=bool)
 
 

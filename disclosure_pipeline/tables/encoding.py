@@ -1,4 +1,7 @@
-"""Columns as codes over distinct raw levels: the form in which every later step works on levels alone."""
+"""The columns of a raw table as codes over distinct levels, and their canonical form.
+
+Every later step works on the levels alone: no value is looked at twice.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,10 +21,15 @@ from disclosure_pipeline.runtime.machine import map_in_threads, run_in_threads, 
 from disclosure_pipeline.tables.canonical import Levels, read_levels
 from disclosure_pipeline.tables.coding import ROUNDING
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray, count_codes, level_label
+from disclosure_pipeline.tables.levels import (
+    CodedColumn,
+    IntArray,
+    count_codes,
+    is_missing,
+    level_label,
+)
 
 _LARGEST = 2**63
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -39,10 +46,6 @@ class Encoded:
     def counts(self) -> IntArray:
         """The number of records with each level, and last of those that are missing."""
         return count_codes(self.codes, 0, len(self.levels) + 1)
-
-    def records(self, levels: Mask, missing: bool = False) -> int:
-        """Return how many records have one of the levels."""
-        return int(self.counts[np.append(levels, missing)].sum())
 
 
 def count_levels(values: pd.Series[Any], counts: IntArray | None = None) -> IntArray:
@@ -141,12 +144,11 @@ def arrow_array(values: Any) -> Any:
         raise TypeError("times with and without an offset")
     if zoned != {True}:
         return array
-    utc = [None if pd.isna(value) else _to_utc(value) for value in values]
+    utc = [
+        None if pd.isna(time) else time.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        for time in values
+    ]
     return pa.array(utc, pa.timestamp("us")).cast(pa.int64()).cast(pa.timestamp("us", "UTC"))
-
-
-def _to_utc(time: datetime.datetime) -> datetime.datetime:
-    return time.astimezone(datetime.timezone.utc).replace(tzinfo=None)
 
 
 def _to_levels(values: Any) -> Any:
@@ -154,13 +156,9 @@ def _to_levels(values: Any) -> Any:
         levels = arrow_array(values)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         # Values of several kinds in one column: each is compared by how it is written.
-        labels = [None if _is_missing(value) else level_label(value) for value in values]
+        labels = [None if is_missing(value) else level_label(value) for value in values]
         return pa.array(labels, pa.string())
     return levels.dictionary_decode() if pa.types.is_dictionary(levels.type) else levels
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value)  # noqa: PLR0124 (NaN)
 
 
 def collect(names: Sequence[str], batches: Iterable[Any], table: str) -> pd.DataFrame:
@@ -185,7 +183,6 @@ def collect(names: Sequence[str], batches: Iterable[Any], table: str) -> pd.Data
 
 
 def _encode_chunks(column: Any, name: str, table: str) -> list[Any]:
-    """Return the chunks of a column, each with its own dictionary."""
     parts = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     try:
         return [part if pa.types.is_dictionary(part.type) else _dictionary_encode(part) for part in parts]
@@ -242,7 +239,7 @@ def _cast_to_one_type(chunks: Sequence[Any], kinds: Sequence[Any], name: str, ta
 
 @dataclass(frozen=True)
 class Change:
-    """What was done to bring values of a column into canonical form, and to how many records."""
+    """A rule that brought values of a column into canonical form, and the number of records it changed."""
 
     table: str
     column: str
@@ -254,15 +251,22 @@ class Change:
 class RawColumn:
     """A column of a raw table: its codes, and its levels as the dictionary reads them.
 
-    Of a table that is read in batches there is a code for each level, and `counts` are the records with
-    each; else they are counted.
+    A table that is read in batches has a code for each level, and `counts` of the records with each; without
+    `counts` the codes are those of the records.
     """
 
     encoded: Encoded
     levels: Levels
     counts: IntArray | None = None
 
-    def counted(self, codes: IntArray) -> IntArray:
+    @classmethod
+    def from_values(cls, values: Any, counts: IntArray, column: Column) -> RawColumn:
+        """Return the column with these values and, for each and last for missing, the number of records."""
+        levels = arrow_array(values)
+        codes = np.append(np.arange(len(levels)), -1)
+        return cls(Encoded(codes, levels), read_levels(column, levels), counts)
+
+    def count_records(self, codes: IntArray) -> IntArray:
         """Count the records with each level, and last those missing, from the codes as pandera has them."""
         if self.counts is None:
             known = np.may_share_memory(codes, self.encoded.codes)
@@ -301,21 +305,16 @@ def canonical_records(column: RawColumn, declared: Column) -> Any:
         )
     renumber = np.full(len(levels) + 1, -1)
     renumber[used] = np.arange(len(used))
-    codes = _look_up(
-        np.append(renumber[position], -1).astype(smallest_code_type(len(used))), column.encoded.codes
-    )
+    codes = column.encoded.codes
+    new_codes = np.append(renumber[position], -1).astype(smallest_code_type(len(used)))
+    if new_codes.dtype != codes.dtype or not np.array_equal(new_codes[:-1], np.arange(len(new_codes) - 1)):
+        codes = new_codes[codes]
     if declared.type == "text identifier":  # nearly as many levels as records: they stay in Arrow
         return pd.arrays.ArrowExtensionArray(
             pa.DictionaryArray.from_arrays(arrow_codes(codes), levels.take(pa.array(used)))
         )
     categories = pd.Index(levels.take(pa.array(used)).to_pandas())
     return pd.Categorical.from_codes(codes, categories, ordered=declared.type == "ordered category")
-
-
-def _look_up(new: IntArray, codes: IntArray) -> IntArray:
-    """Return the new code of each; the same array where every code stays as it is."""
-    same = new.dtype == codes.dtype and np.array_equal(new[:-1], np.arange(len(new) - 1))
-    return codes if same else new[codes]
 
 
 def rounding_changes(columns: Iterable[CodedColumn], tables: Sequence[str]) -> list[Change]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -131,7 +131,7 @@ def _open_arrow(path: StoragePath, stack: ExitStack) -> OpenTable:
 
 
 def _open_ipc(file: Any, options: Any) -> Any:
-    """Return an Arrow file, or an Arrow stream: both go by the same name."""
+    """Open an Arrow file or an Arrow stream: both have the same suffix."""
     from pyarrow import ipc
 
     try:
@@ -171,12 +171,7 @@ def _open_parquet(path: StoragePath, table: str, stack: ExitStack) -> OpenTable:
     return OpenTable(tuple(schema.names), batches)
 
 
-def select_columns(names: Collection[str], columns: Collection[str] | None) -> list[str]:
-    """Return the requested ones of a table's columns (None: all), in the table's order."""
-    return [name for name in names if columns is None or name in columns]
-
-
-_ROWS_databases = 1 << 16
+_DATABASE_ROWS = 1 << 16
 
 
 def open_sql(
@@ -197,11 +192,9 @@ def open_sql(
 
     def batches(columns: list[str]) -> Iterator[Any]:
         chosen: Any = sa.select(*(sa.column(name) for name in columns)).select_from(source)
-        result = connection.execution_options(stream_results=True, max_row_buffer=_ROWS_databases).execute(
-            chosen
-        )
-        for rows in result.partitions(_ROWS_databases):
-            yield _make_batch(columns, list(zip(*rows, strict=True)))
+        streaming = connection.execution_options(stream_results=True, max_row_buffer=_DATABASE_ROWS)
+        for rows in streaming.execute(chosen).partitions(_DATABASE_ROWS):
+            yield pa.table(list(map(_make_array, columns, zip(*rows, strict=True))), columns)
 
     return OpenTable(names, batches)
 
@@ -219,7 +212,7 @@ def open_duckdb(path: str, table: str | None, query: str | None, stack: ExitStac
         relation: Any = connection.sql(f"SELECT {chosen} FROM {source}")
         # Its name up to DuckDB 1.4, and since.
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-        yield from reader(_ROWS_databases)
+        yield from reader(_DATABASE_ROWS)
 
     return OpenTable(names, batches)
 
@@ -230,12 +223,6 @@ def _quote(name: str) -> str:
 
 def _strip_query(query: str | None) -> str:
     return (query or "").strip().rstrip(";")
-
-
-def _make_batch(columns: Sequence[str], values: Sequence[Sequence[Any]]) -> Any:
-    return pa.table(
-        [_make_array(name, column) for name, column in zip(columns, values, strict=True)], list(columns)
-    )
 
 
 def _make_array(name: str, values: Sequence[Any]) -> Any:

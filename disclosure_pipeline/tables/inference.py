@@ -30,6 +30,7 @@ from disclosure_pipeline.tables.encoding import (
     changes_of_column,
     encode,
 )
+from disclosure_pipeline.tables.levels import IntArray
 from disclosure_pipeline.tables.messages import names_in_all
 
 _NUMBERS = (Column(type="integer"), Column(type="number"))
@@ -61,11 +62,10 @@ def canonical_distinct(
         encoded = list(map(Encoded, codes, levels))
         counts = [of_table[name].counts for of_table in raw]
         column = infer_column(levels, name in numeric)
-        for i, read in enumerate(_read(column, encoded, counts)):
-            if read is not None and column is not None:
-                values = pd.Series(canonical_records(read, column)[:-1])
-                canonical[i][name] = Distinct(values, counts[i])
-                ledger += changes_of_column(read, tables[i], name)
+        changed, changes = _to_canonical(name, column, encoded, counts, tables)
+        ledger += changes
+        for i, values in changed.items():
+            canonical[i][name] = Distinct(pd.Series(values[:-1]), counts[i])
     return canonical, _in_order_of_tables(ledger, tables)
 
 
@@ -75,31 +75,20 @@ def canonical_frames(
     """Read as `canonical_distinct`, from tables in memory (`sources.read_raw`, or any data frame)."""
     names = [name for name in names_in_all(raw) if any(_holds_text(frame[name]) for frame in raw)]
 
-    def canonical_column(name: Any) -> tuple[list[Any], list[Change]]:
+    def canonical_column(name: Any) -> tuple[dict[int, Any], list[Change]]:
         encoded = [encode(frame[name]) for frame in raw]
-        column = infer_column([_occurring_levels(of_table) for of_table in encoded], name in numeric)
-        columns: list[Any] = [frame[name] for frame in raw]
-        changes: list[Change] = []
-        for i, read in enumerate(_read(column, encoded)):
-            if read is not None and column is not None:
-                columns[i] = canonical_records(read, column)
-                changes += changes_of_column(read, tables[i], name)
-        return columns, changes
+        occurring = [of_table.levels.filter(pa.array(of_table.counts[:-1] > 0)) for of_table in encoded]
+        uncounted = [None] * len(encoded)
+        return _to_canonical(name, infer_column(occurring, name in numeric), encoded, uncounted, tables)
 
     records = sum(map(len, raw))
-    columns_and_changes = run_in_threads(
-        [partial(canonical_column, name) for name in names], threads_for(records)
-    )
-    canonical = dict(zip(names, columns_and_changes, strict=True))
+    canonical = run_in_threads([partial(canonical_column, name) for name in names], threads_for(records))
+    changed = dict(zip(names, (columns for columns, _ in canonical), strict=True))
     frames = []
     for i, frame in enumerate(raw):
-        columns = {
-            name: canonical[name][0][i] if name in canonical else frame[name] for name in frame.columns
-        }
+        columns = {name: changed.get(name, {}).get(i, frame[name]) for name in frame.columns}
         frames.append(pd.DataFrame(columns, index=frame.index, copy=False))
-    return frames, _in_order_of_tables(
-        [change for _, changes in columns_and_changes for change in changes], tables
-    )
+    return frames, _in_order_of_tables([change for _, changes in canonical for change in changes], tables)
 
 
 def infer_column(levels: Sequence[Any], as_number: bool = False) -> Column | None:
@@ -121,14 +110,16 @@ def infer_column(levels: Sequence[Any], as_number: bool = False) -> Column | Non
 
 def _candidates(with_values: Sequence[Any], texts: Sequence[Any], as_number: bool) -> list[Column]:
     candidates: list[Column] = []
-    if as_number or not any(_matches_any(of_table, _LEADING_ZERO) for of_table in texts):
+    if as_number or not any(
+        pc.any(pc.match_substring_regex(of_table, _LEADING_ZERO)).as_py() for of_table in texts
+    ):
         candidates += _NUMBERS
     if len(texts) < len(with_values) or _spelled_differently(texts):
         candidates.append(_BOOLEAN)
     candidates += _DATES[:2]
     typed = [of_table.type for of_table in with_values if not is_text(of_table.type)]
     zoned = all(pa.types.is_timestamp(kind) and kind.tz is not None for kind in typed)
-    if zoned and all(_matches_all(of_table, _OFFSET) for of_table in texts):
+    if zoned and all(pc.all(pc.match_substring_regex(of_table, _OFFSET)).as_py() for of_table in texts):
         candidates.append(_DATES[2])
     return candidates
 
@@ -139,39 +130,30 @@ def _spelled_differently(texts: Sequence[Any]) -> bool:
     return len({text.casefold() for text in spellings}) < len(spellings)
 
 
-def _matches_any(texts: Any, pattern: str) -> bool:
-    return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
-
-
-def _matches_all(texts: Any, pattern: str) -> bool:
-    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
-
-
 def _readable(candidate: Column, levels: Any) -> bool:
     """Return whether every level can be read; the first ones mostly tell that not."""
     parts = (levels[:_PROBE], levels) if len(levels) > _PROBE else (levels,)
     return not any(read_levels(candidate, part).unreadable.any() for part in parts)
 
 
-def _read(
-    column: Column | None, encoded: Sequence[Encoded], counts: Sequence[Any] | None = None
-) -> list[RawColumn | None]:
-    """Return the column of each table as it is read; None where it stays as it is."""
+def _to_canonical(
+    name: Any,
+    column: Column | None,
+    encoded: Sequence[Encoded],
+    counts: Sequence[IntArray | None],
+    tables: Sequence[str],
+) -> tuple[dict[int, Any], list[Change]]:
+    """Return the canonical records of a column by the number of the table, without tables that have them."""
+    records: dict[int, Any] = {}
+    ledger: list[Change] = []
     if column is None:
-        return [None] * len(encoded)
-    read = [RawColumn(of_table, read_levels(column, of_table.levels)) for of_table in encoded]
-    if counts is not None:
-        read = [
-            RawColumn(of_table.encoded, of_table.levels, records)
-            for of_table, records in zip(read, counts, strict=True)
-        ]
-    if column == _CATEGORY:  # text that is in canonical form already
-        return [of_table if _is_changed(of_table) else None for of_table in read]
-    return list(read)
-
-
-def _is_changed(column: RawColumn) -> bool:
-    return any(changed.any() for changed in column.levels.changed.values())
+        return records, ledger
+    for i, (of_table, counted) in enumerate(zip(encoded, counts, strict=True)):
+        read = RawColumn(of_table, read_levels(column, of_table.levels), counted)
+        if column != _CATEGORY or any(changed.any() for changed in read.levels.changed.values()):
+            records[i] = canonical_records(read, column)
+            ledger += changes_of_column(read, tables[i], name)
+    return records, ledger
 
 
 def _holds_text(series: pd.Series[Any]) -> bool:
@@ -182,11 +164,6 @@ def _holds_text(series: pd.Series[Any]) -> bool:
         kind = dtype.pyarrow_dtype
         return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
     return isinstance(dtype, pd.StringDtype) or pd.api.types.is_object_dtype(dtype)
-
-
-def _occurring_levels(encoded: Encoded) -> Any:
-    """Return the levels that records have."""
-    return encoded.levels.filter(pa.array(encoded.counts[:-1] > 0))
 
 
 def _in_order_of_tables(ledger: Sequence[Change], tables: Sequence[str]) -> tuple[Change, ...]:
@@ -257,8 +234,8 @@ def _draft_column(encoded: Encoded, records: int, smallest_count: int) -> tuple[
         return Column(type="category"), "holds nothing but missing values: set its type"
     kind = _infer_type(encoded, not_missing)
     # Amounts and times are often unique without naming anybody by a number of their own.
-    may_identify = kind in {"category", "integer"}
-    if may_identify and records >= smallest_count and _is_unique(encoded, text.missing):
+    may_identify = kind in {"category", "integer"} and records >= smallest_count
+    if may_identify and (encoded.counts[:-1][~text.missing] <= 1).all():
         return Column(type="text identifier"), (
             "every record has a value of its own: an identifier? If not, set its type"
         )
@@ -280,10 +257,6 @@ def _infer_type(encoded: Encoded, not_missing: Any) -> Type:
         if not (read.unreadable & not_missing).any():
             return candidate
     return "category"
-
-
-def _is_unique(encoded: Encoded, missing: Any) -> bool:
-    return bool((encoded.counts[:-1][~missing] <= 1).all())
 
 
 def _draft_range(

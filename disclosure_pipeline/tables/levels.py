@@ -18,6 +18,7 @@ from disclosure_pipeline.tables.kinds import Kind
 
 IntArray = npt.NDArray[np.integer]
 Values = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
 
 _BYTES = 1 << 8  # values of one
 _MANY = 1 << 16  # records from which on bytes are counted two at a time
@@ -79,7 +80,11 @@ class CodedColumn:
     @cached_property
     def counts(self) -> tuple[IntArray, ...]:
         """The number of records of each table with each code."""
-        return tuple(_sum_by_code(table.position, table.counts, self.size) for table in self.tables)
+        counts = []
+        for table in self.tables:
+            counts.append(np.zeros(self.size, dtype=np.int64))
+            np.add.at(counts[-1], table.position, table.counts)
+        return tuple(counts)
 
     @property
     def size(self) -> int:
@@ -103,7 +108,7 @@ class CodedColumn:
 
     def find(self, level: Any) -> int | None:
         """Return the code of a level given by value or label (None, NaN: missing); None if there is none."""
-        if _is_missing(level):
+        if is_missing(level):
             return self.missing
         wanted = level_label(level)
         return next((code for code, known in enumerate(self.levels) if level_label(known) == wanted), None)
@@ -158,7 +163,8 @@ def level_label(level: Any) -> str:
     return str(level)
 
 
-def _is_missing(level: Any) -> bool:
+def is_missing(level: Any) -> bool:
+    """Return True for every form of a missing value."""
     return (
         level is None or level is pd.NA or level is pd.NaT or (isinstance(level, float) and math.isnan(level))
     )
@@ -197,9 +203,3 @@ def _offsets(stored: IntArray, lowest: int) -> IntArray:
     if not lowest:
         return stored
     return (stored - stored.dtype.type(lowest)).view(f"u{stored.dtype.itemsize}")
-
-
-def _sum_by_code(codes: IntArray, counts: IntArray, size: int) -> IntArray:
-    sums = np.zeros(size, dtype=np.int64)
-    np.add.at(sums, codes, counts)
-    return sums

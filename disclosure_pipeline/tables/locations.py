@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,11 +97,9 @@ class StoragePath:
             if not any(part.startswith((".", "_")) for part in path[inside:].split("/"))
         ]
 
-    @contextmanager
-    def open_file(self, path: str) -> Iterator[Any]:
-        """Return a file at or below the path, as a seekable stream of bytes."""
-        with self.fs.open(path, "rb") as file:
-            yield file
+    def open_file(self, path: str) -> Any:
+        """Open a file at or below the path as a seekable stream of bytes."""
+        return self.fs.open(path, "rb")
 
     def sha256(self) -> str:
         """Return the hash of a file's bytes; of a folder, that of the names and hashes of its files."""

@@ -26,7 +26,6 @@ from disclosure_pipeline.tables.files import (
     open_duckdb,
     open_files,
     open_sql,
-    select_columns,
 )
 from disclosure_pipeline.tables.locations import (
     StoragePath,
@@ -35,9 +34,6 @@ from disclosure_pipeline.tables.locations import (
     redact_location,
     refuse_password,
 )
-
-__all__ = ["FORMATS", "DuckDBSource", "FileSource", "Location", "Source", "SqlSource"]
-__all__ += ["columns_of", "read_batches", "read_raw", "refuse_password", "source_of"]
 
 T = TypeVar("T")
 
@@ -194,27 +190,30 @@ def read_raw(
     "01", "1e5" and "NA" stay what they are. Of the `columns` those that the table has are read.
     InputError names the table and what is wrong, never a value and never a password.
     """
-    try:
-        with ExitStack() as stack:
-            opened = _open(location, table, stack)
-            _check_names(opened, columns, table)
-            names = select_columns(opened.names, columns)
-            return collect(names, opened.batches(names), table)
-    except Exception as error:  # of whatever reader, driver or file system
-        message = _error_message(error, location, table)
-    # Outside the except block: the reader's own error, which may quote a record, is not carried along.
-    raise InputError(message)
+
+    def read(opened: OpenTable) -> pd.DataFrame:
+        names = [name for name in opened.names if columns is None or name in columns]
+        return collect(names, opened.batches(names), table)
+
+    return _open_and(read, location, table, columns)
 
 
 def columns_of(location: Location | Any, table: str, known: Collection[str] | None = None) -> tuple[str, ...]:
     """Return the names of a table's columns. InputError as `read_raw`, which may name the `known` columns."""
+    return _open_and(lambda opened: opened.names, location, table, known)
+
+
+def _open_and(
+    read: Callable[[OpenTable], T], location: Location | Any, table: str, known: Collection[str] | None
+) -> T:
     try:
         with ExitStack() as stack:
             opened = _open(location, table, stack)
             _check_names(opened, known, table)
-            return opened.names
+            return read(opened)
     except Exception as error:  # of whatever reader, driver or file system
         message = _error_message(error, location, table)
+    # Outside the except block: the reader's own error, which may quote a record, is not carried along.
     raise InputError(message)
 
 
@@ -234,15 +233,12 @@ def read_batches(location: Location | Any, table: str, columns: Sequence[str]) -
 
 
 def _error_message(error: Exception, location: Any, table: str) -> str:
-    """Return the message about an error while a table was read: no value and no password."""
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, ModuleNotFoundError):
-        return f"{table}: to read it, the package {error.name} is needed: {_EXTRA}."
+        extras = "install disclosure-pipeline[sql], [duckdb], [s3], [gs] or [az]"
+        return f"{table}: to read it, the package {error.name} is needed: {extras}."
     return describe_unreadable(location, table, type(error).__name__)
-
-
-_EXTRA = "install disclosure-pipeline[sql], [duckdb], [s3], [gs] or [az]"
 
 
 def _open(location: Any, table: str, stack: ExitStack) -> OpenTable:
@@ -262,11 +258,9 @@ def _open_path(path: StoragePath, source: FileSource, table: str, stack: ExitSta
 
 
 def _check_names(opened: OpenTable, columns: Collection[str] | None, table: str) -> None:
-    """Return every name once. An unexpected name is not shown: without a header it is a value.
-
-    Where a dictionary says which columns there should be, its contract tells of another separator.
-    """
+    """Raise InputError unless each name is unique. It is shown only if expected: it may be a value."""
     names = opened.names
+    # With a dictionary, the contract says that the separator is another one.
     if opened.is_text and columns is None and (separator := damage.name_separator(names)):
         raise InputError(f"{table} cannot be read: {damage.describe_separator(separator)}.")
     for name in sorted({name for name in names if names.count(name) > 1}):
@@ -282,17 +276,14 @@ def describe_unreadable(location: Any, table: str, reason: str) -> str:
             f"{table}: {location.redacted_location} cannot be read ({reason}): the database cannot be "
             "reached, does not know the table or a column, or does not allow it."
         )
-    text = str(location.path if isinstance(location, FileSource) else location)
-    return damage.describe_unreadable_file(
-        table, redact_location(text), lambda: _find_file(location, table), reason
-    )
+    path_or_location = location.path if isinstance(location, FileSource) else location
 
+    def find_file() -> tuple[StoragePath, FileFormat | None]:
+        path = locate(path_or_location, table)
+        source = location if isinstance(location, FileSource) else FileSource(path=path.redacted_location)
+        return path, source.file_format(path.name, path.is_folder())
 
-def _find_file(location: Any, table: str) -> tuple[StoragePath, FileFormat | None]:
-    """Return the path of a file, and its format where that is known."""
-    path = locate(location.path if isinstance(location, FileSource) else location, table)
-    source = location if isinstance(location, FileSource) else FileSource(path=path.redacted_location)
-    return path, source.file_format(path.name, path.is_folder())
+    return damage.describe_unreadable_file(table, redact_location(str(path_or_location)), find_file, reason)
 
 
 COUNTING = 40

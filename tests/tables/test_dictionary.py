@@ -25,7 +25,7 @@ from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical import Levels, read_levels
-from disclosure_pipeline.tables.contract import ContractError, canonical_table, find_violations
+from disclosure_pipeline.tables.contract import ContractError, canonical_table
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.encoding import arrow_array
 from disclosure_pipeline.tables.inference import draft
@@ -169,8 +169,9 @@ def test_aliases_become_their_level() -> None:
 
 def test_an_unknown_level_is_refused_unless_the_column_says_otherwise() -> None:
     raw = pd.DataFrame({"sex": ["m", "f", "x", "x"]})
-    refused = find_violations(raw, {"sex": column("category", **SEX)}, "T", ["sex"], only_known=True)
-    assert [(v.rule, v.records) for v in refused] == [("is none of the declared levels", 2)]
+    with pytest.raises(ContractError) as refused:
+        canonical_table(raw, {"sex": column("category", **SEX)}, "T", ["sex"], only_known=True)
+    assert [(v.rule, v.records) for v in refused.value.violations] == [("is none of the declared levels", 2)]
     kept = canonical_table(raw, {"sex": column("category", **SEX, unknown_levels="keep")}, "T", (), True)
     assert list(kept.frame["sex"]) == ["male", "female", "x", "x"]
     assert ("unknown level kept", 2) in [(change.rule, change.records) for change in kept.ledger]
@@ -423,15 +424,15 @@ def test_a_contract_that_was_not_checked_is_not_kept(monkeypatch: pytest.MonkeyP
     """Whatever keeps pandera from running a rule."""
     monkeypatch.setattr("disclosure_pipeline.tables.contract._run_schema", lambda schema, frame: [])
     with pytest.raises(DisclosurePipelineError, match="not every rule"):
-        find_violations(pd.DataFrame({"age": ["1"]}), {"age": column("integer")}, "T", (), True)
+        canonical_table(pd.DataFrame({"age": ["1"]}), {"age": column("integer")}, "T", (), True)
 
 
 def test_checking_a_contract_leaves_the_environment_alone() -> None:
     program = (
         "import os, pandas as pd; before = dict(os.environ);"
-        "from disclosure_pipeline.tables.contract import find_violations;"
+        "from disclosure_pipeline.tables.contract import canonical_table;"
         "from disclosure_pipeline.tables.dictionary import Column;"
-        "find_violations(pd.DataFrame({'a': [1]}), {'a': Column(type='integer')}, 'T', (), True);"
+        "canonical_table(pd.DataFrame({'a': [1]}), {'a': Column(type='integer')}, 'T', (), True);"
         "assert dict(os.environ) == before, set(os.environ) - set(before)"
     )
     environment = {
