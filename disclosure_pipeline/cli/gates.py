@@ -168,27 +168,21 @@ def check(gate: Path, shown_as: Format | None) -> None:
         f"{waiver.expires.isoformat()}, approved by {waiver.approver}"
         for waiver in folders.waivers
     ]
+    rows = [
+        {"looked at": finding.subject, "ready": not finding.is_problem, "finding": finding.sentence}
+        for finding in findings
+    ]
+    tables = (
+        Table("findings", "Ready for a candidate", ("looked at", "ready", "finding"), rows),
+        Table("clauses", "Clauses in force", ("clause",), [{"clause": line} for line in clauses + granted]),
+    )
+    facts = {"gate": definition.name, "ready": not problems}
     chosen = choose_format(shown_as)
-    if chosen is None:
-        echo(heading)
-        for line in (*clauses, *granted):
-            echo(f"  {line}")
-        for finding in findings:
-            if not finding.is_problem:
-                word = "warning" if finding.is_doubt else "ok"
-                echo(f"{word}: {finding.subject}, {finding.sentence}", err=True)
-    else:
-        rows = [
-            {"looked at": finding.subject, "ready": not finding.is_problem, "finding": finding.sentence}
-            for finding in findings
-        ]
-        tables = (
-            Table("findings", "Ready for a candidate", ("looked at", "ready", "finding"), rows),
-            Table(
-                "clauses", "Clauses in force", ("clause",), [{"clause": line} for line in clauses + granted]
-            ),
-        )
-        print_report(Report(heading, {"gate": definition.name, "ready": not problems}, tables), chosen)
+    print_report(Report(heading, facts, tables, [f"  {line}" for line in clauses + granted]), chosen)
+    for finding in findings if chosen is None else ():
+        if not finding.is_problem:
+            word = "warning" if finding.is_doubt else "ok"
+            echo(f"{word}: {finding.subject}, {finding.sentence}", err=True)
     if problems:
         raise stop("\n".join(place_problems(problems, file)), ExitCode.REFUSED)
 
@@ -214,14 +208,8 @@ def status(gate: Path, shown_as: Format | None) -> None:
         f"Gate {folders.gate.name}, policy digest {folders.gate.policy_digest()}; its ground truth was asked "
         f"{evaluations} of at most {limit} times"
     )
+    lines = [f"  {standing.candidate}: {standing}" for standing in standings]
     chosen = choose_format(shown_as)
-    if chosen is None:
-        echo(heading)
-        for standing in standings:
-            echo(f"  {standing.candidate}: {standing}")
-        if not standings:
-            echo("  no candidate has arrived")
-        return
     columns = ["candidate", "verdict", "judged at", "worst clause", "records", "published", "standing"]
     if chosen == "table" and all(str(of) in {"published", of.decision} for of in standings):
         columns.remove("standing")  # it says nothing more, and a terminal has little room
@@ -238,11 +226,11 @@ def status(gate: Path, shown_as: Format | None) -> None:
         for standing in standings
     ]
     facts = {"gate": folders.gate.name, "asked": evaluations, "may_be_asked": limit}
-    print_report(Report(heading, facts, (Table("candidates", "Candidates", tuple(columns), rows),)), chosen)
+    table = Table("candidates", "Candidates", tuple(columns), rows)
+    print_report(Report(heading, facts, (table,), lines or ["  no candidate has arrived"]), chosen)
 
 
-def _write_time(time: datetime | None, shown_as: Format) -> str | None:
-    """Return a time (UTC); for readers to the minute."""
+def _write_time(time: datetime | None, shown_as: Format | None) -> str | None:
     if time is None:
         return None
     return f"{time:%Y-%m-%d %H:%M} UTC" if shown_as == "table" else time.isoformat(timespec="seconds")

@@ -9,7 +9,7 @@ import click
 from disclosure_pipeline.cli.gates import check, policy, status
 from disclosure_pipeline.cli.init import dictionary, init, keygen
 from disclosure_pipeline.cli.measure import measure
-from disclosure_pipeline.cli.printing import EXIT_CODES, echo, report_errors
+from disclosure_pipeline.cli.printing import EXIT_CODES, echo, report_errors, show_step
 from disclosure_pipeline.cli.releases import prune, revoke, verify
 from disclosure_pipeline.cli.verdicts import evaluate, report, run
 
@@ -33,20 +33,20 @@ def demo(records: int, seed: int, home: Path) -> None:
 
     home = home.resolve()
     home.mkdir(parents=True, exist_ok=True)
-    verdicts = run_demo(home, records, seed)
+    with show_step("Making an example survey") as update:
+        verdicts = run_demo(home, records, seed, update)
     echo(f"\n{'candidate':<20} {'verdict':<13} {'repU':>7}  clauses not kept")
     for verdict in verdicts:
-        broken_clauses = ", ".join(verdict.broken_clauses) or "-"
-        echo(f"{verdict.candidate:<20} {verdict.decision:<13} {verdict.repU:>6.2f}%  {broken_clauses}")
+        number = len(verdict.broken_clauses) or "-"
+        echo(f"{verdict.candidate:<20} {verdict.decision:<13} {verdict.repU:>6.2f}%  {number}")
+        for clause in verdict.broken_clauses:
+            echo(f"  {clause}")
     for verdict in verdicts:
-        echo(f"\n{verdict.candidate}: {_publication(verdict.folder)}")
+        publication = f"published in {verdict.folder}" if verdict.folder else "not published"
+        echo(f"\n{verdict.candidate}: {publication}")
     echo(f"\nThe runs are in {home}: in a checkout, `make ui` shows them. Why, on a page for each:")
     for verdict in verdicts:
         echo(f"  {verdict.page}")
-
-
-def _publication(folder: Path | None) -> str:
-    return f"published in {folder}" if folder else "not published"
 
 
 @click.group(epilog=EXIT_CODES)

@@ -1,4 +1,4 @@
-"""What commands print: tables that fit the terminal, JSON, CSV, and a page of HTML."""
+"""Print what commands find, as lines, tables, JSON, CSV or HTML, and end them with an exit code."""
 
 from __future__ import annotations
 
@@ -69,11 +69,13 @@ def stop(message: str, code: ExitCode) -> click.ClickException:
     return exception
 
 
-def report_errors(code: ExitCode = ExitCode.REFUSED) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Print our own errors and end the command with `code`; all others count as a crash.
+def report_errors(
+    code: ExitCode = ExitCode.REFUSED, expected: tuple[type[Exception], ...] = (DisclosurePipelineError,)
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Print expected errors and end the command with `code`; all others count as a crash.
 
-    Of an error that is not ours only its type and the lines it came through are told: its message may quote
-    a record. Errors that say by themselves whether they refuse or leave undetermined end with that.
+    Of an unexpected error only its type and the lines it came through are printed: its message may quote a
+    record. Errors that refuse a candidate, or leave it undetermined, end with the code of that.
     """
 
     def decorate(command: Callable[P, T]) -> Callable[P, T]:
@@ -83,7 +85,7 @@ def report_errors(code: ExitCode = ExitCode.REFUSED) -> Callable[[Callable[P, T]
                 return command(*args, **kwargs)
             except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
                 raise
-            except DisclosurePipelineError as error:
+            except expected as error:
                 ending = stop(str(error), _code_of_error(error, code))
             except Exception as error:  # of whatever library
                 ending = stop(describe_unexpected(error), ExitCode.CRASHED)
@@ -95,7 +97,7 @@ def report_errors(code: ExitCode = ExitCode.REFUSED) -> Callable[[Callable[P, T]
     return decorate
 
 
-def _code_of_error(error: DisclosurePipelineError, otherwise: ExitCode) -> ExitCode:
+def _code_of_error(error: Exception, otherwise: ExitCode) -> ExitCode:
     from disclosure_pipeline.candidates.store import RefusedError, UndeterminedError
 
     if isinstance(error, RefusedError):
@@ -146,11 +148,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Report:
-    """What a command found: a heading, single facts, and tables. The first table is the one for CSV."""
+    """A heading, single facts, and tables, of which CSV has the first; plain text has the `lines` instead."""
 
     heading: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    tables: tuple[Table, ...] = ()
+    facts: Mapping[str, Any]
+    tables: tuple[Table, ...]
+    lines: Sequence[str] = ()
 
 
 def format_option(*formats: Format) -> Callable[[F], F]:
@@ -174,17 +177,19 @@ def choose_format(shown_as: Format | None) -> Format | None:
     return "table" if shown_as is None and sys.stdout.isatty() else shown_as
 
 
-def print_report(report: Report, shown_as: Format) -> None:
-    """Print a report on the standard output stream."""
-    if shown_as == "table":
-        _print_tables(report)
-        return
+def print_report(report: Report, shown_as: Format | None) -> None:
+    """Print a report on the standard output stream; None stands for plain lines."""
     writers = {"json": to_json, "csv": to_csv, "html": to_html}
-    click.echo(writers[shown_as](report), nl=False)
+    if shown_as is None:
+        for line in (report.heading, *report.lines):
+            echo(line)
+    elif shown_as == "table":
+        _print_tables(report)
+    else:
+        click.echo(writers[shown_as](report), nl=False)
 
 
 def _print_tables(report: Report) -> None:
-    """Print tables as wide as the terminal, or 80 columns where there is none; long cells are folded."""
     from rich import box
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -241,7 +246,7 @@ def format_cell(value: Any) -> str:
 
 
 def to_json(report: Report) -> str:
-    """Return the report as one JSON object: its facts, and each table as a list. No number is null."""
+    """Return the report as one JSON object: its facts, and each table as a list; a missing number is null."""
     tables = {
         table.name: [{name: _to_plain(row.get(name)) for name in table.columns} for row in table.rows]
         for table in report.tables
@@ -313,13 +318,16 @@ def _to_plain(value: Any) -> Any:
 
 
 @contextmanager
-def show_step(text: str) -> Iterator[None]:
-    """Say what is under way on a terminal (standard error stream) while the block runs; elsewhere nothing."""
+def show_step(text: str) -> Iterator[Callable[[str], object]]:
+    """Say what is under way on a terminal (standard error stream) while the block runs; elsewhere nothing.
+
+    The block gets a function that says what is under way from then on.
+    """
     from rich.console import Console
 
     console = Console(file=sys.stderr, emoji=False, markup=False)
     if not console.is_terminal:
-        yield
+        yield len
         return
-    with console.status(text):
-        yield
+    with console.status(text) as status:
+        yield status.update

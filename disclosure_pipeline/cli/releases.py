@@ -9,7 +9,6 @@ import click
 
 from disclosure_pipeline.cli.printing import EXIT_CODES, echo, report_errors
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.tables.messages import escape_unseen_in_lines
 
 _KEY = click.option(
     "--key",
@@ -63,12 +62,11 @@ def verify(
     """
     from disclosure_pipeline.policy.trust import read_trusted
     from disclosure_pipeline.release.verifying import Expected
-    from disclosure_pipeline.release.verifying import verify as verified
+    from disclosure_pipeline.release.verifying import verify as verify_release
 
     expected = Expected(gate, candidate, policy_digest, not_before)
     trusted_keys = [key for path in keys for key in read_trusted(path)]
-    approval = verified(folder, trusted_keys, expected, revocations)
-    echo(approval)
+    echo(verify_release(folder, trusted_keys, expected, revocations))
 
 
 @click.command(epilog=EXIT_CODES, short_help="Write a signed revocation of a release.")
@@ -81,7 +79,7 @@ def verify(
     help="The file that the signed revocation is added to, which is made if it is not there; by default "
     "RELEASES/GATE.revocations, where the gate that published it reads it.",
 )
-@report_errors()
+@report_errors(expected=(DisclosurePipelineError, OSError))
 def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path | None) -> None:
     """Write a signed revocation of the release in FOLDER, for everyone who verifies it.
 
@@ -95,12 +93,9 @@ def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path 
     from disclosure_pipeline.release.revoking import revoke as write_revocation
 
     revocations = revocations or locate_revocations(folder.absolute().parent)
-    try:
-        trusted_keys = [key for path in keys for key in read_trusted(path)]
-        now = datetime.now(timezone.utc)
-        revocation = write_revocation(folder, revocations, reason, trusted_keys, load_signer(), now)
-    except (DisclosurePipelineError, OSError) as error:
-        raise click.ClickException(escape_unseen_in_lines(str(error))) from None
+    trusted_keys = [key for path in keys for key in read_trusted(path)]
+    now = datetime.now(timezone.utc)
+    revocation = write_revocation(folder, revocations, reason, trusted_keys, load_signer(), now)
     echo(f"{revocation}\nAdded to {revocations}: hand it to whoever has the release.")
 
 
@@ -120,21 +115,17 @@ def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path 
     help="How many days old they are at least.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-@report_errors()
+@report_errors(expected=(DisclosurePipelineError, OSError))
 def prune(store: Path, releases: Path, days: int, dry_run: bool) -> None:
     """Remove the old bytes of candidates that were refused or never decided from STORE, a gate's store/GATE.
 
     Bytes of what is published or approved stay, and so do all records.
     """
     from disclosure_pipeline.candidates.store import Store
-    from disclosure_pipeline.release.pruning import prune as pruned
+    from disclosure_pipeline.release.pruning import prune as prune_store
 
-    try:
-        pruning = pruned(
-            Store(store), releases, timedelta(days=days), datetime.now(timezone.utc), dry_run=dry_run
-        )
-    except (DisclosurePipelineError, OSError) as error:
-        raise click.ClickException(escape_unseen_in_lines(str(error))) from None
+    age, now = timedelta(days=days), datetime.now(timezone.utc)
+    pruning = prune_store(Store(store), releases, age, now, dry_run=dry_run)
     for path in pruning.removed:
         echo(f"{'would remove' if dry_run else 'removed'} {path}")
     echo(f"{len(pruning.removed)} files, {pruning.bytes} bytes")

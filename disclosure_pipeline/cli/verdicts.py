@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,7 +25,12 @@ from disclosure_pipeline.cli.printing import (
     print_sentences,
     report_errors,
     show_step,
+    to_csv,
+    to_html,
 )
+
+if TYPE_CHECKING:
+    from disclosure_pipeline.policy.verdict import Judgement
 
 _CLAUSE_COLUMNS = ("clause", "value", "bound", "outcome", "if not kept")
 _WORDS = ("name", "unit", "meaning")
@@ -51,22 +56,17 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) 
     _, folders = load_with_waivers(gate)
     with show_step("Measuring the candidate"):
         rehearsal = rehearse(folders, folder.resolve(), steps.now())
-    clauses = rehearsal.dossier.get("clauses", [])
+    clauses = _read_clauses(rehearsal.dossier)
     name = folder.resolve().name
     chosen = choose_format(shown_as)
-    if chosen is None:
-        _print_lines(name, rehearsal.decision, rehearsal.reasons, clauses if show_all else [])
-    else:
-        facts: dict[str, Any] = {
-            "gate": folders.gate.name,
-            "candidate": name,
-            "decision": rehearsal.decision,
-        }
-        if chosen != "table":
-            facts["reasons"] = list(rehearsal.reasons)
-        print_report(Report(f"{name}: {rehearsal.decision}", facts, _show_clauses(clauses, chosen)), chosen)
-        if chosen == "table":
-            print_sentences(rehearsal.reasons)
+    facts: dict[str, Any] = {"gate": folders.gate.name, "candidate": name, "decision": rehearsal.decision}
+    if chosen != "table":
+        facts["reasons"] = list(rehearsal.reasons)
+    lines = _write_lines(clauses if show_all else [], rehearsal.reasons)
+    tables = _show_clauses(clauses, chosen)
+    print_report(Report(f"{name}: {rehearsal.decision}", facts, tables, lines), chosen)
+    if chosen == "table":
+        print_sentences(rehearsal.reasons)
     sys.exit(code_of(rehearsal.decision))
 
 
@@ -111,104 +111,86 @@ def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | N
     """
     from disclosure_pipeline.candidates.files import read_json
     from disclosure_pipeline.candidates.filing import list_broken_clauses
+    from disclosure_pipeline.evidence.dossier import to_markdown
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
 
     store = folders_of(load_gate(gate)).store
     path = store.candidate_folder(candidate) / "dossier.json"
     dossier = read_json(path, f"the gate for candidate {candidate!r}")
+    facts = {
+        name.replace("_", " "): dossier[name] for name in ("gate", "candidate", "decision", "policy_digest")
+    }
+    clauses = _read_clauses(dossier)
+    lines = _write_lines(clauses, list_broken_clauses(dossier))
     chosen = choose_format(shown_as)
-    text = _render(dossier, path, chosen)
+    summary = Report(f"{candidate}: {dossier['decision']}", facts, _show_clauses(clauses, chosen), lines)
+    page = path.with_suffix(".html")
+    if chosen == "json":
+        text = path.read_text(encoding="utf-8")
+    elif chosen == "html":
+        text = page.read_text(encoding="utf-8") if page.is_file() else to_html(summary)
+    else:
+        text = to_csv(summary) if chosen == "csv" else to_markdown(dossier)
     if output is not None:
         output.write_text(text, encoding="utf-8")
         echo(f"Written to {output}", err=True)
-    elif chosen == "table":
-        print_report(_summarise(dossier, "table"), "table")
-    elif chosen is None:
-        _print_lines(candidate, dossier["decision"], list_broken_clauses(dossier), dossier["clauses"])
-    else:
+    elif chosen in {"json", "html", "csv"}:
         echo(text, nl=False)
+    else:
+        print_report(summary, chosen)
     sys.exit(code_of(dossier["decision"]))
 
 
-def _render(dossier: Mapping[str, Any], path: Path, shown_as: Format | None) -> str:
-    """Return the dossier as the text of a file: its own JSON, page or text, or its clauses as CSV."""
-    from disclosure_pipeline.cli.printing import to_csv, to_html
-    from disclosure_pipeline.evidence.dossier import to_markdown
+def _read_clauses(dossier: Mapping[str, Any]) -> list[Judgement]:
+    """Return the judgements of a dossier, those first that are not kept; none of a candidate not measured."""
+    from disclosure_pipeline.policy.verdict import Judgement
 
-    if shown_as == "json":
-        return path.read_text(encoding="utf-8")
-    if shown_as == "csv":
-        return to_csv(_summarise(dossier, "csv"))
-    if shown_as == "html":
-        page = path.with_suffix(".html")
-        return page.read_text(encoding="utf-8") if page.is_file() else to_html(_summarise(dossier, "html"))
-    return to_markdown(dossier)
+    judgements = map(Judgement.from_row, dossier.get("clauses", ()))
+    return sorted(judgements, key=lambda judgement: judgement.outcome == "kept")
 
 
-def _summarise(dossier: Mapping[str, Any], shown_as: Format) -> Report:
-    facts = {
-        "gate": dossier["gate"],
-        "candidate": dossier["candidate"],
-        "decision": dossier["decision"],
-        "policy digest": dossier["policy_digest"],
-    }
-    heading = f"{dossier['candidate']}: {dossier['decision']}"
-    return Report(heading, facts, _show_clauses(dossier["clauses"], shown_as))
-
-
-def _list_clauses(clauses: Sequence[Mapping[str, Any]], *, with_meaning: bool = True) -> Table:
-    """Return the clauses of a dossier as a table, those first that are not kept."""
+def _show_clauses(clauses: Sequence[Judgement], shown_as: Format | None) -> tuple[Table, ...]:
+    """Return the clauses as one table for programs; for readers with the meanings apart, so that both fit."""
     rows = [
         {
-            "clause": clause["name"],
-            "value": clause["value"],
-            "bound": _describe_bound(clause),
-            "outcome": clause["outcome"],
-            "if not kept": "warns" if clause["warns"] else "undetermined" if clause["control"] else "refuses",
-            **_find_words(clause),
+            "clause": judgement.clause.name,
+            "value": judgement.value,
+            "bound": _describe_bound(judgement),
+            "outcome": judgement.outcome,
+            "if not kept": judgement.clause.consequence.removeprefix("leaves "),
+            **_find_words(judgement),
         }
-        for clause in sorted(clauses, key=lambda clause: clause["outcome"] == "kept")
+        for judgement in clauses
     ]
-    columns = (*_CLAUSE_COLUMNS, *_WORDS) if with_meaning else _CLAUSE_COLUMNS
-    return Table("clauses", "Clauses of the policy", columns, rows)
-
-
-def _list_meanings(clauses: Sequence[Mapping[str, Any]]) -> Table:
-    """Return what the clauses that are not kept are about, each measure once."""
-    broken = {clause["measure"]: clause for clause in clauses if clause["outcome"] != "kept"}
-    rows = [{"not kept": name, **_find_words(clause)} for name, clause in broken.items()]
-    return Table("meanings", "What is not kept", ("not kept", *_WORDS), rows)
-
-
-def _show_clauses(clauses: Sequence[Mapping[str, Any]], shown_as: Format) -> tuple[Table, ...]:
-    """Return the clauses as one table for programs; for readers with the meanings apart, so that both fit."""
     if shown_as != "table":
-        return (_list_clauses(clauses),)
-    return _list_clauses(clauses, with_meaning=False), _list_meanings(clauses)
+        return (Table("clauses", "Clauses of the policy", (*_CLAUSE_COLUMNS, *_WORDS), rows),)
+    broken = {judgement.clause.measure: judgement for judgement in clauses if judgement.outcome != "kept"}
+    meanings = [{"not kept": measure, **_find_words(judgement)} for measure, judgement in broken.items()]
+    return (
+        Table("clauses", "Clauses of the policy", _CLAUSE_COLUMNS, rows),
+        Table("meanings", "What is not kept", ("not kept", *_WORDS), meanings),
+    )
 
 
-def _describe_bound(clause: Mapping[str, Any]) -> str:
-    if clause["limit"] is None:
+def _describe_bound(judgement: Judgement) -> str:
+    if judgement.limit is None:
         return ""
-    return f"{'at least' if clause['at_least'] else 'at most'} {clause['limit']:.4g}"
+    return f"{'at least' if judgement.clause.at_least else 'at most'} {judgement.limit:.4g}"
 
 
-def _find_words(clause: Mapping[str, Any]) -> dict[str, str]:
-    """Name, unit and meaning of what the clause is about; its own note, if it has one, is the meaning."""
+def _find_words(judgement: Judgement) -> dict[str, str]:
+    """Return name, unit and meaning of what the clause is about; a note of its own is the meaning."""
     from disclosure_pipeline.policy.clauses import words_of
 
-    words = words_of(clause["measure"])
-    meaning = str(clause["note"]) if clause.get("note") else words.sentence
+    words = words_of(judgement.clause.measure)
+    meaning = judgement.note or words.sentence
     return dict(zip(_WORDS, (words.title, words.unit_and_denominator, meaning), strict=True))
 
 
-def _print_lines(
-    candidate: str, decision: str, reasons: Sequence[str], clauses: Sequence[Mapping[str, Any]]
-) -> None:
-    """Return the verdict, then a line for each clause that is asked for, then the reasons."""
-    echo(f"{candidate}: {decision}")
-    for row in _list_clauses(clauses).rows:
-        value = "" if row["value"] is None else f" {row['value']:.4g}"
-        echo(f"  {row['clause']}:{value} ({row['bound'] or 'no bound'}), {row['outcome']}")
-    for reason in reasons:
-        echo(f"- {reason}")
+def _write_lines(clauses: Sequence[Judgement], reasons: Sequence[str]) -> list[str]:
+    lines = []
+    for judgement in clauses:
+        value = "" if judgement.value is None else f" {judgement.value:.4g}"
+        bound = _describe_bound(judgement) or "no bound"
+        lines.append(f"  {judgement.clause.name}:{value} ({bound}), {judgement.outcome}")
+    return [*lines, *(f"- {reason}" for reason in reasons)]

@@ -236,7 +236,6 @@ def as_reported(rng: np.random.Generator, amounts: Floats) -> npt.NDArray[np.int
 
 
 def _band_of_age() -> Codes:
-    """Return the position in _BANDS of each age (shape: ages)."""
     return np.repeat(np.arange(len(_BANDS), dtype=np.int16), np.diff([*_BANDS, OLDEST + 1]))
 
 
@@ -253,7 +252,6 @@ def _share_of_men() -> Floats:
 
 
 def _region_weights() -> Floats:
-    """Return weights of REGION by band: the young live in the cities (shape: bands, regions)."""
     weights = np.tile(_REGION_SHARE, (len(_BANDS), 1))
     weights[:, :2] *= np.array(_CITIES_BY_AGE)[:, np.newaxis]
     return weights
@@ -266,18 +264,15 @@ def _by_two(first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
 
 
 def _work_weights() -> Floats:
-    """Return weights of WORK by band, sex and whether a person is a mother living with a partner."""
     return _by_two(_by_two(_WORK_BY_AGE, _WORK_BY_SEX), (_WORK_OF_OTHERS, _WORK_OF_MOTHERS))
 
 
 def _abroad_weights() -> Floats:
-    """Return weights of no and yes by band and region."""
     yes = np.outer(_ABROAD_BY_AGE, _ABROAD_BY_REGION).ravel()
     return np.stack([100 - yes, yes], axis=1)
 
 
 def _draw_incomes(rng: np.random.Generator, work: Codes, education: Codes) -> ExtensionArray:
-    """Draw monthly incomes with -8 for none and with gaps (shape: records)."""
     amounts = np.exp(rng.standard_normal(len(work)) * np.array(_INCOME_SPREAD)[work])
     amounts *= np.array(_INCOME_BY_WORK)[work]
     amounts *= np.array(_INCOME_BY_EDUCATION)[education]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,12 +40,13 @@ class Verdict:
     folder: Path | None
 
 
-def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
+def run_demo(home: Path, records: int, seed: int, on_step: Callable[[str], object]) -> list[Verdict]:
     """Make the example data under `home`, and run the demo's own gate over both candidates.
 
     The gate is the one that came with this package, loaded by its path: no other is read, whatever project it
     runs in. It can be run again: the same data are made, and what is published is found and verified.
-    DisclosurePipelineError where `home` is not the demo's own, or a run ends before its verdict.
+    `on_step` is called with what is under way. DisclosurePipelineError where `home` is not the demo's own, or
+    a run ends before its verdict.
     """
     _require_own_folder(home)
     os.environ["DAGSTER_HOME"] = str(home)
@@ -64,9 +65,11 @@ def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
         _require_own_instance(home, instance)
         make_data(home / "demo", records, seed)
         sign_with(home / "demo" / "keys")
+        on_step("Checking the ground truth")
         ground_truth_run = run_job(gate, f"{GATE}_ground_truth", instance)
         _require_verdict(ground_truth_run, ground_truth_run.success)
         for candidate in (HONEST, LEAKY):
+            on_step(f"Judging {candidate}")
             instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
             gate_run = run_job(gate, f"{GATE}_gate", instance, candidate)
             _require_verdict(gate_run, _has_made_dossier(gate_run))
@@ -74,7 +77,6 @@ def run_demo(home: Path, records: int, seed: int) -> list[Verdict]:
 
 
 def _require_own_folder(home: Path) -> None:
-    """Raise DisclosurePipelineError where something lies in `home` that is not the demo's."""
     if (home / _MARKER).is_file():
         return
     others = sorted(path.name for path in home.iterdir()) if home.is_dir() else []
@@ -85,7 +87,6 @@ def _require_own_folder(home: Path) -> None:
 
 
 def _require_own_instance(home: Path, instance: dg.DagsterInstance) -> None:
-    """Raise DisclosurePipelineError where the instance knows a gate of the name that is not the demo's."""
     if (home / _MARKER).is_file():
         return
     if any(key.path[0] == GATE for key in instance.all_asset_keys()):
@@ -104,7 +105,7 @@ def sign_with(folder: Path) -> None:
 
 
 def _has_made_dossier(run: dg.ExecuteInProcessResult) -> bool:
-    """Return whether a run made its dossier: one that lies there may be of an earlier run."""
+    # A dossier that lies there may be of an earlier run.
     assets = [event.asset_key for event in run.get_asset_materialization_events()]
     return any(key is not None and key.path[-1] == "dossier" for key in assets)
 

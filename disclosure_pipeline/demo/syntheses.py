@@ -103,28 +103,23 @@ def leak(
     records = rng.choice(len(ground_truth), number, replace=number > len(ground_truth))
     table = synthetic.copy()
     for name in table.columns:
-        table[name] = _replace_records(table[name].array, rows, ground_truth[name].array, records)
+        column = table[name].array.copy()
+        column[rows] = ground_truth[name].array.take(records)
+        table[name] = column
     return table
 
 
-def _replace_records(
-    column: ExtensionArray,
-    rows: npt.NDArray[np.int64],
-    source: ExtensionArray,
-    records: npt.NDArray[np.int64],
-) -> ExtensionArray:
-    replaced = column.copy()
-    replaced[rows] = source.take(records)
-    return replaced
-
-
 def _code_table(table: pd.DataFrame, edges: Floats) -> dict[str, _Coded]:
-    """Code the columns of GT, all but the postcode."""
     categories = [name for name in _CONDITIONS if name in table and name != "income"]
     income = _coded_income(table["income"], edges)
     return {
         **_by_age(table["age"].to_numpy() - YOUNGEST),
-        **{name: _coded_category(table[name]) for name in categories},
+        **{
+            name: _Coded(
+                table[name].cat.codes.to_numpy().astype(np.int16) + 1, len(table[name].cat.categories) + 1
+            )
+            for name in categories
+        },
         "income": income,
         "fifth of income": _fifths(income),
     }
@@ -139,13 +134,7 @@ def _by_age(age: Codes) -> dict[str, _Coded]:
     }
 
 
-def _coded_category(column: pd.Series) -> _Coded:
-    """Turn a category into codes; 0 is missing."""
-    return _Coded(column.cat.codes.to_numpy().astype(np.int16) + 1, len(column.cat.categories) + 1)
-
-
 def _coded_income(column: pd.Series, edges: Floats) -> _Coded:
-    """Turn incomes into codes: missing, none, and the group between two edges."""
     amounts = column.to_numpy(dtype=np.float64, na_value=np.nan)
     group = np.searchsorted(edges[1:-1], amounts, side="right") + _FIRST_GROUP
     group[amounts == NO_OWN_INCOME] = _NO_INCOME
@@ -169,7 +158,6 @@ def _income_edges(column: pd.Series) -> Floats:
 
 
 def _draw_ages(rng: np.random.Generator, age: Codes) -> Codes:
-    """Draw as many ages from the blurred distribution of `age` (years above the youngest)."""
     counts = np.bincount(age, minlength=OLDEST - YOUNGEST + 1)
     # Divided by what the blur itself loses at both ends.
     blurred = np.convolve(counts, _BLUR, "same") / np.convolve(np.ones(len(counts)), _BLUR, "same")

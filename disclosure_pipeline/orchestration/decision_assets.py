@@ -21,9 +21,7 @@ from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.orchestration.steps import RunOutcome, StepOutcome, StepResult, gate_step, refuse
 from disclosure_pipeline.policy.verdict import read_judgements
 from disclosure_pipeline.release import releasing
-from disclosure_pipeline.release.standing import Standing, describe_standing, is_published, list_standings
-
-_COLUMNS = ["candidate", "verdict", "worst clause", "records", "published", "date"]
+from disclosure_pipeline.release.standing import describe_standing, is_published, list_standings
 
 
 def candidates_asset(graph: GateGraph) -> dg.AssetsDefinition:
@@ -61,31 +59,25 @@ def _describe_candidates(graph: GateGraph) -> dict[str, Any]:
     newest_first = sorted(
         standings, key=lambda standing: (standing.judged_at is not None, standing.judged_at), reverse=True
     )
-    table = pd.DataFrame([_to_row(standing) for standing in newest_first], columns=_COLUMNS)
+    rows = [
+        {
+            "candidate": standing.candidate,
+            "verdict": str(standing),
+            "worst clause": standing.worst_clause or "",
+            "records": "" if standing.records is None else f"{standing.records:,}",
+            "published": "yes" if standing.is_published else "no",
+            "date": "" if standing.judged_at is None else f"{standing.judged_at:%Y-%m-%d %H:%M} UTC",
+        }
+        for standing in newest_first
+    ]
+    columns = ["candidate", "verdict", "worst clause", "records", "published", "date"]
     decisions = Counter(standing.decision or "not judged" for standing in standings)
     return {
-        "candidates": presentation.show_table(table),
+        "candidates": presentation.show_table(pd.DataFrame(rows, columns=columns)),
         "dagster/row_count": len(standings),
         **{decision: decisions[decision] for decision in ("approved", "refused", "undetermined")},
         "published": sum(standing.is_published for standing in standings),
     }
-
-
-def _to_row(standing: Standing) -> dict[str, Any]:
-    return dict(
-        zip(
-            _COLUMNS,
-            (
-                standing.candidate,
-                str(standing),
-                standing.worst_clause or "",
-                "" if standing.records is None else f"{standing.records:,}",
-                "yes" if standing.is_published else "no",
-                "" if standing.judged_at is None else f"{standing.judged_at:%Y-%m-%d %H:%M} UTC",
-            ),
-            strict=True,
-        )
-    )
 
 
 def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
@@ -137,7 +129,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
             asset_key=key,
             check_name="within_policy",
             description=description,
-            metadata={"value": len(broken), "bound": 0, presentation.FOR_ANYBODY: description},
+            metadata={"value": len(broken), "bound": 0, steps.FOR_ANYBODY: description},
         )
         waivers = presentation.waivers_result(content["waivers"], void, key)
         results: list[StepResult] = [materialization, within_policy, waivers, list_candidates(graph)]
@@ -170,12 +162,7 @@ def release_asset(graph: GateGraph) -> dg.AssetsDefinition:
     @gate_step()
     def release(context: dg.AssetExecutionContext) -> StepOutcome:
         candidate = context.partition_key
-        released = releasing.release(
-            graph.folders,
-            candidate,
-            context.run.run_id,
-            clock=steps.now,
-        )
+        released = releasing.release(graph.folders, candidate, context.run.run_id, clock=steps.now)
         results: list[StepResult] = []
         metadata: dict[str, Any] = {
             "published": "now" if released.is_new else "before, with the same content",

@@ -1,6 +1,7 @@
 """How a run failed, by its own events: a gate that refuses is not one that is broken."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -10,8 +11,7 @@ from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.orchestration.notices import Notice, NoticeError, make_senders, send, write_to_logs
-from disclosure_pipeline.orchestration.presentation import FOR_ANYBODY
-from disclosure_pipeline.orchestration.steps import RunOutcome, redact_errors, tag_run
+from disclosure_pipeline.orchestration.steps import FOR_ANYBODY, RunOutcome, redact_errors, tag_run
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.standing import is_published
 
@@ -91,7 +91,7 @@ def _combine_outcomes(outcomes: Collection[RunOutcome]) -> RunOutcome:
 
 
 def _ended_by_steps(events: Iterable[dg.DagsterEvent]) -> bool:
-    """Return whether the run says that it failed because its steps did, and nothing says otherwise."""
+    """Return True if the run says that it failed because its steps did, and nothing says otherwise."""
     failures = [event.job_failure_data for event in events if event.event_type is _RUN_FAILURE]
     reasons = {
         failure.failure_reason.value if failure and failure.failure_reason else None for failure in failures
@@ -100,12 +100,11 @@ def _ended_by_steps(events: Iterable[dg.DagsterEvent]) -> bool:
 
 
 def _read_decisions(events: Iterable[dg.DagsterEvent]) -> dict[dg.AssetKey, Any]:
-    """Return the decisions that the materialisations of a run hold: that of the dossier has one."""
-    materializations = [
+    materializations = (
         event.step_materialization_data.materialization
         for event in events
         if event.event_type is _MATERIALIZATION
-    ]
+    )
     return {
         materialization.asset_key: materialization.metadata["decision"].value
         for materialization in materializations
@@ -118,7 +117,6 @@ def _interpret_failed_checks(
     decisions: Mapping[dg.AssetKey, Any],
     checks: Collection[dg.AssetCheckKey],
 ) -> RunOutcome:
-    """Return what the blocking checks that failed in a step mean together."""
     meanings: dict[tuple[str, str], Any] = {}
     for check in failed:
         name = (check.asset_key.path[-1], check.check_name)
@@ -135,22 +133,19 @@ def _interpret_failed_checks(
 
 
 def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Ending:
-    """Classify a failed step by the failure that it raised; its failed checks have to say the same.
+    """Classify a failed step by the failure that it raised; `meaning` is that of its failed blocking checks.
 
-    `meaning` is that of the blocking checks that failed in the step.
+    Where the failure names checks, both have to say the same.
     """
     failure_data = failure.step_failure_data
     raised = failure_data.user_failure_data
-    if raised is not None and "outcome" in raised.metadata:
-        for outcome in get_args(RunOutcome):
-            if raised.metadata["outcome"].value == outcome:
-                is_by_checks = "failed_checks" in raised.metadata
-                return Ending(
-                    "crashed" if is_by_checks and meaning != outcome else outcome, _read_reasons(raised)
-                )
-    error = failure_data.error and (
-        failure_data.error.cause or failure_data.error
-    )  # Dagster wraps what is not its own
+    stated = raised.metadata["outcome"].value if raised and "outcome" in raised.metadata else None
+    for outcome in get_args(RunOutcome):
+        if raised is not None and stated == outcome:
+            contradicts = "failed_checks" in raised.metadata and meaning != outcome
+            return Ending("crashed" if contradicts else outcome, _read_reasons(raised))
+    # Dagster wraps what is not its own.
+    error = failure_data.error and (failure_data.error.cause or failure_data.error)
     kind = error.cls_name if error else None
     if kind == "DagsterAssetCheckFailedError":
         return Ending(meaning, ())
@@ -158,7 +153,6 @@ def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Endi
 
 
 def _read_reasons(raised: Any) -> tuple[str, ...]:
-    """Read the reasons of a failure that the gate raised, for anybody: a list, or its one sentence."""
     reasons = raised.metadata.get(FOR_ANYBODY)
     if reasons is not None and isinstance(reasons.value, list):
         return tuple(map(str, reasons.value))
@@ -166,14 +160,14 @@ def _read_reasons(raised: Any) -> tuple[str, ...]:
 
 
 def _describe_check(check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey]) -> str:
-    """Return a failed check in words. Those of a check that somebody added to the gate may hold anything."""
+    # The words of a check that somebody added to the gate may hold anything.
     is_of_gate = check.asset_check_key in checks
     words = _describe_publicly(check.metadata) if is_of_gate else "not a check of the gate, words withheld"
     return f"{check.check_name} of {check.asset_key.path[-1]}: {words}"
 
 
 def _describe_publicly(metadata: Mapping[str, dg.MetadataValue[Any]]) -> str:
-    """Say what those may know who may not see exact figures of GT; descriptions are for custodians."""
+    # Descriptions hold exact figures of GT: they are for custodians.
     words = metadata.get(FOR_ANYBODY)
     return str(words.value) if words is not None else "its words are withheld, the user interface has them"
 
@@ -198,7 +192,10 @@ def failures_sensor(
     @redact_errors
     def failures(context: dg.RunFailureSensorContext) -> None:
         notice = _build_notice(gate, gate_checks, context)
-        _tag(notice, context)
+        try:  # the run could not do so itself if its process was lost
+            tag_run(context.instance, notice.run_id, notice.outcome)
+        except Exception as error:  # of whatever storage: the notice is sent all the same
+            context.log.warning(f"Run {notice.run_id} could not be tagged ({type(error).__name__}).")
         write_to_logs(notice, context.log)
         problems = send(notice, senders, context)
         if problems:
@@ -211,20 +208,15 @@ def failures_sensor(
     return failures
 
 
-def _tag(notice: Notice, context: dg.RunFailureSensorContext) -> None:
-    """Tag the run with its verdict, even if it could not do so because its process was lost."""
-    try:
-        tag_run(context.instance, notice.run_id, notice.outcome)
-    except Exception as error:  # of whatever storage: the notice is sent all the same
-        context.log.warning(f"Run {notice.run_id} could not be tagged ({type(error).__name__}).")
-
-
 def _build_notice(
     gate: Gate, checks: Collection[dg.AssetCheckKey], context: dg.RunFailureSensorContext
 ) -> Notice:
     run_id, candidate = context.dagster_run.run_id, context.partition_key
     server = gate.notify.web_server
     run_ending = _read_ending(context.instance, run_id, checks)
+    published = False
+    with suppress(DisclosurePipelineError):  # the folders may not be known here
+        published = candidate is not None and is_published(folders_of(gate), candidate)
     return Notice(
         gate=gate.name,
         # Somebody may have added any partition by hand.
@@ -233,22 +225,13 @@ def _build_notice(
         reasons=run_ending.reasons,
         run_id=run_id,
         link=None if server is None else f"{server.rstrip('/')}/runs/{run_id}",
-        is_published=candidate is not None and _is_published(gate, candidate),
+        is_published=published,
     )
 
 
-def _is_published(gate: Gate, candidate: str) -> bool:
-    """Return whether there is a release of that name; where the folders are not known here, none is known."""
-    try:
-        return is_published(folders_of(gate), candidate)
-    except DisclosurePipelineError:
-        return False
-
-
 def _read_ending(instance: dg.DagsterInstance, run_id: str, checks: Collection[dg.AssetCheckKey]) -> Ending:
-    """Return how a run ended. Events that cannot be read count as a crash: somebody has to look at it."""
     try:
         entries = instance.all_logs(run_id, of_type={_CHECK, _MATERIALIZATION, _STEP_FAILURE, _RUN_FAILURE})
         return classify_failed_run([entry.get_dagster_event() for entry in entries], checks)
-    except Exception as error:  # of whatever storage
+    except Exception as error:  # of whatever storage: a crash, for somebody has to look at it
         return Ending("crashed", (f"The events of the run cannot be read ({type(error).__name__}).",))

@@ -76,27 +76,17 @@ def fill_in_templates(gate: Gate, context: dg.ResolutionContext) -> Gate:
     A source of the ground truth that is no path has none: what it takes from the environment is taken
     when it is read, and is in no definition.
     """
-    paths = {name: getattr(gate, name) for name in _PATHS}
-    resolved: dict[str, Any] = {
+
+    def resolve(path: Any) -> Any:
+        if not isinstance(path, str):
+            return path
         # Dagster takes a variable that is not set for the word None.
-        name: context.resolve_value(path, as_type=str) if _is_filled(path) else None
-        for name, path in paths.items()
-        if isinstance(path, str)
-    }
-    resolved["confidential"] = {
-        name: path
-        if not isinstance(path, str)
-        else context.resolve_value(path, as_type=str)
-        if _is_filled(path)
-        else None
-        for name, path in gate.confidential.items()
-    }
+        is_filled = "{{" not in path or all(os.environ.get(name) for name in _VARIABLE.findall(path))
+        return context.resolve_value(path, as_type=str) if is_filled else None
+
+    resolved = {name: resolve(getattr(gate, name)) for name in _PATHS}
+    resolved["confidential"] = {name: resolve(path) for name, path in gate.confidential.items()}
     return Gate.model_validate(gate.model_dump() | resolved)
-
-
-def _is_filled(path: str) -> bool:
-    """Return whether every environment variable in a template is set."""
-    return "{{" not in path or all(os.environ.get(name) for name in _VARIABLE.findall(path))
 
 
 def load_gate(path: Path) -> Gate:
@@ -132,24 +122,19 @@ def require_as_written(gate: Gate, file: Path, position: int) -> None:
         raise DefinitionError(f"{file}: it was read differently before: load the definitions again.")
 
 
-def require_prerequisites(gate: Gate, file: Path, position: int = 0) -> None:
+def require_prerequisites(gate: Gate, file: Path, position: int) -> None:
     """Raise DefinitionError, in one line with the places, where what the gate needs is missing.
 
     Only `dg check defs` (`dagster definitions validate`) asks for it: a web server or a run must not
     fail because a drive is away.
     """
-    missing = list_missing(gate, file, position)
-    if missing:
-        raise DefinitionError("; ".join(" ".join(problem.split()) for problem in missing))
-
-
-def list_missing(gate: Gate, file: Path, position: int = 0) -> list[str]:
-    """Return what the gate needs and is not there, each with file:line."""
     try:
         missing = find_missing(folders_of(gate), steps.now())
     except DisclosurePipelineError as error:  # a path that cannot be resolved
         missing = [("ground_truth", str(error))]
-    return place_problems(missing, file, position)
+    if missing:
+        problems = place_problems(missing, file, position)
+        raise DefinitionError("; ".join(" ".join(problem.split()) for problem in problems))
 
 
 def place_problems(problems: Sequence[tuple[str, str]], file: Path, position: int = 0) -> list[str]:

@@ -66,11 +66,6 @@ class GateSetup:
     environment_file: Path
 
 
-def find_home(project: Path) -> Path:
-    """Return DAGSTER_HOME where it is set, else the folder `home` of a project."""
-    return Path(os.environ.get(HOME) or project / "home").resolve()
-
-
 def set_up_project(folder: Path) -> Path:
     """Make a folder a project of Dagster unless it is one; the folder of its definitions.
 
@@ -106,12 +101,13 @@ def _find_definitions(folder: Path, settings: str) -> Path:
 def set_up_gate(
     name: str, definition_folder: Path, project: Path, ground_truth: str, schema: Schema
 ) -> GateSetup:
-    """Write the file of a gate, and make folders and keys in DAGSTER_HOME where they are not there yet.
+    """Write the file of a gate, and make folders and keys where they are not there yet.
 
-    Keys are made once for all gates of a home. Errors as `write_gate`.
+    They lie in DAGSTER_HOME where that is set, else in the folder `home` of the project; keys are made once
+    for all gates of a home. Errors as `write_gate`.
     """
     file = write_gate(name, definition_folder, ground_truth, schema)
-    home = find_home(project)
+    home = Path(os.environ.get(HOME) or project / "home").resolve()
     for folder in ("incoming", "store", "releases"):
         (home / name / folder).mkdir(parents=True, exist_ok=True)
     keys = KeyFiles.in_folder(home / "keys")
@@ -174,7 +170,8 @@ class GateScaffolder(dg.Scaffolder[GateParams]):
         """
         if request.scaffold_format != "yaml" or request.append:
             raise InputError("A gate is written as YAML, in a folder of its own.")
-        name, params = _derive_name(request.target_path.name), request.params
+        folder_name = re.sub(r"[^a-z0-9_]", "_", request.target_path.name.casefold())
+        name, params = (folder_name if folder_name[:1].isalpha() else f"g{folder_name}")[:50], request.params
         schema = EXAMPLE
         if params.table is not None:
             if not params.key:
@@ -188,9 +185,3 @@ class GateScaffolder(dg.Scaffolder[GateParams]):
             set_up_gate(name, request.target_path, project, ground_truth, schema)
         else:
             write_gate(name, request.target_path, ground_truth, schema)
-
-
-def _derive_name(folder: str) -> str:
-    """Return the name of a gate from that of its folder: small letters, digits and '_', a letter first."""
-    name = re.sub(r"[^a-z0-9_]", "_", folder.casefold())[:50]
-    return name if name[:1].isalpha() else f"g{name}"[:50]

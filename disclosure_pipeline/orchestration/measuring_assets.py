@@ -144,7 +144,6 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
 
 
 def _contract_result(key: dg.AssetKey, violations: Sequence[Violation]) -> dg.AssetCheckResult:
-    """Return the result of the check `contract`: where a table breaks its data dictionary."""
     return dg.AssetCheckResult(
         passed=not violations,
         asset_key=key,
@@ -152,9 +151,7 @@ def _contract_result(key: dg.AssetKey, violations: Sequence[Violation]) -> dg.As
         description="; ".join(map(str, violations)) or KEPT,
         metadata={
             "violations": presentation.violations_table(violations),
-            presentation.FOR_ANYBODY: "; ".join(
-                dict.fromkeys(violation.without_numbers for violation in violations)
-            )
+            steps.FOR_ANYBODY: "; ".join(dict.fromkeys(violation.without_numbers for violation in violations))
             or KEPT,
         },
     )
@@ -166,7 +163,6 @@ def _reasons(violations: Sequence[Violation]) -> dict[str, str]:
 
 
 def _overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int, bound: float) -> dg.AssetCheckResult:
-    """Return the result of the check `key_overlap`: whether GT and candidate share values of the keys."""
     shares = [
         judgement.value
         for judgement in arrival.overlaps
@@ -182,7 +178,7 @@ def _overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int, bound: flo
         metadata=show_numbers({"value": min(shares, default=None), "bound": bound})
         | {
             "overlap": presentation.show_table(arrival.key_overlap, "key_overlap"),
-            presentation.FOR_ANYBODY: "; ".join(map(str, arrival.public_overlaps)) or NOT_MEASURED,
+            steps.FOR_ANYBODY: "; ".join(map(str, arrival.public_overlaps)) or NOT_MEASURED,
         },
     )
 

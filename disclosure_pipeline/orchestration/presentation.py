@@ -15,7 +15,8 @@ import pandas as pd
 from disclosure_pipeline.evaluation.glossary import describe_column
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import format_cell, to_rows
-from disclosure_pipeline.orchestration.clause_checks import ClauseCheck, name_check, passes_with_warnings
+from disclosure_pipeline.orchestration.graph import ClauseCheck, name_check
+from disclosure_pipeline.orchestration.steps import FOR_ANYBODY
 from disclosure_pipeline.policy.clauses import Clause, list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import find_measure, values
@@ -61,9 +62,12 @@ def show_plots(
     return dict(sorted(show_numbers(figures).items()))
 
 
+def _name_figure(measure: str, target: str | None) -> str:
+    return measure if target is None else f"{measure}__{target}"
+
+
 def _figures_of(result: Disclosure, measure: str, target: str | None) -> dict[str, float | None]:
-    """Return the worst value over the syntheses, and what others would show."""
-    label = measure if target is None else f"{measure}__{target}"
+    label = _name_figure(measure, target)
     figures = {label: _find_worst(result, measure, target)}
     if not measure.endswith("_others"):
         figures[f"{label}__others"] = _find_worst(result, f"{measure}_others", target)
@@ -79,27 +83,12 @@ def _find_worst(result: Disclosure, measure: str, target: str | None) -> float |
 
 
 def _figures_of_clause(judgement: Judgement) -> dict[str, float | None]:
-    """Return the value and the limit of a clause."""
     clause = judgement.clause
-    label = clause.measure if clause.column is None else f"{clause.measure}__{clause.column}"
-    return {_name_value(clause, label): judgement.value, _name_bound(clause, label): judgement.limit}
-
-
-def _name_value(clause: Clause, label: str) -> str:
-    return f"{label}__mean" if clause.over == "mean" else label
-
-
-def _name_bound(clause: Clause, label: str) -> str:
+    label = _name_figure(clause.measure, clause.column) + ("__mean" if clause.over == "mean" else "")
+    side = "__at_least" if clause.at_least else "__bound"
     share = "" if clause.share_of is None else f"_of_{clause.share_of}"
-    least = "__at_least" if clause.at_least else "__bound"
-    return f"{_name_value(clause, label)}{least}{share}"
+    return {label: judgement.value, f"{label}{side}{share}": judgement.limit}
 
-
-Metadata = Mapping[str, Any]
-
-
-FOR_ANYBODY = "for_anybody"
-"""The metadata of a check, or of a failure, that say what a notice may say of it: no exact figure of GT."""
 
 FLAGS_SHOWN = 20
 """This many flags of a check are shown of each target and synthesis."""
@@ -126,14 +115,21 @@ def check_result(
         kept = f"All {len(exact)} clauses are kept. The nearest is {worst}"
     for_anybody = [str(judgement) for judgement in public if judgement.outcome != "kept"]
     metadata[FOR_ANYBODY] = "; ".join(for_anybody) or "Every clause is kept"
-    warns = passes_with_warnings(exact)
     return dg.AssetCheckResult(
         passed=not broken,
         asset_key=asset,
         check_name=check.name,
-        severity=dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR,
+        severity=dg.AssetCheckSeverity.WARN if passes_with_warnings(exact) else dg.AssetCheckSeverity.ERROR,
         description="; ".join(map(str, broken)) or kept,
         metadata=metadata,
+    )
+
+
+def passes_with_warnings(judgements: Sequence[Judgement]) -> bool:
+    """Return True if some clause is not kept, and each such clause only warns, by the policy or a waiver."""
+    broken = [judgement for judgement in judgements if judgement.outcome != "kept"]
+    return bool(broken) and all(
+        judgement.clause.warns or judgement.outcome == "waived" for judgement in broken
     )
 
 
@@ -205,8 +201,14 @@ def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadata
     `name`: that of the frame in the result, by which the columns are described.
     """
     flat = frame if frame.index.names == [None] else frame.reset_index()
+
+    def shorten(value: Any) -> Any:
+        if value is None:
+            return ""
+        return round(value, 4) if isinstance(value, float) else value
+
     records = [
-        dg.TableRecord({name: _format_value(value) for name, value in row.items()}) for row in to_rows(flat)
+        dg.TableRecord({column: shorten(value) for column, value in row.items()}) for row in to_rows(flat)
     ]
     return dg.MetadataValue.table(records, schema=frame_schema(flat, name))
 
@@ -220,26 +222,17 @@ def show_flags(frame: pd.DataFrame, name: str) -> dict[str, Any]:
     return {name: show_table(first, name), f"{name}_flags": len(frame)}
 
 
-def _format_value(value: Any) -> Any:
-    if value is None:
-        return ""
-    return round(value, 4) if isinstance(value, float) else value
-
-
-def _name_type(dtype: Any) -> str:
-    return {"f": "float", "i": "int", "b": "bool"}.get(dtype.kind, "string")
-
-
-def frame_schema(frame: pd.DataFrame, name: str | None = None) -> dg.TableSchema:
+def frame_schema(frame: pd.DataFrame, name: str | None) -> dg.TableSchema:
     """Return the columns of a frame, for the panel of that name; `name` as in `show_table`."""
+    types = {"f": "float", "i": "int", "b": "bool"}
     return dg.TableSchema(
         [
             dg.TableColumn(
                 str(column),
-                _name_type(kind),
+                types.get(dtype.kind, "string"),
                 (describe_column(str(column), name) or None) if name else None,
             )
-            for column, kind in frame.dtypes.items()
+            for column, dtype in frame.dtypes.items()
         ]
     )
 

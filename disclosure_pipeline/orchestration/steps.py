@@ -13,7 +13,6 @@ import dagster as dg
 
 from disclosure_pipeline.candidates.store import RefusedError
 from disclosure_pipeline.errors import DisclosurePipelineError, describe_unexpected
-from disclosure_pipeline.orchestration.presentation import FOR_ANYBODY
 from disclosure_pipeline.tables.contract import ContractError
 
 
@@ -27,6 +26,9 @@ T = TypeVar("T")
 
 # How a run failed: a policy or contract was not kept, nothing can be said, or the gate is broken.
 RunOutcome = Literal["refused", "undetermined", "crashed"]
+
+FOR_ANYBODY = "for_anybody"
+"""The metadata of a check or failure that a notice may repeat: no exact figure of GT."""
 
 
 def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
@@ -63,29 +65,24 @@ def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
 _stacks_are_left_out: list[bool] = []
 
 
-class FailureInWords(dg.Failure):
-    """A failure that `in_words` made: once its text is read, stacks are taken again."""
+class _FailureWithoutStack(dg.Failure):
+    """A failure to be raised at once out of a step: Dagster records its words alone, then stacks again."""
+
+    def __init__(self, failure: dg.Failure) -> None:
+        super().__init__(failure.description, failure.metadata, failure.allow_retries)
+        if not hasattr(sys, "tracebacklimit"):  # whoever set a limit keeps it
+            sys.tracebacklimit = 0
+            _stacks_are_left_out.append(True)
 
     def __str__(self) -> str:
-        restore_stacks()
+        _restore_stacks()
         return super().__str__()
 
 
-def in_words(failure: dg.Failure) -> dg.Failure:
-    """Return the same failure, to be raised at once out of a step: Dagster records it without a stack."""
-    without_stack = FailureInWords(failure.description, failure.metadata, failure.allow_retries)
-    if not hasattr(sys, "tracebacklimit"):  # whoever set a limit keeps it
-        sys.tracebacklimit = 0
-        _stacks_are_left_out.append(True)
-    return without_stack
-
-
-def restore_stacks() -> None:
-    """Restore the stacks of exceptions, if a failure took them."""
-    while _stacks_are_left_out:
-        _stacks_are_left_out.pop()
-        if hasattr(sys, "tracebacklimit"):
-            del sys.tracebacklimit
+def _restore_stacks() -> None:
+    if _stacks_are_left_out and hasattr(sys, "tracebacklimit"):
+        del sys.tracebacklimit
+    _stacks_are_left_out.clear()
 
 
 Verdict = Literal["approved", "refused", "undetermined", "crashed"]
@@ -140,41 +137,29 @@ def gate_step(
     """
 
     def decorate(body: Callable[..., StepOutcome]) -> Callable[..., Iterator[StepResult]]:
-        def start(*args: Any, **kwargs: Any) -> StepOutcome:
-            restore_stacks()
-            return body(*args, **kwargs)
-
-        redacted = redact_errors(start)
-
-        def hand_over(args: Any, kwargs: Any) -> Iterator[StepResult]:
-            """Return all results, once all are there; then the failure or the last words."""
-            results: Sequence[StepResult] = ()
-            verdict: Verdict | None = None
-            last_words = ""
-            failure: dg.Failure | None = None
-            try:
-                outcome = redacted(*args, **kwargs)
-                results, failure = outcome.results, outcome.failure
-                verdict, last_words = outcome.verdict, outcome.last_words
-            except dg.Failure as error:
-                failure = error
-            yield from results
-            # What is told at the end changes nothing: a release that is published is no failed one.
-            with suppress(Exception):
-                context = dg.AssetExecutionContext.get()
-                ended = verdict if failure is None else _read_verdict(failure)
-                if ended is not None:
-                    tag_run(context.instance, context.run.run_id, ended)
-                if last_words:
-                    context.log.info(last_words)
-            if failure is not None:
-                with suppress(Exception):
-                    failure = in_words(failure)
-                raise failure
+        redacted = redact_errors(body)
 
         @wraps(body)
         def within(*args: Any, **kwargs: Any) -> Iterator[StepResult]:
-            return hand_over(args, kwargs)
+            _restore_stacks()
+            try:
+                outcome = redacted(*args, **kwargs)
+            except dg.Failure as error:
+                outcome = StepOutcome((), error)
+            yield from outcome.results
+            failure = outcome.failure
+            # What is told at the end changes nothing: a release that is published is no failed one.
+            with suppress(Exception):
+                context = dg.AssetExecutionContext.get()
+                ended = outcome.verdict if failure is None else _read_verdict(failure)
+                if ended is not None:
+                    tag_run(context.instance, context.run.run_id, ended)
+                if outcome.last_words:
+                    context.log.info(outcome.last_words)
+            if failure is not None:
+                with suppress(Exception):
+                    failure = _FailureWithoutStack(failure)
+                raise failure
 
         signature = inspect.signature(body).replace(return_annotation=returns)
         within.__signature__ = signature  # type: ignore[attr-defined]

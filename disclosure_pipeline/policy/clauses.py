@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY
@@ -68,6 +68,15 @@ class Clause:
         return loosened_from(self.measure, self.bound)
 
     @property
+    def consequence(self) -> Literal["warns", "leaves undetermined", "refuses"]:
+        """What follows where the clause is not kept."""
+        if self.warns:
+            return "warns"
+        # Too little overlap ends a run as the candidate arrives, before anything is measured.
+        is_doubt = self.control or self.measure in DOUBTS or self.measure == "key_overlap"
+        return "leaves undetermined" if is_doubt else "refuses"
+
+    @property
     def name(self) -> str:
         """Such as "repU", "DiSCO[income]", "DiSCO[income] / Dorig" or "repU (mean)"."""
         name = self.measure if self.column is None else f"{self.measure}[{self.column}]"
@@ -108,11 +117,19 @@ def clauses(
             )
         bounded += _clauses_of_bound(measure, bound, targets, tasks or {})
     _require_measured(bounded, measures)
-    _require_bounds(bounded, targets)
+    unbounded = find_unbounded({(clause.measure, clause.column) for clause in bounded}, targets)
+    if unbounded:
+        raise PolicyError(
+            f"The policy has no bound on {', '.join(unbounded)}. No value is safe by itself: set one."
+        )
     return (
         *bounded,
         *_clauses_of_guards(policy.guards, targets),
-        *_clauses_of_confidential(policy.guards, confidential),
+        *(
+            Clause(measure, name, getattr(policy.guards, measure))
+            for name in confidential
+            for measure in OF_CONFIDENTIAL
+        ),
         *_clauses_of_checks(policy, keys, targets),
         *(Clause("excluded", target, most_excluded) for target in targets if most_excluded is not None),
         *_controls(targets),
@@ -122,7 +139,6 @@ def clauses(
 def _clauses_of_bound(
     measure: str, bound: Bound, targets: Sequence[str], tasks: Mapping[str, str]
 ) -> Iterator[Clause]:
-    """Return the clauses of one measure, for the whole table or for each target that has it."""
     unknown = [name for name in bound.targets if name not in targets]
     if unknown:
         raise PolicyError(
@@ -192,17 +208,7 @@ def find_unbounded(bounded: Collection[tuple[str, str | None]], targets: Sequenc
     ]
 
 
-def _require_bounds(bounded: Sequence[Clause], targets: Sequence[str]) -> None:
-    """Raise PolicyError unless identity disclosure, and DiSCO of every target, has a bound."""
-    unbounded = find_unbounded({(clause.measure, clause.column) for clause in bounded}, targets)
-    if unbounded:
-        raise PolicyError(
-            f"The policy has no bound on {', '.join(unbounded)}. No value is safe by itself: set one."
-        )
-
-
 def _clauses_of_guards(guards: Guards, targets: Sequence[str]) -> Iterator[Clause]:
-    """Yield what every gate looks at: over all columns, and of each target what the keys let guess."""
     of_tables_first = sorted(GUARDS.values(), key=lambda guard: guard.per_target)
     for guard in (*of_tables_first, *DOUBTS.values()):
         if guard.bound is not None:
@@ -211,15 +217,7 @@ def _clauses_of_guards(guards: Guards, targets: Sequence[str]) -> Iterator[Claus
                 yield Clause(guard.name, target, bound)
 
 
-def _clauses_of_confidential(guards: Guards, confidential: Sequence[str]) -> Iterator[Clause]:
-    """Copies of the records of further confidential tables, and nearness to them: as of GT."""
-    for name in confidential:
-        for measure in OF_CONFIDENTIAL:
-            yield Clause(measure, name, getattr(guards, measure))
-
-
 def _clauses_of_checks(policy: Policy, keys: Sequence[str], targets: Sequence[str]) -> Iterator[Clause]:
-    """Yield the one- and two-way checks, and whether the tables can be compared at all."""
     for check, consequence in (("one_way", policy.one_way), ("two_way", policy.two_way)):
         for target in targets:
             yield Clause(f"{check}_flags", target, 0, warns=consequence == "warn")
@@ -231,7 +229,7 @@ def _clauses_of_checks(policy: Policy, keys: Sequence[str], targets: Sequence[st
 
 
 def _controls(targets: Sequence[str]) -> Iterator[Clause]:
-    """Yield what shows that the engine can be trusted: it sees all of a copy, and what is known."""
+    # The engine can be trusted: it sees all of a copy, and what is known of shuffled tables and halves.
     yield Clause("copy_repU", None, 1, share_of="copy_UiO", at_least=True, control=True)
     for target in targets:
         yield Clause("copy_DiSCO", target, 1, share_of="copy_Dorig", at_least=True, control=True)
@@ -258,14 +256,7 @@ def list_effective_clauses(clauses: Sequence[Clause]) -> list[str]:
     >>> [line.split(": ")[1] for line in list_effective_clauses([Clause("relabelled", None, 0.15)])]
     ['leaves undetermined']
     """
-    return [f"{clause}: {_name_consequence(clause)}" for clause in clauses]
-
-
-def _name_consequence(clause: Clause) -> str:
-    if clause.control:
-        return "nothing is determined without it"
-    if clause.warns:
-        return "warns"
-    # Too little overlap ends a run as the candidate arrives, before anything is measured.
-    is_doubt = clause.measure in DOUBTS or clause.measure == "key_overlap"
-    return "leaves undetermined" if is_doubt else "refuses"
+    return [
+        f"{clause}: {'nothing is determined without it' if clause.control else clause.consequence}"
+        for clause in clauses
+    ]

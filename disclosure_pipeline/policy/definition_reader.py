@@ -155,7 +155,6 @@ def _check(
 
 
 def _check_name(key: Any, seen: dict[str, int]) -> str:
-    """Return the name of an entry, which must be text and stand once in its mapping."""
     if key.tag == _MERGE:
         raise _AmbiguousError(key, "merge keys (<<) are not allowed: write the entries themselves")
     if not isinstance(key, yaml.ScalarNode):
@@ -170,7 +169,6 @@ def _check_name(key: Any, seen: dict[str, int]) -> str:
 
 
 def _check_scalar(node: yaml.ScalarNode) -> None:
-    """`_AmbiguousError` where a value without quotes is read in more than one way."""
     if node.style is not None:  # in quotes, or a block of text
         return
     kind, text = node.tag.removeprefix(_TAG), node.value

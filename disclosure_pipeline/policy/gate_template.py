@@ -139,7 +139,6 @@ def _name_range(column: Column, note: str) -> str:
 
 
 def _change(name: str, column: Column, changes: Mapping[str, Any]) -> Column:
-    """Return a column with other attributes. InputError where its type has none of these."""
     try:
         return Column.model_validate(column.model_dump() | dict(changes))
     except ValidationError as error:
@@ -244,6 +243,6 @@ def _list(names: Collection[str]) -> str:
 
 
 def _quote(text: str) -> str:
-    """Text as every reader of YAML takes it for text."""
+    # Every reader of YAML takes it for text.
     is_plain = _PLAIN.fullmatch(text) and text == text.strip() and text.casefold() not in _NOT_PLAIN
     return text if is_plain else json.dumps(text, ensure_ascii=False)

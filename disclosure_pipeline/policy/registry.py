@@ -1,4 +1,8 @@
-"""The figures that a policy can bound, each under one name, taken from the result's frames."""
+"""The figures that a policy can bound, read from the result's frames and rounded for publication.
+
+Whoever delivers a candidate, or gets a release, reads of each clause its outcome, and the figure rounded to
+the policy's `smallest_count` records. The exact figures are for custodians.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +99,6 @@ def smallest_overlap(key_overlap: pd.DataFrame, key: str | None) -> Sequence[flo
 def _smallest(
     frame: pd.DataFrame, level: str, column: str | None, names: Sequence[str] = ("GT_in_SD", "SD_in_GT")
 ) -> Sequence[float]:
-    """Return the smallest of these figures of a column for each synthesis; NaN where one is missing."""
     if level not in frame.index.names:
         return []
     rows = frame[frame.index.get_level_values(level) == column]
@@ -105,9 +108,8 @@ def _smallest(
 
 
 def _figure_per_synthesis(figures: pd.Series[Any]) -> Sequence[float]:
-    """Return the figures; empty where a synthesis has more than one, for then none is its figure."""
     if figures.index.get_level_values("synthesis").has_duplicates:
-        return []
+        return []  # none of several is the figure of a synthesis
     return [float(value) for value in figures]
 
 

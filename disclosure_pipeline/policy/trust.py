@@ -44,14 +44,10 @@ def require_time_and_offset(value: Any) -> Any:
     )
 
 
-def _iso(moment: datetime) -> str:
-    return moment.isoformat()
-
-
 Moment = Annotated[
     AwareDatetime,
     BeforeValidator(require_time_and_offset),
-    PlainSerializer(_iso, return_type=str, when_used="json"),
+    PlainSerializer(datetime.isoformat, return_type=str, when_used="json"),
 ]
 """A date and time with an offset, written as ISO 8601."""
 

@@ -174,7 +174,6 @@ def _judge(clause: Clause, result: Disclosure) -> Judgement:
 
 
 def _explain(clause: Clause, results: Sequence[Disclosure]) -> str:
-    """Return what a guard that is not kept means; names of columns only."""
     entry = JUDGED.get(clause.measure)
     if entry is None or not entry.by_column:
         return "" if entry is None else entry.meaning
@@ -213,7 +212,6 @@ def hold(
 
 
 def _over(figures: Sequence[float], clause: Clause, syntheses: int) -> float | None:
-    """Return the worst or mean figure; None unless every synthesis has a finite one."""
     if not figures or len(figures) != syntheses or not all(math.isfinite(figure) for figure in figures):
         return None
     if clause.over == "mean":

@@ -104,7 +104,6 @@ def _read_released_hashes(folder: Path) -> set[str]:
 
 
 def _read_snapshot(folder: Path, store: Store) -> Snapshot | None:
-    """Read a candidate's snapshot; None where nothing is recorded. StoreError where it is damaged."""
     if not _is_folder(folder):
         raise StoreError("it is no folder.")
     records = [path for path in folder.iterdir() if not path.name.startswith(_NOT_A_RECORD)]
@@ -139,7 +138,6 @@ def _find_unneeded_objects(root: Path, needed: set[str]) -> Iterator[Path]:
 
 
 def _find_partial_files(root: Path) -> Iterator[Path]:
-    """Find half-written files, wherever in the store something was being written."""
     for place, _, names in os.walk(root):
         paths = (Path(place, name) for name in sorted(names) if name.startswith(_PARTIAL_PREFIX))
         yield from (path for path in paths if path.is_file())
@@ -159,7 +157,6 @@ def _is_folder(path: Path) -> bool:
 
 
 def _list_folder(folder: Path) -> list[Path]:
-    """Return the paths in a folder, sorted; none where it is no folder, or a link to one."""
     return sorted(folder.iterdir()) if _is_folder(folder) else []
 
 

@@ -250,7 +250,6 @@ def _hash_records(records: pd.DataFrame, columns: Mapping[str, _ColumnWriter], o
 
 
 def _write(table: _OrderedTable, path: Path, *, with_csv: bool) -> list[PublishedFile]:
-    """Write a table as Parquet without any metadata, and as CSV."""
     import pyarrow.csv
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Whether a gate is ready for a candidate: everything that can be known before one comes."""
+"""Check that a gate is ready for a candidate: everything that can be known before one arrives."""
 
 from __future__ import annotations
 
@@ -20,30 +20,28 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.measures.households import MANY_REPEATS
 from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
 from disclosure_pipeline.release.keys import hash_with_salt, load_signer, parse_keys_by_id
-from disclosure_pipeline.tables.sources import DuckDBSource, SqlSource
+from disclosure_pipeline.tables.sources import DuckDBSource, Source, SqlSource
 
 
 def find_missing(folders: GateFolders, now: datetime) -> list[tuple[str, str]]:
     """List what is missing, each by its attribute of the definition and a sentence on it."""
-    return [*_check_ground_truth(folders), *_check_confidential(folders), *_check_keys(folders, now)]
+    return [
+        *_check_exists("ground_truth", "the ground truth", folders.ground_truth),
+        *(
+            problem
+            for name, source in folders.confidential.items()
+            for problem in _check_exists("confidential", f"the table {name!r}", source)
+        ),
+        *_check_keys(folders, now),
+    ]
 
 
-def _check_ground_truth(folders: GateFolders) -> Iterator[tuple[str, str]]:
+def _check_exists(attribute: str, table: str, source: Source) -> Iterator[tuple[str, str]]:
     try:
-        if not folders.ground_truth.exists():
-            location = folders.ground_truth.redacted_location
-            yield "ground_truth", f"the ground truth is not there: {location}"
+        if not source.exists():
+            yield attribute, f"{table} is not there: {source.redacted_location}"
     except DisclosurePipelineError as error:
-        yield "ground_truth", str(error)
-
-
-def _check_confidential(folders: GateFolders) -> Iterator[tuple[str, str]]:
-    for name, source in folders.confidential.items():
-        try:
-            if not source.exists():
-                yield "confidential", f"the table {name!r} is not there: {source.redacted_location}"
-        except DisclosurePipelineError as error:
-            yield "confidential", f"{name}: {error}"
+        yield attribute, f"{table}: {error}"
 
 
 def _check_keys(folders: GateFolders, now: datetime) -> Iterator[tuple[str, str]]:
@@ -76,10 +74,7 @@ _HOME = "DAGSTER_HOME"
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked at: the attribute of the definition, or a variable, and a sentence on it.
-
-    A gate with a doubt is ready all the same.
-    """
+    """An attribute of the definition, or a variable, and a sentence on it. A doubt leaves the gate ready."""
 
     subject: str
     sentence: str
@@ -145,7 +140,6 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
 
 
 def _describe_power(folders: GateFolders, digest: str) -> Finding:
-    """Say what the policy would notice, where that is measured."""
     power = read_power(folders, digest)
     if power is None:
         sentence = "what it would notice is not measured: disclosure-pipeline policy power says it"
@@ -190,7 +184,6 @@ def _check_folders(folders: GateFolders) -> Iterator[Finding]:
 
 
 def _find_existing(path: Path) -> Path:
-    """Return the path itself, or the nearest one above it that is there."""
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
@@ -207,7 +200,6 @@ def _check_home() -> Finding:
 
 
 def _check_packages(folders: GateFolders) -> Iterator[Finding]:
-    """Return what the definition needs beside the package itself, by its extras."""
     gate = folders.gate
     needed = {
         "measures": ("sklearn", "prediction", bool(gate.measures.prediction)),

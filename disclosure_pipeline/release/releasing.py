@@ -225,7 +225,6 @@ def _require_unrevoked(
 def _require_same(
     target: Path, gate: Gate, snapshot: Snapshot, trusted_keys: Sequence[TrustedKey]
 ) -> Approval:
-    """Raise StoreError or VerificationError unless this gate published the very same content there."""
     approval = verify(target, trusted_keys)
     published = approval.predicate
     expected = (gate.name, snapshot.candidate, snapshot.sha256)

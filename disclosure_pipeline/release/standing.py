@@ -122,7 +122,6 @@ def _is_revoked(folder: Path, keys: Sequence[TrustedKey], revocations: Sequence[
 def _read_standing(
     folders: GateFolders, candidate: str, recorded: RecordedTables, policy_digest: str
 ) -> Standing:
-    """Return the standing of one candidate, by its dossier."""
     folder = folders.store.candidate_folder(candidate)
     path = folder / "dossier.json"
     arrival = _read(folder / ARRIVAL)
@@ -176,8 +175,7 @@ def _modified_at(path: Path) -> datetime | None:
         return None
 
 
-def _read(path: Any) -> dict[str, Any]:
-    """Return a record of the store; empty where there is none that can be read."""
+def _read(path: Path) -> dict[str, Any]:
     try:
         return read_json(path, "")
     except StoreError:

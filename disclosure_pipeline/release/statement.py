@@ -86,7 +86,6 @@ def _find_in_clauses(predicate: Predicate) -> Iterator[str]:
 
 
 def _find_in_figures(stated: ClauseStated, clause: Clause) -> Iterator[str]:
-    """Yield where value and limit of a clause do not fit its outcome, or stand where they must not."""
     if stated.share_of is not None and stated.limit is not None:
         yield f"clause {stated.name} tells the limit of a share, which is a figure of the ground truth"
     if stated.share_of is None and stated.limit != stated.bound:

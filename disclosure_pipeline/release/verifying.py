@@ -137,9 +137,8 @@ def verify(
         f"the statement contradicts itself: {problem}" for problem in find_statement_problems(statement)
     ]
     problems += expected.find_differences(statement.predicate)
-    published = statement.predicate.published_at.isoformat()
     problems += [
-        f"it was approved on {published}, and revoked: {revocation}"
+        f"it was approved on {published_at.isoformat()}, and revoked: {revocation}"
         for revocation in find_revocations(folder, statement.predicate, statement.files, revoked or ())
     ]
     if problems:
@@ -160,7 +159,6 @@ class _ReadFile:
 
 
 def _read_folder(folder: Path) -> tuple[dict[str, _ReadFile], list[str]]:
-    """Return the plain files of a folder by their names, and sentences on whatever else it holds."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:

@@ -318,7 +318,8 @@ def test_measure_refuses_damaged_files(tables: Tables, tmp_path: Path) -> None:
 def test_the_demo_shows_both_verdicts(demo: tuple[Path, str]) -> None:
     home, shown = demo
     assert re.search(rf"^{HONEST} +approved +[0-9.]+%  -$", shown, re.MULTILINE)
-    assert re.search(rf"^{LEAKY} +refused +[0-9.]+%  .*repU .* > ", shown, re.MULTILINE)
+    assert re.search(rf"^{LEAKY} +refused +[0-9.]+%  [0-9]+\n  repU [0-9.]+ > 8$", shown, re.MULTILINE)
+    assert max(len(line) for line in shown.splitlines() if str(home) not in line) <= 80
     assert f"{HONEST}: published in {home / 'demo/releases/survey' / HONEST}" in shown
     assert f"{LEAKY}: not published" in shown
     assert "make ui" in shown

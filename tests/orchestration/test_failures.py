@@ -31,7 +31,7 @@ from support.services import Posted
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.counting import opening
 from disclosure_pipeline.evaluation.controls import controls
-from disclosure_pipeline.orchestration import notices, presentation
+from disclosure_pipeline.orchestration import notices, steps
 from disclosure_pipeline.orchestration.failures import classify_failed_run
 
 SECRET = "not-to-be-shown-4711"
@@ -397,7 +397,7 @@ def test_a_warning_is_no_reason(refused: list[dg.DagsterEvent], known: set[dg.As
             asset_key=dg.AssetKey([GATE, "attribute_disclosure"]),
             check_name="flags_one_way",
             passed=False,
-            metadata={presentation.FOR_ANYBODY: dg.MetadataValue.text("flags")},
+            metadata={steps.FOR_ANYBODY: dg.MetadataValue.text("flags")},
             severity=severity,
             description="12.34 flags",
         )

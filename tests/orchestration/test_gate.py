@@ -21,7 +21,7 @@ from disclosure_pipeline.demo.run import HONEST as DEMO_HONEST
 from disclosure_pipeline.demo.run import LEAKY as DEMO_LEAKY
 from disclosure_pipeline.evidence.dossier import FRAMES, format_cell
 from disclosure_pipeline.orchestration import decision_assets, measuring_assets, presentation
-from disclosure_pipeline.orchestration.clause_checks import group_clauses
+from disclosure_pipeline.orchestration.graph import group_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.statement import STATEMENT

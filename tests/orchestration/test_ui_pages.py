@@ -11,7 +11,7 @@ from support.browser import Pages, ui_pages
 from support.sampling import only_in_ci
 
 from disclosure_pipeline.demo.run import HONEST, LEAKY
-from disclosure_pipeline.orchestration.clause_checks import name_check
+from disclosure_pipeline.orchestration.graph import name_check
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.registry import BEYOND_BOTH, DOUBTS, GUARDS, MEASURES, ORIGINALS
 

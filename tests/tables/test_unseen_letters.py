@@ -91,7 +91,7 @@ def test_a_report(shown_as: Any, capsys: pytest.CaptureFixture[str]) -> None:
     # Control codes that style a terminal are not there in a pipe.
     assert printed.replace("\n", "").isprintable()
     assert r"\u202e" in printed
-    assert r"\u202e" in to_html(Report(UNSEEN))
+    assert r"\u202e" in to_html(Report(UNSEEN, {}, ()))
 
 
 def test_an_error() -> None:
