@@ -86,7 +86,7 @@ _HOUSEHOLD_BY_AGE = (
     (63.0, 1.5, 28.0, 0.4, 2.8, 2.4, 0.2, 1.0, 1.0, 0.2),
     (28.0, 0.4, 54.0, 0.3, 3.6, 3.2, 0.1, 1.6, 8.3, 0.6),
 )
-# What the weights of women and of men are multiplied by: single parents are women, old men live as couples.
+# Factors for women and for men: single parents are women, old men live as couples.
 _HOUSEHOLD_BY_SEX = (
     (0.95, 1.0, 1.1, 1.5, 1.0, 1.0, 0.9, 1.0, 1.2, 1.0),
     (1.05, 1.0, 0.9, 0.5, 1.0, 1.0, 1.1, 1.0, 0.8, 1.0),

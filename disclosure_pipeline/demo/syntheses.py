@@ -29,9 +29,9 @@ class _Coded(NamedTuple):
     levels: int
 
 
-# What the distribution of each column depends on, the coarse before the fine; the columns are drawn in this
-# order. Ages count by decades, and within a decade by pairs of years; incomes by fifths, because few records
-# share one of their finer groups.
+# The columns on which each column depends, the coarse before the fine; they are drawn in this order. Ages
+# count by decades, and within a decade by pairs of years; incomes by fifths, because few records share one of
+# their finer groups.
 _CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "sex": ("decade",),
     "household": ("decade", "pair of years", "sex"),
@@ -46,7 +46,7 @@ _CONDITIONS: Mapping[str, tuple[str, ...]] = {
 
 # A level that fewer records of a group share than this is not learnt there.
 _FEWEST_TO_LEARN = 10
-# How many records the distribution of the coarser group weighs in that of a finer one.
+# The weight of the coarser group's distribution in that of a finer one, in records.
 _PRIOR = 5.0
 # Weights of the ages up to three years apart: nobody's exact age is learnt.
 _BLUR = np.array([1.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0])

@@ -1,4 +1,4 @@
-"""When the gate runs by itself: for every new candidate, and again where a confidential table changed."""
+"""Run the gate for every new candidate, and again when a confidential table has changed."""
 
 import hashlib
 import json
@@ -22,10 +22,10 @@ from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.orchestration.steps import redact_errors
 from disclosure_pipeline.policy.gate import Gate
 
-# How many of the newest candidates are evaluated again when the ground truth changed.
+# This many of the newest candidates are evaluated again when the ground truth has changed.
 NEWEST = 5
 
-# What stands for the state of a database, which nothing cheap tells.
+# Stands for the state of a database, which nothing cheap tells.
 _DATABASE = "database"
 
 

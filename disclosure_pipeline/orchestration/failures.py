@@ -1,4 +1,4 @@
-"""How a run failed, by its own events: a gate that refuses is not one that is broken."""
+"""Report how a run failed, by its own events: a gate that refuses is not broken."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +15,7 @@ from disclosure_pipeline.orchestration.steps import FOR_ANYBODY, RunOutcome, red
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.standing import is_published
 
-# What it means that a blocking check failed; of `within_policy` the dossier's decision says it.
+# The meaning of a failed blocking check; that of `within_policy` is the dossier's decision.
 _MEANINGS: Mapping[tuple[str, str], RunOutcome] = {
     ("ground_truth", "contract"): "undetermined",
     ("synthetic", "contract"): "refused",
@@ -30,7 +30,7 @@ _RUN_FAILURE = dg.DagsterEventType.RUN_FAILURE
 
 @dataclass(frozen=True)
 class Ending:
-    """How a failed run ended, and why, in words that hold no GT value."""
+    """The outcome of a failed run, and its reasons in words that hold no GT value."""
 
     outcome: RunOutcome
     reasons: tuple[str, ...]
@@ -62,7 +62,7 @@ def classify_failed_run(events: Sequence[dg.DagsterEvent], checks: Collection[dg
     if not endings or not _ended_by_steps(events):
         endings.append(Ending("crashed", ("No step ended the run: its process or Dagster itself failed.",)))
     reasons = [reason for ending in endings for reason in ending.reasons]
-    # What a step that failed gave as its reasons is not said again for the checks.
+    # The reasons that a failed step gave are not repeated for its checks.
     reasons += [
         _describe_check(check, checks)
         for step, check in failed

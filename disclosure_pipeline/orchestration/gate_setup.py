@@ -57,7 +57,7 @@ def defs() -> dg.Definitions:
 
 @dataclass(frozen=True)
 class GateSetup:
-    """What was set up: the gate's file, DAGSTER_HOME, and the variables that everything needs."""
+    """A new gate: its file, DAGSTER_HOME, and the variables that everything needs."""
 
     file: Path
     home: Path
@@ -147,7 +147,7 @@ def _add_variables(file: Path, environment: dict[str, str]) -> None:
 
 
 class GateParams(BaseModel):
-    """What a new gate is made from. Without a table it describes invented columns, to be replaced."""
+    """The parameters of a new gate. Without a table it describes invented columns, to be replaced."""
 
     table: str | None = Field(None, description="A synthetic or invented table with the columns of GT")
     ground_truth: str | None = Field(None, description="Where the confidential table is")

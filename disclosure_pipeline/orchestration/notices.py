@@ -42,7 +42,7 @@ class NoticeError(DisclosurePipelineError):
 
 @dataclass(frozen=True)
 class Notice:
-    """What became of a failed run, without a GT value. `candidate` is None of a run of the ground truth.
+    """The outcome of a failed run, without a GT value. `candidate` is None for a run of the ground truth.
 
     `is_published`: the candidate was published before, and is refused (or cannot be judged) today.
     """

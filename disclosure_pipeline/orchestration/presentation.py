@@ -1,4 +1,4 @@
-"""What Dagster's user interface shows: results of checks, tables, column schemas."""
+"""Show results of checks, tables and column schemas in Dagster's user interface."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def now() -> datetime:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# How a run failed: a policy or contract was not kept, nothing can be said, or the gate is broken.
+# A policy or contract was not kept, nothing can be said, or the gate is broken.
 RunOutcome = Literal["refused", "undetermined", "crashed"]
 
 FOR_ANYBODY = "for_anybody"
@@ -94,7 +94,7 @@ StepResult = dg.MaterializeResult | dg.AssetCheckResult | dg.AssetMaterializatio
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """What a step hands to Dagster, in this order; then it ends in words.
+    """The results of a step, handed to Dagster in this order, and how it ends.
 
     `failure` ends the run; with `verdict` the run is over, and `last_words` are the last that it says.
     """
@@ -148,7 +148,7 @@ def gate_step(
                 outcome = StepOutcome((), error)
             yield from outcome.results
             failure = outcome.failure
-            # What is told at the end changes nothing: a release that is published is no failed one.
+            # No error here changes the outcome: a release that is published has not failed.
             with suppress(Exception):
                 context = dg.AssetExecutionContext.get()
                 ended = outcome.verdict if failure is None else _read_verdict(failure)

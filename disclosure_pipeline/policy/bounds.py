@@ -57,7 +57,7 @@ DEFAULTS: Mapping[str, float] = {name: bound.default for name, bound in _BOUNDS.
 
 
 def loosened_from(measure: str, bound: float) -> float | None:
-    """The default of a guard that is bounded more loosely than that; None where it is not, or is no guard."""
+    """Return the default of a guard that is bounded more loosely than that, else None."""
     default = DEFAULTS.get(measure)
     return default if default is not None and bound > default else None
 
@@ -69,7 +69,7 @@ Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 
 
 class TargetBound(BaseModel):
-    """The bounds of one target: instead of the general ones."""
+    """The bounds of one target, instead of the general ones."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

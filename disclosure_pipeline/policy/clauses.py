@@ -24,7 +24,7 @@ from disclosure_pipeline.policy.registry import (
     WITH_CHANCE,
 )
 
-# How far a control may be from what is expected of it, in standard errors.
+# The largest deviation of a control from its expectation, in standard errors.
 STANDARD_ERRORS = 6.0
 
 
@@ -69,7 +69,7 @@ class Clause:
 
     @property
     def consequence(self) -> Literal["warns", "leaves undetermined", "refuses"]:
-        """What follows where the clause is not kept."""
+        """The consequence of a clause that is not kept."""
         if self.warns:
             return "warns"
         # Too little overlap ends a run as the candidate arrives, before anything is measured.

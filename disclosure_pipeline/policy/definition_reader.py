@@ -1,7 +1,7 @@
 """The one reader of definitions (gates, waivers, trusted keys): YAML that means one thing, or a refusal.
 
-What YAML 1.1 and 1.2 read differently, and what one reader takes silently and another does not, is refused
-with its place: https://yaml.org/type/ and https://yaml.org/spec/1.2.2/#103-core-schema.
+Values that YAML 1.1 and 1.2, or two readers, take differently are refused with their place:
+https://yaml.org/type/ and https://yaml.org/spec/1.2.2/#103-core-schema.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TAG = "tag:yaml.org,2002:"
 _PLAIN_BOOLEAN = ("true", "True", "TRUE", "false", "False", "FALSE")
 _PLAIN_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)?\.?[0-9]+([eE][-+][0-9]+)?|[-+]?(0|[1-9][0-9]*)\.")
-# What only YAML 1.2 reads as a number: with the reader of Dagster it would be text.
+# Numbers in YAML 1.2 alone: to the reader of Dagster they are text.
 _NUMBER_IN_YAML_12 = re.compile(
     r"0o[0-7]+|0x[0-9a-fA-F]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
 )

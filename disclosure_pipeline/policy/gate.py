@@ -118,7 +118,7 @@ def _check_database(engine: str, source: str | Source, name: str) -> None:
 # Two numbers; not tuple[float, float], whose JSON schema Dagster cannot show.
 Thresholds = Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2)]
 
-# What decides nothing: where files lie, and what people are told.
+# Attributes that decide nothing: where files lie, and what people are told.
 _NOT_DECIDING: dict[str, Any] = {
     **dict.fromkeys(
         (

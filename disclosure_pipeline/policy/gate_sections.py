@@ -85,7 +85,7 @@ class Prediction(BaseModel):
 
 
 class Measures(BaseModel):
-    """What is measured beside identity and attribute disclosure. What is off costs nothing."""
+    """Families measured beside identity and attribute disclosure. A family that is off costs nothing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -156,7 +156,7 @@ class Slack(BaseModel):
 
 
 class Notify(BaseModel):
-    """Where a notice goes beside the log, which always has it."""
+    """The recipients of a notice, beside the log, which always has it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -176,7 +176,7 @@ Text = Annotated[str, Field(max_length=2000)]
 
 
 class Generator(BaseModel):
-    """What made the synthetic tables."""
+    """The generator of the synthetic tables."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -186,7 +186,7 @@ class Generator(BaseModel):
 
 
 class SignOff(BaseModel):
-    """Who reviewed the gate, when, and under which conditions."""
+    """The review of the gate: by whom, when, and under which conditions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -158,7 +158,7 @@ EXAMPLE = Schema(
     keys=("sex", "age", "region"),
     targets=("income", "health"),
 )
-"""What stands in the file of a gate that was made without a table."""
+"""The schema of a gate that was made without a table."""
 
 
 def require_gate_name(name: str) -> str:

@@ -33,7 +33,7 @@ STRICT = _list_judged("strict")
 CONTROLS = _list_judged("control")
 # Figures that say whether the others mean anything. Where one is not within its bound, nothing is determined.
 DOUBTS = _list_judged("doubt")
-# What every gate bounds: of each the figure where it goes beyond chance (`measures.guard_chance`).
+# Bounded in every gate: each figure as far as it goes beyond chance (`measures.guard_chance`).
 GUARDS = _list_judged("guard")
 
 # The guards that every further confidential table has, too: in the frame `confidential`, index (confidential,
@@ -41,8 +41,8 @@ GUARDS = _list_judged("guard")
 OF_CONFIDENTIAL = tuple(entry.name for entry in CATALOGUE if entry.of_confidential)
 CONFIDENTIAL = "confidential"
 
-# What the bound `beyond` of a measure is about: the smaller of two figures, so that it is broken where both
-# exceed it. Neither what other people's records show nor what chance gives is a disclosure by SD.
+# The bound `beyond` of a measure is on the smaller of two figures, so that it is broken where both exceed it.
+# Neither what other people's records show nor what chance gives is a disclosure by SD.
 BEYOND_BOTH = {"DiSCO": "DiSCO_beyond_both"}
 WITH_CHANCE = frozenset(name.removesuffix(STRICTLY) for name in STRICT)
 SMALLER_OF = {entry.name: entry.smaller_of for entry in CATALOGUE if entry.smaller_of}
@@ -50,7 +50,7 @@ SMALLER_OF = {entry.name: entry.smaller_of for entry in CATALOGUE if entry.small
 # The bounds that keep the duty to bound identity disclosure.
 OF_IDENTITY = ("repU", "unique_hits_beyond")
 
-# What a relative bound compares a measure with: the same risk without any synthesis.
+# A relative bound compares a measure with the same risk without any synthesis.
 ORIGINALS = {entry.name: entry.original for entry in CATALOGUE if entry.original is not None}
 
 
@@ -122,7 +122,7 @@ def _flags(result: Disclosure, check: str, target: str | None) -> Sequence[float
     return [float((of_target["synthesis"] == synthesis).sum()) for synthesis in syntheses]
 
 
-# Of a step: an end of an interval, which is rounded as a float, belongs to that interval.
+# In steps: the end of an interval, which is rounded as a float, belongs to that interval.
 _NOISE = 1e-9
 
 
@@ -137,7 +137,7 @@ def has_public_value(measure: str, share_of: str | None) -> bool:
 
 
 def round_records(records: int, smallest_count: int) -> int:
-    """A number of records as it may be told: rounded down to a multiple of the smallest count, at least one.
+    """Round a number of records down to a multiple of the smallest count, at least to one.
 
     >>> round_records(1234, 10), round_records(7, 10)
     (1230, 10)
@@ -148,9 +148,9 @@ def round_records(records: int, smallest_count: int) -> int:
 def round_figure(
     value: float, step: float, limits: Collection[float], *, highest: float = math.inf, at_least: bool = False
 ) -> float:
-    """Return a figure as it may be told: the end of the interval that it lies in, never on the safer side.
+    """Round a figure for publication: to the end of the interval that it lies in, never to the safer side.
 
-    The intervals have at least the width `step`, so much as `smallest_count` records are. The `limits` that
+    The intervals are at least `step` wide, the share of `smallest_count` records. The `limits` that
     the figure is held against are ends of intervals, so that the outcome tells nothing more than the figure
     does; two limits that are nearer to each other than `step` are the only exception. 0 and `highest` are the
     ends of all; what is below 0 lies in the lowest interval. With `at_least` high figures are safe.
@@ -166,7 +166,7 @@ def round_figure(
 
 
 def _round_up(value: float, step: float, limits: Collection[float], lowest: float, highest: float) -> float:
-    """The upper end of an interval: below a limit counted down from it, above the last one counted up."""
+    """Return the upper end of an interval: counted down from a limit, or up from the last one."""
     upper = min((limit for limit in limits if value <= limit), default=None)
     lower = max((limit for limit in limits if limit < value), default=lowest)
     if upper is None:
@@ -181,13 +181,13 @@ def _round_up(value: float, step: float, limits: Collection[float], lowest: floa
 
 
 def count_fewest(records: Sequence[int], smallest_count: int) -> int:
-    """Return the smallest of GT's (first, told rounded) and each synthetic table's number of records."""
+    """Return the smallest number of records of GT (first, rounded) and the synthetic tables."""
     in_GT, *in_SD = records
     return max(1, min(round_records(in_GT, smallest_count), *in_SD))
 
 
 def step_of_share(fewest: int, smallest_count: int, whole: float = 100.0) -> float:
-    """The share of `whole` that the smallest count of so many records is; all of it where they are fewer.
+    """Return the smallest count as a share of the records, in units of `whole`; at most all of it.
 
     >>> step_of_share(1230, 10, 123.0), step_of_share(7, 10)
     (1.0, 100.0)
@@ -196,7 +196,7 @@ def step_of_share(fewest: int, smallest_count: int, whole: float = 100.0) -> flo
 
 
 def round_share(value: float, records: int, smallest_count: int) -> float:
-    """Return a percentage of a group of so many records as it may be told, never on the safer side.
+    """Round a percentage of a group of records for publication, never to the safer side.
 
     >>> round_share(12.0, 153, 10), round_share(0.0, 153, 10)
     (13.333333333333334, 6.666666666666667)
@@ -208,10 +208,10 @@ def round_share(value: float, records: int, smallest_count: int) -> float:
 def round_by_unit(
     value: float, words: Words, fewest: int, smallest_count: int, limits: Collection[float] = ()
 ) -> float:
-    """Round a figure as it may be told, by its unit; one that counts no people stays as it is.
+    """Round a figure for publication by its unit; one that counts no people stays as it is.
 
-    Shares and numbers of records are rounded as `round_figure` does; what is less than nothing, in
-    percentage points, towards nothing; what has no share, to one digit.
+    Shares and numbers of records are rounded as in `round_figure`, negative percentage points towards 0, and
+    figures that are no share to one digit.
 
     >>> round_by_unit(12.0, Words("a", "b"), 150, 10), round_by_unit(-12.0, Words("a", "b", POINTS), 100, 10)
     (13.333333333333334, -10.0)

@@ -67,7 +67,7 @@ class Judgement:
         return f"{sentence}; waived until {until} by {self.waiver.approver}: {self.waiver.reason}"
 
     def public(self, smallest_count: int, fewest: int, limits: Sequence[float]) -> Judgement:
-        """Return the judgement as those may read it who may not see exact figures.
+        """Return the judgement for readers who may not see exact figures.
 
         A share of records is rounded to `smallest_count` of `fewest` records, a number of records to a
         multiple of it; `limits` is all that the figure is held against. The value is withheld where it cannot
@@ -122,7 +122,7 @@ def read_judgements(content: Mapping[str, Any]) -> list[Judgement]:
 def publish(
     judgements: Sequence[Judgement], records: Sequence[int], smallest_count: int
 ) -> tuple[Judgement, ...]:
-    """Return the judgements as those may read them who may not see exact figures, in the same order.
+    """Return the judgements for readers who may not see exact figures, in the same order.
 
     `records` are the numbers of records of GT (first) and of each synthetic table. A share of the records is
     rounded as if it were one of the smallest of these tables.
@@ -139,7 +139,7 @@ def publish(
 
 
 def find_limits(measure: str, column: str | None, judgements: Sequence[Judgement]) -> list[float]:
-    """Return all that a measure of a column is held against: every outcome is told."""
+    """Return all limits of a measure of a column, for every outcome is told."""
     same = [
         judgement
         for judgement in judgements
@@ -245,10 +245,10 @@ def waive(
     policy_digest: str,
     now: datetime,
 ) -> tuple[tuple[Judgement, ...], tuple[RefusedWaiver, ...]]:
-    """The judgements with those waived that a waiver for this content lets pass, and the refused waivers.
+    """Apply the waivers for this content; return the judgements and the refused waivers.
 
-    Refused is every waiver for this content that does not let its clause pass, also where none is needed:
-    somebody believed in it. Waivers for other content have no say.
+    Every waiver for this content that does not let its clause pass is refused, also where none is needed:
+    somebody relied on it. Waivers for other content have no say.
     """
     by_clause = {judgement.clause.name: judgement for judgement in judgements}
     waivable = [name for name, judgement in by_clause.items() if can_be_waived(judgement.clause)]
@@ -278,7 +278,7 @@ def _why_not_waived(judgement: Judgement, waiver: Waiver) -> str | None:
 
 
 def decide(judgements: Sequence[Judgement], refused_waivers: Sequence[RefusedWaiver] = ()) -> Decision:
-    """`approved` only where every clause is kept or waived.
+    """Return `approved` only if every clause is kept or waived.
 
     One that warns may be exceeded, but must be determined. Where a control is not kept no figure can be
     trusted, neither for an approval nor for a refusal. A refused waiver refuses the candidate.
@@ -322,10 +322,10 @@ def find_worst_judgement(judgements: Iterable[Judgement]) -> Judgement | None:
 
 
 def _rank(judgement: Judgement) -> tuple[int, float]:
-    """First a control that is not kept, then what refuses, what is not determined, what is waived.
+    """Rank broken controls first, then refusals, undetermined and waived clauses, then kept risks by use.
 
-    Of what is kept that which takes most of its bound: of the risks, for a control is at its bound by its
-    nature, an overlap says that the tables are alike, and what only warns does not decide.
+    Last come kept clauses that are no risk: a control is at its bound by its nature, an overlap says that the
+    tables are alike, and a warning does not decide.
     """
     clause, outcome = judgement.clause, judgement.outcome
     use = use_of_bound(judgement.value, judgement.limit, at_least=clause.at_least)

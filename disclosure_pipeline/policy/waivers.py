@@ -24,7 +24,7 @@ from disclosure_pipeline.policy.trust import require_time_and_offset
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
-# How long a waiver may hold from now on: five years, two of them leap years.
+# A waiver may hold for five years from now on, two of them leap years.
 _LONGEST = timedelta(days=5 * 365 + 2)
 
 
@@ -55,7 +55,7 @@ class Waiver(BaseModel):
     ]
 
     def problem(self, gate: str, policy_digest: str, clauses: Iterable[str], now: datetime) -> str | None:
-        """Why it can apply to no content at all, or None. `clauses` are those that can be waived."""
+        """Return why it can apply to no content at all, or None. `clauses` are those that can be waived."""
         if self.gate != gate:
             return f"it is for gate {self.gate}, not {gate}"
         if self.policy_digest != policy_digest:

@@ -1,1 +1,1 @@
-"""Snapshots of what arrived, and the publication of what was approved."""
+"""Publishing an approved candidate with a signed statement, verifying and revoking it."""

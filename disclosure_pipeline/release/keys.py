@@ -48,7 +48,7 @@ class KeysError(DisclosurePipelineError):
 
 @dataclass(frozen=True)
 class KeyFiles:
-    """Where `keygen` wrote a key pair and a salt."""
+    """The files of a key pair and a salt."""
 
     signing_key: Path
     public_key: Path

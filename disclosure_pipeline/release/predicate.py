@@ -1,4 +1,4 @@
-"""What a release's statement says: what was approved, on which figures, under which policy, by which code."""
+"""The content of a release's statement: the approved files, their figures, the policy and the code."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class PowerStated(_StatedModel):
 
 
 class Predicate(_StatedModel):
-    """What was approved, on which figures, under which policy, by which code. NaN never: null."""
+    """An approved candidate with its figures, its policy and the code that judged it; null stands for NaN."""
 
     gate: Named
     candidate: Named

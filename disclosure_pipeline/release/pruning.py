@@ -19,7 +19,7 @@ from disclosure_pipeline.release.statement import STATEMENT, read_envelope, read
 _OBJECT = re.compile(r"([0-9a-f]{64})(\.[a-z0-9.]+)?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PARTIAL_PREFIX = ".partial-"
-# What can lie in a candidate's folder before anything is recorded of it.
+# Files in a candidate's folder from before anything is recorded.
 _NOT_A_RECORD = (_PARTIAL_PREFIX, "release.lock")
 _DECISIONS = ("approved", "refused", "undetermined")
 

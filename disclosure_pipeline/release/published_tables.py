@@ -82,7 +82,7 @@ def write_tables(
 
 @dataclass(frozen=True)
 class _ColumnWriter:
-    """How the canonical values of a column are written: its Arrow type, and whether formulas are quoted.
+    """Writes the canonical values of a column as an Arrow type, with formulas quoted if asked.
 
     `in_levels`: texts are handed over as codes of their few levels. Parquet has the same bytes then, without
     looking at each text.

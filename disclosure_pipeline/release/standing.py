@@ -1,4 +1,4 @@
-"""Where the candidates of a gate stand: what was decided, published, and would be refused today."""
+"""The standing of a gate's candidates: approved, published, revoked, or refused as of today."""
 
 from __future__ import annotations
 

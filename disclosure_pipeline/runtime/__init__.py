@@ -1,1 +1,1 @@
-"""What the machine offers: threads, free memory, and a line that shows progress."""
+"""Threads, free memory, hashes of streams, and a line that shows progress."""

@@ -10,7 +10,7 @@ _CHUNK = 1 << 20
 
 
 class HashedStream(NamedTuple):
-    """What a stream held: the sha256 of its bytes, in hexadecimal, and how many they are."""
+    """The sha256 of a stream's bytes, in hexadecimal, and their number."""
 
     sha256: str
     bytes: int

@@ -1,4 +1,4 @@
-"""What the machine gives: cores to share work among, and memory that is free."""
+"""The machine's cores, to share work among, and its free memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FEW_RECORDS = 1 << 16
 
 
 def threads_for(records: int) -> int:
-    """Return how many threads pay for tables of so many records; 0 is none but the caller's own."""
+    """Return the number of threads that pay for this many records; 0 stands for the caller's own."""
     return count_cores() if records > FEW_RECORDS else 0
 
 

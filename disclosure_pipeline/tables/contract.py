@@ -100,7 +100,7 @@ def find_violations(
     if not records:
         return [Violation(table, "(all)", "the table has no records", 0, 1.0)]
     if not read and len(dictionary):
-        # What stands where names should be may be a record: it is not shown.
+        # A record may stand in the place of the names: it is not shown.
         separator = name_separator(list(columns))
         rule = f"{NO_COLUMN}: {describe_separator(separator)}" if separator else NO_HEADER
         return [Violation(table, "(all)", rule, records, 1.0)]

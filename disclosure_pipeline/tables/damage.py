@@ -1,7 +1,7 @@
-"""What is wrong with a file that cannot be read: empty, damaged, another encoding, another separator.
+"""Say why a file cannot be read: empty, damaged, another encoding, another separator.
 
-Looked at are its first and last bytes and, of text, its bytes up to the first that is wrong. No sentence
-holds a value: what stands in the place of column names may be a record.
+It looks at the first and last bytes and, of text, at the bytes up to the first wrong one. No sentence holds
+a value: a record may stand in the place of the column names.
 """
 
 from __future__ import annotations

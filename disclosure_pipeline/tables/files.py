@@ -26,10 +26,10 @@ _BY_SUFFIX: dict[str, Format] = {
 }
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-"""What stands between the fields of a text, by its format."""
+"""The separator of the fields of a text, by its format."""
 
 FORMATS = (*_BY_SUFFIX, *(f"{text}{packed}" for text in (".csv", ".tsv") for packed in _CODECS))
-"""How the name of a table's file may end."""
+"""The suffixes of a table's file."""
 
 _BLOCK = 1 << 23
 _ROWS = 1 << 20
@@ -37,7 +37,7 @@ _ROWS = 1 << 20
 
 @dataclass(frozen=True)
 class FileFormat:
-    """The format of a file: also how it is compressed, and what stands between its fields."""
+    """The format of a file, its compression, and the separator of its fields."""
 
     format: Format
     codec: str | None = None

@@ -1,4 +1,4 @@
-"""How numeric columns are grouped: the request, break points, and levels that are intervals."""
+"""Group numeric columns: the request, break points, and levels that are intervals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FEWEST_QUANTILE_GROUPS = 3
 
 @dataclass(frozen=True)
 class Grouping:
-    """How numeric columns are grouped: see `disclosure()` for the meaning of the first three.
+    """A request to group numeric columns: see `disclosure()` for the meaning of the first three.
 
     `hides_edges`: edges that a rule finds in the tables are shown rounded, since each may be the value of a
     record; records are grouped by them as they are. Edges that were given are shown as they are.

@@ -1,4 +1,4 @@
-"""What the columns of a table hold, inferred without a data dictionary, and a first draft of one."""
+"""Infer what the columns of a table hold without a data dictionary, and draft one."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ SMALLEST_COUNT = 10
 # A category with more levels than this is left without them: they would be many lines to check.
 _MOST_LEVELS = 50
 
-# What a column is taken for: the first type as which all of its levels can be read.
+# A column is taken for the first of these types as which all its levels can be read.
 _CANDIDATES: tuple[Type, ...] = ("boolean", "integer", "number", "date", "datetime")
 
 

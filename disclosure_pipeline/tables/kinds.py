@@ -1,4 +1,4 @@
-"""What the values of a column are. Only columns of one kind can be compared."""
+"""The kinds of values that a column can hold; only columns of one kind can be compared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROBE = 1000
 
 
 class Kind(Enum):
-    """What the values of a column are. Only columns of one kind can be compared."""
+    """The kind of values that a column holds, in words for messages."""
 
     NUMBER = "numbers"
     TEXT = "text"

@@ -1,4 +1,4 @@
-"""Where tables are stored: local paths and locations that fsspec knows, opened without telling a secret."""
+"""Local paths and locations that fsspec knows, opened without telling a secret."""
 
 from __future__ import annotations
 

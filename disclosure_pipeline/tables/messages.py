@@ -1,4 +1,4 @@
-"""How messages name tables, columns and arguments: never by a value of a table."""
+"""Name tables, columns and arguments in messages, never by a value of a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOLDOUT = "the holdout"
 
 _WITH_ONE_SYNTHESIS = 2
 
-# What would format the text around it: an underscore inside a word does not, nor do brackets without a link.
+# Signs that format the text around them: no underscore inside a word, no brackets without a link.
 _MARKDOWN = re.compile(r"[\\`*|<&]|(?<![^\W_])_|_(?![^\W_])|\](?=[(:\[])|~(?=~)|:(?=//)")
 
 
@@ -38,7 +38,7 @@ def suggest_names(name: Any, known: Iterable[Any]) -> str:
 
 
 def listed(names: Iterable[Any]) -> str:
-    """Names in quotation marks, with commas between them."""
+    """Return the names in quotation marks, with commas between them."""
     return ", ".join(repr(name) for name in names)
 
 

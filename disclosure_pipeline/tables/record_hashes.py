@@ -24,10 +24,10 @@ from disclosure_pipeline.tables.levels import IntArray, level_label, look_up
 Hashes = npt.NDArray[np.uint64]
 
 MISSING = np.uint64(0x9E3779B97F4A7C15)
-"""What stands for the hash of a missing value."""
+"""The hash of a missing value."""
 
 RECORDS_AT_ONCE = 1 << 20
-"""This many records are read at once."""
+"""The number of records that are read at once."""
 
 _RECORDS_IN_CACHE = 1 << 14  # whose hashes are combined in many ways: four times as fast as more of them
 _PANDAS_KEY = "0123456789123456"  # of pd.util.hash_array, where there is no secret
@@ -65,7 +65,7 @@ def plain_type(column: Column) -> Any:
 
 
 def mix(numbers: Hashes) -> Hashes:
-    """Return every bit depends on every bit: the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
+    """Mix numbers so that every bit depends on every bit: the finalizer of SplitMix64 (Steele et al. 2014).
 
     >>> len(set(mix(np.arange(1000, dtype=np.uint64)).tolist()))
     1000
@@ -99,7 +99,7 @@ def hash_levels(levels: Any, key: str = _PANDAS_KEY) -> Hashes:
 
 @dataclass(frozen=True)
 class Groups:
-    """How the numbers of a column are grouped: interior edges, and the special values beside the groups."""
+    """The groups of a column of numbers: interior edges, and the special values beside the groups."""
 
     edges: npt.NDArray[np.float64]
     special_values: Sequence[float] = ()
@@ -193,7 +193,7 @@ def _hash_groups(levels: Any, hashes: Hashes, groups: Groups, seed: bytes) -> Ha
 
 
 def _without_noise(levels: Any) -> Any:
-    """Numbers brought together that differ by rounding noise: nearly whole ones are made whole."""
+    """Bring numbers together that differ by rounding noise; nearly whole ones become whole."""
     if not pa.types.is_floating(levels.type):
         return levels
     numbers = levels.to_numpy(zero_copy_only=False)
@@ -331,7 +331,7 @@ def least_difference(sketch: RecordSketch, other: RecordSketch) -> int:
 
 
 def to_record(sketch: RecordSketch) -> dict[str, str]:
-    """Return a sketch as JSON has it."""
+    """Return a sketch as plain data for JSON."""
     return {"counts": _pack(sketch.counts.astype("<i8")), "sums": _pack(sketch.sums.astype("<u8"))}
 
 

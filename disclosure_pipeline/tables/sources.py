@@ -1,4 +1,4 @@
-"""Where a table comes from, as a gate's file writes it, and the table as a frame of raw levels.
+"""The source of a table, as a gate's file writes it, and the table as a frame of raw levels.
 
 No error of a reader, a driver or a file system gets out: its message may quote a record or a password.
 """
@@ -60,7 +60,7 @@ class FileSource(BaseModel):
 
     @property
     def redacted_location(self) -> str:
-        """Its location without user, password and query string: fit for messages."""
+        """The location without user, password and query string: fit for messages."""
         return redact_location(self.path)
 
     def open(self, table: str, stack: ExitStack) -> OpenTable:
@@ -142,7 +142,7 @@ class SqlSource(_Database):
 
     @property
     def redacted_location(self) -> str:
-        """Its location without user, password and query string: fit for messages."""
+        """The location without user, password and query string: fit for messages."""
         return f"{redact_location(self.url)} ({self.table or 'query'})"
 
     def open(self, table: str, stack: ExitStack) -> OpenTable:
@@ -157,7 +157,7 @@ class DuckDBSource(_Database):
 
     @property
     def redacted_location(self) -> str:
-        """Its location without user, password and query string: fit for messages."""
+        """The location without user, password and query string: fit for messages."""
         return f"{self.duckdb} ({self.table or 'query'})"
 
     def open(self, table: str, stack: ExitStack) -> OpenTable:
