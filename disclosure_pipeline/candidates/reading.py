@@ -39,7 +39,7 @@ from disclosure_pipeline.tables.contract import (
     find_naming_columns,
 )
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Column
-from disclosure_pipeline.tables.locations import fill_in_variables, redact_location
+from disclosure_pipeline.tables.files import fill_in_variables, redact_location
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized
 from disclosure_pipeline.tables.record_hashes import Groups, content_sha256, values_sha256
 from disclosure_pipeline.tables.sources import Location, Source

@@ -10,12 +10,12 @@ from disclosure_pipeline.orchestration.arrivals import arrivals_sensor, ground_t
 from disclosure_pipeline.orchestration.decision_assets import candidates_asset, dossier_asset, release_asset
 from disclosure_pipeline.orchestration.failures import failures_sensor
 from disclosure_pipeline.orchestration.gate_file import (
+    GateScaffolder,
     fill_in_templates,
     is_validating,
     require_as_written,
     require_prerequisites,
 )
-from disclosure_pipeline.orchestration.gate_setup import GateScaffolder
 from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.orchestration.measuring_assets import (
     bins_asset,

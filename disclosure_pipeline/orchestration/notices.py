@@ -19,7 +19,7 @@ import dagster as dg
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.orchestration.steps import RunOutcome
 from disclosure_pipeline.policy.gate_sections import Email, Notify, Slack
-from disclosure_pipeline.tables.locations import fill_in_variables
+from disclosure_pipeline.tables.files import fill_in_variables
 
 _LOG = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from disclosure_pipeline.policy.clauses import Clause, clauses
 from disclosure_pipeline.policy.gate_sections import Documentation, GateExclusions, Measures, Notify
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column
+from disclosure_pipeline.tables.files import redact_location, refuse_password
 from disclosure_pipeline.tables.grouping import Grouping, explicit_edges, group_labels
 from disclosure_pipeline.tables.levels import level_label
-from disclosure_pipeline.tables.locations import redact_location, refuse_password
 from disclosure_pipeline.tables.sources import (
     ENVIRONMENT,
     DuckDBSource,

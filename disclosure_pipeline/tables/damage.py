@@ -14,8 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from disclosure_pipeline.tables.files import DELIMITERS, FileFormat
-from disclosure_pipeline.tables.locations import StoragePath
+from disclosure_pipeline.tables.files import DELIMITERS, FileFormat, StoragePath
 
 _CHUNK = 1 << 20
 _START = 512

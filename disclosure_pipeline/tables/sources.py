@@ -22,15 +22,13 @@ from disclosure_pipeline.tables.files import (
     FileFormat,
     Format,
     OpenTable,
+    StoragePath,
+    fill_in_variables,
     format_of,
+    locate,
     open_duckdb,
     open_files,
     open_sql,
-)
-from disclosure_pipeline.tables.locations import (
-    StoragePath,
-    fill_in_variables,
-    locate,
     redact_location,
     refuse_password,
 )

@@ -30,10 +30,10 @@ from disclosure_pipeline.tables.alignment import Distinct, code_distinct_columns
 from disclosure_pipeline.tables.contract import canonical_values
 from disclosure_pipeline.tables.dictionary import Dictionary
 from disclosure_pipeline.tables.encoding import Change, count_levels, encode
+from disclosure_pipeline.tables.files import fill_in_variables
 from disclosure_pipeline.tables.frames import stack_frames
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.locations import fill_in_variables
 from disclosure_pipeline.tables.messages import names_in_all, table_names
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Location, SqlSource, read_raw
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.tables.encoding import arrow_array
-from disclosure_pipeline.tables.locations import redact_location
+from disclosure_pipeline.tables.files import redact_location
 
 Result = TypeVar("Result")
 
