@@ -155,6 +155,7 @@ def _gate_runs(paths: Sequence[Path], keys: Sequence[str], folder: Path) -> Call
         "targets": list(TARGETS),
         "warnings": "warn",  # of whole keys that are hardly shared, as those with a postcode are
         "policy": {"repU": 100, "DiSCO": 100, "key_overlap": 1, "whole_key_overlap": 0},
+        "power_seconds": 0,
     }
     body = {"type": "disclosure_pipeline.DisclosureGate", "attributes": attributes}
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()), create_defs_folder_sandbox() as sandbox:

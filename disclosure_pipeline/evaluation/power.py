@@ -70,9 +70,9 @@ class GatePower:
     noticed: Mapping[str, tuple[float, ...]]
 
     def count_refused(self, kind: str, share: float) -> Refusals:
-        """Count the tries that were refused with so many percent of the people planted."""
+        """Count the tries that were refused with so many percent of the people planted, at most all."""
         smallest = self.noticed[kind]
-        return Refusals(sum(limit <= share for limit in smallest), len(smallest))
+        return Refusals(sum(limit <= min(share, SHARES[-1]) for limit in smallest), len(smallest))
 
     @property
     def false_refusals(self) -> Refusals:

@@ -150,7 +150,8 @@ def _describe_power(folders: GateFolders, digest: str) -> Finding:
             "it again: disclosure-pipeline policy power"
         )
         return Finding("policy", sentence, is_problem=True)
-    return Finding("policy", " ".join([power.summarize(), *power.describe()]))
+    told = " ".join([power.summarize(), *power.describe()])
+    return Finding("policy", told, is_doubt=power.false_refusals.are_reliable)
 
 
 def _is_recorded(folders: GateFolders, digest: str) -> bool:

@@ -9,29 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from click.testing import CliRunner
 from support import gates
 from support.gate_steps import folders, write
 
+import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import power
-from disclosure_pipeline.candidates.power import (
-    COPIES,
-    DILUTED,
-    KINDS,
-    NEAR_COPIES,
-    SHARES,
-    GatePower,
-    measure_power,
-    read_power,
-)
+from disclosure_pipeline.candidates.power import measure_gate_power, measure_power, read_power, record_power
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.power import COPIES, DILUTED, KINDS, SHARES, GatePower
+from disclosure_pipeline.policy.definition_reader import DefinitionError
 
 POLICY = {"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}}
-A_MOMENT = 0.001  # one try
+A_MOMENT = 0.001  # one try of each kind
 
 
 def gate_of(root: Path, records: int, **changes: Any) -> GateFolders:
@@ -40,82 +36,175 @@ def gate_of(root: Path, records: int, **changes: Any) -> GateFolders:
 
 
 def test_large_shares_of_copies_are_noticed_and_honest_tables_are_not_refused(tmp_path: Path) -> None:
-    tries: list[int] = []
-    measured = measure_power(gate_of(tmp_path, 2000), A_MOMENT, tries.append)
-    assert tries == [1]
+    shown: list[tuple[str, int, int]] = []
+    measured, digest = measure_power(gate_of(tmp_path, 2000), A_MOMENT, lambda *step: shown.append(step))
+    assert len(digest) == 64
+    assert {(step, total) for step, _, total in shown} == {("Halving the ground truth", 1)}
     assert measured.records == 1000
-    assert set(measured.noticed) == {COPIES, NEAR_COPIES, DILUTED}
-    [smallest] = measured.noticed[COPIES]
-    assert 0 < smallest <= 30
-    assert measured.noticed[DILUTED][0] > 0  # a table ten times as large is no offence
+    assert {kind: len(tries) for kind, tries in measured.noticed.items()} == dict.fromkeys(KINDS, 1)
+    assert 0 < measured.detection_limit() <= 30
+    assert measured.detection_limit(DILUTED) > 0  # a table ten times as large is no offence
     assert not measured.is_blind
 
 
-def test_what_is_planted_at_a_share_is_planted_at_all_larger_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_planted_at_a_share_is_planted_at_all_larger_ones(kind: str, tmp_path: Path) -> None:
     gate = gate_of(tmp_path, 400).gate
-    rng = np.random.default_rng(1)
     records = gates.ground_truth(400).sample(frac=1, random_state=1)
     first, second = records.iloc[:200], records.iloc[200:]
-    for kind, (known, plant) in power._plant(gate, first, second, rng).items():
-        before: set[tuple[Any, ...]] = set()
-        of_GT = set(known.itertuples(index=False, name=None))
-        for share in SHARES:
-            table = plant(share)
-            assert len(table) == len(known) * (10 if kind == DILUTED else 1)
-            assert list(table.columns) == list(known.columns)
-            now = set(table.itertuples(index=False, name=None)) & of_GT
-            if kind == COPIES:
-                assert before <= now
-                before = now
-        if kind in {COPIES, DILUTED}:
-            assert now == of_GT
-        else:
-            assert len(now) < len(of_GT) / 2
+    known, plant = power._prepare(gate, kind, first, second, np.random.default_rng(1))
+    of_GT = set(known.itertuples(index=False, name=None))
+    before: set[tuple[Any, ...]] = set()
+    for share in SHARES:
+        table = plant(share)
+        assert len(table) == len(known) * (10 if kind == DILUTED else 1)
+        assert list(table.columns) == list(known.columns)
+        now = set(table.itertuples(index=False, name=None)) & of_GT
+        if kind == COPIES:
+            assert before <= now
+            before = now
+    assert (now == of_GT) if kind in {COPIES, DILUTED} else (len(now) < len(of_GT) / 2)
 
 
-def test_a_gate_that_notices_nothing_is_blind() -> None:
-    blind = GatePower(200, {COPIES: (math.inf, 30.0), NEAR_COPIES: (0.0, 0.0)})
-    assert blind.is_blind
-    first, second, third = blind.describe()
-    assert first == "Of honest tables it refuses 0 % (2 tries; with 95 % certainty 0 % to 66 %)."
-    assert second == "It does not notice copies reliably, whatever their share."
-    assert "nothing can be said" in third
+def test_columns_are_drawn_within_keys_that_many_people_share(tmp_path: Path) -> None:
+    """Within fewer people's the same records would come out again."""
+    gate = gate_of(tmp_path, 400).gate
+    random = np.random.default_rng(1)
+    of_many = pd.DataFrame(
+        {"sex": np.repeat(["f", "m"], 300), "age": np.tile([20, 30], 300), "work": "x", "income": range(600)}
+    )
+    of_many["work"] = of_many["sex"] + of_many["age"].astype(str)
+    drawn = power._draw_apart(gate, of_many, 5000, random)
+    assert (drawn["work"] == drawn["sex"] + drawn["age"].astype(str)).all()
+    assert drawn.loc[drawn["work"] == "f20", "income"].nunique() == 150
+    of_few = of_many.assign(age=range(600))
+    drawn = power._draw_apart(gate, of_few, 5000, random)
+    assert (drawn["work"].str[0] == drawn["sex"]).all()
+    assert drawn[["age", "income"]].duplicated().mean() < 0.1
+
+
+def test_tables_ten_times_as_large_are_refused_as_true_ones_are() -> None:
+    """A bound on repU is for a table as large as the ground truth: of more records an honest one has more."""
+    definition = yaml.safe_load((Path(dp.__file__).parent / "defs/survey/defs.yaml").read_text())
+    gate = power.Gate.model_validate(definition["attributes"])
+    people = population(20_000, 3)[list(gate.columns)].astype(object).infer_objects()
+    repU = []
+    for number in range(3):
+        rng = np.random.default_rng(number)
+        drawn = people.sample(18_000, random_state=number)
+        known, fresh, others = drawn[:1500], drawn[1500:3000], drawn[3000:]
+        invented = power._draw_apart(gate, fresh, 15_000, rng)
+        keys, targets = list(gate.keys), ["health"]
+        both = dp.disclosure(known, [invented, others], keys, targets)
+        repU.append(both.identity["repU"])
+    means = np.mean(repU, axis=0)
+    assert means[0] == pytest.approx(means[1], abs=1)
 
 
 def test_it_is_read_of_the_same_ground_truth_and_policy_only(tmp_path: Path) -> None:
     of_gate = gate_of(tmp_path, 400)
-    measured = measure_power(of_gate, A_MOMENT)
-    digest = json.loads(of_gate.store.power.read_text())["ground_truth"]
-    assert read_power(of_gate, digest) == measured
+    measured = GatePower(200, dict.fromkeys(KINDS, (3.0, math.inf)))
+    record_power(of_gate, "1" * 64, measured, lambda _: "seal")
+    assert read_power(of_gate, "1" * 64) == measured
     assert read_power(of_gate, "0" * 64) is None
     stricter = of_gate.gate.model_copy(update={"keys": of_gate.gate.keys[:1]})
-    assert read_power(replace(of_gate, gate=stricter), digest) is None
+    assert read_power(replace(of_gate, gate=stricter), "1" * 64) is None
+    sealed: list[tuple[bytes, str]] = []
+    assert read_power(of_gate, "1" * 64, lambda *of: sealed.append(of) is not None) is None
+    assert sealed[0][1] == "seal" and b'"noticed"' in sealed[0][0]
     kept = json.loads(of_gate.store.power.read_text())
-    unusable: list[Any] = [{}, [], kept | {"noticed": {COPIES: [1]}}, kept | {"records": None}]
-    unusable += [kept | {"noticed": {kind: [] for kind in KINDS}}]
+    older = kept["content"] | {"measured_by": "0.0.1"}
+    unusable: list[Any] = [{}, [], {"content": kept["content"]}]
+    unusable += [kept | {"content": content} for content in (None, older)]
     for damaged in unusable:
         of_gate.store.power.write_text(json.dumps(damaged))
-        assert read_power(of_gate, digest) is None
-
-
-def test_rates_and_limits() -> None:
-    found = GatePower(100, {COPIES: (3.0,) * 19 + (30.0,)})
-    assert found.detection_limit(COPIES) == 3
-    share, (low, high) = found.refused(COPIES, 3)
-    assert share == 0.95
-    assert (low, high) == pytest.approx((0.7639, 0.9911), abs=1e-4)  # Wilson
-    assert found.refused(COPIES, 2)[0] == 0
-    assert found.describe()[1] == "It refuses copies of 3 % of the people: 19 of 20 tries."
-    assert GatePower(100, {COPIES: (3.0,) * 18 + (30.0,) * 2}).detection_limit(COPIES) == 30
-    frame = found.to_frame()
-    assert frame["refused"].is_monotonic_increasing
-    assert frame["share"].tolist() == list(SHARES)
+        assert read_power(of_gate, "1" * 64) is None
+    of_gate.store.power.write_text("{")
+    assert read_power(of_gate, "1" * 64) is None
 
 
 @pytest.mark.parametrize(("records", "seconds"), [(39, 1.0), (300, 0.0), (300, math.nan), (300, -1.0)])
 def test_what_cannot_be_tried_is_refused(records: int, seconds: float, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"tell nothing|above 0"):
         measure_power(gate_of(tmp_path, records), seconds)
+
+
+def test_it_ends_in_the_time_given_and_time_goes_to_all_kinds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock on which a judgement takes a second, among ten times as many records ten."""
+    seconds = 0.0
+
+    def judge(_gate: Any, known: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
+        nonlocal seconds
+        seconds += 10 if len(synthetic) > len(known) else 1
+        return False
+
+    monkeypatch.setattr(power, "_is_approved", judge)
+    monkeypatch.setattr(power.time, "monotonic", lambda: seconds)
+    measured = measure_gate_power(gate_of(tmp_path, 60).gate, gates.ground_truth(60), 100)
+    assert 80 <= seconds <= 100
+    tries = [len(measured.noticed[kind]) for kind in KINDS]
+    assert tries[0] == pytest.approx(30, abs=10) and tries[2] == pytest.approx(3, abs=1)
+    measured = measure_gate_power(gate_of(tmp_path, 60).gate, gates.ground_truth(60), 1e9)
+    assert [len(measured.noticed[kind]) for kind in KINDS] == [200] * 3
+    assert measured.false_refusals.percent == 100
+
+
+def test_further_confidential_tables_take_no_part(tmp_path: Path) -> None:
+    """They are not among the halves: their clauses could be kept by no table."""
+    write(tmp_path / "last.csv", gates.last_year(300))
+    confidential = {"last_year": str(tmp_path / "last.csv")}
+    with_it = gate_of(tmp_path, 400, confidential=confidential, holdout="last_year")
+    without = gate_of(tmp_path, 400)
+    assert measure_power(with_it, A_MOMENT) == measure_power(without, A_MOMENT)
+
+
+def test_from_a_table_and_a_file_it_is_what_the_gate_measures(tmp_path: Path) -> None:
+    of_gate = gate_of(tmp_path, 400)
+    body = {"type": "disclosure_pipeline.DisclosureGate", "attributes": gates.definition(policy=POLICY)}
+    (tmp_path / "defs.yaml").write_text(yaml.safe_dump(body))
+    expected, _ = measure_power(of_gate, A_MOMENT)
+    assert dp.power(gates.ground_truth(400), tmp_path, seconds=A_MOMENT) == expected
+    assert dp.power(tmp_path / "gt.csv", str(tmp_path / "defs.yaml"), seconds=A_MOMENT) == expected
+    with pytest.raises(InputError, match="names its own keys"):
+        dp.power(gates.ground_truth(400), tmp_path, ["sex"])
+    with pytest.raises(DefinitionError):
+        dp.power(gates.ground_truth(400), tmp_path / "nowhere.yaml")
+
+
+def test_from_a_table_and_a_mapping(capsys: pytest.CaptureFixture[str]) -> None:
+    table = gates.ground_truth(600)
+    found = dp.power(table, POLICY, ["sex", "age"], ["work"], seconds=A_MOMENT, progress=True)
+    assert found.records == 300
+    assert found.count_refused(COPIES, 100).refused == 1
+    assert "Halving the ground truth" in capsys.readouterr().err
+    households = table.assign(household=np.arange(600) // 2)
+    by_household = dp.power(households, POLICY, ["sex", "age"], ["work"], unit="household", seconds=A_MOMENT)
+    assert by_household.count_refused(COPIES, 100).refused == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"keys": ()}, "keys are needed"),
+        ({"keys": ["nobody"]}, "no column 'nobody'"),
+        ({"unit": "nobody"}, "no column 'nobody'"),
+        ({"policy": {}}, "cannot be measured"),
+        ({"policy": {"unheard_of": 3}}, "unheard_of"),
+        ({"policy": {"DiSCO": -3}}, "cannot be measured"),
+        ({"seconds": 0}, "above 0"),
+        ({"ground_truth": gates.ground_truth(39)}, "tell nothing"),
+    ],
+)
+def test_arguments_that_contradict_each_other(arguments: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {
+        "ground_truth": gates.ground_truth(300),
+        "policy": POLICY,
+        "keys": ["sex", "age"],
+    }
+    with pytest.raises(InputError, match=message):
+        dp.power(**given | arguments)
 
 
 def test_the_command_tells_no_value(home: gates.Home) -> None:
@@ -128,18 +217,20 @@ def test_the_command_tells_no_value(home: gates.Home) -> None:
     arguments = ["policy", "power", str(folder), "--seconds", str(A_MOMENT)]
     printed = CliRunner().invoke(main, arguments)
     assert printed.exit_code == 0, printed.output
-    assert "Of honest tables it refuses" in printed.stdout
+    assert "of honest tables it refuses" in printed.stdout
     found = json.loads(CliRunner().invoke(main, [*arguments, "--format", "json"]).stdout)
-    assert {row["planted"] for row in found["power"]} == {COPIES, NEAR_COPIES, DILUTED}
+    assert {row["planted"] for row in found["power"]} == set(KINDS)
     assert not [canary for canary in gates.CANARIES if canary in printed.output]
     [kept] = home.path.rglob("power.json")
     assert not [canary for canary in gates.CANARIES if canary in kept.read_text()]
-    ready = CliRunner().invoke(main, ["check", str(folder)])
-    assert "Of honest tables it refuses" in ready.output
+    assert "Of honest tables it refuses" in CliRunner().invoke(main, ["check", str(folder)]).output
     content = json.loads(kept.read_text())
-    kept.write_text(json.dumps(content | {"noticed": {kind: [None] for kind in KINDS}}))
+    content["content"]["noticed"] = {kind: [None] for kind in KINDS}
+    kept.write_text(json.dumps(content))
     blind = CliRunner().invoke(main, ["check", str(folder)])
-    assert "does not notice that 30 % of the people are copied" in blind.output
+    assert "cannot notice that 30 % of the people are copied" in blind.output
+    assert "Publish more columns, form fewer groups, or lower the bounds" in blind.output
     assert blind.exit_code != 0
-    kept.write_text(json.dumps(content | {"policy_digest": "another"}))
+    content["content"]["policy_digest"] = "another"
+    kept.write_text(json.dumps(content))
     assert "is not measured" in CliRunner().invoke(main, ["check", str(folder)]).output

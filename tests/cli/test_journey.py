@@ -85,7 +85,7 @@ def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: P
     call("check", gate)
     drafted = yaml.safe_load(call("policy", "draft", gate).stdout)
     definition = yaml.safe_load((gate / "defs.yaml").read_text())
-    definition["attributes"]["policy"] = drafted["policy"]
+    definition["attributes"] |= {"policy": drafted["policy"], "power_seconds": 1}
     (gate / "defs.yaml").write_text(yaml.safe_dump(definition, sort_keys=False))
     call("check", gate)
     assert call("evaluate", gate, "honest").stdout == "honest: approved\n"
@@ -101,7 +101,9 @@ def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: P
     assert "honest: published\n" in stands and "leaky: refused\n" in stands
     call("report", gate, "leaky", "--format", "html", "--output", tmp_path / "leaky.html", expected=1)
     release, key = home / "home/survey/releases/survey/honest", home / "home/keys/public-key.pem"
-    assert call("verify", release, "--key", key).stdout.startswith("Approved: ")
+    verified = call("verify", release, "--key", key).stdout
+    assert verified.startswith("Approved: ")
+    assert "Power: This gate would have refused a table that repeats" in verified
     (release / "synthetic.parquet").write_bytes(b"")
     call("verify", release, "--key", key, expected=1)
     assert time.monotonic() - began < LONGEST

@@ -69,6 +69,7 @@ _DEFINITION: dict[str, Any] = {
         "repU": {"at_most": 8, "at_most_share": 0.6},
         "DiSCO": {"at_most": 12, "targets": {"income": 10}},
     },
+    "power_seconds": 0,
 }
 
 
