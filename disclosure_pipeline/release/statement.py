@@ -134,7 +134,7 @@ def _find_in_power(predicate: Predicate) -> Iterator[str]:
     if any(stated.refused > stated.tries for stated in (power.noticed, power.honest)):
         yield "of what its policy was tried on, more was refused than tried"
     if (power.share is not None) != power.noticed.as_refusals().are_reliable:
-        yield "the share of copies that its policy is said to notice was not refused 19 of 20 times"
+        yield "the share of copies that it states for its policy is not that which was refused 19 of 20 times"
 
 
 STATEMENT = "statement.dsse.json"

@@ -1,0 +1,206 @@
+"""What a policy would notice: measured once with the ground truth, kept under a seal, stated by a release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import gates, releases
+from support.gates import HONEST, Home
+
+from disclosure_pipeline.evaluation.power import COPIES, DILUTED, KINDS, NEAR_COPIES, GatePower
+from disclosure_pipeline.release import keys, sealed_power
+from disclosure_pipeline.release.keys import SALT
+from disclosure_pipeline.release.predicate import PowerStated, RefusalsStated, StatementError
+from disclosure_pipeline.release.statement import STATEMENT, build_statement, encode_statement, read_statement
+
+MEASURED = GatePower(147, {COPIES: (3.0,) * 19 + (30.0,), NEAR_COPIES: (50.0,) * 20, DILUTED: (5.0,)})
+ANEW = GatePower(147, {COPIES: (7.0, 7.0), NEAR_COPIES: (50.0, 0.0), DILUTED: (5.0,)})
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """A home of the small gate, which measures its power; how, is replaced."""
+    defs = gates.load(gates.definition(power_seconds=1.0))
+    with gates.home_in_memory(tmp_path, defs, monkeypatch) as home:
+        yield home
+
+
+@pytest.fixture
+def measurements(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds of each measurement of a policy's power: the first finds one thing, the next another."""
+    asked: list[float] = []
+
+    def measure(folders: Any, seconds: float, _: Any) -> tuple[GatePower, str]:
+        asked.append(seconds)
+        return (MEASURED if len(asked) == 1 else ANEW), str(folders.ground_truth.sha256())
+
+    monkeypatch.setattr(sealed_power, "measure_power", measure)
+    return asked
+
+
+def power_in_metadata(home: Home) -> str:
+    ran = home.run_ground_truth()
+    assert ran.success
+    [event] = ran.get_asset_materialization_events()
+    return str(event.materialization.metadata["power"].value)
+
+
+def test_it_is_measured_once_for_each_ground_truth(home: Home, measurements: list[float]) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    assert power_in_metadata(home) == MEASURED.summarize()
+    assert power_in_metadata(home) == MEASURED.summarize()
+    assert measurements == [1]
+    home.write_ground_truth(gates.ground_truth(310))
+    assert power_in_metadata(home) == ANEW.summarize()
+    assert measurements == [1, 1]
+
+
+def test_page_statement_and_verify_say_it(home: Home, measurements: list[float]) -> None:
+    home.prepare({HONEST: gates.honest()})
+    assert home.run_gate(HONEST).success
+    assert measurements == [1]
+    page = home.record(HONEST, "dossier.html").read_text()
+    public = (home.published(HONEST) / "dossier.html").read_text()
+    for text in (page, public):
+        assert MEASURED.summarize() in text
+        assert "% of the people who are copied" in text
+    assert "halves of it of 147 records" in page
+    assert "halves of it of 140 records" in public and "147 records" not in public
+    power = gates.stated(home.published(HONEST)).power
+    assert power is not None
+    assert str(power) == MEASURED.summarize()
+    assert power.model_dump() == {
+        "records": 140,
+        "share": 3.0,
+        "noticed": {"refused": 19, "tries": 20},
+        "honest": {"refused": 0, "tries": 40},
+    }
+
+
+def forge(content: dict[str, Any]) -> None:
+    content["content"]["noticed"] = {kind: [1] * 200 for kind in KINDS}
+
+
+def unseal(content: dict[str, Any]) -> None:
+    content["seal"] = ""
+
+
+def seal_by_another_salt(content: dict[str, Any]) -> None:
+    forge(content)
+    content["seal"] = "0" * 64
+
+
+def make_it_no_seal(content: dict[str, Any]) -> None:
+    forge(content)
+    content["seal"] = None
+
+
+@pytest.mark.parametrize("change", [forge, unseal, seal_by_another_salt, make_it_no_seal])
+def test_a_release_measures_again_what_is_not_sealed(
+    home: Home, measurements: list[float], change: Callable[[dict[str, Any]], None]
+) -> None:
+    home.prepare({HONEST: gates.honest()})
+    gates.edit_json(home.store / "power.json", change)
+    assert home.run_gate(HONEST).success
+    assert measurements == [1, 1]
+    power = gates.stated(home.published(HONEST)).power
+    assert str(power) == ANEW.summarize()
+
+
+def test_without_a_salt_it_is_kept_unsealed(
+    home: Home, measurements: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.delenv(SALT)
+        home.prepare({HONEST: gates.honest()})
+    assert json.loads((home.store / "power.json").read_text())["seal"] == ""
+    assert home.run_gate(HONEST).success
+    assert len(measurements) == 2
+
+
+def test_a_seal_is_no_salted_hash(home: Home) -> None:
+    """Whoever lets the gate hash a table of theirs has no seal of its bytes."""
+    sha256 = "0" * 64
+    assert keys.make_seal(sha256.encode()) != keys.hash_with_salt(sha256)
+    assert keys.make_seal(b"a") != keys.make_seal(b"b")
+
+
+@pytest.mark.parametrize("error", [ValueError(gates.CANARIES[0]), sealed_power.KeysError("no key")])
+def test_what_goes_wrong_stands_in_nobodys_way(
+    home: Home, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(sealed_power, "measure_power", fail)
+    home.write_ground_truth(gates.ground_truth())
+    told = power_in_metadata(home)
+    assert told.startswith("not measured: ")
+    assert gates.CANARIES[0] not in told
+
+
+def test_a_release_says_that_nothing_was_measured(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise sealed_power.KeysError("no key")
+
+    monkeypatch.setattr(sealed_power, "measure_power", fail)
+    home.prepare({HONEST: gates.honest()})
+    assert home.run_gate(HONEST).success
+    assert gates.stated(home.published(HONEST)).power is None
+    assert (
+        "What this gate would notice was not measured"
+        in (home.published(HONEST) / "dossier.html").read_text()
+    )
+
+
+def test_zero_seconds_switch_it_off(
+    tmp_path: Path, measurements: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with gates.home_in_memory(tmp_path, gates.load(gates.definition(power_seconds=0)), monkeypatch) as home:
+        home.prepare({HONEST: gates.honest()})
+        assert home.run_gate(HONEST).success
+        assert not measurements
+        assert not (home.store / "power.json").exists()
+        assert b'"power"' not in (home.published(HONEST) / STATEMENT).read_bytes()
+
+
+def test_a_statement_without_it_is_as_it_was_before() -> None:
+    """And null has no form of its own."""
+    statement = build_statement(releases.hashes(), releases.predicate())
+    content = encode_statement(statement)
+    assert b'"power"' not in content
+    assert read_statement(content) == statement
+    spelled_out = content.replace(b'"predicate":{', b'"predicate":{"power":null,', 1)
+    with pytest.raises(StatementError, match="one form"):
+        read_statement(spelled_out)
+
+
+def state(share: float | None, noticed: tuple[int, int], honest: tuple[int, int]) -> PowerStated:
+    found = [RefusalsStated(refused=refused, tries=tries) for refused, tries in (noticed, honest)]
+    return PowerStated(records=140, share=share, noticed=found[0], honest=found[1])
+
+
+def test_a_statement_says_both_figures() -> None:
+    told = state(None, (1, 20), (1, 100))
+    stated = releases.predicate().model_copy(update={"power": told})
+    content = encode_statement(build_statement(releases.hashes(), stated))
+    assert read_statement(content).predicate.power == told
+    assert str(told).endswith("repeats everybody only 1 of 20 times; of honest tables it refuses 1 of 100.")
+
+
+@pytest.mark.parametrize(
+    ("power", "problem"),
+    [
+        (state(3, (21, 20), (0, 1)), "more was refused than tried"),
+        (state(3, (20, 20), (2, 1)), "more was refused than tried"),
+        (state(3, (18, 20), (0, 1)), "not that which was refused 19 of 20 times"),
+        (state(None, (19, 20), (0, 1)), "not that which was refused 19 of 20 times"),
+    ],
+)
+def test_a_statement_that_contradicts_itself_is_not_made(power: PowerStated, problem: str) -> None:
+    with pytest.raises(StatementError, match=problem):
+        build_statement(releases.hashes(), releases.predicate().model_copy(update={"power": power}))
