@@ -37,7 +37,7 @@ class GateRun:
 
 
 def run_gate(
-    folders: GateFolders, candidate: str, show_step: Callable[[str], AbstractContextManager[None]]
+    folders: GateFolders, candidate: str, show_step: Callable[[str], AbstractContextManager[object]]
 ) -> GateRun:
     """Run the gate over a candidate, to its release or its refusal.
 
