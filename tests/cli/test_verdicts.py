@@ -175,7 +175,7 @@ def test_formats_of_a_verdict(finished_home: Home) -> None:
     assert rows[0]["outcome"] == "exceeded" and rows[-1]["outcome"] == "kept"
     consequences = {row["clause"]: row["if not kept"] for row in rows}
     assert consequences["repU"] == "refuses"
-    doubtful = ("key_overlap", "key_overlap[age]", "missing_beyond", "copy_repU / copy_UiO")
+    doubtful = ("key_overlap", "key_overlap[age]", "relabelled", "copy_repU / copy_UiO")
     assert {consequences[name] for name in doubtful} == {"undetermined"}
     assert run("evaluate", gate, folder, "--format", "html").stdout.startswith("<!DOCTYPE html>")
 
