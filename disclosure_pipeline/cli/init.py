@@ -113,7 +113,7 @@ def init(
     folders and keys lie in DAGSTER_HOME, or in FOLDER/home; what the environment needs is written into
     FOLDER/.env. At the end the new gate is ready for `check`, and for Dagster.
     """
-    from disclosure_pipeline.orchestration.gate_file import set_up_gate, set_up_project
+    from disclosure_pipeline.orchestration.gate_file import require_other_table, set_up_gate, set_up_project
     from disclosure_pipeline.policy.gate_template import describe_table, require_gate_name
     from disclosure_pipeline.tables.sources import read_raw
 
@@ -126,10 +126,11 @@ def init(
         targets = targets or _ask_columns(
             "Columns to protect (with commas; Enter: all others)", "--target", ""
         )
+    ground_truth = ground_truth or _ask("Where the confidential table is", "--ground-truth")
+    require_other_table(table, ground_truth)
     schema = describe_table(
         raw, keys, targets, dict(map(column_and_whole_number, groups)), codes_by_column(special)
     )
-    ground_truth = ground_truth or _ask("Where the confidential table is", "--ground-truth")
     if "://" not in ground_truth and "$" not in ground_truth:
         ground_truth = str(Path(ground_truth).resolve())
     folder = folder.resolve()

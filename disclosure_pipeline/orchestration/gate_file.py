@@ -238,6 +238,15 @@ def _find_definitions(folder: Path, settings: str) -> Path:
     )
 
 
+def require_other_table(table: Path, ground_truth: str) -> None:
+    """Raise InputError if the table that is to describe a gate is the confidential one."""
+    if Path(ground_truth).exists() and table.samefile(Path(ground_truth)):
+        raise InputError(
+            f"{table} is the confidential table itself: give a synthetic or an invented table with the same "
+            "columns."
+        )
+
+
 def set_up_gate(
     name: str, definition_folder: Path, project: Path, ground_truth: str, schema: Schema
 ) -> GateSetup:
@@ -316,6 +325,8 @@ class GateScaffolder(dg.Scaffolder[GateParams]):
         if params.table is not None:
             if not params.key:
                 raise InputError("Say which columns somebody may know: --key COLUMN, once for each.")
+            if params.ground_truth is not None:
+                require_other_table(Path(params.table), params.ground_truth)
             schema = describe_table(read_raw(params.table, "the table"), params.key, params.target)
         elif params.key or params.target:
             raise InputError("Keys and targets are columns of a table: give --table FILE beside them.")

@@ -102,6 +102,19 @@ def test_nothing_of_the_confidential_table_is_read(tables: Path) -> None:
     assert run("init", tables / "project", *options(tables)).exit_code == 0
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_the_confidential_table_does_not_describe_the_gate(linked: bool, tables: Path) -> None:
+    """Types and notes of the file come from the given table: the confidential one is refused by any name."""
+    table = tables / "confidential.csv"
+    if linked:
+        table = tables / "link.csv"
+        table.symlink_to(tables / "confidential.csv")
+    refused = run("init", tables / "project", *options(tables), "--table", table)
+    assert refused.exit_code == 1
+    assert f"{table} is the confidential table itself" in refused.stderr
+    assert not (tables / "project").exists()
+
+
 def test_a_person_is_asked(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("disclosure_pipeline.cli.init._is_interactive", lambda: True)
     lines = ["", str(tables / "synthetic.csv"), "sex, age", "work", str(tables / "confidential.csv"), ""]
