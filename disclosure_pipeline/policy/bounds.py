@@ -16,21 +16,18 @@ from disclosure_pipeline.policy.registry import (
     ORIGINALS,
     WITH_CHANCE,
 )
+from disclosure_pipeline.tables.dictionary import FrozenModel
 
 _BOUNDS = {entry.name: entry.bound for entry in JUDGED.values() if entry.bound is not None}
 
 
-class _GuardBounds(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 if TYPE_CHECKING:
-    Guards = _GuardBounds
+    Guards = FrozenModel
 else:
     # No bound may be so high that every table keeps it: a guard cannot be left out.
     Guards = create_model(
         "Guards",
-        __base__=_GuardBounds,
+        __base__=FrozenModel,
         __doc__="Clauses of every gate, whatever else its policy bounds; none can be left out or waived.",
         __module__=__name__,
         **{
@@ -68,10 +65,8 @@ Finite = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 
 
-class TargetBound(BaseModel):
+class TargetBound(FrozenModel):
     """The bounds of one target, instead of the general ones."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     at_most: Annotated[Finite | None, Field(description="Largest value that is allowed")] = None
     at_least: Annotated[

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from disclosure_pipeline.evaluation.exclusions import check_exclusions
 from disclosure_pipeline.evaluation.learning.learners import Task
@@ -16,7 +16,7 @@ from disclosure_pipeline.policy.bounds import Finite, Policy
 from disclosure_pipeline.policy.clauses import Clause, clauses
 from disclosure_pipeline.policy.gate_sections import Documentation, GateExclusions, Measures, Notify
 from disclosure_pipeline.policy.trust import TrustedKey
-from disclosure_pipeline.tables.dictionary import NUMERIC, Column
+from disclosure_pipeline.tables.dictionary import NUMERIC, Column, FrozenModel
 from disclosure_pipeline.tables.files import redact_location, refuse_password
 from disclosure_pipeline.tables.grouping import Grouping, explicit_edges, group_labels
 from disclosure_pipeline.tables.levels import level_label
@@ -146,10 +146,8 @@ _NOT_DECIDING: dict[str, Any] = {
 }
 
 
-class Gate(BaseModel):
+class Gate(FrozenModel):
     """One data set under one policy. Relative paths start at DAGSTER_HOME."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(description="Prefix of the gate's assets", pattern=r"^[a-z][a-z0-9_]{0,49}$")]
     description: str = ""

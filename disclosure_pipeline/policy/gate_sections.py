@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from disclosure_pipeline.evaluation.catalogue_entry import Measure
 from disclosure_pipeline.evaluation.exclusions import Exclusions, Pair
+from disclosure_pipeline.tables.dictionary import FrozenModel
 
 
-class GatePair(BaseModel):
+class GatePair(FrozenModel):
     """One level of one key with one level of one target."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     key: str
     key_level: str | None
@@ -24,10 +23,8 @@ class GatePair(BaseModel):
     target_level: str | None
 
 
-class GateExclusions(BaseModel):
+class GateExclusions(FrozenModel):
     """Cells to leave out of the measures, once it is told which are disclosive."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     target_levels: Annotated[
         Mapping[str, tuple[str, ...]], Field(description="Target -> levels that are not disclosive")
@@ -65,10 +62,8 @@ class GateExclusions(BaseModel):
         )
 
 
-class Protection(BaseModel):
+class Protection(FrozenModel):
     """Disclosure protection of each target by itself; grouped columns are compared by their groups."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     methods: Annotated[
         tuple[Literal["cap", "zero_cap", "generalized_cap"], ...],
@@ -76,18 +71,14 @@ class Protection(BaseModel):
     ] = ("cap",)
 
 
-class Prediction(BaseModel):
+class Prediction(FrozenModel):
     """Prediction risk of each target; numbers are predicted as numbers. Needs the extra `prediction`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     learner: Literal["nearest_neighbours", "boosted_trees"] = "nearest_neighbours"
 
 
-class Measures(BaseModel):
+class Measures(FrozenModel):
     """Families measured beside identity and attribute disclosure. A family that is off costs nothing."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     chance: Annotated[bool, Field(description="DiSCO_chance and DiSCO_excess")] = True
     attribution: Annotated[bool, Field(description="The CAP family")] = True
@@ -128,10 +119,8 @@ Secret = Annotated[str, AfterValidator(_require_name_of_secret)]
 Address = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._%+'-]+@[A-Za-z0-9.-]+$")]
 
 
-class Email(BaseModel):
+class Email(FrozenModel):
     """An e-mail, through a server that wants TLS and a login."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     sender: Address
     to: Annotated[tuple[Address, ...], Field(min_length=1)]
@@ -146,19 +135,15 @@ class Email(BaseModel):
     password: Annotated[Secret, Field(description="${NAME} of the environment variable that holds it")]
 
 
-class Slack(BaseModel):
+class Slack(FrozenModel):
     """A message in a channel of Slack. Needs the extra slack."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     channel: Annotated[str, Field(description="Such as #disclosure-control", min_length=1)]
     token: Annotated[Secret, Field(description="${NAME} of the environment variable that holds it")]
 
 
-class Notify(BaseModel):
+class Notify(FrozenModel):
     """The recipients of a notice, beside the log, which always has it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     webhook: Annotated[
         Secret | None,
@@ -175,30 +160,24 @@ class Notify(BaseModel):
 Text = Annotated[str, Field(max_length=2000)]
 
 
-class Generator(BaseModel):
+class Generator(FrozenModel):
     """The generator of the synthetic tables."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[Text, Field(description="The synthesizer, such as synthpop")]
     version: Annotated[Text, Field(description="Its version")] = ""
     parameters: Annotated[Text, Field(description="How it was run")] = ""
 
 
-class SignOff(BaseModel):
+class SignOff(FrozenModel):
     """The review of the gate: by whom, when, and under which conditions."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     reviewer: Annotated[Text, Field(description="Who signs off")]
     date: Annotated[date, Field(description="The day of the review")]
     conditions: Annotated[Text, Field(description="What the sign-off depends on")] = ""
 
 
-class FiveSafes(BaseModel):
+class FiveSafes(FrozenModel):
     """The answers of the Five Safes framework (Desai, Ritchie & Welpton 2016)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     projects: Annotated[Text, Field(description="Is this use of the data appropriate?")] = ""
     people: Annotated[Text, Field(description="Can the users be trusted to use it properly?")] = ""
@@ -207,10 +186,8 @@ class FiveSafes(BaseModel):
     outputs: Annotated[Text, Field(description="Are the statistical results non-disclosive?")] = ""
 
 
-class Documentation(BaseModel):
+class Documentation(FrozenModel):
     """Free fields of a gate, printed in the dossier as they are; what is empty is left out."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     purpose: Annotated[Text, Field(description="What the release is for")] = ""
     recipients: Annotated[Text, Field(description="Who gets it")] = ""

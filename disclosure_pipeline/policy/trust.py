@@ -9,9 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import (
     AwareDatetime,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     TypeAdapter,
@@ -22,6 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.definition_reader import DefinitionError, read_definition, read_file
+from disclosure_pipeline.tables.dictionary import FrozenModel
 
 _PEM = "-----BEGIN "
 
@@ -65,10 +64,8 @@ def parse_moment(text: str) -> datetime:
     raise TrustError(f"{text[:100]!r} is no time: {wrong}.")
 
 
-class TrustedKey(BaseModel):
+class TrustedKey(FrozenModel):
     """A public key (PEM, Ed25519) and the period in which what it signed is believed, both ends included."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     public_key: Annotated[str, Field(description="The public key, as PEM text")]
     valid_from: Annotated[Moment, Field(description="Releases published before are not believed")]

@@ -9,9 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import (
     AwareDatetime,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     ValidationError,
@@ -21,6 +19,7 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.bounds import Finite
 from disclosure_pipeline.policy.definition_reader import DefinitionError, read_documents, read_file
 from disclosure_pipeline.policy.trust import require_time_and_offset
+from disclosure_pipeline.tables.dictionary import FrozenModel
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
@@ -32,10 +31,8 @@ class WaiverError(DisclosurePipelineError, ValueError):
     """A waiver's file cannot be taken as it is."""
 
 
-class Waiver(BaseModel):
+class Waiver(FrozenModel):
     """One clause that may be broken, up to a ceiling, by one candidate's content."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(description="The name of its file, without .yaml")]
     gate: Text

@@ -11,8 +11,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     JsonValue,
     SerializerFunctionWrapHandler,
@@ -28,6 +26,7 @@ from disclosure_pipeline.policy.registry import round_records
 from disclosure_pipeline.policy.trust import Moment
 from disclosure_pipeline.policy.verdict import Judgement, Outcome, publish, read_judgements
 from disclosure_pipeline.policy.waivers import Digest
+from disclosure_pipeline.tables.dictionary import FrozenModel
 
 
 def describe_errors(error: ValidationError) -> list[str]:
@@ -58,11 +57,7 @@ def _require_finite(content: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return content
 
 
-class _StatedModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PolicyStated(_StatedModel):
+class PolicyStated(FrozenModel):
     """The policy that the candidate was held against."""
 
     digest: Annotated[
@@ -78,7 +73,7 @@ class PolicyStated(_StatedModel):
     ]
 
 
-class ClauseStated(_StatedModel):
+class ClauseStated(FrozenModel):
     """One condition of the policy, the figure that was found, and what follows."""
 
     name: Named
@@ -115,7 +110,7 @@ class ClauseStated(_StatedModel):
     words: Annotated[str, Field(description="The same for a reader")]
 
 
-class WaiverStated(_StatedModel):
+class WaiverStated(FrozenModel):
     """A waiver that let a clause pass."""
 
     name: Named
@@ -126,7 +121,7 @@ class WaiverStated(_StatedModel):
     expires: Moment
 
 
-class GroundTruthStated(_StatedModel):
+class GroundTruthStated(FrozenModel):
     """The confidential table: only its custodian can tell which one it is."""
 
     salted_hash: Annotated[
@@ -140,28 +135,28 @@ class GroundTruthStated(_StatedModel):
     ]
 
 
-class ConfidentialStated(_StatedModel):
+class ConfidentialStated(FrozenModel):
     """A further confidential table that copies and nearness were held against."""
 
     name: Named
     salted_hash: Annotated[Digest, Field(description="As that of the ground truth")]
 
 
-class SyntheticStated(_StatedModel):
+class SyntheticStated(FrozenModel):
     """A file of the release: a synthetic table, or the same table in another format."""
 
     name: Named
     records: Count
 
 
-class PageStated(_StatedModel):
+class PageStated(FrozenModel):
     """The page of the dossier in its edition for publication: a file of the release."""
 
     name: Named
     rounded_to: Annotated[Count, Field(description="The number of people that every figure is rounded to")]
 
 
-class RefusalsStated(_StatedModel):
+class RefusalsStated(FrozenModel):
     """How many of some tries were refused."""
 
     refused: Annotated[int, Field(ge=0)]
@@ -172,7 +167,7 @@ class RefusalsStated(_StatedModel):
         return Refusals(self.refused, self.tries)
 
 
-class PowerStated(_StatedModel):
+class PowerStated(FrozenModel):
     """What the policy would notice, measured on random halves of the ground truth before any candidate."""
 
     records: Annotated[
@@ -193,7 +188,7 @@ class PowerStated(_StatedModel):
         return summarize_power(limit, self.noticed.as_refusals(), self.honest.as_refusals())
 
 
-class Predicate(_StatedModel):
+class Predicate(FrozenModel):
     """An approved candidate with its figures, its policy and the code that judged it; null stands for NaN."""
 
     gate: Named

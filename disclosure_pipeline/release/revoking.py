@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from disclosure_pipeline.candidates.files import hash_file, write_whole
 from disclosure_pipeline.errors import DisclosurePipelineError
@@ -26,6 +26,7 @@ from disclosure_pipeline.release.statement import (
     sign_payload,
     to_canonical_json,
 )
+from disclosure_pipeline.tables.dictionary import FrozenModel
 
 if TYPE_CHECKING:
     from securesystemslib.signer import Signer
@@ -49,13 +50,11 @@ def locate_revocations(releases: Path) -> Path:
     return releases.with_name(f"{releases.name}.revocations")
 
 
-class Revocation(BaseModel):
+class Revocation(FrozenModel):
     """A release that is no longer stood by: whose it was, with which content, since when, and why.
 
     `tables`: the hashes of its tables' canonical records; those of version 1 have none.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: Literal["urn:disclosure-pipeline:revocation:v1", "urn:disclosure-pipeline:revocation:v2"] = (
         "urn:disclosure-pipeline:revocation:v2"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.policy.clauses import Clause, find_unbounded
@@ -27,6 +27,7 @@ from disclosure_pipeline.release.predicate import (
     describe_errors,
     locate_errors,
 )
+from disclosure_pipeline.tables.dictionary import FrozenModel
 
 if TYPE_CHECKING:
     from securesystemslib.dsse import Envelope
@@ -145,27 +146,23 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:disclosure-pipeline:release:v1"
 
 
-class Digests(BaseModel):
+class Digests(FrozenModel):
     """The hash of a file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     sha256: Digest
 
 
-class Subject(BaseModel):
+class Subject(FrozenModel):
     """A file of the release."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     digest: Digests
 
 
-class Statement(BaseModel):
+class Statement(FrozenModel):
     """The files of a release and what is said of them."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, title="The statement of a release")
+    model_config = ConfigDict(title="The statement of a release")
 
     statement_type: Annotated[Literal["https://in-toto.io/Statement/v1"], Field(alias="_type")]
     subject: Annotated[
@@ -183,16 +180,12 @@ class Statement(BaseModel):
         return {subject.name: subject.digest.sha256 for subject in self.subject}
 
 
-class _Signature(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Signature(FrozenModel):
     keyid: str
     sig: str
 
 
-class _Envelope(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Envelope(FrozenModel):
     payload: str
     payloadType: str
     signatures: Annotated[list[_Signature], Field(min_length=1, max_length=1)]

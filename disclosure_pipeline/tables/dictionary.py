@@ -54,10 +54,14 @@ ValueText = Annotated[str, AfterValidator(_refuse_outer_blanks)]
 """A value as it stands in a table: outer blanks never matter, nor does its Unicode form."""
 
 
-class Level(BaseModel):
-    """One level of a category."""
+class FrozenModel(BaseModel):
+    """Plain data that never changes and has no unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Level(FrozenModel):
+    """One level of a category."""
 
     level: Annotated[
         ValueText, Field(description="The value that every spelling of it becomes", min_length=1)
@@ -66,18 +70,14 @@ class Level(BaseModel):
     aliases: Annotated[tuple[ValueText, ...], Field(description="Other spellings of the same level")] = ()
 
 
-class MapTo(BaseModel):
+class MapTo(FrozenModel):
     """Every value that is none of the levels becomes this one."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     map_to: Annotated[ValueText, Field(description="One of the levels")]
 
 
-class Column(BaseModel):
+class Column(FrozenModel):
     """One column of the data dictionary. An empty field is always missing; `missing_codes` are too."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: Annotated[
         Type,

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables import damage
+from disclosure_pipeline.tables.dictionary import FrozenModel
 from disclosure_pipeline.tables.encoding import collect
 from disclosure_pipeline.tables.files import (
     FORMATS,
@@ -38,10 +39,8 @@ T = TypeVar("T")
 ENVIRONMENT = "${NAME} stands for an environment variable"
 
 
-class FileSource(BaseModel):
+class FileSource(FrozenModel):
     """A file, or a folder of Parquet files: a local path or any location that fsspec knows."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: Annotated[
         str, Field(description=f"Path, or location such as s3://bucket/table.parquet; {ENVIRONMENT}")
@@ -97,9 +96,7 @@ class FileSource(BaseModel):
         raise InputError(f"{self.redacted_location!r} cannot be read ({reason}).")
 
 
-class _Database(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Database(FrozenModel):
     table: Annotated[str | None, Field(description="The table to read")] = None
     query: Annotated[str | None, Field(description="Or a query, instead of a table")] = None
 
