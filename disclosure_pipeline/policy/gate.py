@@ -31,8 +31,7 @@ from disclosure_pipeline.tables.sources import (
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
 
 
-def check_columns(gate: Gate) -> None:
-    """Keys and targets are described, named once, and can be compared."""
+def _check_columns(gate: Gate) -> None:
     for role, names in (("keys", gate.keys), ("targets", gate.targets)):
         unknown = [name for name in names if name not in gate.columns]
         if unknown:
@@ -52,8 +51,7 @@ def check_columns(gate: Gate) -> None:
         raise ValueError(f"{', '.join(identifiers)} is a text identifier: it can be no key and no target")
 
 
-def check_edges(gate: Gate) -> None:
-    """Explicit edges are of measured columns of numbers that have no number of groups."""
+def _check_edges(gate: Gate) -> None:
     if not isinstance(gate.edges, Mapping):
         return
     grouped = [name for name in gate.edges if name in gate.groups]
@@ -68,8 +66,7 @@ def check_edges(gate: Gate) -> None:
         explicit_edges(name, edges)
 
 
-def check_engine(gate: Gate) -> None:
-    """Require that the engine can do all that the gate asks for, where the ground truth is."""
+def _check_engine(gate: Gate) -> None:
     if gate.in_database:
         refuse_password(gate.engine)
         _check_database(gate.engine, gate.ground_truth, "ground_truth")
@@ -80,8 +77,7 @@ def check_engine(gate: Gate) -> None:
         raise ValueError(f"engine {shown} cannot do {gate.only_in_memory}: use memory or auto")
 
 
-def check_confidential(gate: Gate) -> None:
-    """Confidential tables have plain names, unlike any column."""
+def _check_confidential(gate: Gate) -> None:
     for name in gate.confidential:
         if not _NAME.fullmatch(name):
             raise ValueError(
@@ -98,7 +94,7 @@ def check_confidential(gate: Gate) -> None:
 
 
 def _check_database(engine: str, source: str | Source, name: str) -> None:
-    """Require a confidential table of that database, or Parquet that it reads in place: never copied."""
+    # A confidential table is never copied.
     kind, _, location = engine.partition("?")[0].partition("://")
     if isinstance(source, (SqlSource, DuckDBSource)):
         if source.table is None:
@@ -279,11 +275,11 @@ class Gate(FrozenModel):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Gate:
-        check_columns(self)
-        check_edges(self)
+        _check_columns(self)
+        _check_edges(self)
         check_exclusions(self.exclusions.as_exclusions(), self.keys, self.targets)
-        check_engine(self)
-        check_confidential(self)
+        _check_engine(self)
+        _check_confidential(self)
         self.clauses()
         return self
 

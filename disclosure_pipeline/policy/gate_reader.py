@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -51,16 +50,8 @@ def validate_gate(document: Document, file: Path) -> Gate:
         return Gate.model_validate(attributes)
     except ValidationError as error:
         problems = [
-            f"{file}:{find_line(document.places, ('attributes', *problem['loc']))}: "
+            f"{file}:{document.line(('attributes', *problem['loc']))}: "
             f"{'.'.join(map(str, problem['loc'])) or 'attributes'}: {problem['msg']}"
             for problem in error.errors(include_url=False, include_input=False)
         ]
     raise DefinitionError("; ".join(problems))
-
-
-def find_line(places: Mapping[tuple[str | int, ...], tuple[int, int]], path: tuple[str | int, ...]) -> int:
-    """Return the line of an entry, or of what it would stand in; pydantic adds names of its own to a path."""
-    place: tuple[str | int, ...] = ()
-    for part in path:
-        place = (*place, part) if (*place, part) in places else place
-    return places.get(place, (1, 1))[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import (
     AwareDatetime,
@@ -17,7 +17,7 @@ from pydantic import (
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.bounds import Finite
-from disclosure_pipeline.policy.definition_reader import DefinitionError, read_documents, read_file
+from disclosure_pipeline.policy.definition_reader import DefinitionError, Document, read_documents, read_file
 from disclosure_pipeline.policy.trust import require_time_and_offset
 from disclosure_pipeline.tables.dictionary import FrozenModel
 
@@ -79,27 +79,24 @@ def read_waivers(folder: Path, now: datetime | None = None) -> tuple[Waiver, ...
 def _read(path: Path, latest: datetime) -> Waiver:
     if path.suffix != ".yaml" or path.is_symlink() or not path.is_file():
         raise WaiverError(f"{path.name} among the waivers is no file NAME.yaml: remove it.")
-    places: dict[tuple[str | int, ...], tuple[int, int]] = {}
-    wrong: list[tuple[tuple[str | int, ...], str]]
     try:
         documents = read_documents(read_file(path), path.name)
-        content: Any = documents[0].content if len(documents) == 1 else None
-        if not isinstance(content, dict) or "name" in content:
-            raise TypeError
-        places = documents[0].places
-        waiver = Waiver(name=path.stem, **content)
+    except DefinitionError as error:
+        raise WaiverError(f"Waiver {error}") from None
+    document = documents[0] if len(documents) == 1 else Document(None, {})
+    if not isinstance(document.content, dict) or "name" in document.content:
+        expected = ", ".join(name for name in Waiver.model_fields if name != "name")
+        raise WaiverError(f"Waiver {path.name}: expected a mapping with {expected}.")
+    wrong: list[tuple[tuple[str | int, ...], str]]
+    try:
+        waiver = Waiver(name=path.stem, **document.content)
         if waiver.expires <= latest:
             return waiver
         wrong = [(("expires",), "it lies more than five years ahead: give an earlier one")]
-    except DefinitionError as error:
-        raise WaiverError(f"Waiver {error}") from None
     except ValidationError as error:
         wrong = [(problem["loc"], problem["msg"].lower()) for problem in error.errors()]
-    except TypeError:
-        expected = ", ".join(name for name in Waiver.model_fields if name != "name")
-        raise WaiverError(f"Waiver {path.name}: expected a mapping with {expected}.") from None
     problems = [
-        f"{path.name}:{places.get(place, (1, 1))[0]}: {'.'.join(map(str, place))}: {problem}"
+        f"{path.name}:{document.line(place)}: {'.'.join(map(str, place))}: {problem}"
         for place, problem in wrong
     ]
     raise WaiverError(f"Waiver {'; '.join(problems)}.")

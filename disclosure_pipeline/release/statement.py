@@ -326,11 +326,3 @@ def read_statement(content: bytes) -> Statement:
     if encode_statement(statement) != content:
         raise StatementError("it is not written in its one form")
     return statement
-
-
-def build_schema() -> dict[str, Any]:
-    """Return the JSON schema of a statement, the signed content of an envelope."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Statement.model_json_schema(),
-    }

@@ -60,7 +60,7 @@ def read_levels(column: Column, raw: Any) -> Levels:
     """Return the raw levels (an Arrow array of any type) of a column in its canonical form."""
     changed: dict[str, Mask] = {}
     absent = to_mask(raw.is_null(nan_is_null=pa.types.is_floating(raw.type)))
-    text = convert_to_text(raw, column, changed)
+    text = _convert_to_text(raw, column, changed)
     values = _READERS[column.type](column, raw, text, changed)
     missing = absent | _find_missing(column, text, values, changed)
     readable = to_mask(values.is_valid())
@@ -88,7 +88,7 @@ def read_levels(column: Column, raw: Any) -> Levels:
     )
 
 
-def convert_to_text(raw: Any, column: Column, changed: dict[str, Mask] | None = None) -> Any:
+def _convert_to_text(raw: Any, column: Column, changed: dict[str, Mask]) -> Any:
     """Return raw levels as text without outer blanks, in NFC; None for types not compared as text.
 
     18 and 18.0 in a typed file are both "18". What is changed of text is noted in `changed`.
@@ -97,9 +97,8 @@ def convert_to_text(raw: Any, column: Column, changed: dict[str, Mask] | None = 
         text = raw.cast(pa.string()) if raw.type != pa.string() else raw
         trimmed = pc.utf8_trim_whitespace(text)
         normal = _compose(trimmed)
-        if changed is not None:
-            changed[BLANKS] = to_mask(pc.not_equal(text, trimmed))
-            changed[UNICODE] = to_mask(pc.not_equal(trimmed, normal))
+        changed[BLANKS] = to_mask(pc.not_equal(text, trimmed))
+        changed[UNICODE] = to_mask(pc.not_equal(trimmed, normal))
         return normal
     typed = pa.types.is_integer(raw.type) or pa.types.is_floating(raw.type)
     if column.type in NUMERIC and typed:
