@@ -13,7 +13,7 @@ from disclosure_pipeline.cli.measure import codes_by_column, column_and_whole_nu
 from disclosure_pipeline.cli.printing import EXIT_CODES, echo, report_errors
 
 if TYPE_CHECKING:
-    from disclosure_pipeline.orchestration.gate_file import GateSetup
+    from disclosure_pipeline.orchestration.component import GateSetup
 
 
 @click.group(short_help="Draft a data dictionary; the JSON schema of a gate.")
@@ -113,7 +113,7 @@ def init(
     folders and keys lie in DAGSTER_HOME, or in FOLDER/home; what the environment needs is written into
     FOLDER/.env. At the end the new gate is ready for `check`, and for Dagster.
     """
-    from disclosure_pipeline.orchestration.gate_file import require_other_table, set_up_gate, set_up_project
+    from disclosure_pipeline.orchestration.component import require_other_table, set_up_gate, set_up_project
     from disclosure_pipeline.policy.gate_template import describe_table, require_gate_name
     from disclosure_pipeline.tables.sources import read_raw
 

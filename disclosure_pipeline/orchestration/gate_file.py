@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 from dagster.components.resolved.errors import ResolutionException
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 
-from disclosure_pipeline.candidates.files import write_whole
 from disclosure_pipeline.candidates.store import GateFolders, Store
-from disclosure_pipeline.errors import DisclosurePipelineError, InputError
+from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.orchestration import steps
-from disclosure_pipeline.policy.definition_reader import DefinitionError, Document, read_documents, read_file
+from disclosure_pipeline.policy.definition_reader import DefinitionError, read_documents, read_file
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_reader import (
     find_gate_file,
@@ -26,18 +23,10 @@ from disclosure_pipeline.policy.gate_reader import (
     read_gate,
     validate_gate,
 )
-from disclosure_pipeline.policy.gate_template import (
-    EXAMPLE,
-    Schema,
-    describe_table,
-    require_gate_name,
-    write_definition,
-)
 from disclosure_pipeline.policy.waivers import Waiver
-from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 from disclosure_pipeline.release.readiness import find_missing
 from disclosure_pipeline.tables.files import is_remote
-from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Source, read_raw, source_of
+from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Source, source_of
 
 
 def folders_of(gate: Gate, waivers: Sequence[Waiver] = ()) -> GateFolders:
@@ -150,186 +139,10 @@ def require_prerequisites(gate: Gate, file: Path, position: int) -> None:
 def place_problems(problems: Sequence[tuple[str, str]], file: Path, position: int = 0) -> list[str]:
     """Place problems of attributes at file:line; what is no attribute is placed at the first."""
     documents = read_documents(read_file(file), str(file))
-    document = documents[position] if position < len(documents) else Document(None, {})
-    return [f"{file}:{document.line(('attributes', name))}: {name}: {problem}" for name, problem in problems]
+    places = documents[position].places if position < len(documents) else {}
+    return [f"{file}:{_line(places, ('attributes', name))}: {name}: {problem}" for name, problem in problems]
 
 
 def is_validating() -> bool:
     """Return whether definitions are loaded for `dg check defs`: Dagster sets this variable for it."""
     return os.environ.get("DAGSTER_IS_DEFS_VALIDATION_CLI") == "1"
-
-
-HOME = "DAGSTER_HOME"
-_SETTINGS = Path(__file__).with_name("dagster.yaml")
-_PROJECT = """\
-[project]
-name = "gates"
-version = "0"
-
-[tool.dg]
-directory_type = "project"
-
-[tool.dg.cli.telemetry]
-enabled = false
-
-[tool.dg.project]
-root_module = "gates"
-"""
-_IGNORED = "# Nothing of these belongs into a repository.\n.env\nhome/\n"
-_DEFINITIONS = '''\
-"""Every gate in `defs/`, for Dagster."""
-
-from pathlib import Path
-
-import dagster as dg
-
-
-@dg.definitions
-def defs() -> dg.Definitions:
-    """All gates; steps run in one process, where they take less than a second each."""
-    gates = dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
-    return dg.Definitions.merge(gates, dg.Definitions(executor=dg.in_process_executor))
-'''
-
-
-@dataclass(frozen=True)
-class GateSetup:
-    """A new gate: its file, DAGSTER_HOME, and the variables that everything needs."""
-
-    file: Path
-    home: Path
-    incoming: Path
-    environment: dict[str, str]
-    environment_file: Path
-
-
-def set_up_project(folder: Path) -> Path:
-    """Make a folder a project of Dagster unless it is one; the folder of its definitions.
-
-    DisclosurePipelineError where it has a pyproject.toml that is none.
-    """
-    settings = folder / "pyproject.toml"
-    if settings.exists():
-        return _find_definitions(folder, settings.read_text(encoding="utf-8"))
-    write_whole(settings, _PROJECT.encode())
-    for name, text in {
-        ".gitignore": _IGNORED,
-        "gates/__init__.py": "",
-        "gates/definitions.py": _DEFINITIONS,
-    }.items():
-        if not (folder / name).exists():
-            write_whole(folder / name, text.encode())
-    return folder / "gates" / "defs"
-
-
-def _find_definitions(folder: Path, settings: str) -> Path:
-    """Return the folder `defs` of a project, as its root module says."""
-    lines = [line.partition("=") for line in settings.splitlines() if line.strip().startswith("root_module")]
-    module = lines[0][2].strip().strip("\"'").replace(".", "/") if len(lines) == 1 else ""
-    for root in (folder / "src", folder):
-        if module and (root / module).is_dir():
-            return root / module / "defs"
-    raise DisclosurePipelineError(
-        f"{folder / 'pyproject.toml'} is of no Dagster project with a root_module: give an empty folder, or "
-        "one that `create-dagster project` made."
-    )
-
-
-def require_other_table(table: Path, ground_truth: str) -> None:
-    """Raise InputError if the table that is to describe a gate is the confidential one."""
-    if Path(ground_truth).exists() and table.samefile(Path(ground_truth)):
-        raise InputError(
-            f"{table} is the confidential table itself: give a synthetic or an invented table with the same "
-            "columns."
-        )
-
-
-def set_up_gate(
-    name: str, definition_folder: Path, project: Path, ground_truth: str, schema: Schema
-) -> GateSetup:
-    """Write the file of a gate, and make folders and keys where they are not there yet.
-
-    They lie in DAGSTER_HOME where that is set, else in the folder `home` of the project; keys are made once
-    for all gates of a home. Errors as `write_gate`.
-    """
-    file = write_gate(name, definition_folder, ground_truth, schema)
-    home = Path(os.environ.get(HOME) or project / "home").resolve()
-    for folder in ("incoming", "store", "releases"):
-        (home / name / folder).mkdir(parents=True, exist_ok=True)
-    keys = KeyFiles.in_folder(home / "keys")
-    if not keys.public_key.exists():
-        keygen(home / "keys")
-    if not (home / "dagster.yaml").exists():
-        write_whole(home / "dagster.yaml", _SETTINGS.read_bytes())
-    environment = {HOME: str(home), SIGNING_KEY: str(keys.signing_key), SALT: str(keys.salt)}
-    environment_file = project / ".env"
-    _add_variables(environment_file, environment)
-    return GateSetup(file, home, home / name / "incoming", environment, environment_file)
-
-
-def write_gate(name: str, definition_folder: Path, ground_truth: str, schema: Schema) -> Path:
-    """Write the file of a gate alone; its path.
-
-    DefinitionError, and nothing is written, where it cannot be loaded; DisclosurePipelineError where there is
-    one already.
-    """
-    require_gate_name(name)
-    file = definition_folder / "defs.yaml"
-    if file.exists():
-        raise DisclosurePipelineError(f"{file} is there already: give another name, or remove it.")
-    text = write_definition(name, ground_truth, schema)
-    parse_gate(text, file)
-    write_whole(file, text.encode())
-    return file
-
-
-def _add_variables(file: Path, environment: dict[str, str]) -> None:
-    """Add what a file of variables lacks; what it has stays as it is."""
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    present = {line.partition("=")[0].removeprefix("export ").strip() for line in text.splitlines()}
-    lines = [f"{name}={shlex.quote(value)}" for name, value in environment.items() if name not in present]
-    if lines:
-        write_whole(file, "\n".join([*text.splitlines(), *lines, ""]).encode())
-
-
-class GateParams(BaseModel):
-    """The parameters of a new gate. Without a table it describes invented columns, to be replaced."""
-
-    table: str | None = Field(None, description="A synthetic or invented table with the columns of GT")
-    ground_truth: str | None = Field(None, description="Where the confidential table is")
-    key: list[str] = Field([], description="A column that somebody may know; repeat for more")
-    target: list[str] = Field([], description="A column to protect; without any all that are no keys")
-
-
-class GateScaffolder(dg.Scaffolder[GateParams]):
-    """Writes a gate's file, makes its folders and keys, and adds what the environment needs to `.env`."""
-
-    @classmethod
-    def get_scaffold_params(cls) -> type[GateParams]:
-        """Return the parameters of the command."""
-        return GateParams
-
-    def scaffold(self, request: dg.ScaffoldRequest[GateParams]) -> None:
-        """Write the gate into the folder that Dagster names. InputError where that cannot be done.
-
-        Folders and keys are made for a project, whose `.env` names them; outside of one the file is all.
-        """
-        if request.scaffold_format != "yaml" or request.append:
-            raise InputError("A gate is written as YAML, in a folder of its own.")
-        folder_name = re.sub(r"[^a-z0-9_]", "_", request.target_path.name.casefold())
-        name, params = (folder_name if folder_name[:1].isalpha() else f"g{folder_name}")[:50], request.params
-        schema = EXAMPLE
-        if params.table is not None:
-            if not params.key:
-                raise InputError("Say which columns somebody may know: --key COLUMN, once for each.")
-            if params.ground_truth is not None:
-                require_other_table(Path(params.table), params.ground_truth)
-            schema = describe_table(read_raw(params.table, "the table"), params.key, params.target)
-        elif params.key or params.target:
-            raise InputError("Keys and targets are columns of a table: give --table FILE beside them.")
-        ground_truth = params.ground_truth or f"{name}/ground_truth.csv"
-        project = request.project_root
-        if project is not None and (project / "pyproject.toml").is_file():
-            set_up_gate(name, request.target_path, project, ground_truth, schema)
-        else:
-            write_gate(name, request.target_path, ground_truth, schema)

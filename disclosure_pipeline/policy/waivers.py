@@ -96,7 +96,7 @@ def _read(path: Path, latest: datetime) -> Waiver:
     except ValidationError as error:
         wrong = [(problem["loc"], problem["msg"].lower()) for problem in error.errors()]
     problems = [
-        f"{path.name}:{document.line(place)}: {'.'.join(map(str, place))}: {problem}"
+        f"{path.name}:{document.places.get(place, (1, 1))[0]}: {'.'.join(map(str, place))}: {problem}"
         for place, problem in wrong
     ]
     raise WaiverError(f"Waiver {'; '.join(problems)}.")

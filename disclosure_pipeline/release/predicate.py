@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
+    ConfigDict,
     Field,
     JsonValue,
     SerializerFunctionWrapHandler,
@@ -26,7 +28,6 @@ from disclosure_pipeline.policy.registry import round_records
 from disclosure_pipeline.policy.trust import Moment
 from disclosure_pipeline.policy.verdict import Judgement, Outcome, publish, read_judgements
 from disclosure_pipeline.policy.waivers import Digest
-from disclosure_pipeline.tables.dictionary import FrozenModel
 
 
 def describe_errors(error: ValidationError) -> list[str]:
@@ -57,7 +58,11 @@ def _require_finite(content: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return content
 
 
-class PolicyStated(FrozenModel):
+class _StatedModel(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PolicyStated(_StatedModel):
     """The policy that the candidate was held against."""
 
     digest: Annotated[
@@ -73,7 +78,7 @@ class PolicyStated(FrozenModel):
     ]
 
 
-class ClauseStated(FrozenModel):
+class ClauseStated(_StatedModel):
     """One condition of the policy, the figure that was found, and what follows."""
 
     name: Named
@@ -110,7 +115,7 @@ class ClauseStated(FrozenModel):
     words: Annotated[str, Field(description="The same for a reader")]
 
 
-class WaiverStated(FrozenModel):
+class WaiverStated(_StatedModel):
     """A waiver that let a clause pass."""
 
     name: Named
@@ -121,7 +126,7 @@ class WaiverStated(FrozenModel):
     expires: Moment
 
 
-class GroundTruthStated(FrozenModel):
+class GroundTruthStated(_StatedModel):
     """The confidential table: only its custodian can tell which one it is."""
 
     salted_hash: Annotated[
@@ -135,28 +140,28 @@ class GroundTruthStated(FrozenModel):
     ]
 
 
-class ConfidentialStated(FrozenModel):
+class ConfidentialStated(_StatedModel):
     """A further confidential table that copies and nearness were held against."""
 
     name: Named
     salted_hash: Annotated[Digest, Field(description="As that of the ground truth")]
 
 
-class SyntheticStated(FrozenModel):
+class SyntheticStated(_StatedModel):
     """A file of the release: a synthetic table, or the same table in another format."""
 
     name: Named
     records: Count
 
 
-class PageStated(FrozenModel):
+class PageStated(_StatedModel):
     """The page of the dossier in its edition for publication: a file of the release."""
 
     name: Named
     rounded_to: Annotated[Count, Field(description="The number of people that every figure is rounded to")]
 
 
-class RefusalsStated(FrozenModel):
+class RefusalsStated(_StatedModel):
     """How many of some tries were refused."""
 
     refused: Annotated[int, Field(ge=0)]
@@ -167,7 +172,7 @@ class RefusalsStated(FrozenModel):
         return Refusals(self.refused, self.tries)
 
 
-class PowerStated(FrozenModel):
+class PowerStated(_StatedModel):
     """What the policy would notice, measured on random halves of the ground truth before any candidate."""
 
     records: Annotated[
@@ -188,7 +193,7 @@ class PowerStated(FrozenModel):
         return summarize_power(limit, self.noticed.as_refusals(), self.honest.as_refusals())
 
 
-class Predicate(FrozenModel):
+class Predicate(_StatedModel):
     """An approved candidate with its figures, its policy and the code that judged it; null stands for NaN."""
 
     gate: Named

@@ -140,6 +140,7 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
 
 
 def _describe_power(folders: GateFolders, digest: str) -> Finding:
+    """Say what the policy would notice, where `policy power` has measured that."""
     power = read_power(folders, digest)
     if power is None:
         sentence = "what it would notice is not measured: disclosure-pipeline policy power says it"

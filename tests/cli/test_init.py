@@ -22,7 +22,8 @@ from support.surveys import TABLES
 
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.orchestration.gate_file import HOME, load_gate, parse_gate
+from disclosure_pipeline.orchestration.component import HOME
+from disclosure_pipeline.orchestration.gate_file import load_gate, parse_gate
 from disclosure_pipeline.policy.gate_template import EXAMPLE, Schema, describe_table, write_definition
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
 from disclosure_pipeline.tables.dictionary import Column
