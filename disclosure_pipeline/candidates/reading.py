@@ -32,12 +32,8 @@ from disclosure_pipeline.tables.additions import (
     holds_identifiers,
     list_new_texts,
 )
-from disclosure_pipeline.tables.contract import (
-    CanonicalTable,
-    ContractError,
-    Violation,
-    find_naming_columns,
-)
+from disclosure_pipeline.tables.canonical_tables import CanonicalTable
+from disclosure_pipeline.tables.contract import ContractError, Violation, find_naming_columns
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Column
 from disclosure_pipeline.tables.files import fill_in_variables, redact_location
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized

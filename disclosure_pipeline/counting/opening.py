@@ -24,7 +24,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.machine import available_memory
 from disclosure_pipeline.runtime.progress import OnProgress
-from disclosure_pipeline.tables.contract import read_canonical
+from disclosure_pipeline.tables.canonical_tables import read_canonical
 from disclosure_pipeline.tables.dictionary import Dictionary
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.frames import as_frame, as_frames, check_not_empty, is_frame

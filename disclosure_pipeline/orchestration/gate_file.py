@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.orchestration import steps
-from disclosure_pipeline.policy.definition_reader import DefinitionError, read_documents, read_file
+from disclosure_pipeline.policy.definition_reader import DefinitionError, Document, read_documents, read_file
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_reader import (
     find_gate_file,
@@ -139,8 +139,8 @@ def require_prerequisites(gate: Gate, file: Path, position: int) -> None:
 def place_problems(problems: Sequence[tuple[str, str]], file: Path, position: int = 0) -> list[str]:
     """Place problems of attributes at file:line; what is no attribute is placed at the first."""
     documents = read_documents(read_file(file), str(file))
-    places = documents[position].places if position < len(documents) else {}
-    return [f"{file}:{_line(places, ('attributes', name))}: {name}: {problem}" for name, problem in problems]
+    document = documents[position] if position < len(documents) else Document(None, {})
+    return [f"{file}:{document.line(('attributes', name))}: {name}: {problem}" for name, problem in problems]
 
 
 def is_validating() -> bool:

@@ -43,6 +43,13 @@ class Document(NamedTuple):
     content: Any
     places: dict[tuple[str | int, ...], tuple[int, int]]
 
+    def line(self, path: tuple[str | int, ...]) -> int:
+        """Return the line of an entry, or of the nearest one around it: pydantic adds names to a path."""
+        place: tuple[str | int, ...] = ()
+        for part in path:
+            place = (*place, part) if (*place, part) in self.places else place
+        return self.places.get(place, (1, 1))[0]
+
 
 def read_file(path: Path) -> str:
     """Return the text of a file of definitions. DefinitionError where it cannot be read, or is far too large.

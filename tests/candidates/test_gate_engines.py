@@ -37,7 +37,8 @@ from disclosure_pipeline.counting import opening
 from disclosure_pipeline.counting.partitioned.opened_files import StreamedTable, stream_canonical
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical import read_levels
-from disclosure_pipeline.tables.contract import CanonicalTable, ContractError, read_canonical
+from disclosure_pipeline.tables.canonical_tables import CanonicalTable, read_canonical
+from disclosure_pipeline.tables.contract import ContractError
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.levels import level_label
 

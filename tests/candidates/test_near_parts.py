@@ -15,7 +15,7 @@ from disclosure_pipeline.candidates.near_tables import list_figure_inputs, sketc
 from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.measures.guard_chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.tables.contract import CanonicalTable
+from disclosure_pipeline.tables.canonical_tables import CanonicalTable
 
 ENGINES = ("memory", "partitioned")
 

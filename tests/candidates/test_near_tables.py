@@ -18,7 +18,7 @@ from disclosure_pipeline.candidates.evaluation_records import count_recorded
 from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.near_tables import sketch_candidate
 from disclosure_pipeline.candidates.store import GateFolders
-from disclosure_pipeline.tables.contract import CanonicalTable
+from disclosure_pipeline.tables.canonical_tables import CanonicalTable
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.record_hashes import (
     Part,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
 from disclosure_pipeline.tables.additions import holds_identifiers
-from disclosure_pipeline.tables.contract import canonical_table
+from disclosure_pipeline.tables.canonical_tables import canonical_table
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.record_hashes import content_sha256
 

@@ -17,7 +17,8 @@ import pytest
 from support.processes import run_program
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.tables.contract import CONTROL_CHARACTER, ContractError, Violation, read_canonical
+from disclosure_pipeline.tables.canonical_tables import read_canonical
+from disclosure_pipeline.tables.contract import CONTROL_CHARACTER, ContractError, Violation
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.sources import read_raw
 
@@ -289,7 +290,7 @@ CHECK = """
 import sys
 from pathlib import Path
 from disclosure_pipeline.tables.contract import ContractError
-from disclosure_pipeline.tables.contract import read_canonical
+from disclosure_pipeline.tables.canonical_tables import read_canonical
 from disclosure_pipeline.tables.dictionary import Column
 try:
     read_canonical(Path(sys.argv[1]), {"a": Column(type="integer")}, "the table", ["a"], only_known=True)

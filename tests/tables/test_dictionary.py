@@ -25,7 +25,8 @@ from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical import Levels, read_levels
-from disclosure_pipeline.tables.contract import ContractError, canonical_table
+from disclosure_pipeline.tables.canonical_tables import canonical_table
+from disclosure_pipeline.tables.contract import ContractError
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.encoding import arrow_array
 from disclosure_pipeline.tables.inference import draft
@@ -430,7 +431,7 @@ def test_a_contract_that_was_not_checked_is_not_kept(monkeypatch: pytest.MonkeyP
 def test_checking_a_contract_leaves_the_environment_alone() -> None:
     program = (
         "import os, pandas as pd; before = dict(os.environ);"
-        "from disclosure_pipeline.tables.contract import canonical_table;"
+        "from disclosure_pipeline.tables.canonical_tables import canonical_table;"
         "from disclosure_pipeline.tables.dictionary import Column;"
         "canonical_table(pd.DataFrame({'a': [1]}), {'a': Column(type='integer')}, 'T', (), True);"
         "assert dict(os.environ) == before, set(os.environ) - set(before)"

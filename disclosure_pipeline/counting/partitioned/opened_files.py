@@ -21,7 +21,7 @@ from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import identifying_columns
 from disclosure_pipeline.tables.alignment import Distinct, code_distinct_columns, stack_distinct
-from disclosure_pipeline.tables.contract import canonical_values
+from disclosure_pipeline.tables.canonical_tables import canonical_values
 from disclosure_pipeline.tables.dictionary import Dictionary
 from disclosure_pipeline.tables.encoding import Change, count_levels, encode
 from disclosure_pipeline.tables.grouping import Grouping

@@ -1,0 +1,149 @@
+"""Whole tables in canonical form, with the ledger of what was changed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
+from disclosure_pipeline.tables.alignment import Distinct
+from disclosure_pipeline.tables.contract import ContractError, find_violations
+from disclosure_pipeline.tables.dictionary import Dictionary
+from disclosure_pipeline.tables.encoding import (
+    Change,
+    RawColumn,
+    canonical_records,
+    changes_of_column,
+    count_levels,
+    encode,
+    read_columns,
+)
+from disclosure_pipeline.tables.levels import IntArray
+from disclosure_pipeline.tables.sources import Location, columns_of, read_raw
+
+
+@dataclass(frozen=True)
+class CanonicalTable:
+    """A table in canonical form, and the ledger of what was changed for it."""
+
+    frame: pd.DataFrame
+    ledger: tuple[Change, ...]
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return len(self.frame)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(map(str, self.frame.columns))
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The distinct values of each column, as Arrow arrays."""
+        return {name: encode(self.frame[name]).levels for name in self.columns}
+
+    def count_levels(self, name: str) -> IntArray:
+        """Return the number of records with each value of a column, in any order."""
+        return count_levels(self.frame[name])
+
+    def keep_columns(self, names: Collection[str]) -> CanonicalTable:
+        """Return the table without its other columns."""
+        kept = [name for name in self.columns if name in names]
+        if len(kept) == len(self.columns):
+            return self
+        return CanonicalTable(
+            self.frame[kept], tuple(change for change in self.ledger if change.column in kept)
+        )
+
+    def some_records(self, positions: IntArray) -> pd.DataFrame:
+        """Return some records, by their positions and in the order of these."""
+        return self.frame.iloc[positions]
+
+    def records_from(self, start: int, stop: int) -> pd.DataFrame:
+        """Return the records from a position to before another one, or to the last."""
+        return self.frame.iloc[start:stop]
+
+
+def canonical_table(
+    raw: pd.DataFrame,
+    dictionary: Dictionary,
+    table: str,
+    needed: Collection[str],
+    only_known: bool,
+    names: Sequence[str] = (),
+) -> CanonicalTable:
+    """Check a raw table and bring it into canonical form. ContractError where it breaks the contract.
+
+    Rules as in `find_violations`; the frame has the columns that the dictionary describes. `names`: those of
+    all columns, described or not, where `raw` has only some of them.
+    """
+    read = read_columns(raw, dictionary)
+    columns, ledger = _to_canonical(
+        names or list(raw.columns), len(raw), read, dictionary, table, needed, only_known
+    )
+    return CanonicalTable(pd.DataFrame(columns, copy=False), ledger)
+
+
+def _to_canonical(
+    columns: Sequence[str],
+    records: int,
+    read: Mapping[str, RawColumn],
+    dictionary: Dictionary,
+    table: str,
+    needed: Collection[str],
+    only_known: bool,
+) -> tuple[dict[str, Any], tuple[Change, ...]]:
+    violations = find_violations(columns, records, read, dictionary, table, needed, only_known)
+    if violations:
+        raise ContractError(violations)
+    values = run_in_threads(
+        [partial(canonical_records, column, dictionary[name]) for name, column in read.items()],
+        threads_for(max(len(column.encoded.codes) for column in read.values())),
+    )
+    ledger = (change for name, column in read.items() for change in changes_of_column(column, table, name))
+    return dict(zip(read, values, strict=True)), tuple(ledger)
+
+
+def read_canonical(
+    location: Location, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
+) -> CanonicalTable:
+    """Return a table read and brought into canonical form. ContractError where it breaks the contract.
+
+    Only columns that the dictionary describes are read; see `find_violations`.
+    """
+    names = columns_of(location, table, dictionary) if only_known else ()
+    raw = read_raw(location, table, dictionary)
+    if not len(raw.columns):  # without a header: any column tells how many records there are
+        names = columns_of(location, table, dictionary)
+        raw = read_raw(location, table, names[:1])
+    return canonical_table(raw, dictionary, table, needed, only_known, names)
+
+
+def canonical_values(
+    columns: Sequence[str],
+    records: int,
+    raw: Mapping[str, Distinct],
+    dictionary: Dictionary,
+    table: str,
+    needed: Collection[str],
+    only_known: bool,
+) -> tuple[Mapping[str, Distinct], tuple[Change, ...]]:
+    """Return the values of a table's columns in canonical form, each where it was, and the ledger.
+
+    `columns` are the names of all its columns, `raw` the values of those that the dictionary describes.
+    ContractError where the table of so many `records` breaks its contract: see `find_violations`.
+    """
+    read = {
+        name: RawColumn.from_values(distinct.values, distinct.counts, dictionary[name])
+        for name, distinct in raw.items()
+    }
+    canonical, ledger = _to_canonical(columns, records, read, dictionary, table, needed, only_known)
+    return {
+        name: Distinct(pd.Series(values[:-1]), raw[name].counts) for name, values in canonical.items()
+    }, ledger
