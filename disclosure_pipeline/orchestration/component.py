@@ -92,7 +92,7 @@ class GateSetup:
 
 
 def set_up_project(folder: Path) -> Path:
-    """Make a folder a project of Dagster unless it is one; the folder of its definitions.
+    """Make a folder a project of Dagster unless it is one; return the folder of its definitions.
 
     DisclosurePipelineError where it has a pyproject.toml that is none.
     """
@@ -156,7 +156,7 @@ def set_up_gate(
 
 
 def write_gate(name: str, definition_folder: Path, ground_truth: str, schema: Schema) -> Path:
-    """Write the file of a gate alone; its path.
+    """Write the file of a gate alone; return its path.
 
     DefinitionError, and nothing is written, where it cannot be loaded; DisclosurePipelineError where there is
     one already.

@@ -97,7 +97,7 @@ def write_to_logs(notice: Notice, tick_log: logging.Logger) -> None:
 
 
 def send(notice: Notice, senders: Mapping[str, Send], context: dg.RunFailureSensorContext) -> dict[str, str]:
-    """Send a notice by all senders at once, a few times each; why it did not arrive, by sender.
+    """Send a notice by all senders at once, a few times each; return why it did not arrive, by sender.
 
     It takes `SECONDS` at most: a sender that hangs keeps no other waiting.
     """

@@ -31,7 +31,7 @@ _ALWAYS = ("UiO", "UiS", "UiOiS", "repU", "Dorig", "iS", "DiSCO", "TCAP")
 
 
 def show_numbers(figures: Mapping[str, float | None]) -> dict[str, dg.FloatMetadataValue]:
-    """Numbers as metadata; what is missing or not finite is left out.
+    """Return numbers as metadata; what is missing or not finite is left out.
 
     >>> show_numbers({"value": 1, "bound": None})
     {'value': FloatMetadataValue(value=1.0)}

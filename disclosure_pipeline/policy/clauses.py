@@ -189,7 +189,7 @@ def _require_measured(bounded: Sequence[Clause], measures: Measures) -> None:
 
 
 def find_unbounded(bounded: Collection[tuple[str, str | None]], targets: Sequence[str]) -> list[str]:
-    """Return what has to have a bound and has none, of the measures (and targets) that are bounded.
+    """Return what needs a bound and has none among the bounded measures (and targets).
 
     Example:
         >>> find_unbounded({("repU", None), ("DiSCO_beyond_both", "work")}, ["work", "income"])

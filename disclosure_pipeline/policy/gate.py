@@ -369,7 +369,7 @@ class Gate(FrozenModel):
         )
 
     def policy_digest(self) -> str:
-        """sha256 of everything in the definition that decides: dictionary, keys, targets, policy."""
+        """Return the sha256 of all in the definition that decides: dictionary, keys, targets, policy."""
         deciding = self.model_dump(mode="json", exclude=_NOT_DECIDING)
         if self.confidential:  # which there are decides, where they lie does not
             deciding["confidential"] = sorted(self.confidential)

@@ -119,7 +119,7 @@ _GROUPED = "many values, so it is compared in groups: who knows or is told the g
 
 
 def _propose_groups(values: pd.Series[Any], keys: int) -> int | None:
-    """Return into how many groups a target goes, or one of so many `keys`; None where it stays as it is.
+    """Propose a number of groups for a target, or for one of this many `keys`; None if it stays as it is.
 
     Keys together have about half as many combinations as there are records, so that another sample has them.
     """

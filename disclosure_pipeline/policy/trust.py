@@ -1,4 +1,4 @@
-"""Which public keys are believed, and for releases of which time."""
+"""The public keys that are believed, each for the releases of a period."""
 
 from __future__ import annotations
 

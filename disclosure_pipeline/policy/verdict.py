@@ -309,7 +309,7 @@ def use_of_bound(value: float | None, limit: float | None, *, at_least: bool = F
 
 
 def find_worst_judgement(judgements: Iterable[Judgement]) -> Judgement | None:
-    """Return the judgement that stands most against a release; None of none.
+    """Return the judgement that stands most against a release; None if there is none.
 
     >>> from disclosure_pipeline.policy.clauses import Clause
     >>> from disclosure_pipeline.policy.verdict import hold

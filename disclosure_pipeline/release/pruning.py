@@ -1,4 +1,4 @@
-"""Pruning: the stored bytes of what was refused or never decided, once they are old; never the evidence."""
+"""Remove the old stored bytes of candidates that were refused or never decided, never the evidence."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ _SEPARATOR = "~"
 
 @dataclass(frozen=True)
 class Stage:
-    """Two folders that nobody else writes to: the copy of what arrived, and what becomes the release."""
+    """Two folders that nobody else writes to: the copy of the snapshot, and the future release."""
 
     arrived: Path
     release: Path
@@ -61,7 +61,7 @@ class Stage:
 
 @contextmanager
 def stage_snapshot(snapshot: Snapshot, store: Store, staging: Path) -> Iterator[Stage]:
-    """Return a copy of a snapshot's bytes and an empty folder for the release, in one folder of `staging`.
+    """Yield a copy of a snapshot's bytes and an empty folder for the release, in one folder of `staging`.
 
     What is measured and what is written anew for the release are the same tables, whatever happens to the
     store. One release of a candidate at a time; what a killed one left is removed. StoreError where the
@@ -89,7 +89,7 @@ def stage_snapshot(snapshot: Snapshot, store: Store, staging: Path) -> Iterator[
 
 
 def remove_abandoned(store: Store, staging: Path) -> None:
-    """Remove what killed releases of any candidate left in `staging`; what a running one has stays."""
+    """Remove what killed releases of any candidate left in `staging`; a running one keeps its stage."""
     for stage in sorted(staging.glob(f".partial-*{_SEPARATOR}*")) if staging.is_dir() else []:
         candidate = stage.name.removeprefix(".partial-").partition(_SEPARATOR)[0]
         if stage.is_symlink() or not is_safe_name(candidate):

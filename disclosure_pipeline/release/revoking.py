@@ -1,4 +1,4 @@
-"""Revoking a release: a signed sentence that it is no longer stood by, for everyone who verifies it."""
+"""Revoke a release by a signed statement, for everyone who verifies it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def locate_revocations(releases: Path) -> Path:
 
 
 class Revocation(FrozenModel):
-    """A release that is no longer stood by: whose it was, with which content, since when, and why.
+    """A revoked release: its gate, candidate and content, since when, and why.
 
     `tables`: the hashes of its tables' canonical records; those of version 1 have none.
     """

@@ -38,7 +38,7 @@ class Standing:
     truth and the further confidential tables that are recorded, and of the policy that holds. Of the dossier,
     None where there is none: `judged_at`, when it was filed (UTC); `worst_clause`, the one that stands most
     against a release, with its value and bound; `records`, the number of all synthetic records. A candidate
-    that was not measured has no dossier, but a `problem`: what kind of thing ended its run as it arrived.
+    that was not measured has no dossier, but a `problem`: the kind that ended its run as it arrived.
     `is_revoked`: a revocation beside the releases concerns what is published.
     """
 

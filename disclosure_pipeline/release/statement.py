@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def find_contradictions(predicate: Predicate, files: Mapping[str, str]) -> list[str]:
-    """Sentences that say where a predicate does not fit itself or the released files (name -> sha256).
+    """List, in sentences, where a predicate contradicts itself or the released files (name -> sha256).
 
     The rules are those of the verdict: only finite values within their limits pass.
     """
@@ -215,7 +215,7 @@ def build_statement(subjects: Mapping[str, str], predicate: Predicate) -> Statem
 
 
 def find_statement_problems(statement: Statement) -> list[str]:
-    """Sentences that say where a statement contradicts itself."""
+    """List, in sentences, where a statement contradicts itself."""
     names = [subject.name for subject in statement.subject]
     problems = [
         f"{name!r} is no name that a released file can have"
@@ -254,7 +254,7 @@ def encode_statement(statement: Statement) -> bytes:
 
 
 def to_canonical_json(content: Any) -> bytes:
-    """The bytes of JSON in its canonical form: sorted names, no white space, only the escapes JSON needs.
+    """Return the bytes of canonical JSON: sorted names, no white space, only the escapes that JSON needs.
 
     ValueError for NaN and infinity.
     """
@@ -287,7 +287,7 @@ def read_envelope(raw: bytes, payload_type: str = PAYLOAD_TYPE) -> tuple[Envelop
 def check_signature(
     envelope: Envelope, trusted_keys: Mapping[str, tuple[SSlibKey, TrustedKey]]
 ) -> tuple[str, list[str]]:
-    """The id of the key that an envelope names, and sentences that say why its signature does not count."""
+    """Return the id of the key that an envelope names, and sentences on why its signature does not count."""
     from securesystemslib.exceptions import VerificationError as NotVerified
 
     (signature,) = envelope.signatures.values()

@@ -1,4 +1,4 @@
-"""Verifying a published folder: with nothing but the folder and the public keys."""
+"""Verify a published folder with nothing but the folder and the public keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAME_LENGTH_SHOWN = 100
 
 
 class VerificationError(DisclosurePipelineError):
-    """A folder is not what was approved; `problems` says all that is wrong, a sentence each."""
+    """A folder is not what was approved; `problems` has a sentence for each difference."""
 
     def __init__(self, folder: Path, problems: Sequence[str]) -> None:
         self.problems = tuple(map(escape_unseen, problems))
@@ -43,8 +43,8 @@ class VerificationError(DisclosurePipelineError):
 class Approval:
     """A release that was verified: what was approved, its files (name -> sha256), and whose key says so.
 
-    `unchecked`: what it could have been compared with and was not, a sentence each. `revocations`: so many
-    were read, and none concerns it; None where none were asked for.
+    `unchecked`: a sentence for each comparison that was not asked for. `revocations`: the number that were
+    read, none of which concerns it; None where no file of them was given.
     """
 
     predicate: Predicate
@@ -59,7 +59,7 @@ class Approval:
 
 @dataclass(frozen=True)
 class Expected:
-    """Which release it has to be. None: any; a release of another gate or policy is as good then."""
+    """The release that is expected. None accepts any, also one of another gate or policy."""
 
     gate: str | None = None
     candidate: str | None = None
@@ -67,7 +67,7 @@ class Expected:
     not_before: datetime | None = None
 
     def find_differences(self, predicate: Predicate) -> list[str]:
-        """List, in sentences, where a release is another one than was asked for."""
+        """List, in sentences, where a release is not the expected one."""
         problems = [
             f"it is of {what} {stated!r}, asked for was {expected!r}"
             for what, stated, expected in (
@@ -85,7 +85,7 @@ class Expected:
         return problems
 
     def list_unchecked(self) -> list[str]:
-        """Return what is not compared, a sentence each."""
+        """Return a sentence for each comparison that is not asked for."""
         consequences = {
             "--gate": (self.gate, "a release of another gate would be taken too"),
             "--candidate": (self.candidate, "a release of another candidate would be taken too"),

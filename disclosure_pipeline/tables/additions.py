@@ -71,7 +71,7 @@ def fold(text: str) -> str:
 
 
 def column_identifies(column: CodedColumn, synthesis: int) -> bool:
-    """Return whether a column's values are all different in GT, no measurements, and mostly GT's in SD."""
+    """Return True if GT's values are all different and no measurements, and most of SD's are among them."""
     d, s = column.counts[0], column.counts[synthesis]
     whole = column.kind is not Kind.NUMBER or column.levels.dtype.kind in "iu"
     if d.sum() < _FEWEST_RECORDS or not whole or d[-1] or d.max() > 1:
@@ -82,7 +82,7 @@ def column_identifies(column: CodedColumn, synthesis: int) -> bool:
 def identifying_columns(
     columns: Sequence[CodedColumn], tables: Sequence[Mapping[Any, Distinct]]
 ) -> list[tuple[int, Any]]:
-    """Return the (synthesis, column) of GT's columns whose values tell which record it is.
+    """Return each (synthesis, column) whose values tell which GT record it is.
 
     `tables` are the values of columns of each table (GT first), `columns` those that are coded already.
     """
@@ -215,7 +215,7 @@ def starts_formula(texts: Any) -> npt.NDArray[np.bool_]:
 
 
 def count_digits(values: Any) -> dict[int, int]:
-    """Return the most digits of numbers with so many decimals, of an Arrow array; 16: more than 15.
+    """Map the numbers of decimals in an Arrow array to the most digits; 16 stands for more.
 
     Zeros before the first other digit do not count.
 
@@ -239,9 +239,9 @@ def count_digits(values: Any) -> dict[int, int]:
 
 
 def _has_more_decimals(column: Column, in_GT: Any, in_SD: Any) -> bool:
-    """Return whether numbers of SD have more decimals than are declared.
+    """Return True if numbers of SD have more decimals than declared, else more decimals and digits than GT's.
 
-    Where none are: more than GT's, and more digits, too. So 0.0012 may stand beside 0.012 and 0.12.
+    So 0.0012 may stand beside 0.012 and 0.12.
     """
     of_SD = count_digits(in_SD)
     if column.decimals is not None:
@@ -258,7 +258,7 @@ def _leave_out(values: Any, column: Column) -> Any:
 
 
 def count_zeros(values: Any) -> int:
-    """Return how many zeros all whole numbers of an Arrow array end with, of which one is not 0 at least.
+    """Count the zeros that all whole numbers of an Arrow array end with; none if every number is 0.
 
     >>> import pyarrow as pa
     >>> count_zeros(pa.array([100, -2500, 0])), count_zeros(pa.array([12, 40]))
@@ -305,7 +305,7 @@ def _as_numbers(column: Column, values: Any) -> npt.NDArray[np.float64]:
 
 
 def list_new_texts(in_GT: Any, in_SD: Any) -> list[str]:
-    """Return the texts of a column of SD that GT's column does not have: Arrow arrays of distinct values.
+    """Return the texts of a column of SD that GT's column lacks; both are Arrow arrays of distinct values.
 
     >>> import pyarrow as pa
     >>> list_new_texts(pa.array(["a", "b"]), pa.array(["b", "c", None]))

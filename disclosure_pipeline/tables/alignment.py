@@ -1,4 +1,4 @@
-"""GT and its syntheses side by side: checked as input, then coded column by column."""
+"""Check GT and its syntheses as input, then code them column by column."""
 
 from __future__ import annotations
 
@@ -115,10 +115,9 @@ def number_owners(frames: Sequence[pd.DataFrame], unit: Any) -> IntArray:
 def check_values(
     column: Any, series: Sequence[pd.Series[Any]], grouping: Grouping, names: Sequence[str]
 ) -> Kind:
-    """Return the one kind that a column is of in all tables, if it can be grouped where that is requested.
+    """Return the kind of a column in all tables. InputError if it has several or cannot be grouped as asked.
 
-    Each series holds the records of a table, or each of their values; `names` are the tables'. InputError
-    otherwise.
+    Each series holds the records of a table, or each of their values; `names` are the tables'.
     """
     kind = common_kind(column, series, names)
     if grouping.grouped(column) and kind not in {Kind.NUMBER, Kind.EMPTY}:
@@ -203,8 +202,8 @@ def _check_finite(
 class Distinct:
     """The values of one column of one table, and the number of records with each.
 
-    Two of the `values` may be equal, and one may be missing: they may stand for others, as where one is an
-    alias. `counts` has an entry for each, and last the number of records that have none.
+    `values` may repeat, as where one is an alias of another, and may hold a missing one. `counts` has an
+    entry for each, and last the number of records without a value.
     """
 
     values: pd.Series[Any]
@@ -216,13 +215,13 @@ class Distinct:
         return int(self.counts.sum())
 
     def take(self, numbers: IntArray) -> Any:
-        """Return the values with these numbers as an array, missing for -1."""
+        """Return the values at these positions as an array, missing for -1."""
         with_missing = pd.concat([self.values, pd.Series([None], dtype=self.values.dtype)], ignore_index=True)
         return with_missing.array.take(numbers)
 
 
 def stack_distinct(tables: Sequence[Distinct]) -> Distinct:
-    """Stack the values of a column of several tables: those of the second follow those of the first."""
+    """Stack the values of a column of several tables, one table after the other."""
     counts = [table.counts[:-1] for table in tables]
     missing = sum(int(table.counts[-1]) for table in tables)
     values = stack_columns([table.values for table in tables])

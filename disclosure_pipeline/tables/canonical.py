@@ -1,4 +1,4 @@
-"""Raw levels of a column in its one canonical form, as the data dictionary declares it; never by guessing.
+"""Bring the raw levels of a column into the one form that the data dictionary declares, never by guessing.
 
 Everything works on whole Arrow arrays of distinct levels: no step is taken record by record.
 """
@@ -45,7 +45,7 @@ class Levels:
     """Raw levels, read: one entry per raw level in every array.
 
     `values` are null where a level is `missing` or `unreadable` (not of the column's type). `unknown`: none
-    of the declared levels. `outside`: outside the range. `changed`: rule of the ledger -> whom it changed.
+    of the declared levels. `outside`: outside the range. `changed`: rule of the ledger -> levels it changed.
     """
 
     values: Any

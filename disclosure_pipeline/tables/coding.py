@@ -1,4 +1,4 @@
-"""A column of several tables coded over the levels of all of them, matched by value."""
+"""Code a column of several tables over the levels of all of them, matched by value."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def code_and_mark(
 ) -> tuple[CodedColumn, list[Mask] | None]:
     """Code as `code_column_of_kind`, and mark the entries of `position` that differ from their level.
 
-    None where nothing does: see `rounding.first_of_runs`. `rounded` is not set.
+    None where nothing does: see `first_of_runs`. `rounded` is not set.
     """
     stored = [_store(series) for series in columns]
     comparable = comparable_levels(column, kind, [own_levels for _, own_levels in stored])

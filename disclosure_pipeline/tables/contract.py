@@ -41,7 +41,7 @@ _SET_BY_PANDERA = ("PYARROW_IGNORE_TIMEZONE", "SPARK_LOCAL_IP")
 class Violation:
     """A rule that a table breaks: by how many of its records, and what share of them (0 to 1).
 
-    None where the number is not told, since it would answer a question about GT.
+    None where the number is withheld, since it would answer a question about GT.
     """
 
     table: str
@@ -136,7 +136,7 @@ def _schema(
     broken_records: dict[tuple[str, str], int],
     checked: set[tuple[str, str]],
 ) -> tuple[Any, pd.DataFrame]:
-    """Return the schema of a table, and the table as positions in lists of levels, for which it is meant."""
+    """Return the schema, and the table that it checks: positions in the columns' lists of levels."""
     pandera = _import_pandera()
     counts: dict[str, Any] = {}
 
@@ -198,7 +198,7 @@ def _import_pandera() -> Any:
 
 
 def _run_schema(schema: Any, positions: pd.DataFrame) -> list[tuple[str, str]]:
-    """Run the schema; the columns that are missing or too many. What a rule finds, it notes by itself."""
+    """Run the schema; return the missing and the undescribed columns. Each rule notes its own findings."""
     from pandera.config import ValidationDepth, config_context
     from pandera.errors import SchemaErrors
 

@@ -40,7 +40,7 @@ _SAVE_AS_UTF8 = "save it as UTF-8"
 
 
 def name_separator(names: Sequence[str]) -> str | None:
-    """Name what seems to separate a table of one column, such as "semicolons"; None where nothing tells.
+    """Name the likely separator of a table of one column, such as "semicolons"; None if nothing suggests one.
 
     >>> name_separator(["sex;age;income"])
     'semicolons'
@@ -53,7 +53,7 @@ def name_separator(names: Sequence[str]) -> str | None:
 
 
 def describe_separator(separator: str) -> str:
-    """Return the sentence on a separator that is another one than expected, and what to do.
+    """Return a sentence on a separator other than expected, and what to do.
 
     >>> describe_separator("semicolons").partition(".")[0]
     'its separator is another one: the first line has semicolons'
@@ -69,9 +69,9 @@ def describe_unreadable_file(
 ) -> str:
     """Say why a file cannot be read, and what to do. `location`: where it is, without secrets.
 
-    `find_file` gives its path and its format. Where the file cannot be looked at, all that it may be is told,
-    and the `reason` why it could not be read. A store names files by their hash, which nobody knows: then
-    `table` says what the file was delivered as.
+    `find_file` gives its path and its format. Where the file cannot be examined, the sentence lists what
+    may be wrong, and the `reason` why it could not be read. A store names files by their hash, which
+    nobody knows: then `table` names the file as it was delivered.
     """
     name = location.rstrip("/").rpartition("/")[2]
     file = table if _HASH.match(name) else f"{table}: {name!r}"
@@ -89,7 +89,7 @@ def describe_unreadable_file(
 
 
 def _describe_damage(path: StoragePath, file_format: FileFormat) -> str:
-    """Return what is wrong with a file, or with the first that is of a folder."""
+    """Return what is wrong with a file, or with the first damaged one of a folder."""
     for file in path.files():
         problem = _find_problem(path, file.path, file.size, file_format)
         if problem is not None:
@@ -175,7 +175,7 @@ def _decode(stream: Any) -> Iterator[str]:
 
 
 def _look_at_lines(lines: Iterator[str], delimiter: str) -> str | None:
-    """Return what is wrong with the records of a text: told by numbers of lines and fields only."""
+    """Return what is wrong with the records of a text, by numbers of lines and fields only."""
     records = csv.reader(lines, delimiter=delimiter)
     problem: str | None = None
     fields: int | None = None

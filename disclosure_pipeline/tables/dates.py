@@ -1,4 +1,4 @@
-"""Dates and times in one form: as declared, in one time zone. What is not exactly that is not read at all."""
+"""Read dates and times in one form: as declared, in one time zone. Nothing else is read."""
 
 from __future__ import annotations
 

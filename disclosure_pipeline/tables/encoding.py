@@ -75,7 +75,7 @@ def encode(column: pd.Series[Any]) -> Encoded:
 
 
 def encode_arrow(column: Any) -> Encoded:
-    """Return an Arrow array in chunks; each chunk may have a dictionary of its own."""
+    """Encode an Arrow array in chunks; each chunk may have a dictionary of its own."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     column = column.unify_dictionaries()
@@ -119,7 +119,7 @@ def smallest_code_type(levels: int) -> np.dtype[Any]:
 
 
 def arrow_codes(codes: IntArray) -> Any:
-    """Codes as an Arrow array, in which -1 is missing.
+    """Return codes as an Arrow array, in which -1 is missing.
 
     >>> arrow_codes(np.array([1, -1])).to_pylist()
     [1, None]
@@ -261,7 +261,7 @@ class RawColumn:
 
     @classmethod
     def from_values(cls, values: Any, counts: IntArray, column: Column) -> RawColumn:
-        """Return the column with these values and, for each and last for missing, the number of records."""
+        """Return a column of these values; `counts` are the records with each, and last those without."""
         levels = arrow_array(values)
         codes = np.append(np.arange(len(levels)), -1)
         return cls(Encoded(codes, levels), read_levels(column, levels), counts)
@@ -328,7 +328,7 @@ def rounding_changes(columns: Iterable[CodedColumn], tables: Sequence[str]) -> l
 
 
 def changes_of_column(column: RawColumn, table: str, name: str) -> list[Change]:
-    """Return what was done to a column, an entry for each rule that changed records."""
+    """Return an entry for each rule that changed records of a column."""
     counts = column.encoded.counts if column.counts is None else column.counts
     counted = {
         rule: int(counts[np.append(where, False)].sum()) for rule, where in column.levels.changed.items()

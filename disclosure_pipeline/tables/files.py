@@ -191,7 +191,7 @@ def suffix_of(name: str) -> str | None:
 
 
 def format_of(name: str) -> FileFormat | None:
-    """Return the format that the name of a file tells; None where it tells none."""
+    """Return the format that the name of a file tells; None if it tells none."""
     suffix = suffix_of(name)
     if suffix is None:
         return None
@@ -201,9 +201,9 @@ def format_of(name: str) -> FileFormat | None:
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A table that is open: the names of its columns, and its batches once it is known which are wanted.
+    """An open table: the names of its columns, and a function from the wanted ones to its batches.
 
-    `is_text`: fields stand between separators, which may be others than were expected.
+    `is_text`: fields stand between separators, which may differ from the expected ones.
     """
 
     names: tuple[str, ...]

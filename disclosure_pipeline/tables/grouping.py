@@ -47,7 +47,7 @@ class Grouping:
 
     @property
     def numeric(self) -> frozenset[Any]:
-        """The columns that it takes for numbers."""
+        """The columns that it treats as numbers."""
         return frozenset((*self.groups, *self.special_values, *self.explicit))
 
     def grouped(self, column: Any) -> bool:
@@ -76,7 +76,7 @@ class Grouping:
 
 
 def grouping_of(groups: Any = None, special_values: Any = None, edges: Any = "pooled") -> Grouping:
-    """Return the grouping that a public function is asked for: see `disclosure()` for the arguments.
+    """Return the grouping that the arguments of a public function request: see `disclosure()`.
 
     InputError where one is not what it must be; whether the columns exist is not checked.
     """
@@ -230,7 +230,7 @@ def group_labels(edges: Sequence[str]) -> list[str]:
 
 
 def round_edges(edges: Iterable[float]) -> list[str]:
-    """Round edges as they may be shown: about two significant digits, numbered where several look the same.
+    """Round edges for display to about two significant digits, numbered where several look the same.
 
     An edge that a rule finds is a value of a record, or lies between two; rounded it is neither.
 

@@ -181,7 +181,7 @@ _CANDIDATES: tuple[Type, ...] = ("boolean", "integer", "number", "date", "dateti
 
 @dataclass(frozen=True)
 class Draft:
-    """The columns as far as they may be shown, and for each what a person has to add or to look at."""
+    """The columns as far as they may be shown, with notes on what a person has to add or to check."""
 
     columns: Mapping[str, Column]
     notes: Mapping[str, str]
@@ -203,7 +203,7 @@ def draft(raw: pd.DataFrame, smallest_count: int = SMALLEST_COUNT) -> Draft:
 
     Types are suggestions. No level is given that fewer than `smallest_count` records have, and a range ends
     at a round number, or year, to which the last round step holds as many records.
-    InputError where what stands in the place of column names looks like a record.
+    InputError where the column names look like a record.
     """
     if smallest_count < 1:
         raise InputError(f"smallest_count must be 1 or more, not {smallest_count!r}.")
@@ -280,7 +280,7 @@ def _draft_range(
 
 
 def _round_up(numbers: Any, records: Any, smallest_count: int, finest: float | None) -> float:
-    """Return a multiple of a power of ten from which on there is no number, and before which are several."""
+    """Return a round upper end: no number lies above it, and several lie in the last step below it."""
     largest = float(numbers.max())
     step = finest or 10.0 ** math.floor(math.log10(abs(largest) or 1.0))
     while True:
@@ -311,10 +311,10 @@ _REPEATED = 0.2  # share of the records
 
 
 def propose_unit(raw: pd.DataFrame, known: Collection[str]) -> str | None:
-    """Return the column that looks as if it said whose record each is, of people who have several.
+    """Return the column that seems to say whose record each is, where people have several.
 
     In at least a fifth of the records all other columns but one are as in another record, and this one is as
-    in that, too. Of several such columns the one with the most values; nothing where that is `known` to be
+    in that, too. Of several such columns it is the one with the most values; None if that is `known` to be
     something else.
     """
     hashes = {name: _hash_values(raw[name], place) for place, name in enumerate(raw.columns)}
