@@ -30,7 +30,7 @@ from disclosure_pipeline.policy.gate_reader import read_gate
 from disclosure_pipeline.policy.gate_template import describe_table
 from disclosure_pipeline.policy.verdict import decide, judge
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
-from disclosure_pipeline.tables.contract import canonical_table
+from disclosure_pipeline.tables.canonical_tables import canonical_table
 from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column
 from disclosure_pipeline.tables.frames import as_frame, is_frame
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
