@@ -155,7 +155,7 @@ def _show_clauses(clauses: Sequence[Judgement], shown_as: Format | None) -> tupl
         {
             "clause": judgement.clause.name,
             "value": judgement.value,
-            "bound": _describe_bound(judgement),
+            "bound": judgement.limit_in_words or "",
             "outcome": judgement.outcome,
             "if not kept": judgement.clause.consequence.removeprefix("leaves "),
             **_find_words(judgement),
@@ -172,12 +172,6 @@ def _show_clauses(clauses: Sequence[Judgement], shown_as: Format | None) -> tupl
     )
 
 
-def _describe_bound(judgement: Judgement) -> str:
-    if judgement.limit is None:
-        return ""
-    return f"{'at least' if judgement.clause.at_least else 'at most'} {judgement.limit:.4g}"
-
-
 def _find_words(judgement: Judgement) -> dict[str, str]:
     """Return name, unit and meaning of what the clause is about; a note of its own is the meaning."""
     from disclosure_pipeline.policy.clauses import words_of
@@ -191,6 +185,6 @@ def _write_lines(clauses: Sequence[Judgement], reasons: Sequence[str]) -> list[s
     lines = []
     for judgement in clauses:
         value = "" if judgement.value is None else f" {judgement.value:.4g}"
-        bound = _describe_bound(judgement) or "no bound"
+        bound = judgement.limit_in_words or "no bound"
         lines.append(f"  {judgement.clause.name}:{value} ({bound}), {judgement.outcome}")
     return [*lines, *(f"- {reason}" for reason in reasons)]

@@ -178,16 +178,11 @@ def ground_truth_schedule(
 
         return [
             dg.RunRequest(run_key=f"{name}:{recorded.recorded_at}", partition_key=name)
-            for name in find_newest(folders)
+            for name in list(find_complete_candidates(folders.incoming).complete)[-NEWEST:]
             if is_outdated(name)
         ] or dg.SkipReason("The newest candidates are measured with the recorded ground truth")
 
     return ground_truth_changed
-
-
-def find_newest(folders: GateFolders) -> list[str]:
-    """Return the newest complete candidates, the latest last."""
-    return list(find_complete_candidates(folders.incoming).complete)[-NEWEST:]
 
 
 def _path_of_figures(folders: GateFolders, candidate: str) -> Path:

@@ -264,17 +264,14 @@ def clauses_table(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:
     """Return clause, value, bound and outcome of judgements, in their order."""
     records = [
         {
-            "clause": clause.name,
+            "clause": judgement.clause.name,
             "value": format_cell(judgement.value),
-            "bound": "-"
-            if judgement.limit is None
-            else f"{'at least' if clause.at_least else 'at most'} {judgement.limit:.4g}",
+            "bound": judgement.limit_in_words or "-",
             "outcome": f"{judgement.outcome}, warns"
-            if clause.warns and judgement.outcome == "exceeded"
+            if judgement.clause.warns and judgement.outcome == "exceeded"
             else judgement.outcome,
         }
         for judgement in judgements
-        for clause in [judgement.clause]
     ]
     return show_table(pd.DataFrame(records, columns=["clause", "value", "bound", "outcome"]))
 

@@ -66,6 +66,13 @@ class Judgement:
         until = self.waiver.expires.isoformat()
         return f"{sentence}; waived until {until} by {self.waiver.approver}: {self.waiver.reason}"
 
+    @property
+    def limit_in_words(self) -> str | None:
+        """Such as "at most 8"; None where there is no limit."""
+        if self.limit is None:
+            return None
+        return f"{'at least' if self.clause.at_least else 'at most'} {self.limit:.4g}"
+
     def public(self, smallest_count: int, fewest: int, limits: Sequence[float]) -> Judgement:
         """Return the judgement for readers who may not see exact figures.
 

@@ -13,7 +13,6 @@ from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.recording import RecordedTables, read_recorded_tables
 from disclosure_pipeline.candidates.store import GateFolders, is_safe_name
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.evidence.dossier import format_cell
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.readiness import read_trusted_keys
@@ -155,8 +154,7 @@ def _describe_worst_clause(dossier: Mapping[str, Any]) -> str | None:
             return None
         if worst.value is None:
             return f"{worst.clause.name}: could not be determined"
-        bound = f"{'at least' if worst.clause.at_least else 'at most'} {format_cell(worst.limit)}"
-        return f"{worst.clause.name}: {format_cell(worst.value)}, {bound}"
+        return f"{worst.clause.name}: {worst.value:.4g}, {worst.limit_in_words}"
     except (KeyError, TypeError):
         return None  # a record that is damaged says nothing
 
