@@ -28,7 +28,7 @@ from measuring import Measured, Prepare, StoppedError, run, worker
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates.store import MARKER
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.run import GATE as SURVEY
 from disclosure_pipeline.demo.run import HONEST, make_data, sign_with
 from disclosure_pipeline.evaluation.counts import code_shared_columns, count_record_sets

@@ -21,8 +21,8 @@ from disclosure_pipeline.analyses.key_set_tree import (
     Synthesis,
 )
 from disclosure_pipeline.analyses.key_sets import join_names
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
-from disclosure_pipeline.counting.targets import guess_is_impossible
+from disclosure_pipeline.counting.counts import guess_is_impossible
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import find_doubts, identifier_warnings, warn_of_doubts
 from disclosure_pipeline.measures.copies import unique_hits

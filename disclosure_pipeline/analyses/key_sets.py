@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.analyses.key_set_counts import count_key_sets
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.comparability import find_doubts, identifier_warnings, warn_of_doubts

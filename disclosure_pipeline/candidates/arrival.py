@@ -15,7 +15,6 @@ from disclosure_pipeline.candidates.files import StoreError, read_json, write_js
 from disclosure_pipeline.candidates.measuring import measure_candidate
 from disclosure_pipeline.candidates.near_tables import draw_seed
 from disclosure_pipeline.candidates.reading import (
-    Engine,
     choose_candidate_engine,
     open_candidate,
     read_synthesis,
@@ -29,6 +28,7 @@ from disclosure_pipeline.candidates.store import (
     require_safe_name,
     take_snapshot,
 )
+from disclosure_pipeline.counting.engines import Engine
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import count, plan_measures
 from disclosure_pipeline.evaluation.disclosure import overlap_of

@@ -19,7 +19,6 @@ from disclosure_pipeline.candidates.files import StoreError, write_json
 from disclosure_pipeline.candidates.measuring import Measured, measure_against, measure_candidate
 from disclosure_pipeline.candidates.near_tables import SKETCHES, draw_seed
 from disclosure_pipeline.candidates.reading import (
-    Engine,
     StagedTables,
     choose_candidate_engine,
     name_confidential,
@@ -46,7 +45,7 @@ from disclosure_pipeline.candidates.store import (
     read_snapshot,
     require_forward_clock,
 )
-from disclosure_pipeline.counting.opening import open_canonical
+from disclosure_pipeline.counting.engines import Engine
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
@@ -85,12 +84,15 @@ def add_confidential(
                 if measured.confidential.get(name, digests[name]) != digests[name]:
                     raise StoreError(changed)
                 tables = [table.keep_columns(folders.gate.published), *syntheses]
-                opened = stack.enter_context(open_canonical(tables, engine.name, engine.description))
+                opened = stack.enter_context(engine.open_read(tables))
                 by_file[name] = measure_against(folders.gate, opened, seed)
                 if len(syntheses) > 1:
                     stacked[name] = measure_against(folders.gate, opened.stacked(), seed)
                 # A database reads its tables while they are measured.
-                if engine.is_database and folders.confidential[name].sha256() not in {None, digests[name]}:
+                if not engine.gives_records and folders.confidential[name].sha256() not in {
+                    None,
+                    digests[name],
+                }:
                     raise StoreError(changed)
     result = replace(measured.result, confidential=_join(by_file))
     if result.stacked is not None:

@@ -10,14 +10,13 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.candidates.reading import (
-    Engine,
     OpenedCandidate,
     choose_engine_for,
     read_ground_truth,
 )
 from disclosure_pipeline.candidates.store import GateFolders
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
-from disclosure_pipeline.counting.opening import OpenedTables, SeparableTables, open_canonical
+from disclosure_pipeline.counting.engines import Engine, OpenedTables
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls, halve_units
 from disclosure_pipeline.evaluation.counts import (
@@ -55,9 +54,9 @@ def measure_candidate(gate: Gate, candidate: OpenedCandidate, engine: str, seed:
 
 def measure_tables(
     gate: Gate,
-    opened: SeparableTables,
+    opened: OpenedTables,
     engine: str,
-    with_holdout: SeparableTables | None = None,
+    with_holdout: OpenedTables | None = None,
     seed: int = 0,
 ) -> Disclosure:
     """Measure GT and a candidate, in canonical form. InputError as `disclosure()`.
@@ -75,7 +74,7 @@ def measure_tables(
     return _add_families(gate, opened, result)
 
 
-def measure_without_controls(gate: Gate, opened: SeparableTables) -> Disclosure:
+def measure_without_controls(gate: Gate, opened: OpenedTables) -> Disclosure:
     """Return the figures that every clause but those of the controls is about, of one synthesis."""
     return _add_families(gate, opened, measure(opened, plan_gate(gate, opened, 0, by_group=False)))
 
@@ -169,7 +168,7 @@ def sample_ground_truth(folders: GateFolders, most: int) -> tuple[pd.DataFrame, 
 
 
 @contextmanager
-def _open_with_itself(folders: GateFolders) -> Iterator[tuple[SeparableTables, Engine, str]]:
+def _open_with_itself(folders: GateFolders) -> Iterator[tuple[OpenedTables, Engine, str]]:
     """Open GT as its own synthesis; last its hash."""
     gate = folders.gate
     if gate.in_database:
@@ -184,11 +183,11 @@ def _open_with_itself(folders: GateFolders) -> Iterator[tuple[SeparableTables, E
             raise InputError(f"The ground truth has {table.records} records: too few to draw halves of it.")
         published = table.keep_columns(gate.published)
         with_unit = table.keep_columns((*gate.published, gate.unit or ""))
-        opened = stack.enter_context(open_canonical([with_unit, published], engine.name, engine.description))
+        opened = stack.enter_context(engine.open_read([with_unit, published]))
         yield opened, engine, digest
 
 
-def _sample(gate: Gate, opened: SeparableTables, most: int) -> pd.DataFrame:
+def _sample(gate: Gate, opened: OpenedTables, most: int) -> pd.DataFrame:
     return (opened.with_unit(gate.unit) if gate.unit else opened).sample(most, 0)[0]
 
 

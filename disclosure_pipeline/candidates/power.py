@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from disclosure_pipeline.candidates.files import StoreError, read_json, to_json, write_json
 from disclosure_pipeline.candidates.measuring import measure_without_controls, sample_ground_truth, split
 from disclosure_pipeline.candidates.store import GateFolders
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.power import COPIES, DILUTED, KINDS, NEAR_COPIES, SHARES, GatePower
 from disclosure_pipeline.policy.gate import Gate

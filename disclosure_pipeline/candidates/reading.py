@@ -14,13 +14,8 @@ from disclosure_pipeline.candidates.evaluation_records import record_evaluation
 from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
 from disclosure_pipeline.candidates.near_tables import SketchedTable, sketch_candidate
 from disclosure_pipeline.candidates.store import GateFolders, Snapshot, StoredFile
-from disclosure_pipeline.counting.opening import (
-    OpenedTables,
-    SeparableTables,
-    choose_engine,
-    open_canonical,
-    read_canonical_table,
-)
+from disclosure_pipeline.counting.engines import Engine, OpenedTables, ReadTable, find_engine
+from disclosure_pipeline.counting.opening import choose_engine
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import ignore_progress
@@ -32,41 +27,27 @@ from disclosure_pipeline.tables.additions import (
     holds_identifiers,
     list_new_texts,
 )
-from disclosure_pipeline.tables.canonical_tables import CanonicalTable
 from disclosure_pipeline.tables.contract import ContractError, Violation, find_naming_columns
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Column
 from disclosure_pipeline.tables.files import fill_in_variables, redact_location
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized
-from disclosure_pipeline.tables.record_hashes import Groups, content_sha256, values_sha256
+from disclosure_pipeline.tables.record_hashes import Groups
 from disclosure_pipeline.tables.sources import Location, Source
 
 WITHOUT_OWNER = "lacks a value in some records: it must say of each whose it is"
 CHANGED = "The ground truth changed while it was read: run again."
 
 
-@dataclass(frozen=True)
-class Engine:
-    """Who counts: "memory", "partitioned" or the URL of a database; and how that is described."""
-
-    name: str
-    description: str
-
-    @property
-    def is_database(self) -> bool:
-        """True if a database counts, and keeps the records."""
-        return "://" in self.name
-
-
 def choose_engine_for(gate: Gate, locations: Sequence[Location]) -> Engine:
     """Return the engine of the gate for these tables."""
-    if gate.in_database:
-        return Engine(fill_in_variables(gate.engine, "engine"), redact_location(gate.engine))
-    if gate.engine == "auto" and gate.only_in_memory:
-        return Engine("memory", f"memory (needed by {gate.only_in_memory})")
+    if gate.engine != "auto":
+        return find_engine(fill_in_variables(gate.engine, "engine"), redact_location(gate.engine))
+    if gate.only_in_memory:
+        return find_engine("memory", f"memory (needed by {gate.only_in_memory})")
     try:
-        return Engine(*choose_engine(gate.engine, locations))
+        return choose_engine("auto", locations)
     except InputError:  # a file cannot be read: who reads it says which one, and why
-        return Engine("memory", "memory")
+        return find_engine("memory")
 
 
 def choose_candidate_engine(folders: GateFolders, snapshot: Snapshot) -> Engine:
@@ -76,7 +57,7 @@ def choose_candidate_engine(folders: GateFolders, snapshot: Snapshot) -> Engine:
     return choose_engine_for(folders.gate, [*largest, *stored])
 
 
-def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
+def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) -> tuple[ReadTable, str]:
     """Read GT in canonical form, and its sha256: of its bytes, or of what a database returned.
 
     What is kept of it on disk is gone with the stack. StoreError where it is not there, or changes while it
@@ -104,22 +85,12 @@ def _read_source(
     before = source.sha256()
     units = {} if unit is None else {unit: Column(type="category")}
     dictionary, needed = {**gate.columns, **units}, (*gate.published, *units)
-    table = read_canonical_table(source, engine.name, dictionary, name, needed, only_known=False, stack=stack)
-    if unit is not None and _lacks_values(table, unit):
+    table = engine.read(source, dictionary, name, needed, only_known=False, stack=stack)
+    if unit is not None and table.count_levels(unit).sum() < table.records:
         raise ContractError([Violation(name, unit, WITHOUT_OWNER)])
     if source.sha256() != before:
         raise StoreError(f"{capitalized(name)} changed while it was read: run again.")
-    if before is not None:
-        return table, before
-    if isinstance(table, CanonicalTable):
-        return table, content_sha256(table.frame)
-    return table, values_sha256(table.distinct)
-
-
-def _lacks_values(table: Any, name: str) -> bool:
-    if isinstance(table, CanonicalTable):
-        return bool(table.frame[name].isna().any())
-    return bool(table.distinct[name].counts[-1])
+    return table, table.sha256 if before is None else before
 
 
 def read_recorded_ground_truth(folders: GateFolders) -> str:
@@ -140,9 +111,7 @@ def read_synthesis(
     """
     stored = folders.store.stored_path(file) if stage is None else stage / file.name
     gate = folders.gate
-    table = read_canonical_table(
-        stored, engine.name, gate.columns, name_table(file), gate.published, only_known=True, stack=stack
-    )
+    table = engine.read(stored, gate.columns, name_table(file), gate.published, only_known=True, stack=stack)
     identifiers = [name for name in table.columns if gate.columns[name].type == "text identifier"]
     if identifiers:
         raise ContractError([Violation(name_table(file), name, IDENTIFIER) for name in identifiers])
@@ -171,13 +140,13 @@ class StagedTables:
     @property
     def measured(self) -> tuple[Any, ...] | None:
         """The tables as `open_candidate` takes them; None where a database reads its own."""
-        return None if self.engine.is_database else self.tables
+        return self.tables if self.engine.gives_records else None
 
 
 def read_staged(folders: GateFolders, snapshot: Snapshot, folder: Path, stack: ExitStack) -> StagedTables:
     """Read the tables of a snapshot from their copies in `folder`. ContractError as `read_synthesis`."""
     engine = choose_candidate_engine(folders, snapshot)
-    local = _choose_local_engine(folders, snapshot, folder) if engine.is_database else engine
+    local = engine if engine.gives_records else _choose_local_engine(folders, snapshot, folder)
     return StagedTables(folder, engine, tuple(read_syntheses(folders, local, snapshot, stack, folder)))
 
 
@@ -185,7 +154,7 @@ def _choose_local_engine(folders: GateFolders, snapshot: Snapshot, stage: Path |
     paths = [
         folders.store.stored_path(file) if stage is None else stage / file.name for file in snapshot.files
     ]
-    return Engine(*choose_engine("auto", paths))
+    return choose_engine("auto", paths)
 
 
 def name_table(file: StoredFile) -> str:
@@ -201,9 +170,9 @@ class OpenedCandidate:
     `holdout_digest` is its sha256.
     """
 
-    opened: SeparableTables
+    opened: OpenedTables
     ground_truth: str
-    with_holdout: SeparableTables | None = None
+    with_holdout: OpenedTables | None = None
     holdout_digest: str = ""
 
 
@@ -229,7 +198,7 @@ def open_candidate(
         if syntheses is None:
             syntheses = read_syntheses(folders, engine, snapshot, stack, stage)
         tables = [ground_truth, *syntheses]
-        opened = stack.enter_context(open_canonical(tables, engine.name, engine.description))
+        opened = stack.enter_context(engine.open_read(tables))
         record_evaluation(
             folders,
             snapshot,
@@ -241,7 +210,7 @@ def open_candidate(
             raise ContractError(violations)
         yield _open_holdout(folders, engine, tables, OpenedCandidate(opened, digest), stack)
         # A database reads its tables while they are measured.
-        if engine.is_database and folders.ground_truth.sha256() not in {None, digest}:
+        if not engine.gives_records and folders.ground_truth.sha256() not in {None, digest}:
             raise StoreError(CHANGED)
 
 
@@ -253,7 +222,7 @@ def _open_holdout(
     if name is None:
         return candidate
     holdout, digest = read_confidential(folders, name, engine, stack)
-    with_holdout = stack.enter_context(open_canonical([*tables, holdout], engine.name, engine.description))
+    with_holdout = stack.enter_context(engine.open_read([*tables, holdout]))
     return replace(candidate, with_holdout=with_holdout, holdout_digest=digest)
 
 
@@ -267,7 +236,7 @@ def _sketch(
     stage: Path | None,
 ) -> tuple[SketchedTable, ...]:
     """Return the tables of a candidate as `near_tables` compares them; a database gives no records."""
-    if engine.is_database:
+    if not engine.gives_records:
         local = _choose_local_engine(folders, snapshot, stage)
         syntheses = read_syntheses(folders, local, snapshot, stack, stage)
     tables = {name_table(file): table for file, table in zip(snapshot.files, syntheses, strict=True)}

@@ -23,6 +23,7 @@ from disclosure_pipeline.cli.printing import (
     print_report,
     report_errors,
 )
+from disclosure_pipeline.counting.engines import list_engines
 from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 
@@ -129,7 +130,7 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
 @click.option("--unit", help="The column that says whose record each is, where people have several.")
 @click.option(
     "--engine",
-    type=click.Choice(["auto", "memory", "partitioned"]),
+    type=click.Choice(["auto", *list_engines()]),
     default="auto",
     show_default=True,
     help="Who counts; no figure depends on it. partitioned is for tables that do not fit into memory; auto "

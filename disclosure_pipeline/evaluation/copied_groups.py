@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.opening import OpenedTables
+from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.evaluation.counts import RecordSets
 from disclosure_pipeline.measures.copies import chances_of_columns_apart
 from disclosure_pipeline.measures.guard_chance import beyond_chance

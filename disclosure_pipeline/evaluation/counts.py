@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import DisclosureCounts
+from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target
+from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies, count_whole_records
-from disclosure_pipeline.counting.opening import OpenedTables
-from disclosure_pipeline.counting.targets import CountRequest, Target
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import identifier_warnings, missing_value_doubts
 from disclosure_pipeline.evaluation.copies import TARGETS_ALONE

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import TABLES, TargetCounts
-from disclosure_pipeline.counting.targets import guess_is_impossible
+from disclosure_pipeline.counting.counts import TABLES, TargetCounts, guess_is_impossible
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan

@@ -8,9 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import KeyCounts, TargetCounts
-from disclosure_pipeline.counting.opening import SeparableTables
-from disclosure_pipeline.counting.targets import CountRequest, Target, guess_is_impossible
+from disclosure_pipeline.counting.counts import (
+    CountRequest,
+    KeyCounts,
+    Target,
+    TargetCounts,
+    guess_is_impossible,
+)
+from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, compare_column, missing_value_doubts
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
@@ -40,7 +45,7 @@ class PreparedHoldout:
     that it shares with GT.
     """
 
-    opened: SeparableTables
+    opened: OpenedTables
     plan: MeasuringPlan
     columns: Mapping[Any, CodedColumn]
     shared: tuple[str, ...] = ()
@@ -56,7 +61,7 @@ class PreparedHoldout:
         return int(next(iter(self.columns.values())).counts[self.table].sum())
 
 
-def prepare_holdout(opened: SeparableTables, plan: MeasuringPlan, on_progress: OnProgress) -> PreparedHoldout:
+def prepare_holdout(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress) -> PreparedHoldout:
     """Code the columns. InputError where the holdout lacks one, or its values cannot be compared."""
     of_holdout = opened.columns[-1]
     for name in plan.columns:

@@ -9,7 +9,7 @@ from functools import cache, partial
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.opening import OpenedTables, SeparableTables
+from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.evaluation.copies import copies_frame
 from disclosure_pipeline.evaluation.counts import (
     Counts,
@@ -34,7 +34,7 @@ _GUESSED = ["guessed", "guessed_others", "guessed_beyond"]
 
 
 def measure(
-    opened: SeparableTables,
+    opened: OpenedTables,
     plan: MeasuringPlan,
     on_progress: OnProgress = ignore_progress,
     holdout: PreparedHoldout | None = None,

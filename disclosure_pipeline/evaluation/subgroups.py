@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.opening import OpenedTables
-from disclosure_pipeline.counting.targets import guess_is_impossible
+from disclosure_pipeline.counting.counts import guess_is_impossible
+from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import RecordCells, combine_columns

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.opening import OpenedTables
-from disclosure_pipeline.counting.targets import Target, sample_positions
+from disclosure_pipeline.counting.counts import Target, sample_positions
+from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.evaluation.counts import (
     FoundCopies,
     MeasuringPlan,

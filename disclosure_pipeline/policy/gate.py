@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from disclosure_pipeline.counting.engines import find_engine, list_engines
 from disclosure_pipeline.evaluation.exclusions import check_exclusions
 from disclosure_pipeline.evaluation.learning.learners import Task
 from disclosure_pipeline.policy.bounds import Finite, Policy
@@ -72,7 +73,7 @@ def _check_engine(gate: Gate) -> None:
         _check_database(gate.engine, gate.ground_truth, "ground_truth")
         for name, source in gate.confidential.items():
             _check_database(gate.engine, source, f"confidential.{name}")
-    if (gate.in_database or gate.engine == "partitioned") and gate.only_in_memory:
+    if gate.engine != "auto" and gate.only_in_memory and not find_engine(gate.engine).holds_frames:
         shown = redact_location(gate.engine)
         raise ValueError(f"engine {shown} cannot do {gate.only_in_memory}: use memory or auto")
 
@@ -255,7 +256,7 @@ class Gate(FrozenModel):
             description="Who counts; no figure depends on it. memory; partitioned, for tables that do not "
             "fit into memory; auto, which chooses by their size and the memory that is free; or the URL of a "
             f"database that Ibis reaches, without a password, in which the ground truth lies; {ENVIRONMENT}",
-            pattern=r"^(auto|memory|partitioned|[a-z][a-z0-9+]*://.*)$",
+            pattern=rf"^({'|'.join(['auto', *list_engines()])}|[a-z][a-z0-9+]*://.*)$",
         ),
     ] = "auto"
     power_seconds: Annotated[

@@ -15,7 +15,6 @@ from disclosure_pipeline.candidates.measuring import measure_repeats
 from disclosure_pipeline.candidates.power import read_power
 from disclosure_pipeline.candidates.reading import choose_engine_for, read_ground_truth
 from disclosure_pipeline.candidates.store import GateFolders
-from disclosure_pipeline.counting.opening import open_canonical
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.measures.households import MANY_REPEATS
 from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
@@ -107,7 +106,7 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
             table, digest = read_ground_truth(folders, engine, stack)
             people = None if gate.unit is None else len(table.values[gate.unit])
             tables = [table.keep_columns(gate.published)] * 2
-            opened = stack.enter_context(open_canonical(tables, engine.name, engine.description))
+            opened = stack.enter_context(engine.open_read(tables))
             alike, repeats = (0.0, 0.0) if people else measure_repeats(gate, opened)
     except DisclosurePipelineError as error:
         yield Finding("ground_truth", str(error), is_problem=True)

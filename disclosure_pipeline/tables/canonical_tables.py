@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -23,7 +23,11 @@ from disclosure_pipeline.tables.encoding import (
     read_columns,
 )
 from disclosure_pipeline.tables.levels import IntArray
+from disclosure_pipeline.tables.record_hashes import content_sha256, values_sha256
 from disclosure_pipeline.tables.sources import Location, columns_of, read_raw
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,11 @@ class CanonicalTable:
         """The distinct values of each column, as Arrow arrays."""
         return {name: encode(self.frame[name]).levels for name in self.columns}
 
+    @property
+    def sha256(self) -> str:
+        """The hash of its records: see `content_sha256`."""
+        return content_sha256(self.frame)
+
     def count_levels(self, name: str) -> IntArray:
         """Return the number of records with each value of a column, in any order."""
         return count_levels(self.frame[name])
@@ -68,6 +77,45 @@ class CanonicalTable:
     def records_from(self, start: int, stop: int) -> pd.DataFrame:
         """Return the records from a position to before another one, or to the last."""
         return self.frame.iloc[start:stop]
+
+
+@dataclass(frozen=True)
+class TableOfValues:
+    """A table of which only the values of each column are here, as they are or in canonical form.
+
+    The `ledger` says what was changed for it.
+    """
+
+    records: int
+    distinct: Mapping[str, Distinct]
+    ledger: tuple[Change, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(self.distinct)
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The distinct values of each column, as Arrow arrays."""
+        return {name: encode(distinct.values).levels for name, distinct in self.distinct.items()}
+
+    @property
+    def sha256(self) -> str:
+        """The hash of its values: see `values_sha256`."""
+        return values_sha256(self.distinct)
+
+    def count_levels(self, name: str) -> IntArray:
+        """Return the number of records with each value of a column, in any order."""
+        return count_levels(self.distinct[name].values, self.distinct[name].counts)
+
+    def keep_columns(self, names: Collection[str]) -> Self:
+        """Return the table without its other columns."""
+        return replace(
+            self,
+            distinct={name: self.distinct[name] for name in self.distinct if name in names},
+            ledger=tuple(change for change in self.ledger if change.column in names),
+        )
 
 
 def canonical_table(

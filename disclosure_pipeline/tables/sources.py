@@ -171,6 +171,12 @@ Source = FileSource | SqlSource | DuckDBSource
 Location = str | Path | Source
 
 
+def is_location(table: Any) -> bool:
+    """Return whether a table is given by where it is: a path of whatever file system, or a source."""
+    is_universal_path = hasattr(table, "fs") and hasattr(table, "storage_options")
+    return is_universal_path or isinstance(table, (str, Path, FileSource, SqlSource, DuckDBSource))
+
+
 def source_of(location: str | Path | Source) -> Source:
     """Return a source as it is; the file at a path."""
     return FileSource(path=str(location)) if isinstance(location, (str, Path)) else location

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from io import StringIO
 from itertools import product
@@ -23,10 +24,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.store import GateFolders
-from disclosure_pipeline.counting.relational.opened_database import (
-    open_canonical_in_database,
-    read_database_table,
-)
+from disclosure_pipeline.counting.relational.opened_database import DatabaseEngine
 from disclosure_pipeline.counting.relational.transfer import fetch_rows
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.record_hashes import values_sha256
@@ -85,7 +83,7 @@ def test_the_order_in_which_a_database_returns_values_changes_nothing(
         rows = fetch_rows(table)
         return rows.take(np.arange(len(rows))[::-1])
 
-    monkeypatch.setattr("disclosure_pipeline.counting.relational.database.fetch_rows", in_reverse)
+    monkeypatch.setattr("disclosure_pipeline.counting.relational.opened_database.fetch_rows", in_reverse)
     assert evaluation.evaluate(gate, gates.HONEST, NOW).dossier == json.loads(expected["dossier"])
 
 
@@ -176,15 +174,12 @@ def test_the_tables_of_the_controls_are_invented(tmp_path: Path) -> None:
     write(tmp_path / "gt.parquet", gates.ground_truth(3000))
     gate = in_files(tmp_path, gates.definition())
     definition = gate.gate
-    table = read_database_table(
-        gate.ground_truth,
-        definition.engine,
-        definition.columns,
-        "the ground truth",
-        definition.measured,
-        only_known=False,
-    )
-    with open_canonical_in_database([table], definition.engine) as opened:
+    engine = DatabaseEngine(definition.engine)
+    with ExitStack() as stack:
+        table = engine.read(
+            gate.ground_truth, definition.columns, "the ground truth", definition.measured, False, stack
+        )
+    with engine.open_read([table]) as opened:
         [first], [again] = opened.sample(3000, 0), opened.sample(3000, 0)
     pd.testing.assert_frame_equal(first, again)
     real = gates.ground_truth(3000)

@@ -33,7 +33,8 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival, evaluation, measuring, reading
 from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.measuring import measure_candidate
-from disclosure_pipeline.counting import opening
+from disclosure_pipeline.counting.memory import engine as memory
+from disclosure_pipeline.counting.partitioned import opened_files
 from disclosure_pipeline.counting.partitioned.opened_files import StreamedTable, stream_canonical
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical import read_levels
@@ -289,8 +290,11 @@ def test_a_ground_truth_that_changes_while_it_is_read_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "gt.csv", gates.ground_truth())
-    for engine, reader in (("memory", "read_canonical"), ("partitioned", "stream_canonical")):
-        original = getattr(opening, reader)
+    for engine, module, reader in (
+        ("memory", memory, "read_canonical"),
+        ("partitioned", opened_files, "stream_canonical"),
+    ):
+        original = getattr(module, reader)
 
         def meanwhile(*arguments: Any, original: Any = original) -> Any:
             actual = original(*arguments)
@@ -298,7 +302,7 @@ def test_a_ground_truth_that_changes_while_it_is_read_first(
                 file.write("f,30,office,1\n")
             return actual
 
-        monkeypatch.setattr(opening, reader, meanwhile)
+        monkeypatch.setattr(module, reader, meanwhile)
         with pytest.raises(StoreError, match="The ground truth changed while it was read: run again"):
             reading.record_ground_truth(folders(tmp_path, gates.definition(), engine, "gt.csv"))
 

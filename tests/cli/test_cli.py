@@ -18,8 +18,8 @@ from support.small_batches import tiny_batches
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
-from disclosure_pipeline.counting import opening
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.counting.memory import engine as memory
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.run import HONEST, LEAKY
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.page import rendering
@@ -213,7 +213,7 @@ def test_the_page_of_two_tables_opens_and_codes_them_once(
         coded.extend(columns)
         return code(opened, columns, *arguments)
 
-    monkeypatch.setattr(opening, "read_raw", note_table)
+    monkeypatch.setattr(memory, "read_raw", note_table)
     monkeypatch.setattr(FramesInMemory, "code", note_columns)
     paths = tables(gates.honest())
     shown = run("measure", *paths, *OPTIONS, "--engine", "memory", "--format", "html")

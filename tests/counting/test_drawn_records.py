@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
-from disclosure_pipeline.counting.targets import sample_positions
+from disclosure_pipeline.counting.counts import sample_positions
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.tables.grouping import grouping_of
 
 

@@ -30,7 +30,8 @@ from support.surveys import TARGETS, survey
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting import opening as elsewhere
 from disclosure_pipeline.counting.memory.radix import Limits
-from disclosure_pipeline.counting.partitioned import opened_files, record_parts
+from disclosure_pipeline.counting.partitioned import engine as record_parts
+from disclosure_pipeline.counting.partitioned import opened_files
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.partitioned.spill_file import open_spill_file
 from disclosure_pipeline.errors import DisclosurePipelineError

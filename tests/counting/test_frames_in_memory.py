@@ -5,7 +5,7 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.evaluation.copies import copy_figures
 from disclosure_pipeline.tables.grouping import grouping_of

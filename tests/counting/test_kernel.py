@@ -30,10 +30,10 @@ from support.surveys import TARGETS, survey
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.memory import packing, radix, sorting
 from disclosure_pipeline.counting.memory.radix import Limits
-from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.measures.exact import Grouped, add_up
 from disclosure_pipeline.measures.exclusions import CodedExclusions
 from disclosure_pipeline.runtime.machine import count_cores, run_in_threads, threads_for

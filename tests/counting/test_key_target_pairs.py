@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disclosure_pipeline.counting.memory import engine
+from disclosure_pipeline.counting.counts import Target
+from disclosure_pipeline.counting.memory import packing as engine
 from disclosure_pipeline.counting.memory.packing import pack
 from disclosure_pipeline.counting.memory.radix import Job, Limits, radix
-from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.measures.exclusions import CodedExclusions
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.coding import code_column

@@ -20,12 +20,11 @@ from support.small_batches import small_batches
 from support.surveys import survey
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.counting.counts import CountRequest, Target, columns_of_requests
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.memory.radix import Limits
-from disclosure_pipeline.counting.partitioned.batches import batches_in_memory
-from disclosure_pipeline.counting.partitioned.engine import count_in_parts
-from disclosure_pipeline.counting.partitioned.record_parts import determines, shared_parts
-from disclosure_pipeline.counting.targets import CountRequest, Target, columns_of_requests
+from disclosure_pipeline.counting.partitioned.engine import count_in_parts, determines, shared_parts
+from disclosure_pipeline.counting.partitioned.streams import batches_in_memory
 from disclosure_pipeline.measures.exclusions import CodedExclusions
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Grouping

@@ -26,21 +26,17 @@ from support.services import PASSWORD
 from support.strategies import Case, cases, library_exclusions
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.counts import DisclosureCounts
+from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.relational import cells as cell_queries
 from disclosure_pipeline.counting.relational import cells as class_queries
 from disclosure_pipeline.counting.relational import cells as exclusion_queries
 from disclosure_pipeline.counting.relational import coding
-from disclosure_pipeline.counting.relational import target_counts as target_queries
-from disclosure_pipeline.counting.relational.database import (
-    count_in_database,
-    fetch_distinct,
-    open_database_tables,
-)
+from disclosure_pipeline.counting.relational import database as target_queries
+from disclosure_pipeline.counting.relational.database import count_in_database
+from disclosure_pipeline.counting.relational.opened_database import fetch_distinct, open_database_tables
 from disclosure_pipeline.counting.relational.staging import ReadTables
 from disclosure_pipeline.counting.relational.transfer import connect, fetch_integers, open_table
-from disclosure_pipeline.counting.targets import CountRequest, Target
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.exclusions import code_exclusions
 from disclosure_pipeline.measures.exclusions import CodedExclusions
@@ -594,7 +590,7 @@ def test_tables_of_ibis_stay_as_they_are(duckdb: Any) -> None:
             assert opened[0] is some
             assert opened[1] is table
         with pytest.raises(InputError, match="leave the engine to 'auto'"):
-            open_database_tables([some], "duckdb://", ["one"]).__enter__()
+            dp.disclosure(some, some, ["a"], "a", engine="duckdb://")
         with BACKENDS["duckdb"]() as other:
             in_another_database = other.create_table("x", pa.table({"a": [1]}))
             with pytest.raises(InputError, match="several databases"):

@@ -21,9 +21,8 @@ from support import gates
 from support.sampling import examples
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.counts import DisclosureCounts
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
-from disclosure_pipeline.counting.targets import CountRequest, sample_positions
+from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, sample_positions
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.evaluation.controls import controls
@@ -199,7 +198,7 @@ def test_an_engine_that_is_broken_determines_nothing(
 ) -> None:
     generous = gate.model_validate(gate.model_dump() | {"policy": {"repU": 100, "DiSCO": 100}})
     assert verdict(generous, tables) == ("approved", [])
-    monkeypatch.setattr("disclosure_pipeline.counting.opening.FramesInMemory", broken)
+    monkeypatch.setattr("disclosure_pipeline.counting.memory.engine.FramesInMemory", broken)
     decision, controls_missed = verdict(generous, tables)
     assert decision == "undetermined"
     assert missed <= {judgement.clause.measure for judgement in controls_missed}

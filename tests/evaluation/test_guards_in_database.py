@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sampling import examples, some_of
 
+from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.counting.memory import nearest_records
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
-from disclosure_pipeline.counting.opening import OpenedTables
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.relational import nearest
 from disclosure_pipeline.counting.relational.coding import lay_out_words
 from disclosure_pipeline.counting.relational.opened_database import DatabaseTables, open_in_database

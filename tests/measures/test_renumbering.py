@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.sampling import examples
 from support.small_tables import sd2011
 
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evaluation.renumbering import find_renumbered
 from disclosure_pipeline.measures.renumbering import (
     RANK_GROUPS,

@@ -29,7 +29,7 @@ from support.sampling import only_in_ci, some_of
 from support.services import Posted
 
 from disclosure_pipeline.candidates import evaluation
-from disclosure_pipeline.counting import opening
+from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.evaluation.controls import controls
 from disclosure_pipeline.orchestration import notices, steps
 from disclosure_pipeline.orchestration.failures import classify_failed_run
@@ -141,7 +141,7 @@ def a_crash_after_the_verdict(home: Home, patch: pytest.MonkeyPatch) -> None:
 
 
 def a_crash_of_the_ground_truth(home: Home, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(opening, "read_canonical", gates.crash)
+    patch.setattr(memory, "read_canonical", gates.crash)
     home.run_ground_truth()
 
 

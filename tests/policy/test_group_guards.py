@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sampling import examples
 
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
-from disclosure_pipeline.counting.opening import OpenedTables
+from disclosure_pipeline.counting.engines import OpenedTables
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.counting.partitioned.opened_files import FramesInParts
 from disclosure_pipeline.evaluation.copied_groups import FEWEST_OF_GROUP
 from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
@@ -30,7 +31,7 @@ COLUMNS = ["ward", "job", "age"]
 
 
 def measure(tables: Sequence[pd.DataFrame], *, in_parts: bool = False, fewest: int = 10) -> GuardFigures:
-    opened: OpenedTables = FramesInMemory(tuple(tables), "memory", in_parts)
+    opened: OpenedTables = (FramesInParts if in_parts else FramesInMemory)(tuple(tables), "memory")
     columns = opened.code(list(tables[0].columns), grouping_of(), ignore_progress)
     _, records = count_record_sets(opened, [], columns, [])
     return measure_guards(opened, columns, records, fewest=fewest)

@@ -18,8 +18,7 @@ from support.gates import COPY, GATE, HONEST, Home, checks, edit_json, failures,
 from support.sampling import only_in_ci, some_of
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.candidates import reading
-from disclosure_pipeline.counting.opening import read_canonical_table
+from disclosure_pipeline.counting.memory.engine import MemoryEngine
 from disclosure_pipeline.evaluation import measuring
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.policy.trust import read_trusted
@@ -50,13 +49,15 @@ def test_a_step_reads_a_table_once_and_a_run_the_ground_truth_three_times(
 ) -> None:
     read: list[str] = []
 
+    read_table = MemoryEngine.read
+
     def read_and_count(
-        location: Any, engine: str, dictionary: Any, table: str, *others: Any, **by_name: Any
+        engine: MemoryEngine, location: Any, dictionary: Any, table: str, *others: Any, **by_name: Any
     ) -> Any:
         read.append(table)
-        return read_canonical_table(location, engine, dictionary, table, *others, **by_name)
+        return read_table(engine, location, dictionary, table, *others, **by_name)
 
-    monkeypatch.setattr(reading, "read_canonical_table", read_and_count)
+    monkeypatch.setattr(MemoryEngine, "read", read_and_count)
     home.prepare({HONEST: gates.honest()})
     assert home.run_gate(HONEST).success
     # GT: to record it, to measure, and for the release, which measures again; SD in the last two.

@@ -29,7 +29,7 @@ from disclosure_pipeline.candidates.measuring import measure_tables
 from disclosure_pipeline.candidates.near_tables import SKETCHES
 from disclosure_pipeline.candidates.store import Snapshot, Store, take_snapshot
 from disclosure_pipeline.cli.main import main
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import read_trusted

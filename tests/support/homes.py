@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 
 from disclosure_pipeline.candidates import filing, measuring
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.policy.gate import Gate
 from support import event_stores, gates
@@ -255,7 +255,7 @@ def _describe_tables(arguments: tuple[Gate, FramesInMemory, str, None, int]) -> 
     tables = [hashlib.sha256(_to_bytes(pa.Table.from_pandas(frame))).hexdigest() for frame in opened.frames]
     others = (
         _without_memory(opened.engine_description),
-        opened.in_parts,
+        type(opened).__name__,
         opened.ledger,
         opened.names,
         engine,

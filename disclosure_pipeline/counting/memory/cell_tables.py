@@ -11,13 +11,13 @@ import numpy as np
 from disclosure_pipeline.counting.counts import (
     CountedCells,
     KeyCounts,
+    Target,
     TargetCounts,
     count_keys,
     count_target,
 )
 from disclosure_pipeline.counting.memory.packing import PackedRecords
 from disclosure_pipeline.counting.memory.radix import Codes, Job, Numbered, Reader, add
-from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
 from disclosure_pipeline.measures.exclusions import are_left
 from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, first_of_run, run_lengths

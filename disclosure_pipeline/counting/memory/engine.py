@@ -1,137 +1,203 @@
-"""The engine for tables in memory: it counts key combinations part by part, on threads."""
+"""The engine in memory: frames of pandas, whose records are counted part by part, on threads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
+from typing import Any
 
-import numpy as np
+import pandas as pd
 
-from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts, TargetCounts
-from disclosure_pipeline.counting.memory import cell_tables, sorting
-from disclosure_pipeline.counting.memory.packing import (
-    PackedRecords,
-    pack,
-    targets_packed_together,
-    unsigned_type,
+from disclosure_pipeline.counting.counts import (
+    CountRequest,
+    DisclosureCounts,
+    KeyCounts,
+    Target,
+    TargetCounts,
+    sample_positions,
 )
-from disclosure_pipeline.counting.memory.radix import Codes, Job, Limits, Radix, radix
-from disclosure_pipeline.counting.targets import Target
+from disclosure_pipeline.counting.engines import Engine
+from disclosure_pipeline.counting.memory import cell_tables, sorting
+from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
+from disclosure_pipeline.counting.memory.packing import pack, pairs_of_key, targets_packed_together
+from disclosure_pipeline.counting.memory.radix import Job, Limits, radix
+from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.measures.exact import Grouped, IntArray
 from disclosure_pipeline.measures.together import TogetherCounts, count_unique_in_any
+from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.tables.additions import values_identify
+from disclosure_pipeline.tables.alignment import check_values
+from disclosure_pipeline.tables.canonical_tables import CanonicalTable, read_canonical
+from disclosure_pipeline.tables.coding import code_column_of_kind
+from disclosure_pipeline.tables.dictionary import Dictionary
+from disclosure_pipeline.tables.encoding import Change
+from disclosure_pipeline.tables.frames import as_frame, check_not_empty, is_frame, stack_frames
+from disclosure_pipeline.tables.grouping import Grouping, grouping_of
+from disclosure_pipeline.tables.inference import canonical_frames
 from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import table_names
+from disclosure_pipeline.tables.sources import Location, is_location, read_raw
 
-_CHUNK = 1 << 16  # records at a time: they fit the cache
-_MOST_COMBINATIONS = 1 << 10  # of keys that are counted together
-_MOST_CELLS = 1 << 15  # of these with the levels of targets that are counted together
+
+@dataclass
+class MemoryEngine(Engine):
+    """The engine for tables that fit into memory: see `engines.Engine`."""
+
+    name: str = "memory"
+    description: str = "memory"
+    holds_frames: bool = True
+    gives_records: bool = True
+
+    @contextmanager
+    def open(
+        self, tables: Sequence[Any], names: Sequence[str], numeric: Collection[Any] = ()
+    ) -> Iterator[FramesInMemory]:
+        """Open frames, and files, which are read; others have their values inferred beside them."""
+        frames = [
+            read_raw(table, name) if is_location(table) else table
+            for table, name in zip(tables, names, strict=True)
+        ]
+        ledger: tuple[Change, ...] = ()
+        if any(map(is_location, tables)) and all(map(is_frame, frames)):
+            frames, ledger = canonical_frames([*map(as_frame, frames, names)], names, numeric)
+        yield FramesInMemory(check_frames(frames, names), self.description, ledger, tuple(names))
+
+    def read(
+        self,
+        location: Location,
+        dictionary: Dictionary,
+        table: str,
+        needed: Collection[str],
+        only_known: bool,
+        stack: ExitStack,
+    ) -> CanonicalTable:
+        """Read a table: see `read_canonical`."""
+        return read_canonical(location, dictionary, table, needed, only_known)
+
+    @contextmanager
+    def open_read(self, tables: Sequence[CanonicalTable]) -> Iterator[FramesInMemory]:
+        """Open tables that were read in canonical form."""
+        ledger = tuple(change for table in tables for change in table.ledger)
+        yield FramesInMemory(tuple(table.frame for table in tables), self.description, ledger)
+
+
+def check_frames(tables: Sequence[Any], names: Sequence[str]) -> tuple[pd.DataFrame, ...]:
+    """Return tables in memory as frames of pandas. InputError where one is none, or has no records."""
+    frames = tuple(map(as_frame, tables, names))
+    check_not_empty([len(frame) for frame in frames], names)
+    return frames
 
 
 @dataclass(frozen=True)
-class _TargetGroup:
-    """Targets whose levels stand beside each other in packed records, counted together by these digits."""
+class FramesInMemory:
+    """GT (first) and its syntheses as frames: see `engines.OpenedTables`.
 
-    targets: tuple[int, ...]
-    shift: int
-    bits: int
-
-    def levels(self, digits: Codes) -> IntArray:
-        """Return the digits of these targets, of records whose lowest digits are given."""
-        return ((digits >> self.shift) & ((1 << self.bits) - 1)).astype(np.intp, copy=False)
-
-
-def pairs_of_key(job: Job, packed: PackedRecords, targets: Sequence[int]) -> list[tuple[Grouped, ...]]:
-    """The GT records by level of each key * size of the target + target level, of some of the targets."""
-    if not targets:
-        return []
-    groups = list(_groups_of_keys(packed.keys))
-    tasks = [partial(_pairs_of_group, job, packed, targets, *group) for group in groups]
-    pairs_by_group = job.run("Measuring", tasks)
-    return [
-        tuple(
-            packed.keys.in_given_order([pairs for group_pairs in pairs_by_group for pairs in group_pairs[i]])
-        )
-        for i in targets
-    ]
-
-
-def _groups_of_keys(keys: Radix) -> Iterator[tuple[int, Radix]]:
-    """Return the keys in groups of few combinations, and the value of a one in each group's code."""
-    group: list[int] = []
-    for k, column in enumerate(keys.columns):
-        if group and column.size * Radix(tuple(keys.columns[j] for j in group)).size > _MOST_COMBINATIONS:
-            yield keys.weights[group[-1]], Radix(tuple(keys.columns[j] for j in group))
-            group = []
-        group.append(k)
-    yield keys.weights[group[-1]], Radix(tuple(keys.columns[j] for j in group))
-
-
-def _groups_of_targets(
-    packed: PackedRecords, targets: Sequence[int], combinations: int
-) -> Iterator[_TargetGroup]:
-    """The targets, those beside each other together where their levels with so many keys are few cells."""
-    group: list[int] = []
-    bits = 0
-    for target in targets:
-        with_target = bits + packed.targets[target].bits
-        is_beside = bool(group) and target == group[-1] + 1
-        if group and not (is_beside and combinations << with_target <= _MOST_CELLS):
-            yield _TargetGroup(tuple(group), packed.shifts[group[0]], bits)
-            group, with_target = [], packed.targets[target].bits
-        group.append(target)
-        bits = with_target
-    yield _TargetGroup(tuple(group), packed.shifts[group[0]], bits)
-
-
-def _pairs_of_group(
-    job: Job, packed: PackedRecords, targets: Sequence[int], weight: int, keys: Radix
-) -> dict[int, list[Grouped]]:
-    """Count each target's pairs with each key of a group, whose code counts in units of `weight`.
-
-    The levels of the highest key that the records of a part have are few and in a row.
+    `names` are the tables' in messages; by default of GT and its syntheses.
     """
-    is_highest = packed.keys.size == weight * keys.size
-    combinations = keys.size // len(packed.parts) if is_highest else keys.size
-    groups = list(_groups_of_targets(packed, targets, combinations))
-    cells = [keys.size << group.bits for group in groups]
-    tables = [np.zeros(number if number <= job.limits.table else 0, dtype=np.int64) for number in cells]
-    scattered: list[list[Grouped]] = [[] for _ in groups]
-    dtype = unsigned_type((packed.keys.size - 1).bit_length())
-    divisors = [dtype(number) for number in (weight, keys.size)]
-    for ranges in packed.parts:
-        part = packed.in_ranges(ranges, 0)
-        for start in range(0, len(part), _CHUNK):
-            chunk = part[start : start + _CHUNK]
-            level = packed.q(chunk).astype(dtype)
-            if weight > 1:
-                level = level // divisors[0]
-            if not is_highest:
-                level = level - level // divisors[1] * divisors[1]
-            lowest = int(level.min())
-            level = (level - dtype(lowest)).astype(np.intp)
-            digits = packed.target_digits(chunk)
-            for group, table, own in zip(groups, tables, scattered, strict=True):
-                pairs = level << group.bits
-                pairs |= group.levels(digits)
-                if len(table):
-                    counts = np.bincount(pairs)
-                    first = lowest << group.bits
-                    table[first : first + len(counts)] += counts
-                else:
-                    pairs += lowest << group.bits
-                    own.append(Grouped.sum_by_group(pairs, np.ones(len(pairs), dtype=np.int64)))
-    pairs_by_target: dict[int, list[Grouped]] = {}
-    for group, table, own in zip(groups, tables, scattered, strict=True):
-        records = Grouped.from_positions(table) if len(table) else Grouped.joined(own)
-        codes = keys.levels_of(records.groups >> group.bits)
-        for target in group.targets:
-            t = packed.t((records.groups & ((1 << group.bits) - 1)) << group.shift, target)
-            size = packed.targets[target].column.size
-            pairs_by_target[target] = [
-                Grouped.sum_by_group(levels * size + t, records.sums) for levels in codes
-            ]
-    return pairs_by_target
+
+    frames: tuple[pd.DataFrame, ...]
+    engine_description: str
+    ledger: tuple[Change, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[tuple[Any, ...], ...]:
+        """The names of each table's columns."""
+        return tuple(tuple(frame.columns) for frame in self.frames)
+
+    @property
+    def sorts_whole_records(self) -> bool:
+        """True: all codes are in memory."""
+        return True
+
+    @property
+    def records(self) -> tuple[int, ...]:
+        """The number of records of each table."""
+        return tuple(len(frame) for frame in self.frames)
+
+    def code(
+        self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
+    ) -> list[CodedColumn]:
+        """Columns as codes over the levels of all tables, not grouped yet: a code for each record."""
+        series = {name: [frame[name] for frame in self.frames] for name in columns}
+        names = self.names or table_names(len(self.frames))
+        kinds = {name: check_values(name, series[name], grouping, names) for name in columns}
+        coding = [partial(code_column_of_kind, name, kinds[name], series[name]) for name in columns]
+        return run_in_threads(coding, threads_for(sum(self.records)))
+
+    def count(
+        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
+    ) -> list[DisclosureCounts]:
+        """Count the records by columns that were coded here, grouped or not."""
+        return [_count(request, on_progress) for request in requests]
+
+    def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
+        """Return the (synthesis, column) of columns, coded or not, whose values tell which record it is."""
+        ground_truth, *syntheses = self.frames
+        return [
+            (synthesis, column)
+            for synthesis, frame in enumerate(syntheses, start=1)
+            for column in frame.columns
+            if column in ground_truth.columns and values_identify(ground_truth[column], frame[column])
+        ]
+
+    def only(self, tables: Sequence[int]) -> FramesInMemory:
+        """Return some of the tables, in this order."""
+        names = self.names or table_names(len(self.frames))
+        chosen = tuple(names[i] for i in tables)
+        ledger = tuple(change for change in self.ledger if change.table in chosen)
+        return replace(self, frames=tuple(self.frames[i] for i in tables), names=chosen, ledger=ledger)
+
+    def stacked(self) -> FramesInMemory:
+        """GT, and all the syntheses as one table, of the columns that all of them have."""
+        ground_truth, *syntheses = self.frames
+        return replace(self, frames=(ground_truth, stack_frames(syntheses)), names=())
+
+    def with_unit(self, unit: Any) -> FramesInMemory:
+        """Return the tables with GT's column `unit`, empty in SD."""
+        ground_truth, *syntheses = self.frames
+        return replace(self, frames=(ground_truth, *(_add_empty(frame, unit) for frame in syntheses)))
+
+    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
+        """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
+        if max(self.records) <= most:
+            return columns
+        positions = sample_positions(self.records, most, seed)
+        return [column.draw(positions) for column in columns]
+
+    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
+        """Return the distances of GT records to the nearest ones, for each comparison that is drawn."""
+        return [nearest_distances(columns, comparison) for comparison in draw(columns, seed)]
+
+    def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
+        """At most so many records of each table, drawn by the seed, in their order."""
+        return [
+            frame if positions is None else frame.iloc[positions]
+            for frame, positions in zip(self.frames, sample_positions(self.records, most, seed), strict=True)
+        ]
+
+
+def _add_empty(frame: pd.DataFrame, name: Any) -> pd.DataFrame:
+    widened = frame.copy(deep=False)
+    widened[name] = pd.Series(None, index=frame.index, dtype=object)
+    return widened
+
+
+def code_drawn(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) -> list[CodedColumn]:
+    """These columns of records that were drawn, coded anew over their levels."""
+    return FramesInMemory(tuple(frames), "").code([column.name for column in columns], grouping_of())
+
+
+def _count(request: CountRequest, on_progress: OnProgress) -> DisclosureCounts:
+    """Return what is asked for; where it is no target, many combinations are sorted in one go."""
+    is_small = prod(column.size for column in request.keys) <= Limits().table
+    if request.targets or (is_small and not request.by_level):
+        return count_in_memory(request.keys, request.targets, on_progress, together=request.together)
+    return count_whole_records(request.keys, request.by_level)
 
 
 def count_in_memory(

@@ -1,4 +1,4 @@
-"""Records as numbers, dealt into ranges of key combinations and packed with their target levels."""
+"""Records as numbers: packed with their target levels, dealt into ranges of key combinations, and counted."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.memory.radix import Bytes, Codes, Job, Radix, add
-from disclosure_pipeline.counting.targets import Target
-
-_Codes = npt.NDArray[Any]
+from disclosure_pipeline.measures.exact import Grouped, IntArray
 
 MOST_RANGES = 1 << 8  # their numbers fit a byte
 _DIGIT = 16  # binary digits that are put in order at a time
@@ -24,7 +22,7 @@ _DIGIT = 16  # binary digits that are put in order at a time
 class Block:
     """Records in the order of their ranges: those of range i from `bounds[i]` up to `bounds[i + 1]`."""
 
-    records: _Codes
+    records: Codes
     bounds: list[int]
 
 
@@ -37,7 +35,7 @@ class KeyRanges:
     number_by_bucket: npt.NDArray[np.uint8]
 
     @classmethod
-    def from_sample(cls, sample: _Codes, size: int, key_bit: int, bits: int) -> KeyRanges:
+    def from_sample(cls, sample: Codes, size: int, key_bit: int, bits: int) -> KeyRanges:
         """At most `size` (up to 256) ranges of about as many records of the sample, which has so many `bits`.
 
         The key combination stands from the binary digit `key_bit` on; all records of one are in one range.
@@ -51,7 +49,7 @@ class KeyRanges:
         below = np.cumsum(counts) - counts
         return cls(size, shift, (below * size // max(1, len(sample))).astype(np.uint8))
 
-    def arrange(self, records: _Codes) -> Block:
+    def arrange(self, records: Codes) -> Block:
         """The records in the order of their ranges, and those of one range in the order in which they came.
 
         >>> block = KeyRanges(2, 1, np.array([0, 1], dtype=np.uint8)).arrange(np.array([3, 0, 2, 1]))
@@ -64,7 +62,7 @@ class KeyRanges:
         return Block(records.take(np.argsort(numbers, kind="stable")), [0, *bounds.tolist()])
 
 
-def sort_by_key(records: _Codes, key_bit: int) -> _Codes:
+def sort_by_key(records: Codes, key_bit: int) -> Codes:
     """Records sorted by their digits from `key_bit` on; those that have the same in the order they came.
 
     >>> sort_by_key(np.array([3, 0, 2, 1]), 1).tolist()
@@ -204,3 +202,114 @@ def pack(job: Job, targets: Sequence[Target]) -> PackedRecords:
 def unsigned_type(bits: int) -> type[np.uint32] | type[np.uint64]:
     """Return the smaller type for numbers of so many binary digits."""
     return np.uint32 if bits <= _NARROW else np.uint64
+
+
+_CHUNK = 1 << 16  # records at a time: they fit the cache
+_MOST_COMBINATIONS = 1 << 10  # of keys that are counted together
+_MOST_CELLS = 1 << 15  # of these with the levels of targets that are counted together
+
+
+@dataclass(frozen=True)
+class _TargetGroup:
+    """Targets whose levels stand beside each other in packed records, counted together by these digits."""
+
+    targets: tuple[int, ...]
+    shift: int
+    bits: int
+
+    def levels(self, digits: Codes) -> IntArray:
+        """Return the digits of these targets, of records whose lowest digits are given."""
+        return ((digits >> self.shift) & ((1 << self.bits) - 1)).astype(np.intp, copy=False)
+
+
+def pairs_of_key(job: Job, packed: PackedRecords, targets: Sequence[int]) -> list[tuple[Grouped, ...]]:
+    """The GT records by level of each key * size of the target + target level, of some of the targets."""
+    if not targets:
+        return []
+    groups = list(_groups_of_keys(packed.keys))
+    tasks = [partial(_pairs_of_group, job, packed, targets, *group) for group in groups]
+    pairs_by_group = job.run("Measuring", tasks)
+    return [
+        tuple(
+            packed.keys.in_given_order([pairs for group_pairs in pairs_by_group for pairs in group_pairs[i]])
+        )
+        for i in targets
+    ]
+
+
+def _groups_of_keys(keys: Radix) -> Iterator[tuple[int, Radix]]:
+    """Return the keys in groups of few combinations, and the value of a one in each group's code."""
+    group: list[int] = []
+    for k, column in enumerate(keys.columns):
+        if group and column.size * Radix(tuple(keys.columns[j] for j in group)).size > _MOST_COMBINATIONS:
+            yield keys.weights[group[-1]], Radix(tuple(keys.columns[j] for j in group))
+            group = []
+        group.append(k)
+    yield keys.weights[group[-1]], Radix(tuple(keys.columns[j] for j in group))
+
+
+def _groups_of_targets(
+    packed: PackedRecords, targets: Sequence[int], combinations: int
+) -> Iterator[_TargetGroup]:
+    """The targets, those beside each other together where their levels with so many keys are few cells."""
+    group: list[int] = []
+    bits = 0
+    for target in targets:
+        with_target = bits + packed.targets[target].bits
+        is_beside = bool(group) and target == group[-1] + 1
+        if group and not (is_beside and combinations << with_target <= _MOST_CELLS):
+            yield _TargetGroup(tuple(group), packed.shifts[group[0]], bits)
+            group, with_target = [], packed.targets[target].bits
+        group.append(target)
+        bits = with_target
+    yield _TargetGroup(tuple(group), packed.shifts[group[0]], bits)
+
+
+def _pairs_of_group(
+    job: Job, packed: PackedRecords, targets: Sequence[int], weight: int, keys: Radix
+) -> dict[int, list[Grouped]]:
+    """Count each target's pairs with each key of a group, whose code counts in units of `weight`.
+
+    The levels of the highest key that the records of a part have are few and in a row.
+    """
+    is_highest = packed.keys.size == weight * keys.size
+    combinations = keys.size // len(packed.parts) if is_highest else keys.size
+    groups = list(_groups_of_targets(packed, targets, combinations))
+    cells = [keys.size << group.bits for group in groups]
+    tables = [np.zeros(number if number <= job.limits.table else 0, dtype=np.int64) for number in cells]
+    scattered: list[list[Grouped]] = [[] for _ in groups]
+    dtype = unsigned_type((packed.keys.size - 1).bit_length())
+    divisors = [dtype(number) for number in (weight, keys.size)]
+    for ranges in packed.parts:
+        part = packed.in_ranges(ranges, 0)
+        for start in range(0, len(part), _CHUNK):
+            chunk = part[start : start + _CHUNK]
+            level = packed.q(chunk).astype(dtype)
+            if weight > 1:
+                level = level // divisors[0]
+            if not is_highest:
+                level = level - level // divisors[1] * divisors[1]
+            lowest = int(level.min())
+            level = (level - dtype(lowest)).astype(np.intp)
+            digits = packed.target_digits(chunk)
+            for group, table, own in zip(groups, tables, scattered, strict=True):
+                pairs = level << group.bits
+                pairs |= group.levels(digits)
+                if len(table):
+                    counts = np.bincount(pairs)
+                    first = lowest << group.bits
+                    table[first : first + len(counts)] += counts
+                else:
+                    pairs += lowest << group.bits
+                    own.append(Grouped.sum_by_group(pairs, np.ones(len(pairs), dtype=np.int64)))
+    pairs_by_target: dict[int, list[Grouped]] = {}
+    for group, table, own in zip(groups, tables, scattered, strict=True):
+        records = Grouped.from_positions(table) if len(table) else Grouped.joined(own)
+        codes = keys.levels_of(records.groups >> group.bits)
+        for target in group.targets:
+            t = packed.t((records.groups & ((1 << group.bits) - 1)) << group.shift, target)
+            size = packed.targets[target].column.size
+            pairs_by_target[target] = [
+                Grouped.sum_by_group(levels * size + t, records.sums) for levels in codes
+            ]
+    return pairs_by_target

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.targets import Target
+from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import first_of_run, sort_together
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for

@@ -15,9 +15,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.counts import KeyCounts, TargetCounts, count_keys
+from disclosure_pipeline.counting.counts import KeyCounts, Target, TargetCounts, count_keys
 from disclosure_pipeline.counting.memory.radix import Bytes, Codes
-from disclosure_pipeline.counting.targets import Target
 from disclosure_pipeline.measures.baseline_counts import BaselineCounts, sum_of_squares
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask
 from disclosure_pipeline.measures.guesses import GuessCounts

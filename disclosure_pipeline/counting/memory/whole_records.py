@@ -216,7 +216,7 @@ def count_whole_records(columns: Sequence[CodedColumn], by_level: Sequence[int] 
         pieces = _find_distinct(codes, synthesis)
         keys.append(count_distinct(pieces))
         levels.append(count_levels(pieces, codes, by_level))
-    return DisclosureCounts(tuple(keys), (), (), levels=tuple(levels))
+    return DisclosureCounts(tuple(keys), (), (), levels=tuple(levels) if by_level else ())
 
 
 def count_levels(

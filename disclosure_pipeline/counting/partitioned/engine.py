@@ -8,23 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import DisclosureCounts
+from disclosure_pipeline.counting.counts import (
+    CountRequest,
+    DisclosureCounts,
+    KeyCounts,
+    Target,
+    TargetCounts,
+    columns_of_requests,
+)
 from disclosure_pipeline.counting.memory import cell_tables
-from disclosure_pipeline.counting.memory.radix import Job, Limits, Numbered, Radix
-from disclosure_pipeline.counting.partitioned.batches import Batches, CodedBatch, code_batch
-from disclosure_pipeline.counting.partitioned.record_parts import RecordParts, shared_parts, spill_in_parts
-from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.counting.memory.engine import count_in_memory
+from disclosure_pipeline.counting.memory.radix import Codes, Job, Limits, Numbered, Radix
+from disclosure_pipeline.counting.memory.whole_records import count_whole_records
+from disclosure_pipeline.counting.partitioned.spill_file import Records, SpillFile, open_spill_file
+from disclosure_pipeline.counting.partitioned.streams import Batches, CodedBatch, code_batch
+from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
 from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.measures.together import TogetherCounts, count_unique_in_any
 from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
 
 
 @dataclass(frozen=True)
@@ -169,3 +178,223 @@ def _prepare(requests: Sequence[CountRequest], batches: Batches, limits: Limits,
             counters.append(counter)
     spilled = [spill_in_parts(group, batches.records, limits, stack) for group in shared_parts(to_spill)]
     return _Pass(batches, columns_of_requests(requests), counters, spilled)
+
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring codes over all parts
+_HALF = np.uint64(32)
+
+
+@dataclass(frozen=True)
+class RecordParts:
+    """Spilled records: the codes of `columns`, in so many `parts` of each of the `tables`.
+
+    Records with equal keys are in one part, for each of the `requests`: the keys of the first decide, and
+    records that differ in them differ in the keys of all others too.
+    """
+
+    requests: tuple[CountRequest, ...]
+    columns: tuple[CodedColumn, ...]
+    tables: range
+    parts: int
+    spill_file: SpillFile
+
+    def spill_batch(self, table: int, batch: CodedBatch) -> None:
+        """Append the records of a batch to their parts."""
+        part = _parts_of([batch.codes_of(key) for key in self.requests[0].keys], self.parts)
+        order = np.argsort(part, kind="stable")
+        records = np.empty(batch.records, dtype=self.spill_file.dtype)
+        for number, column in enumerate(self.columns):
+            records[f"{number}"] = batch.codes_of(column)
+        records = records[order]
+        ends = np.cumsum(np.bincount(part, minlength=self.parts))
+        for i, (start, end) in enumerate(zip(np.append(0, ends[:-1]), ends, strict=True)):
+            if end > start:
+                self.spill_file.add((i, table), records[start:end])
+
+    def read(self, part: int, table: int) -> Records:
+        """Return the records of a part of a table; field "i" holds the codes of column i."""
+        return self.spill_file.read((part, table))
+
+    def field(self, column: CodedColumn) -> str:
+        """Return the field of the records that holds the codes of a column."""
+        return f"{next(i for i, spilled in enumerate(self.columns) if spilled is column)}"
+
+    def measure(self, limits: Limits, threads: int, on_progress: OnProgress) -> list[DisclosureCounts]:
+        """Return what the requests ask for, once all batches are spilled."""
+        sums = [_Sums({}, {}, {}, []) for _ in self.requests]
+        work = partial(_measure_part, self, replace(limits, threads=0))
+        for completed, counts in enumerate(map_in_threads(range(self.parts), work, threads), start=1):
+            for of_request, counted_sets in zip(sums, counts, strict=True):
+                for syntheses, counted in counted_sets:
+                    of_request.add(syntheses, counted)
+            on_progress("Measuring", completed, self.parts)
+        return [
+            _add_up_parts(self, request, of_request, threads)
+            for request, of_request in zip(self.requests, sums, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """The counts of all parts: of the keys and levels by synthesis, by target and synthesis, and of all."""
+
+    keys: dict[int, list[KeyCounts]]
+    levels: dict[int, list[tuple[LevelCounts, ...]]]
+    targets: dict[tuple[int, int], list[TargetCounts]]
+    together: list[TogetherCounts]
+
+    def add(self, syntheses: Sequence[int], counts: DisclosureCounts) -> None:
+        """Add the counts of some syntheses in a part."""
+        if counts.together:
+            self.together.append(counts.together)
+        for position, synthesis in enumerate(syntheses):
+            self.keys.setdefault(synthesis, []).append(counts.keys[position])
+            if counts.levels:
+                self.levels.setdefault(synthesis, []).append(counts.levels[position])
+            for i, of_target in enumerate(counts.targets):
+                self.targets.setdefault((i, synthesis), []).append(of_target[position])
+
+
+def spill_in_parts(
+    requests: Sequence[CountRequest], records: tuple[int, ...], limits: Limits, stack: ExitStack
+) -> RecordParts:
+    """Return where records of tables of these sizes are spilled until the stack ends.
+
+    The keys of every request determine those of the first: see `shared_parts`. InputError where the disk has
+    no room.
+    """
+    columns = columns_of_requests(requests)
+    dtype = np.dtype(
+        [(f"{number}", np.min_scalar_type(column.size - 1)) for number, column in enumerate(columns)]
+    )
+    parts = max(1, -(-sum(records) // limits.spill_part))
+    spill_file = stack.enter_context(open_spill_file(dtype, sum(records)))
+    return RecordParts(tuple(requests), tuple(columns), range(len(records)), parts, spill_file)
+
+
+def shared_parts(requests: Sequence[CountRequest]) -> list[list[CountRequest]]:
+    """Return the requests in groups that can share their parts: their keys determine those of the first."""
+    groups: list[list[CountRequest]] = []
+    for request in sorted(requests, key=lambda request: len(request.keys)):
+        for group in groups:
+            if all(any(determines(key, first) for key in request.keys) for first in group[0].keys):
+                group.append(request)
+                break
+        else:
+            groups.append([request])
+    return groups
+
+
+def determines(finer: CodedColumn, coarser: CodedColumn) -> bool:
+    """Return whether a record's code in `finer` says that in `coarser`: the same column, or grouped."""
+    if finer is coarser:
+        return True
+    coarser_code = np.full(finer.size, -1, dtype=np.int64)
+    for fine, coarse in zip(finer.tables, coarser.tables, strict=True):
+        if fine.stored is not coarse.stored:
+            return False
+        coarser_code[fine.position] = coarse.position
+    return all(
+        np.array_equal(coarser_code[fine.position], coarse.position)
+        for fine, coarse in zip(finer.tables, coarser.tables, strict=True)
+    )
+
+
+def _parts_of(keys: Sequence[Codes], parts: int) -> IntArray:
+    """Return the part of each record: one and the same for all that have the same keys."""
+    mixed = np.zeros(len(keys[0]), dtype=np.uint64)
+    for codes in keys:
+        mixed += codes.astype(np.uint64)
+        mixed *= _MULTIPLIER
+        mixed ^= mixed >> _HALF
+    mixed *= _MULTIPLIER
+    return (((mixed >> _HALF) * np.uint64(parts)) >> _HALF).astype(np.min_scalar_type(parts - 1))
+
+
+def _measure_part(
+    parts: RecordParts, limits: Limits, part: int
+) -> list[list[tuple[list[int], DisclosureCounts]]]:
+    """For each request the counts in a part, of some syntheses at a time; none of those without a record."""
+    records = [parts.read(part, table) for table in parts.tables]
+    present = [synthesis for synthesis in parts.tables[1:] if len(records[0]) or len(records[synthesis])]
+    # With GT every synthesis can be measured; without it only those that have records.
+    together = [present] if len(records[0]) else [[synthesis] for synthesis in present]
+    return [
+        [
+            (syntheses, _count_part(parts, request, records, [0, *syntheses], limits))
+            for syntheses in together
+            if syntheses
+        ]
+        for request in parts.requests
+    ]
+
+
+def _count_part(
+    parts: RecordParts,
+    request: CountRequest,
+    records: Sequence[Records],
+    tables: Sequence[int],
+    limits: Limits,
+) -> DisclosureCounts:
+    def in_part(column: CodedColumn) -> CodedColumn:
+        field = parts.field(column)
+        stored = tuple(_store(column, records[table][field], table) for table in tables)
+        return replace(column, tables=stored)
+
+    keys = [in_part(key) for key in request.keys]
+    if request.by_level:
+        return count_whole_records(keys, request.by_level)
+    targets = [replace(target, column=in_part(target.column)) for target in request.targets]
+    # Of a part without a GT record nothing is disclosed; its syntheses are counted one by one.
+    together = request.together and len(records[0]) > 0
+    return count_in_memory(keys, targets, limits=limits, together=together)
+
+
+def _store(column: CodedColumn, codes: Codes, table: int) -> StoredColumn:
+    """Return some records of a table; `counts` stay those of all, which say what levels there are."""
+    return StoredColumn(np.ascontiguousarray(codes), 0, np.arange(column.size), column.counts[table])
+
+
+def _add_up_parts(parts: RecordParts, request: CountRequest, sums: _Sums, threads: int) -> DisclosureCounts:
+    syntheses = parts.tables[1:]
+    target_counts = tuple(
+        tuple(add_up(sums.targets[i, synthesis]) for synthesis in syntheses)
+        for i in range(len(request.targets))
+    )
+    with_large_cells = [
+        i for i, of_target in enumerate(target_counts) if any(len(counts.large.t) for counts in of_target)
+    ]
+    pairs = _pairs_of_key(parts, request.keys, [request.targets[i] for i in with_large_cells], threads)
+    by_target = dict(zip(with_large_cells, pairs, strict=True))
+    return DisclosureCounts(
+        tuple(add_up(sums.keys[synthesis]) for synthesis in syntheses),
+        target_counts,
+        tuple(by_target.get(i, ()) for i in range(len(request.targets))),
+        add_up(sums.together) if request.together else None,
+        tuple(add_up(sums.levels[synthesis]) for synthesis in syntheses) if request.by_level else (),
+    )
+
+
+def _pairs_of_key(
+    parts: RecordParts, keys: Sequence[CodedColumn], targets: Sequence[Target], threads: int
+) -> list[tuple[Grouped, ...]]:
+    """For each target and key the GT records by level of the key * size of the target + target level."""
+    if not targets:
+        return []
+
+    def pairs_in_part(part: int) -> list[list[Grouped]]:
+        records = parts.read(part, 0)
+        ones = np.ones(len(records), dtype=np.int64)
+        levels = [records[parts.field(key)].astype(np.int64) for key in keys]
+        pairs = []
+        for target in targets:
+            t, size = records[parts.field(target.column)].astype(np.int64), target.column.size
+            pairs.append([Grouped.sum_by_group(of_key * size + t, ones) for of_key in levels])
+        return pairs
+
+    sums: list[list[list[Grouped]]] = [[[] for _ in keys] for _ in targets]
+    for pairs in map_in_threads(range(parts.parts), pairs_in_part, threads):
+        for of_target, of_part in zip(sums, pairs, strict=True):
+            for of_key, grouped in zip(of_target, of_part, strict=True):
+                of_key.append(grouped)
+    return [tuple(Grouped.joined(of_key) for of_key in of_target) for of_target in sums]

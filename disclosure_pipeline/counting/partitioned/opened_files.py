@@ -2,72 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import DisclosureCounts
+from disclosure_pipeline.counting.counts import (
+    CountRequest,
+    DisclosureCounts,
+    columns_of_requests,
+    sample_positions,
+)
+from disclosure_pipeline.counting.engines import Engine, OpenedTables
+from disclosure_pipeline.counting.memory.engine import FramesInMemory, check_frames, code_drawn
 from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory, code_drawn
-from disclosure_pipeline.counting.partitioned.batches import Batches
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
-from disclosure_pipeline.counting.partitioned.streams import StackedStream, Stream, read_stream
-from disclosure_pipeline.counting.targets import CountRequest, sample_positions
+from disclosure_pipeline.counting.partitioned.streams import (
+    Batches,
+    StackedStream,
+    Stream,
+    batches_in_memory,
+    read_stream,
+)
+from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import identifying_columns
-from disclosure_pipeline.tables.alignment import Distinct, code_distinct_columns, stack_distinct
-from disclosure_pipeline.tables.canonical_tables import canonical_values
+from disclosure_pipeline.tables.alignment import code_distinct_columns, stack_distinct
+from disclosure_pipeline.tables.canonical_tables import TableOfValues, canonical_values
 from disclosure_pipeline.tables.dictionary import Dictionary
-from disclosure_pipeline.tables.encoding import Change, count_levels, encode
+from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.inference import canonical_distinct
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import names_in_all, table_names
-from disclosure_pipeline.tables.sources import Location, columns_of
+from disclosure_pipeline.tables.sources import Location, columns_of, is_location
 
 MOST_COMPARED = 1_000_000
 """Of larger tables so many records are drawn, to look for the nearest ones."""
 
 
-@dataclass(frozen=True)
-class StreamedTable:
-    """A table that was read in batches. `columns` names what it has.
+@dataclass
+class PartitionedEngine(Engine):
+    """The engine for tables that do not fit into memory: see `engines.Engine`."""
 
-    `distinct` has a value for each that was met, which are those of `stream`, in their order: as they are, or
-    in canonical form; then the `ledger` says what was changed.
-    """
+    name: str = "partitioned"
+    description: str = "partitioned"
+    holds_frames: bool = False
+    gives_records: bool = True
+
+    @contextmanager
+    def open(
+        self, tables: Sequence[Any], names: Sequence[str], numeric: Collection[Any] = ()
+    ) -> Iterator[OpenedTables]:
+        """Open files, which are read in batches, or frames, whose records are counted in parts."""
+        if not any(map(is_location, tables)):
+            yield FramesInParts(check_frames(tables, names), self.description, names=tuple(names))
+            return
+        if not all(map(is_location, tables)):
+            raise InputError(
+                "engine 'partitioned' takes either files or data frames: give all tables in one way."
+            )
+        with ExitStack() as stack:
+            yield _open_streams(tables, names, self.description, numeric, stack)
+
+    def read(
+        self,
+        location: Location,
+        dictionary: Dictionary,
+        table: str,
+        needed: Collection[str],
+        only_known: bool,
+        stack: ExitStack,
+    ) -> StreamedTable:
+        """Read a table in batches: see `stream_canonical`."""
+        return stream_canonical(location, dictionary, table, needed, only_known, stack)
+
+    @contextmanager
+    def open_read(self, tables: Sequence[StreamedTable]) -> Iterator[StreamedTables]:
+        """Open tables that were read in canonical form."""
+        columns, names = tuple(table.columns for table in tables), table_names(len(tables))
+        yield StreamedTables(
+            columns, lambda numbers, *_: [tables[i] for i in numbers], self.description, names
+        )
+
+
+@dataclass(frozen=True)
+class FramesInParts(FramesInMemory):
+    """Frames whose records are counted in parts, which wait on the disk, to need less memory."""
+
+    @property
+    def sorts_whole_records(self) -> bool:
+        """False: codes of all records are not in memory at once."""
+        return False
+
+    def count(
+        self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
+    ) -> list[DisclosureCounts]:
+        """Count the records by columns that were coded here, grouped or not."""
+        return count_in_parts(requests, batches_in_memory(columns_of_requests(requests)), on_progress)
+
+
+@dataclass(frozen=True)
+class StreamedTable(TableOfValues):
+    """A table that was read in batches: `distinct` has each value that was met, as numbered in `stream`."""
 
     stream: Stream | StackedStream
-    columns: tuple[str, ...]
-    distinct: Mapping[str, Distinct]
-    ledger: tuple[Change, ...] = ()
-
-    @property
-    def records(self) -> int:
-        """The number of records."""
-        return self.stream.records
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """The distinct values of each column, as Arrow arrays."""
-        return {name: encode(distinct.values).levels for name, distinct in self.distinct.items()}
-
-    def count_levels(self, name: str) -> IntArray:
-        """Return the number of records with each value of a column, in any order."""
-        return count_levels(self.distinct[name].values, self.distinct[name].counts)
-
-    def keep_columns(self, names: Collection[str]) -> StreamedTable:
-        """Return the table without its other columns."""
-        return replace(
-            self,
-            columns=tuple(name for name in self.columns if name in names),
-            distinct={name: self.distinct[name] for name in self.distinct if name in names},
-            ledger=tuple(change for change in self.ledger if change.column in names),
-        )
 
     def some_records(self, positions: IntArray) -> pd.DataFrame:
         """Return some records, by their positions and in the order of these."""
@@ -99,7 +142,7 @@ def stream_canonical(
     stream = read_stream(location, table, described or names[:1], stack, on_progress)
     raw = {name: stream.distinct(name) for name in described}
     distinct, ledger = canonical_values(names, stream.records, raw, dictionary, table, needed, only_known)
-    return StreamedTable(stream, tuple(distinct), distinct, ledger)
+    return StreamedTable(stream.records, distinct, ledger, stream)
 
 
 def stream_raw(
@@ -111,26 +154,50 @@ def stream_raw(
 ) -> StreamedTable:
     """Return some columns of a table that has no dictionary, as they are."""
     stream = read_stream(location, table, columns, stack, on_progress)
-    return StreamedTable(stream, tuple(columns), {name: stream.distinct(name) for name in columns})
+    return StreamedTable(stream.records, {name: stream.distinct(name) for name in columns}, (), stream)
 
 
 def stack_tables(tables: Sequence[StreamedTable]) -> StreamedTable:
     """Return several tables as one, of the columns that all of them have; no record is read or copied."""
     names = names_in_all([table.distinct for table in tables])
     return StreamedTable(
+        sum(table.records for table in tables),
+        {name: stack_distinct([table.distinct[name] for table in tables]) for name in names},
+        tuple(change for table in tables for change in table.ledger),
         StackedStream(
             tuple(table.stream for table in tables),
             {name: tuple(len(table.distinct[name].counts) - 1 for table in tables) for name in names},
         ),
-        tuple(names),
-        {name: stack_distinct([table.distinct[name] for table in tables]) for name in names},
-        tuple(change for table in tables for change in table.ledger),
     )
+
+
+def _open_streams(
+    locations: Sequence[Location],
+    names: Sequence[str],
+    description: str,
+    numeric: Collection[Any],
+    stack: ExitStack,
+) -> StreamedTables:
+    def read(numbers: Sequence[int], columns: Sequence[str], on_progress: OnProgress) -> list[StreamedTable]:
+        chosen = [names[number] for number in numbers]
+        raw = [
+            stream_raw(locations[number], names[number], columns, stack, on_progress) for number in numbers
+        ]
+        canonical, ledger = canonical_distinct([table.distinct for table in raw], chosen, numeric)
+        return [
+            replace(
+                table, distinct=distinct, ledger=tuple(change for change in ledger if change.table == name)
+            )
+            for table, distinct, name in zip(raw, canonical, chosen, strict=True)
+        ]
+
+    known = tuple(columns_of(location, name) for location, name in zip(locations, names, strict=True))
+    return StreamedTables(known, read, description, tuple(names))
 
 
 @dataclass
 class StreamedTables:
-    """GT (first) and its syntheses, read in batches: see `opening.OpenedTables`.
+    """GT (first) and its syntheses, read in batches: see `engines.OpenedTables`.
 
     `read` gives the tables of some numbers with some columns; `columns` names all that each has. `names` are
     the tables' in messages.

@@ -8,102 +8,48 @@ counted: all figures are of that one state of the tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import add, or_
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from disclosure_pipeline.counting.counts import DisclosureCounts, TargetCounts
-from disclosure_pipeline.counting.relational.cells import count_key_combinations as count_all_keys
-from disclosure_pipeline.counting.relational.cells import merge_keys
-from disclosure_pipeline.counting.relational.coding import as_comparable
+from disclosure_pipeline.counting.counts import (
+    CountRequest,
+    DisclosureCounts,
+    KeyCounts,
+    Target,
+    TargetCounts,
+    columns_of_requests,
+    count_keys,
+    count_lone_records,
+)
+from disclosure_pipeline.counting.relational import cells
+from disclosure_pipeline.counting.relational.cells import Packing, cells_left, count_by_classes
+from disclosure_pipeline.counting.relational.coding import (
+    BITS,
+    Digits,
+    as_int64,
+    int64,
+    levels_of,
+    word_columns,
+)
 from disclosure_pipeline.counting.relational.staging import ReadTables, stage_all, stage_records
-from disclosure_pipeline.counting.relational.target_counts import (
-    count_key_combinations,
-    count_target_levels,
-    fetch_key_counts,
-    fetch_levels,
-    fetch_unique_in_any,
-)
-from disclosure_pipeline.counting.relational.transfer import (
-    borrow_table,
-    fetch_rows,
-    open_connection,
-    run_query,
-    store_temporarily,
-)
-from disclosure_pipeline.counting.targets import CountRequest, columns_of_requests
+from disclosure_pipeline.counting.relational.transfer import fetch_integers, run_query, store_temporarily
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.exact import Grouped, total
+from disclosure_pipeline.measures.exact import Grouped, add_up, total
+from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.measures.together import TogetherCounts
+from disclosure_pipeline.measures.totals import LargeCells
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.alignment import Distinct
 
 _STEP = "Counting in the database"
 _ACTION = "The database did not do what counting needs"
 _TWO = 2  # tables: GT and one synthesis
-
-
-@contextmanager
-def open_database_tables(sources: Sequence[Any], engine: str, names: Sequence[str]) -> Iterator[list[Any]]:
-    """Tables of one database, each as `open_table` opens it; what was brought there is gone after the block.
-
-    `engine` is a URL, or "auto" where a table of Ibis says which database it is. `names` are the tables' in
-    messages. Raises InputError where there is no such database or table, or there are several databases.
-    """
-    ibis_tables = run_query("Databases cannot be used", lambda: _tables_of_ibis(sources))
-    if ibis_tables and engine != "auto":
-        raise InputError("Tables of Ibis are counted in their own database: leave the engine to 'auto'.")
-    backends = run_query(
-        "The database of the tables is not known", lambda: [table.get_backend() for table in ibis_tables]
-    )
-    if any(backend is not backends[0] for backend in backends):
-        raise InputError("The tables are in several databases: bring them to one.")
-    with ExitStack() as stack:
-        backend = backends[0] if backends else stack.enter_context(open_connection(engine))
-        borrowed = (borrow_table(backend, source, name) for source, name in zip(sources, names, strict=True))
-        yield [stack.enter_context(table) for table in borrowed]
-
-
-def _tables_of_ibis(sources: Sequence[Any]) -> list[Any]:
-    import ibis.expr.types as ir
-
-    return [source for source in sources if isinstance(source, ir.Table)]
-
-
-def fetch_distinct(table: Any, column: str, most: int, table_name: str) -> Distinct:
-    """Return the different values of a column, ascending, as the database types them, and their records.
-
-    NULL and NaN are missing. Raises InputError where there is no such column, or there are more than `most`
-    different values: they are never fetched all, then.
-    """
-    if column not in table.columns:
-        raise InputError(
-            f"Column {column!r} is not in {table_name}. "
-            f"Its columns are {', '.join(map(repr, table.columns))}."
-        )
-
-    def fetch_values() -> Any:
-        grouped = table.group_by(value=as_comparable(table[column]))
-        return fetch_rows(grouped.aggregate(n=table.count()).limit(most + 2))
-
-    rows = run_query(f"The values of column {column!r} of {table_name} cannot be fetched", fetch_values)
-    present = rows.filter(pc.is_valid(rows["value"]))
-    if len(present) > most:
-        raise InputError(
-            f"Column {column!r} of {table_name} has more than {most} different values, too many to align: "
-            "group them in the database, leave the column out, or read the table into memory."
-        )
-    present = present.sort_by("value")  # a database has no order: what is drawn from them would change
-    counts = np.asarray(present["n"].cast(pa.int64()))
-    missing = total(np.asarray(rows["n"].cast(pa.int64()))) - total(counts)
-    values = pd.Series(pd.arrays.ArrowExtensionArray(present["value"]), name=column)
-    return Distinct(values, np.append(counts, missing))
 
 
 def count_in_database(
@@ -166,12 +112,15 @@ def _count_sets(
     N = [total(counts) for counts in columns[0].counts]
     counts: list[DisclosureCounts] = []
     place_of = {id(column): place for place, column in enumerate(columns)}
-    with stage_all(read, columns) as staged, store_temporarily(count_all_keys(staged.rows, len(N))) as keys:
+    with (
+        stage_all(read, columns) as staged,
+        store_temporarily(cells.count_key_combinations(staged.rows, len(N))) as keys,
+    ):
         for step, request in enumerate(requests, start=1):
             of_request = set(map(id, request.keys))
             places = zip(staged.digits, columns, strict=True)
             kept = [place for place, column in places if id(column) in of_request]
-            counted_keys = keys if len(kept) == len(columns) else merge_keys(keys, kept, len(N))
+            counted_keys = keys if len(kept) == len(columns) else cells.merge_keys(keys, kept, len(N))
             needs_no_table = counted_keys is keys or len(N) == _TWO
             with nullcontext(counted_keys) if needs_no_table else store_temporarily(counted_keys) as merged:
                 by_level = [staged.digits[place_of[id(request.keys[k])]] for k in request.by_level]
@@ -179,3 +128,213 @@ def _count_sets(
                 counts.append(DisclosureCounts(fetch_key_counts(merged, N)[0], (), (), levels=levels))
             on_progress(_STEP, step, len(requests))
     return counts
+
+
+_SEVERAL = 2  # syntheses, at least
+
+
+def fetch_unique_in_any(keys: Any, in_both: Sequence[int]) -> int:
+    """Return the key combinations that one GT record has, and one record of at least one synthesis.
+
+    `in_both` are those of each synthesis: if one alone has any, the database is not asked.
+    """
+    if np.count_nonzero(in_both) < _SEVERAL:
+        return sum(in_both)
+    in_any = reduce(or_, [keys[f"k{i}"] == 1 for i in range(1, len(in_both) + 1)])
+    replicated = keys.filter(keys["k0"] == 1, in_any)
+    return int(fetch_integers(replicated.aggregate(n=replicated.count()))["n"][0])
+
+
+def fetch_together(
+    cells: Any, target: Target, digits: Sequence[Digits], DiSCO: Sequence[int]
+) -> tuple[int, int]:
+    """Return the GT records of a target that count as `any` and as `agreed`; `cells` as `cells.count_cells`.
+
+    `DiSCO` are those that each synthesis discloses: if one alone does, none agrees with it, and the database
+    need not be asked.
+    """
+    if np.count_nonzero(DiSCO) < _SEVERAL:
+        return sum(DiSCO), 0
+    import ibis
+
+    tables = len(DiSCO) + 1
+
+    def number(condition: Any) -> Any:
+        return condition.ifelse(int64(1), int64(0))
+
+    of_key = ibis.window(group_by=word_columns(cells))
+    levels = {f"l{i}": as_int64(number(cells[f"n{i}"] > 0).sum().over(of_key)) for i in range(1, tables)}
+    rows = cells.mutate(**levels)
+    rows = cells_left(rows, target.exclusions, digits) if target.exclusions else rows.filter(rows["n0"] > 0)
+    one_level = {i: rows[f"l{i}"] == 1 for i in range(1, tables)}
+    disclosing = reduce(add, [number(condition) for condition in one_level.values()])
+    rightly = reduce(add, [number(condition & (rows[f"n{i}"] > 0)) for i, condition in one_level.items()])
+    rows = rows.select(d=as_int64(rows["n0"]), disclosing=disclosing, rightly=rightly)
+    agree = (rows["rightly"] > 1) & (rows["rightly"] == rows["disclosing"])
+    nothing = int64(0)
+    counted = fetch_integers(
+        rows.aggregate(
+            any=as_int64((rows["rightly"] > 0).ifelse(rows["d"], nothing).sum().coalesce(nothing)),
+            agreed=as_int64(agree.ifelse(rows["d"], nothing).sum().coalesce(nothing)),
+        )
+    )
+    return int(counted["any"][0]), int(counted["agreed"][0])
+
+
+_LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class CodedRecords:
+    """Coded records in a database.
+
+    `keys` are the key combinations with the records of each table, `N` the records of each table, `largest`
+    the most of them with one key combination. `shared` are the records whose key combination another record
+    has too, and `lone` the numbers of the others by table; where that would not help, `shared` are all of the
+    `records`.
+    """
+
+    records: Any
+    shared: Any
+    keys: Any
+    digits: tuple[Digits, ...]
+    N: tuple[int, ...]
+    largest: tuple[int, ...]
+    lone: tuple[int, ...]
+
+    @property
+    def syntheses(self) -> range:
+        """The numbers of the syntheses, which are those of their tables."""
+        return range(1, len(self.N))
+
+
+def count_key_combinations(
+    records: Any, digits: Sequence[Digits], N: Sequence[int], stack: ExitStack
+) -> tuple[CodedRecords, tuple[KeyCounts, ...]]:
+    """Return the records as the targets need them, and the counts of the keys in each synthesis.
+
+    What the database keeps for that is dropped with the stack. InputError where sums of squares may not fit
+    64 bits.
+    """
+    keys = stack.enter_context(store_temporarily(cells.count_key_combinations(records, len(N))))
+    key_counts, largest = fetch_key_counts(keys, N)
+    shared, lone = records, [0] * len(N)
+    # Most records may be counted without a look at their targets: those of a key combination of their own.
+    unique = key_counts[0].uniques.in_GT + sum(of_synthesis.uniques.in_SD for of_synthesis in key_counts)
+    if 2 * unique > sum(N):
+        lone_keys = fetch_integers(cells.count_lone_keys(keys, len(N)))
+        lone_records = [int(lone_keys[f"n{i}"][0]) for i in range(len(N))]
+        if 2 * sum(lone_records) > sum(N):
+            some = cells.records_with_shared_keys(records, keys, len(N))
+            shared, lone = stack.enter_context(store_temporarily(some)), lone_records
+    return CodedRecords(records, shared, keys, tuple(digits), tuple(N), largest, tuple(lone)), key_counts
+
+
+def fetch_key_counts(keys: Any, N: Sequence[int]) -> tuple[tuple[KeyCounts, ...], tuple[int, ...]]:
+    """The counts of the keys in each synthesis, and the most records of each table with one key combination.
+
+    `keys` as `cells.count_key_combinations`, of tables of N records each. InputError where sums of squares
+    may not fit 64 bits.
+    """
+    key_counts, largest = [], [0] * len(N)
+    for synthesis in range(1, len(N)):
+        sizes = fetch_integers(cells.count_keys_by_size(keys, synthesis))
+        key_counts.append(count_keys(sizes["d_q"], sizes["s_q"], sizes["keys"]))
+        largest[0], largest[synthesis] = int(sizes["d_q"].max()), int(sizes["s_q"].max())
+    # Sums of d², s² and d·s over keys are at most the records times the most with one key combination.
+    if max(N) * max(largest) > _LARGEST:
+        raise InputError(
+            "The tables have so many records with one key combination that sums of squares do not fit "
+            "64 bits: name more keys."
+        )
+    return tuple(key_counts), tuple(largest)
+
+
+def fetch_levels(keys: Any, digits: Sequence[Digits], tables: int) -> tuple[tuple[LevelCounts, ...], ...]:
+    """Count people by the levels of some keys, of each synthesis; `keys` as `fetch_key_counts`."""
+    by_key = [cells.count_people_by_level(keys, of_key, tables) for of_key in digits]
+    fetched = [fetch_integers(counted) for counted in by_key]
+
+    def sums(k: int, name: str) -> Grouped:
+        return Grouped.sum_by_group(fetched[k]["level"] >> digits[k].shift, fetched[k][name])
+
+    return tuple(
+        tuple(
+            LevelCounts(sums(k, "repeated"), sums(k, "pairs"), sums(k, f"found{i}"), sums(k, f"repeated{i}"))
+            for k in range(len(digits))
+        )
+        for i in range(1, tables)
+    )
+
+
+def count_target_levels(
+    rows: CodedRecords, k: int, target: Target, *, together: bool
+) -> tuple[tuple[TargetCounts, ...], tuple[Grouped, ...], tuple[int, int]]:
+    """Return the counts of a target in each synthesis, and its `pairs_of_key` if there are large cells.
+
+    Its codes are those of column k. With `together` also its GT records that count as `any` and as `agreed`,
+    else 0.
+    """
+    packing = Packing(target.column.size, rows.largest[0])
+    if packing.bits + max(rows.largest).bit_length() > BITS:
+        raise InputError(
+            f"Target {target.column.name!r} has so many levels, and the tables so many records with one key "
+            "combination, that they do not fit 64 bits together: name more keys, or group the target."
+        )
+    counted = rows.records if target.exclusions else rows.shared
+    with store_temporarily(cells.count_cells(counted, k, len(rows.N))) as target_cells:
+        lone = (0,) * len(rows.N) if counted is rows.records else rows.lone
+        target_counts = tuple(
+            _count_synthesis(rows, target_cells, i, packing, target, lone) for i in rows.syntheses
+        )
+        # Of a key combination of one record, which may be in no cell, nothing is disclosed.
+        DiSCO = [of_synthesis.totals.records.DiSCO for of_synthesis in target_counts]
+        by_all = fetch_together(target_cells, target, rows.digits, DiSCO) if together else (0, 0)
+        if all(of_synthesis.totals.largest <= target.list_cells_above for of_synthesis in target_counts):
+            return target_counts, (), by_all
+        large = _fetch_large_cells(rows, target_cells, target)
+        target_counts = tuple(
+            replace(counts, large=listed) for counts, listed in zip(target_counts, large, strict=True)
+        )
+        all_cells = target_cells if counted is rows.records else cells.records_as_cells(rows.records, k)
+        return target_counts, _fetch_pairs(all_cells, rows.digits, target.column.size), by_all
+
+
+def _count_synthesis(
+    rows: CodedRecords,
+    target_cells: Any,
+    synthesis: int,
+    packing: Packing,
+    target: Target,
+    lone: tuple[int, ...],
+) -> TargetCounts:
+    """Return the counts of the cells, and of so many `lone` records of each table, which are in no cell."""
+    parts = []
+    if lone[0] or lone[synthesis]:
+        parts.append(count_lone_records(lone[0], lone[synthesis], len(rows.digits), target, synthesis))
+    counts = count_by_classes(target_cells, synthesis, packing, target, rows.digits)
+    return add_up([*parts, counts] if counts else parts)
+
+
+def _fetch_large_cells(rows: CodedRecords, target_cells: Any, target: Target) -> list[LargeCells]:
+    """Return the DiSCO cells that are listed one by one, of each synthesis."""
+    left = target_cells
+    if target.exclusions:
+        left = cells.cells_left(target_cells, target.exclusions, rows.digits)
+    above = math.floor(target.list_cells_above)
+    large = fetch_integers(cells.list_large_cells(left, rows.keys, len(rows.N), above))
+    levels = levels_of([large[name] for name in large if name.startswith("q")], rows.digits)
+    of_syntheses = [large[f"x{i}"] == 1 for i in rows.syntheses]
+    return [LargeCells(levels[:, where], large["t"][where], large["d"][where]) for where in of_syntheses]
+
+
+def _fetch_pairs(target_cells: Any, digits: Sequence[Digits], targets: int) -> tuple[Grouped, ...]:
+    pairs = fetch_integers(cells.count_pairs(target_cells, digits))
+    return tuple(
+        Grouped.sum_by_group(
+            (pairs["code"][is_of_key] >> key_digits.shift) * targets + pairs["t"][is_of_key],
+            pairs["n"][is_of_key],
+        )
+        for k, key_digits in enumerate(digits)
+        for is_of_key in [pairs["key"] == k]
+    )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from disclosure_pipeline.counting.counts import sample_positions
 from disclosure_pipeline.counting.relational.coding import (
     ColumnCodes,
     Digits,
@@ -27,7 +28,6 @@ from disclosure_pipeline.counting.relational.transfer import (
     store_temporarily,
     upload_temporarily,
 )
-from disclosure_pipeline.counting.targets import sample_positions
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray, total
 from disclosure_pipeline.tables.alignment import Distinct

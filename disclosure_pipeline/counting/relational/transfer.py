@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
@@ -226,6 +225,8 @@ def _open_parquet(backend: Any, path: Path) -> Any:
     if backend.name in _READ_PARQUET:
         is_folder = path.is_dir() and backend.name == "duckdb"
         return backend.read_parquet(path / "*.parquet" if is_folder else path)
+    import pyarrow.parquet as pq
+
     paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     files = [pq.ParquetFile(file) for file in paths]
     batches = (
