@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 from support import gates
+from support.gates import run_command
 from support.processes import fork
 from support.sampling import only_in_ci
 from support.small_batches import tiny_batches
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.run import HONEST, LEAKY
@@ -25,11 +24,6 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.page import rendering
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.sources import read_raw
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
 
 Tables = Callable[..., list[Path]]
 
@@ -65,7 +59,7 @@ def disclosed(ground_truth: Any, syntheses: Any) -> dp.Disclosure:
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_measure_prints_what_the_library_finds(tables: Tables, suffix: str) -> None:
     syntheses = [gates.honest(1), gates.ground_truth()]
-    shown = run("measure", *tables(*syntheses, suffix=suffix), *OPTIONS)
+    shown = run_command("measure", *tables(*syntheses, suffix=suffix), *OPTIONS)
     assert shown.exit_code == 0, shown.output
     ground_truth, *as_text = (table.astype({"age": str}) for table in (gates.ground_truth(), *syntheses))
     result = disclosed(ground_truth, as_text)
@@ -89,7 +83,7 @@ def test_measure_finds_the_same_with_every_engine(
 ) -> None:
     """The same on the standard output stream; on the other one, who counted."""
     paths = tables(gates.honest(1), gates.honest(2), suffix=suffix)
-    shown = {name: run("measure", *paths, *OPTIONS, *targets, "--engine", name) for name in ENGINES}
+    shown = {name: run_command("measure", *paths, *OPTIONS, *targets, "--engine", name) for name in ENGINES}
     for name, outcome in shown.items():
         assert outcome.exit_code == 0, outcome.output
         assert outcome.stdout == shown["memory"].stdout
@@ -97,20 +91,20 @@ def test_measure_finds_the_same_with_every_engine(
         assert shown_names == [name] or (
             name == "auto" and shown_names[0].startswith("memory (about 0.0 GB are needed")
         )
-    assert shown["memory"].stdout == run("measure", *paths, *OPTIONS, *targets).stdout
+    assert shown["memory"].stdout == run_command("measure", *paths, *OPTIONS, *targets).stdout
 
 
 @pytest.mark.usefixtures("in_parts")
 def test_measure_chooses_its_engine(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = tables(gates.honest())
-    roomy = run("measure", *paths, *OPTIONS)
+    roomy = run_command("measure", *paths, *OPTIONS)
     monkeypatch.setattr("disclosure_pipeline.counting.opening.available_memory", lambda: 1000)
-    scarce = run("measure", *paths, *OPTIONS, "--progress")
+    scarce = run_command("measure", *paths, *OPTIONS, "--progress")
     assert "Engine: memory (about 0.0 GB are needed in memory, " in roomy.stderr
     assert "Engine: partitioned (about 0.0 GB are needed in memory, 0.0 GB are free)" in scarce.stderr
     assert "Reading the ground truth" in scarce.stderr and "Measuring" in scarce.stderr
     assert scarce.stdout == roomy.stdout
-    assert run("measure", *paths, *OPTIONS, "--engine", "spark").exit_code == 2
+    assert run_command("measure", *paths, *OPTIONS, "--engine", "spark").exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -129,7 +123,9 @@ def test_measure_warns_and_refuses_alike(
     change: Callable[[pd.DataFrame], pd.DataFrame], tables: Tables
 ) -> None:
     paths = tables(change(gates.honest()))
-    in_memory, in_batches = (run("measure", *paths, *OPTIONS, "--engine", name) for name in ENGINES[1:])
+    in_memory, in_batches = (
+        run_command("measure", *paths, *OPTIONS, "--engine", name) for name in ENGINES[1:]
+    )
     in_memory_text, in_batches_text = (
         re.sub("^Engine: .*\n", "", shown.output, flags=re.MULTILINE) for shown in (in_memory, in_batches)
     )
@@ -139,7 +135,7 @@ def test_measure_warns_and_refuses_alike(
 
 
 def test_measure_one_target(tables: Tables) -> None:
-    shown = run("measure", *tables(gates.honest()), *OPTIONS[:4], "--target", "work")
+    shown = run_command("measure", *tables(gates.honest()), *OPTIONS[:4], "--target", "work")
     assert shown.exit_code == 0
     assert "work" in shown.stdout and "income" not in shown.stdout
 
@@ -148,7 +144,7 @@ def test_measure_one_target(tables: Tables) -> None:
 def test_measure_writes_every_figure(tables: Tables, shown_as: str) -> None:
     """Of several syntheses also what at least one of them gives away, which is in no mean over them."""
     paths = tables(gates.honest(1), gates.honest(2))
-    shown = run("measure", *paths, *OPTIONS, "--format", shown_as)
+    shown = run_command("measure", *paths, *OPTIONS, "--format", shown_as)
     assert shown.exit_code == 0
     if shown_as == "json":
         rows = pd.DataFrame(json.loads(shown.stdout)["figures"])
@@ -165,7 +161,7 @@ def test_measure_writes_every_figure(tables: Tables, shown_as: str) -> None:
 
 def test_measure_writes_a_page(tables: Tables) -> None:
     ground_truth, synthetic = tables(gates.honest())
-    shown = run("measure", ground_truth, synthetic, *OPTIONS, "--format", "html")
+    shown = run_command("measure", ground_truth, synthetic, *OPTIONS, "--format", "html")
     assert shown.exit_code == 0
     assert shown.stdout.lower().startswith("<!doctype html>")
     assert "<svg" in shown.stdout and "<script" not in shown.stdout
@@ -176,10 +172,10 @@ def test_measure_writes_a_page(tables: Tables) -> None:
 def test_the_page_of_tables_that_may_not_be_coded_alike_says_so(tables: Tables) -> None:
     honest = gates.honest()
     paths = tables(honest.assign(sex=honest["sex"].str.upper()))
-    shown = run("measure", *paths, *OPTIONS, "--format", "html")
+    shown = run_command("measure", *paths, *OPTIONS, "--format", "html")
     assert shown.exit_code == 3, shown.output
     assert "Column &#x27;sex&#x27;" in shown.stdout or "Column &#39;sex&#39;" in shown.stdout
-    accepted = run("measure", *paths, *OPTIONS, "--format", "html", "--accept-doubts")
+    accepted = run_command("measure", *paths, *OPTIONS, "--format", "html", "--accept-doubts")
     assert (accepted.exit_code, accepted.stdout) == (0, shown.stdout)
 
 
@@ -187,7 +183,7 @@ def test_the_page_of_tables_that_may_not_be_coded_alike_says_so(tables: Tables) 
 def test_the_page_of_two_tables_has_copies_nearness_and_groups(tables: Tables, engine: str) -> None:
     """As the page of a candidate, but for what only a gate has."""
     ground_truth, synthetic = tables(gates.ground_truth())
-    shown = run("measure", ground_truth, synthetic, *OPTIONS, "--engine", engine, "--format", "html")
+    shown = run_command("measure", ground_truth, synthetic, *OPTIONS, "--engine", engine, "--format", "html")
     page = " ".join(re.sub(r"<[^>]+>", " ", shown.stdout).split())
     assert "100.0 % of the records of synthetic table 1 equal a confidential record" in page
     assert "are nearer to some record of synthetic table 1 than to any other person" in page
@@ -216,7 +212,7 @@ def test_the_page_of_two_tables_opens_and_codes_them_once(
     monkeypatch.setattr(memory, "read_raw", note_table)
     monkeypatch.setattr(FramesInMemory, "code", note_columns)
     paths = tables(gates.honest())
-    shown = run("measure", *paths, *OPTIONS, "--engine", "memory", "--format", "html")
+    shown = run_command("measure", *paths, *OPTIONS, "--engine", "memory", "--format", "html")
     assert shown.exit_code == 0, shown.output
     assert len(read) == len(set(read)) == len(paths)
     assert sorted(coded) == sorted(gates.honest().columns)
@@ -229,7 +225,7 @@ def test_the_page_of_several_tables_tells_what_the_library_finds(
     rendered: list[Disclosure] = []
     monkeypatch.setattr(rendering, "render_result", rendered.append)
     paths = tables(gates.honest(1), gates.ground_truth())
-    assert run("measure", *paths, *OPTIONS, "--format", "html").exit_code == 0
+    assert run_command("measure", *paths, *OPTIONS, "--format", "html").exit_code == 0
     [result] = rendered
     expected = disclosed(paths[0], paths[1:])
     assert (result.N_s, result.warnings, result.ledger) == (expected.N_s, expected.warnings, expected.ledger)
@@ -241,14 +237,16 @@ def test_the_page_of_several_tables_tells_what_the_library_finds(
 
 def test_measure_says_where_tables_share_few_values(tables: Tables) -> None:
     """A risk near 0 may mean that they are not coded alike."""
-    shown = run("measure", *tables(gates.honest().assign(sex=["female", "male"] * 149)), *OPTIONS)
+    shown = run_command("measure", *tables(gates.honest().assign(sex=["female", "male"] * 149)), *OPTIONS)
     assert shown.exit_code == 3
     assert shown.stdout.startswith("Warning: Column 'sex': the tables share few values.")
     assert "--accept-doubts" in shown.stderr
-    accepted = run("measure", *tables(gates.honest().assign(sex=["female", "male"] * 149)), *OPTIONS, ACCEPT)
+    accepted = run_command(
+        "measure", *tables(gates.honest().assign(sex=["female", "male"] * 149)), *OPTIONS, ACCEPT
+    )
     assert (accepted.exit_code, accepted.stdout) == (0, shown.stdout)
     assert "--accept-doubts" not in accepted.stderr
-    assert "share few values" not in run("measure", *tables(gates.honest()), *OPTIONS).output
+    assert "share few values" not in run_command("measure", *tables(gates.honest()), *OPTIONS).output
 
 
 def test_a_table_that_went_through_pandas_is_the_same_table(tmp_path: Path) -> None:
@@ -268,7 +266,9 @@ def test_a_table_that_went_through_pandas_is_the_same_table(tmp_path: Path) -> N
     assert paths[2].read_text().count(".0") > 400
     keys = ("--key", "region", "--key", "age")
     for engine in ENGINES:
-        same, roundtrip = (run("measure", paths[0], sd, *keys, "--engine", engine) for sd in paths[1:])
+        same, roundtrip = (
+            run_command("measure", paths[0], sd, *keys, "--engine", engine) for sd in paths[1:]
+        )
         assert same.exit_code == roundtrip.exit_code == 0
         assert roundtrip.stdout == same.stdout
         assert "number in another form, read by its value" in roundtrip.stderr
@@ -295,7 +295,7 @@ def test_a_table_that_went_through_pandas_is_the_same_table(tmp_path: Path) -> N
 )
 def test_measure_refuses(tables: Tables, options: tuple[str, ...], message: str, engine: str) -> None:
     """With a message, not with a traceback, and without a value of the tables."""
-    shown = run("measure", *tables(gates.honest()), *options, "--engine", engine)
+    shown = run_command("measure", *tables(gates.honest()), *options, "--engine", engine)
     assert shown.exit_code != 0
     assert isinstance(shown.exception, SystemExit)
     assert message in shown.output
@@ -308,11 +308,11 @@ def test_measure_refuses_damaged_files(tables: Tables, tmp_path: Path) -> None:
         (tmp_path / "damaged.csv").write_bytes(content)
         for given in ((path, tmp_path / "damaged.csv"), (tmp_path / "damaged.csv", good)):
             for engine in ENGINES:
-                shown = run("measure", *given, *OPTIONS, "--engine", engine)
+                shown = run_command("measure", *given, *OPTIONS, "--engine", engine)
                 assert shown.exit_code == 1
                 assert isinstance(shown.exception, SystemExit)
-    assert run("measure", path, tmp_path / "missing.csv", *OPTIONS).exit_code == 2
-    assert run("measure", path, *OPTIONS).exit_code == 2
+    assert run_command("measure", path, tmp_path / "missing.csv", *OPTIONS).exit_code == 2
+    assert run_command("measure", path, *OPTIONS).exit_code == 2
 
 
 def test_the_demo_shows_both_verdicts(demo: tuple[Path, str]) -> None:
@@ -345,7 +345,7 @@ def test_the_demo_says_when_a_run_ends_before_its_verdict(monkeypatch: pytest.Mo
     monkeypatch.setenv("DAGSTER_HOME", "restored after the test")
     monkeypatch.setattr("disclosure_pipeline.demo.run.leak", lambda honest, _: honest.drop(columns="age"))
     with gates.quick_folder() as home, gates.quiet():
-        shown = run("demo", "--records", "200", "--home", home)
+        shown = run_command("demo", "--records", "200", "--home", home)
     assert shown.exit_code == 1
     assert isinstance(shown.exception, SystemExit)
     assert "survey__synthetic" in shown.output

@@ -11,26 +11,21 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 from support import gates
+from support.gates import run_command
 from support.paths import ROOT
 from support.processes import Finished, run_program
 from support.sampling import examples, only_in_ci
 from support.surveys import TABLES
 
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.orchestration.component import HOME
 from disclosure_pipeline.orchestration.gate_file import load_gate, parse_gate
 from disclosure_pipeline.policy.gate_template import EXAMPLE, Schema, describe_table, write_definition
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
 from disclosure_pipeline.tables.dictionary import Column
-
-
-def run(*arguments: str | Path, answers: str = "") -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=answers)
 
 
 @pytest.fixture
@@ -67,11 +62,11 @@ def dg(*arguments: str, folder: Path, environment: dict[str, str] | None = None)
 def test_a_new_gate_is_ready_at_once(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For `check`; it approves an honest table and refuses GT itself."""
     project = tables / "project"
-    made = run("init", project, *options(tables))
+    made = run_command("init", project, *options(tables))
     assert made.exit_code == 0, made.output
     gate = project / "gates" / "defs" / "people"
     enter(project, monkeypatch)
-    checked = run("check", gate)
+    checked = run_command("check", gate)
     assert checked.exit_code == 0, checked.output
     loaded = load_gate(gate)
     assert (loaded.keys, loaded.targets) == (("sex", "age"), ("work", "income"))
@@ -84,14 +79,14 @@ def test_a_new_gate_is_ready_at_once(tables: Path, monkeypatch: pytest.MonkeyPat
         folder = tables / f"candidate-{code}"
         folder.mkdir()
         (folder / "table.csv").write_bytes((tables / table).read_bytes())
-        judged = run("evaluate", gate, folder)
+        judged = run_command("evaluate", gate, folder)
         assert judged.exit_code == code, judged.output
 
 
 @only_in_ci("starts Dagster's command")
 def test_dagster_finds_a_new_gate_ready(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = tables / "project"
-    assert run("init", project, *options(tables)).exit_code == 0
+    assert run_command("init", project, *options(tables)).exit_code == 0
     by_dagster = dg("check", "defs", folder=project, environment=enter(project, monkeypatch))
     assert by_dagster.returncode == 0, by_dagster.stdout + by_dagster.stderr
     assert "All definitions loaded successfully" in by_dagster.stdout + by_dagster.stderr
@@ -100,7 +95,7 @@ def test_dagster_finds_a_new_gate_ready(tables: Path, monkeypatch: pytest.Monkey
 def test_nothing_of_the_confidential_table_is_read(tables: Path) -> None:
     """It need not even be there; `check` says so."""
     (tables / "confidential.csv").unlink()
-    assert run("init", tables / "project", *options(tables)).exit_code == 0
+    assert run_command("init", tables / "project", *options(tables)).exit_code == 0
 
 
 @pytest.mark.parametrize("linked", [False, True])
@@ -110,7 +105,7 @@ def test_the_confidential_table_does_not_describe_the_gate(linked: bool, tables:
     if linked:
         table = tables / "link.csv"
         table.symlink_to(tables / "confidential.csv")
-    refused = run("init", tables / "project", *options(tables), "--table", table)
+    refused = run_command("init", tables / "project", *options(tables), "--table", table)
     assert refused.exit_code == 1
     assert f"{table} is the confidential table itself" in refused.stderr
     assert not (tables / "project").exists()
@@ -119,7 +114,7 @@ def test_the_confidential_table_does_not_describe_the_gate(linked: bool, tables:
 def test_a_person_is_asked(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("disclosure_pipeline.cli.init._is_interactive", lambda: True)
     lines = ["", str(tables / "synthetic.csv"), "sex, age", "work", str(tables / "confidential.csv"), ""]
-    made = run("init", tables / "project", answers="\n".join(lines))
+    made = run_command("init", tables / "project", answers="\n".join(lines))
     assert made.exit_code == 0, made.output
     assert "Columns: sex, age, work, income" in made.stderr
     loaded = yaml.safe_load((tables / "project/gates/defs/survey/defs.yaml").read_text())["attributes"]
@@ -133,7 +128,7 @@ def test_a_script_is_told_which_option_is_missing(missing: str, tables: Path) ->
     while missing in given:
         place = given.index(missing)
         del given[place : place + 2]
-    refused = run("init", tables / "project", *given)
+    refused = run_command("init", tables / "project", *given)
     assert refused.exit_code == 2
     assert f"Give {missing}: nobody can be asked here" in refused.stderr
     assert not (tables / "project").exists()
@@ -153,7 +148,7 @@ def test_a_script_is_told_which_option_is_missing(missing: str, tables: Path) ->
 def test_what_cannot_be_a_gate_writes_nothing(
     change: list[str], code: int, message: str, tables: Path
 ) -> None:
-    refused = run("init", tables / "project", *options(tables), *change)
+    refused = run_command("init", tables / "project", *options(tables), *change)
     assert refused.exit_code == code, refused.output
     assert message in refused.stderr
     assert not list((tables / "project").rglob("defs.yaml"))
@@ -163,9 +158,9 @@ def test_what_cannot_be_a_gate_writes_nothing(
 def test_an_identifier_is_no_key(tables: Path) -> None:
     table = gates.honest().assign(person=[f"p{i}" for i in range(298)])
     table.to_csv(tables / "synthetic.csv", index=False)
-    refused = run("init", tables / "project", *options(tables), "--key", "person")
+    refused = run_command("init", tables / "project", *options(tables), "--key", "person")
     assert refused.exit_code == 1 and "Column 'person' has a value of its own" in refused.stderr
-    made = run("init", tables / "project", *options(tables))
+    made = run_command("init", tables / "project", *options(tables))
     assert made.exit_code == 0
     text = (tables / "project/gates/defs/people/defs.yaml").read_text()
     attributes = yaml.safe_load(text)["attributes"]
@@ -186,25 +181,25 @@ def test_a_few_invented_records_are_enough() -> None:
 def test_a_second_gate_shares_the_keys(tables: Path) -> None:
     """And nothing that is there is written again."""
     project = tables / "project"
-    assert run("init", project, *options(tables)).exit_code == 0
+    assert run_command("init", project, *options(tables)).exit_code == 0
     before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
-    again = run("init", project, *options(tables))
+    again = run_command("init", project, *options(tables))
     assert again.exit_code == 1 and "is there already" in again.stderr
-    assert run("init", project, *options(tables), "--name", "second").exit_code == 0
+    assert run_command("init", project, *options(tables), "--name", "second").exit_code == 0
     assert {path: path.read_bytes() for path in before} == before
     assert (project / "gates/defs/second/defs.yaml").is_file()
 
 
 def test_a_home_that_is_set_is_taken(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(HOME, str(tables / "mine"))
-    assert run("init", tables / "project", *options(tables)).exit_code == 0
+    assert run_command("init", tables / "project", *options(tables)).exit_code == 0
     assert (tables / "mine" / "people" / "incoming").is_dir()
     assert not (tables / "project" / "home").exists()
 
 
 def test_another_project_is_not_touched(tables: Path) -> None:
     (tables / "pyproject.toml").write_text('[project]\nname = "other"\n')
-    refused = run("init", tables, *options(tables))
+    refused = run_command("init", tables, *options(tables))
     assert refused.exit_code == 1 and "of no Dagster project" in refused.stderr
     assert not (tables / "gates").exists() and not (tables / "home").exists()
 
@@ -218,7 +213,7 @@ def test_the_settings_of_dagster_are_those_of_this_project() -> None:
 def test_dagster_scaffolds_the_same_gate(tables: Path) -> None:
     """In a project of Dagster's own form, with a `src` folder; also without a table, from an invented one."""
     project = tables / "project"
-    assert run("init", project, *options(tables), "--target", "work").exit_code == 0
+    assert run_command("init", project, *options(tables), "--target", "work").exit_code == 0
     by_init = (project / "gates/defs/people/defs.yaml").read_text()
     other = tables / "other"
     (other / "src" / "custodian" / "defs").mkdir(parents=True)

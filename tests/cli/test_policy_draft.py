@@ -24,15 +24,11 @@ from disclosure_pipeline.policy.gate import Gate
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, ["policy", "draft", *(str(argument) for argument in arguments)])
+    return gates.run_command("policy", "draft", *arguments)
 
 
 def write_gate(home: Home, **changes: Any) -> Path:
-    folder = home.path / "definition"
-    folder.mkdir(exist_ok=True)
-    body = {"type": "disclosure_pipeline.DisclosureGate", "attributes": gates.definition(**changes)}
-    (folder / "defs.yaml").write_text(yaml.safe_dump(body))
-    return folder
+    return gates.write_definition(home.path / "definition", gates.definition(**changes))
 
 
 def loaded(gate: Path, text: str) -> Gate:

@@ -12,28 +12,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
-from click.testing import CliRunner, Result
 from support import gates
-from support.gates import COPY, GATE, HONEST, Home
+from support.gates import COPY, GATE, HONEST, Home, run_command
 
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
 def write_gate(home: Home, **changes: Any) -> Path:
-    folder = home.path / "definition"
-    folder.mkdir(exist_ok=True)
-    body = {
-        "type": "disclosure_pipeline.DisclosureGate",
-        "attributes": gates.definition(**changes),
-    }
-    (folder / "defs.yaml").write_text(yaml.safe_dump(body))
-    return folder
+    return gates.write_definition(home.path / "definition", gates.definition(**changes))
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
@@ -56,7 +42,7 @@ def test_the_verdict_is_that_of_a_run(finished_home: Home) -> None:
     gate = write_gate(home)
     before = contents(home.path)
     for candidate, code in ((HONEST, 0), (COPY, 1)):
-        shown = run("evaluate", gate, home.path / "incoming" / candidate, "--format", "json")
+        shown = run_command("evaluate", gate, home.path / "incoming" / candidate, "--format", "json")
         assert shown.exit_code == code, shown.output
         document = json.loads(shown.stdout)
         dossier = gates.read_json(home.record(candidate, "dossier.json"))
@@ -71,7 +57,7 @@ def test_only_the_question_is_recorded(home: Home) -> None:
     home.write_ground_truth(gates.ground_truth())
     folder, gate = deliver(home, gates.honest()), write_gate(home)
     before = contents(home.path)
-    shown = run("evaluate", gate, folder)
+    shown = run_command("evaluate", gate, folder)
     assert shown.exit_code == 0, shown.output
     assert shown.stdout == "trial: approved\n"
     new = set(contents(home.path)) - set(before)
@@ -83,22 +69,22 @@ def test_only_the_question_is_recorded(home: Home) -> None:
     assert {name for name in new if (home.path / name).is_dir()} <= {
         str(folder) for folder in Path(question).parents
     }
-    assert run("evaluate", gate, folder).exit_code == 0
+    assert run_command("evaluate", gate, folder).exit_code == 0
     shutil.copytree(folder, folder.with_name("again"))
-    assert run("evaluate", gate, folder.with_name("again")).exit_code == 0
+    assert run_command("evaluate", gate, folder.with_name("again")).exit_code == 0
     assert len([name for name in contents(home.path) if "evaluations" in name]) == 3  # 2 folders, 1 question
-    assert "asked 1 of at most 500 times" in run("status", gate).stdout
+    assert "asked 1 of at most 500 times" in run_command("status", gate).stdout
 
 
 def test_the_number_of_questions_is_limited(home: Home) -> None:
     home.write_ground_truth(gates.ground_truth())
     policy = gates.definition()["policy"] | {"evaluations_per_ground_truth": 1}
     gate = write_gate(home, policy=policy)
-    assert run("evaluate", gate, deliver(home, gates.honest(1))).exit_code == 0
-    refused = run("evaluate", gate, deliver(home, gates.honest(2)))
+    assert run_command("evaluate", gate, deliver(home, gates.honest(1))).exit_code == 0
+    refused = run_command("evaluate", gate, deliver(home, gates.honest(2)))
     assert refused.exit_code == 1
     assert "1 contents were measured against this ground truth, which is the limit" in refused.stderr
-    assert run("evaluate", gate, deliver(home, gates.honest(1))).exit_code == 0
+    assert run_command("evaluate", gate, deliver(home, gates.honest(1))).exit_code == 0
 
 
 def test_it_knows_the_waivers_of_the_gate(home: Home) -> None:
@@ -107,7 +93,7 @@ def test_it_knows_the_waivers_of_the_gate(home: Home) -> None:
     folder, gate = deliver(home, gates.honest()), write_gate(home)
     (gate / "waivers").mkdir()
     (gate / "waivers" / "x.yaml").write_text("gate: small\n")
-    shown = run("evaluate", gate, folder)
+    shown = run_command("evaluate", gate, folder)
     assert shown.exit_code == 3
     assert "Waiver x.yaml" in shown.stderr
 
@@ -127,7 +113,7 @@ UNDECIDED: dict[str, tuple[Callable[[], pd.DataFrame | bytes], int, str]] = {
 def test_what_cannot_be_approved(what: str, home: Home) -> None:
     table, code, message = UNDECIDED[what]
     home.write_ground_truth(gates.ground_truth())
-    shown = run("evaluate", write_gate(home), deliver(home, table()))
+    shown = run_command("evaluate", write_gate(home), deliver(home, table()))
     assert shown.exit_code == code, shown.output
     assert message in shown.output
     assert not [canary for canary in gates.CANARIES if canary in shown.output]
@@ -147,7 +133,7 @@ def test_without_a_ground_truth_nothing_is_determined(
 ) -> None:
     home.write_ground_truth(gates.ground_truth())
     break_it(home)
-    shown = run("evaluate", write_gate(home), deliver(home, gates.honest()))
+    shown = run_command("evaluate", write_gate(home), deliver(home, gates.honest()))
     assert shown.exit_code == 3
     assert message in shown.output
 
@@ -158,7 +144,7 @@ def test_a_crash_ends_with_4(home: Home, monkeypatch: pytest.MonkeyPatch) -> Non
 
     home.write_ground_truth(gates.ground_truth())
     monkeypatch.setattr("disclosure_pipeline.candidates.evaluation.measure", crash)
-    shown = run("evaluate", write_gate(home), deliver(home, gates.honest()))
+    shown = run_command("evaluate", write_gate(home), deliver(home, gates.honest()))
     assert shown.exit_code == 4
     assert "Unexpected KeyError" in shown.stderr and gates.CANARIES[0] not in shown.output
     assert not list((home.path / "store" / GATE).glob(".rehearsal*"))
@@ -166,41 +152,41 @@ def test_a_crash_ends_with_4(home: Home, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_formats_of_a_verdict(finished_home: Home) -> None:
     gate, folder = write_gate(finished_home), finished_home.path / "incoming" / COPY
-    as_table = run("evaluate", gate, folder, "--format", "table")
+    as_table = run_command("evaluate", gate, folder, "--format", "table")
     assert max(map(len, as_table.stdout.splitlines())) <= 80
     assert "copy: refused" in as_table.stdout and "exceeded" in as_table.stdout
     assert "; allowed are 12" in " ".join(as_table.stdout.split())
-    rows = list(csv.DictReader(io.StringIO(run("evaluate", gate, folder, "--format", "csv").stdout)))
+    rows = list(csv.DictReader(io.StringIO(run_command("evaluate", gate, folder, "--format", "csv").stdout)))
     assert {"clause", "value", "bound", "outcome", "if not kept", "name", "unit", "meaning"} == set(rows[0])
     assert rows[0]["outcome"] == "exceeded" and rows[-1]["outcome"] == "kept"
     consequences = {row["clause"]: row["if not kept"] for row in rows}
     assert consequences["repU"] == "refuses"
     doubtful = ("key_overlap", "key_overlap[age]", "relabelled", "copy_repU / copy_UiO")
     assert {consequences[name] for name in doubtful} == {"undetermined"}
-    assert run("evaluate", gate, folder, "--format", "html").stdout.startswith("<!DOCTYPE html>")
+    assert run_command("evaluate", gate, folder, "--format", "html").stdout.startswith("<!DOCTYPE html>")
 
 
 def test_the_dossier_of_a_candidate(finished_home: Home, tmp_path: Path) -> None:
     home, gate = finished_home, write_gate(finished_home)
     for candidate, code in ((HONEST, 0), (COPY, 1)):
-        shown = run("report", gate, candidate, "--format", "json")
+        shown = run_command("report", gate, candidate, "--format", "json")
         assert shown.exit_code == code
         assert shown.stdout == home.record(candidate, "dossier.json").read_text()
-        assert run("report", gate, candidate).stdout.startswith(f"{candidate}: ")
-    rows = list(csv.DictReader(io.StringIO(run("report", gate, COPY, "--format", "csv").stdout)))
+        assert run_command("report", gate, candidate).stdout.startswith(f"{candidate}: ")
+    rows = list(csv.DictReader(io.StringIO(run_command("report", gate, COPY, "--format", "csv").stdout)))
     assert len(rows) == len(gates.read_json(home.record(COPY, "dossier.json"))["clauses"])
     file = tmp_path / "dossier.html"
-    written = run("report", gate, COPY, "--format", "html", "--output", file)
+    written = run_command("report", gate, COPY, "--format", "html", "--output", file)
     assert (written.exit_code, written.stdout) == (1, "")
     assert "<html" in file.read_text() and "refused" in file.read_text()
-    missing = run("report", gate, "nobody")
+    missing = run_command("report", gate, "nobody")
     assert missing.exit_code == 3 and "run the gate for candidate 'nobody' first" in missing.stderr
-    assert run("report", gate, "../../evil").exit_code == 3
+    assert run_command("report", gate, "../../evil").exit_code == 3
 
 
 def test_every_candidate_and_where_it_stands(finished_home: Home) -> None:
     gate = write_gate(finished_home)
-    document = json.loads(run("status", gate, "--format", "json").stdout)
+    document = json.loads(run_command("status", gate, "--format", "json").stdout)
     rows = {row["candidate"]: row for row in document["candidates"]}
     assert set(rows) == {HONEST, COPY} and document["asked"] == 2
     honest, copied = rows[HONEST], rows[COPY]
@@ -209,11 +195,11 @@ def test_every_candidate_and_where_it_stands(finished_home: Home) -> None:
     assert "at most" in honest["worst clause"]
     assert copied["worst clause"].startswith("people_copied_beyond: 9")
     assert honest["judged at"].endswith("+00:00")
-    lines = list(csv.DictReader(io.StringIO(run("status", gate, "--format", "csv").stdout)))
+    lines = list(csv.DictReader(io.StringIO(run_command("status", gate, "--format", "csv").stdout)))
     assert [line["candidate"] for line in lines] == sorted(rows)
-    shown = run("status", gate, "--format", "table").stdout
+    shown = run_command("status", gate, "--format", "table").stdout
     assert max(map(len, shown.splitlines())) <= 80
-    assert "<table>" in run("status", gate, "--format", "html").stdout
+    assert "<table>" in run_command("status", gate, "--format", "html").stdout
 
 
 def ready(home: Home) -> Path:
@@ -225,7 +211,7 @@ def ready(home: Home) -> Path:
 def test_a_gate_that_is_ready(home: Home) -> None:
     gate = ready(home)
     before = contents(home.path)
-    shown = run("check", gate, "--format", "json")
+    shown = run_command("check", gate, "--format", "json")
     assert shown.exit_code == 0, shown.output
     document = json.loads(shown.stdout)
     assert document["ready"] is True
@@ -236,7 +222,7 @@ def test_a_gate_that_is_ready(home: Home) -> None:
     assert looked_at["ground_truth"].startswith("300 records that keep the data dictionary, not recorded")
     assert len(document["clauses"]) == len(gates.resolve(gates.definition()).gate.clauses())
     assert contents(home.path) == before
-    assert max(map(len, run("check", gate, "--format", "table").stdout.splitlines())) <= 80
+    assert max(map(len, run_command("check", gate, "--format", "table").stdout.splitlines())) <= 80
 
 
 NOT_READY: dict[str, tuple[Callable[[Home, pytest.MonkeyPatch], Any], str]] = {
@@ -269,7 +255,7 @@ def test_a_gate_that_is_not_ready(what: str, home: Home, monkeypatch: pytest.Mon
     gate = ready(home)
     change, message = NOT_READY[what]
     change(home, monkeypatch)
-    shown = run("check", gate)
+    shown = run_command("check", gate)
     assert shown.exit_code == 1, shown.output
     assert message in shown.stderr
     assert not [canary for canary in gates.CANARIES if canary in shown.output]
@@ -282,6 +268,6 @@ def test_a_home_that_is_no_folder(home: Home, monkeypatch: pytest.MonkeyPatch) -
     paths |= {"ground_truth": str(home.path / "ground_truth.csv")}
     gate = write_gate(home, **paths, trusted_keys=str(home.path / "keys" / "public-key.pem"))
     monkeypatch.setenv("DAGSTER_HOME", str(home.path / "nowhere"))
-    assert "DAGSTER_HOME: names" in run("check", gate).stderr
+    assert "DAGSTER_HOME: names" in run_command("check", gate).stderr
     monkeypatch.delenv("DAGSTER_HOME")
-    assert "DAGSTER_HOME: is not set: Dagster would forget every run" in run("check", gate).stderr
+    assert "DAGSTER_HOME: is not set: Dagster would forget every run" in run_command("check", gate).stderr

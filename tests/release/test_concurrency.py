@@ -91,24 +91,13 @@ def test_the_release_of_one_candidate_three_times(template: Path, small_gate: dg
     for _ in range(ROUNDS):
         with copied(template) as path:
             with opened(path, small_gate) as home:
-                assert up_to_the_dossier(home, candidate).success
+                assert home.decide(candidate).success
             start = partial(release_alone, path, small_gate, candidate)
             runs: list[Ran] = together(start, start, start)
             assert all(run.success for run in runs), runs
             published = sorted(str(run.published) for run in runs)
             assert published == ["before, with the same content"] * 2 + ["now"]
             whole(path, candidate)
-
-
-def up_to_the_dossier(home: Home, candidate: str) -> dg.ExecuteInProcessResult:
-    names = ("synthetic", "bins", "identity_disclosure", "attribute_disclosure", "dossier")
-    return dg.materialize(
-        list(home.defs.resolve_asset_graph().assets_defs),
-        selection=dg.AssetSelection.assets(*(dg.AssetKey([GATE, name]) for name in names)),
-        partition_key=candidate,
-        instance=home.instance,
-        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-    )
 
 
 @pytest.mark.usefixtures("remembered_results")

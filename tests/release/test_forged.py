@@ -172,20 +172,6 @@ def test_forged_passes_do_not_release_what_never_ran(served: Served, forge: Forg
         assert "run synthetic first" in not_released(served, candidate)
 
 
-def up_to_the_dossier(home: Home, candidate: str) -> dg.ExecuteInProcessResult:
-    names = ("synthetic", "bins", "identity_disclosure", "attribute_disclosure", "dossier")
-    home.instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
-    with gates.quiet():
-        return dg.materialize(
-            list(home.defs.resolve_asset_graph().assets_defs),
-            selection=dg.AssetSelection.assets(*(dg.AssetKey([GATE, name]) for name in names)),
-            partition_key=candidate,
-            instance=home.instance,
-            raise_on_error=False,
-            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-        )
-
-
 def test_forged_passes_after_a_failed_check_do_not_release(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,7 +205,7 @@ def test_what_refused_can_be_deleted_but_not_undone(served: Served) -> None:
     """Runs and materialisations can be deleted through the web server: what passed before is not believed."""
     candidate = "deleted"
     served.home.deliver(candidate, {"synthetic.csv": gates.honest(4)})
-    assert up_to_the_dossier(served.home, candidate).success
+    assert served.home.decide(candidate).success
     served.home.deliver(candidate, {"synthetic.csv": gates.ground_truth()})
     assert not served.home.run_gate(candidate).success
     answer = served.server.ask(DELETE, run=run_of(served.home, candidate))
@@ -302,6 +288,6 @@ def test_forged_failures_hold_up_no_release(served: Served, candidate: str) -> N
         forge_failures(served, candidate)
         assert ran(served.home.run_gate(candidate)).published == "now"
     else:
-        assert up_to_the_dossier(served.home, candidate).success
+        assert served.home.decide(candidate).success
         forge_failures(served, candidate)
         assert ran(served.home.materialize("release", candidate)).published == "now"

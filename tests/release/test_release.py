@@ -78,11 +78,6 @@ def forge(content: Any) -> None:
         row.update(guessed_beyond=0.0, guessed_beyond_chance=0.0)
 
 
-def stored(home: Home, candidate: str) -> Path:
-    (file,) = read_json(home.record(candidate, "snapshot.json"))["files"]
-    return home.store / "objects" / f"{file['sha256']}.csv"
-
-
 def test_what_was_approved_is_released(approved: Home) -> None:
     """The base of all that follows: without the change, it is published."""
     ran = approved.materialize("release", HONEST)
@@ -174,11 +169,11 @@ def truth(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Change:
 
 
 TAMPERED: dict[str, Change] = {
-    "stored bytes": lambda home: stored(home, HONEST).write_bytes(stored(home, COPY).read_bytes()),
-    "stored bytes, one more record": lambda home: stored(home, HONEST).write_bytes(
-        stored(home, HONEST).read_bytes() + b"f,20,office,500\n"
+    "stored bytes": lambda home: home.stored(HONEST).write_bytes(home.stored(COPY).read_bytes()),
+    "stored bytes, one more record": lambda home: home.stored(HONEST).write_bytes(
+        home.stored(HONEST).read_bytes() + b"f,20,office,500\n"
     ),
-    "stored bytes are gone": lambda home: stored(home, HONEST).unlink(),
+    "stored bytes are gone": lambda home: home.stored(HONEST).unlink(),
     "snapshot of another candidate": of_the_copy(SNAPSHOT),
     "files of another candidate in the snapshot": lambda home: edit_json(
         home.record(HONEST, SNAPSHOT),

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 from click.testing import CliRunner
 from support import gate_steps, gates
 from support.gates import HONEST, Home, failures
@@ -114,10 +113,7 @@ def test_it_is_not_published_again(revoked_home: Home) -> None:
 
 def test_status_says_so(revoked_home: Home) -> None:
     """Of what is published, however the list is printed; a damaged statement hides no revocation."""
-    definition = yaml.safe_dump(
-        {"type": "disclosure_pipeline.DisclosureGate", "attributes": gates.definition()}
-    )
-    (revoked_home.path / "defs.yaml").write_text(definition)
+    gates.write_definition(revoked_home.path, gates.definition())
     for _ in range(2):
         shown = CliRunner().invoke(main, ["status", str(revoked_home.path), "--format", "json"])
         assert shown.exit_code == 0, shown.output

@@ -10,15 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from click.testing import CliRunner
 from securesystemslib.signer import CryptoSigner
 from support import gates, releases
 from support.gates import COPY, HONEST, Home
 
 from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.store import Store, UndeterminedError, require_forward_clock
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.orchestration import steps
 from disclosure_pipeline.orchestration.failures import _build_notice
 from disclosure_pipeline.release.releasing import remove_abandoned
@@ -93,10 +90,7 @@ def test_a_standing_in_words(decision: str | None, published: bool, current: boo
 def test_a_published_candidate_that_would_be_refused_today_is_told(finished_home: Home) -> None:
     """By its check, by a notice, and by `status`; the release itself stays as it was."""
     home = finished_home
-    file = home.path / "defs.yaml"
-    file.write_text(
-        yaml.safe_dump({"type": "disclosure_pipeline.DisclosureGate", "attributes": gates.definition()})
-    )
+    file = gates.write_definition(home.path, gates.definition()) / "defs.yaml"
     before = {path.name: path.read_bytes() for path in home.published(HONEST).iterdir()}
     assert status(file) == {HONEST: "published", COPY: "refused"}
     home.write_ground_truth(gates.honest())  # what was published turns out to be a copy
@@ -119,7 +113,7 @@ def test_a_published_candidate_that_would_be_refused_today_is_told(finished_home
 
 
 def status(file: Path) -> dict[str, str]:
-    shown = CliRunner().invoke(main, ["status", str(file)])
+    shown = gates.run_command("status", file)
     assert shown.exit_code == 0, shown.output
     lines = [line.strip().split(": ", 1) for line in shown.output.splitlines()[1:]]
     return {line[0]: line[1] for line in lines}

@@ -4,13 +4,12 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 from support import gates
-from support.gates import COPY, GATE, HONEST, Home, failures, read_json
+from support.gates import COPY, GATE, HONEST, Home, failures
 from support.sampling import some_of
 
 from disclosure_pipeline.candidates import evaluation
@@ -53,13 +52,8 @@ def in_steps(home: Home, candidate: str, swap: Swap | None, after: str, patch: p
     return ran
 
 
-def stored(home: Home, candidate: str) -> Path:
-    (file,) = read_json(home.record(candidate, "snapshot.json"))["files"]
-    return home.store / "objects" / f"{file['sha256']}.csv"
-
-
 def bytes_of_the_snapshot(home: Home, _: pytest.MonkeyPatch) -> Home:
-    stored(home, HONEST).write_bytes(stored(home, COPY).read_bytes())
+    home.stored(HONEST).write_bytes(home.stored(COPY).read_bytes())
     return home
 
 
@@ -158,15 +152,15 @@ def test_what_is_measured_is_what_is_published_whatever_becomes_of_the_store(
     for step in STEPS[:-1]:
         ready.materialize(step, COPY)
         ready.materialize(step, HONEST)
-    genuine = {name: stored(ready, name).read_bytes() for name in (COPY, HONEST)}
+    genuine = {name: ready.stored(name).read_bytes() for name in (COPY, HONEST)}
     evaluate = evaluation.evaluate
 
     def evaluate_other_bytes(*arguments: Any) -> Any:
-        stored(ready, COPY).write_bytes(genuine[HONEST])
+        ready.stored(COPY).write_bytes(genuine[HONEST])
         try:
             return evaluate(*arguments)
         finally:
-            stored(ready, COPY).write_bytes(genuine[COPY])
+            ready.stored(COPY).write_bytes(genuine[COPY])
 
     monkeypatch.setattr(releasing, "evaluate", evaluate_other_bytes)
     assert not ready.materialize("release", COPY).success
@@ -174,7 +168,7 @@ def test_what_is_measured_is_what_is_published_whatever_becomes_of_the_store(
     monkeypatch.setattr(releasing, "evaluate", evaluate)
 
     def stage_other_bytes(*arguments: Any) -> Any:
-        stored(ready, HONEST).write_bytes(genuine[COPY])
+        ready.stored(HONEST).write_bytes(genuine[COPY])
         return stage_snapshot(*arguments)
 
     monkeypatch.setattr(releasing, "stage_snapshot", stage_other_bytes)

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from dagster.components.testing import create_defs_folder_sandbox
 
 import disclosure_pipeline as dp
@@ -175,15 +175,30 @@ def instance_on_disk(home: Path) -> Iterator[dg.DagsterInstance]:
 def load(attributes: Mapping[str, Any], waivers: Mapping[str, str] | None = None) -> dg.Definitions:
     """The definitions of a gate, loaded from a defs folder as Dagster does, with waivers next to its file."""
     event_stores.keep_engines()
-    body = {"type": "disclosure_pipeline.DisclosureGate", "attributes": dict(attributes)}
     with quiet(), create_defs_folder_sandbox() as sandbox:
-        path = sandbox.scaffold_component(dp.DisclosureGate, defs_yaml_contents=body)
+        path = sandbox.scaffold_component(dp.DisclosureGate, defs_yaml_contents=_component(attributes))
         for name, text in (waivers or {}).items():
             (path / "waivers").mkdir(exist_ok=True)
             (path / "waivers" / name).write_text(text, encoding="utf-8")
         with sandbox.load_component_and_build_defs(path) as (component, defs):
             assert isinstance(component, dp.DisclosureGate)
             return defs
+
+
+def _component(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "disclosure_pipeline.DisclosureGate", "attributes": dict(attributes)}
+
+
+def write_definition(folder: Path, attributes: Mapping[str, Any]) -> Path:
+    """Write the file of a gate into a folder, whose path is returned."""
+    folder.mkdir(exist_ok=True)
+    (folder / "defs.yaml").write_text(yaml.safe_dump(_component(attributes)))
+    return folder
+
+
+def run_command(*arguments: object, answers: str = "") -> Result:
+    """Run the command line in this process."""
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=answers)
 
 
 @contextmanager
@@ -208,6 +223,11 @@ class Home:
     def record(self, candidate: str, name: str) -> Path:
         """A record of a candidate: snapshot.json, figures.json, dossier.json or dossier.md."""
         return self.store / "candidates" / candidate / name
+
+    def stored(self, candidate: str) -> Path:
+        """The stored bytes of a candidate's one table."""
+        (file,) = read_json(self.record(candidate, "snapshot.json"))["files"]
+        return self.store / "objects" / f"{file['sha256']}.csv"
 
     def published(self, candidate: str) -> Path:
         return self.path / "releases" / GATE / candidate
@@ -249,13 +269,21 @@ class Home:
         return self._run(f"{GATE}_gate", candidate)
 
     def materialize(self, asset: str, candidate: str) -> dg.ExecuteInProcessResult:
+        """Run the step of one asset of the gate alone."""
         both = ("identity_disclosure", "attribute_disclosure")
-        keys = [dg.AssetKey([GATE, name]) for name in (both if asset in both else [asset])]
+        return self._materialize(both if asset in both else [asset], candidate)
+
+    def decide(self, candidate: str) -> dg.ExecuteInProcessResult:
+        """Run everything of the gate up to the dossier, but not the release."""
+        steps = ("synthetic", "bins", "identity_disclosure", "attribute_disclosure", "dossier")
+        return self._materialize(steps, candidate)
+
+    def _materialize(self, assets: Sequence[str], candidate: str) -> dg.ExecuteInProcessResult:
         self.instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
         with quiet():
             return dg.materialize(
                 list(self.defs.resolve_asset_graph().assets_defs),
-                selection=dg.AssetSelection.assets(*keys),
+                selection=dg.AssetSelection.assets(*(dg.AssetKey([GATE, name]) for name in assets)),
                 partition_key=candidate,
                 instance=self.instance,
                 raise_on_error=False,
@@ -366,7 +394,7 @@ def run_demo(home: Path) -> str:
     share_key(home / "demo" / "store" / "survey")
     (home / "demo" / ".made-by-the-demo").touch()
     with quiet():
-        ran = CliRunner().invoke(main, ["demo", "--home", str(home)])
+        ran = run_command("demo", "--home", home)
     assert ran.exit_code == 0, ran.output
     return ran.stdout
 
