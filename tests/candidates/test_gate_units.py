@@ -29,17 +29,28 @@ def gate_at(root: Path, engine: str) -> GateFolders:
     return replace(folders(root, gate_of(NAME), "memory", "gt.parquet"), gate=Gate.model_validate(definition))
 
 
-@pytest.mark.parametrize("engine", ["partitioned", "duckdb://"])
-def test_every_engine_decides_the_same(engine: str, tmp_path: Path) -> None:
-    write(tmp_path / "gt.parquet", silc(1))
+@pytest.fixture(scope="module")
+def arrived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Fresh people in two files, and people of whom half are copied."""
+    root = tmp_path_factory.mktemp("units")
+    write(root / "gt.parquet", silc(1))
     for name in ("memory", "partitioned"):
-        share_key(tmp_path / name)
+        share_key(root / name)
     fresh = silc(2).drop(columns="household")
-    deliver(tmp_path, "fresh", fresh.iloc[::2], fresh.iloc[1::2], suffix=".parquet")
-    deliver(tmp_path, "copied", leaked(NAME, 0.5), suffix=".parquet")
-    for candidate in ("fresh", "copied"):
-        expected = compared(steps(gate_at(tmp_path, "memory"), candidate))
-        assert compared(steps(gate_at(tmp_path, engine), candidate)) == expected
+    deliver(root, "fresh", fresh.iloc[::2], fresh.iloc[1::2], suffix=".parquet")
+    deliver(root, "copied", leaked(NAME, 0.5), suffix=".parquet")
+    return root
+
+
+@pytest.fixture(scope="module")
+def in_memory(arrived: Path) -> dict[str, Any]:
+    return {name: compared(steps(gate_at(arrived, "memory"), name)) for name in ("fresh", "copied")}
+
+
+@pytest.mark.parametrize("engine", ["partitioned", "duckdb://"])
+def test_every_engine_decides_the_same(engine: str, arrived: Path, in_memory: dict[str, Any]) -> None:
+    for candidate, expected in in_memory.items():
+        assert compared(steps(gate_at(arrived, engine), candidate)) == expected
         assert (expected["decision"] == "refused") == (candidate == "copied")
         assert (expected["clauses"]["people_copied_beyond"] == "exceeded") == (candidate == "copied")
 

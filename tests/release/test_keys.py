@@ -45,40 +45,33 @@ def mode_of(path: Path) -> int:
 
 def private_pem(key: Any, password: bytes | None = None) -> bytes:
     locked = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
-    pem: bytes = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked)
-    return pem
+    return bytes(key.private_bytes(Encoding.PEM, serialization.PrivateFormat.PKCS8, locked))
 
 
 def public_pem(key: Any) -> str:
-    pem: bytes = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
+    pem: bytes = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     return pem.decode()
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o777])
 def test_only_the_owner_can_read_what_is_secret(tmp_path: Path, mask: int) -> None:
     """Whatever the mask of the shell is."""
-    folder = tmp_path / "keys"
-    folder.mkdir()
+    (tmp_path / "keys").mkdir()
     before = os.umask(mask)
     try:
-        key_files = keygen(folder)
+        key_files = keygen(tmp_path / "keys")
     finally:
         os.umask(before)
     assert [mode_of(path) for path in (key_files.signing_key, key_files.salt)] == [0o600, 0o600]
     assert mode_of(key_files.public_key) == 0o644
-    assert {path.name for path in folder.iterdir()} == {"signing-key.pem", "public-key.pem", "salt"}
+    names = {path.name for path in (tmp_path / "keys").iterdir()}
+    assert names == {"signing-key.pem", "public-key.pem", "salt"}
     assert len(key_files.salt.read_bytes()) == 32
 
 
-def test_a_new_folder_is_for_the_owner_alone(tmp_path: Path) -> None:
-    keygen(tmp_path / "a" / "keys")
-    assert mode_of(tmp_path / "a" / "keys") == 0o700
-
-
-def test_keys_are_new_every_time(tmp_path: Path) -> None:
-    one, two = keygen(tmp_path / "one"), keygen(tmp_path / "two")
+def test_keys_are_new_every_time_in_a_folder_for_the_owner_alone(tmp_path: Path) -> None:
+    one, two = keygen(tmp_path / "one"), keygen(tmp_path / "a" / "two")
+    assert mode_of(tmp_path / "a" / "two") == 0o700
     for name in ("signing_key", "public_key", "salt"):
         assert getattr(one, name).read_bytes() != getattr(two, name).read_bytes()
 
@@ -152,26 +145,14 @@ def test_what_others_may_read_or_write_is_refused(key_files: KeyFiles, variable:
         assert read(variable)
 
 
-def _link(path: Path) -> None:
-    path.rename(path.with_name("real"))
-    path.symlink_to(path.with_name("real"))
-
-
-def _folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir(mode=0o700)
-
-
-def _pipe(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path, 0o600)
-
-
 REPLACEMENTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "gone": (Path.unlink, "No such file"),
-    "a link to the very file": (_link, "is a link"),
-    "a folder": (_folder, "no plain file"),
-    "a pipe": (_pipe, "no plain file"),
+    "a link to the very file": (
+        lambda path: path.symlink_to(path.rename(path.with_name("real"))),
+        "is a link",
+    ),
+    "a folder": (lambda path: (path.unlink(), path.mkdir(mode=0o700)), "no plain file"),
+    "a pipe": (lambda path: (path.unlink(), os.mkfifo(path, 0o600)), "no plain file"),
     "huge": (lambda path: path.write_bytes(os.urandom(1 << 17)), "too large"),
 }
 
@@ -270,16 +251,14 @@ def test_any_registered_signer_signs(public_key_file: Path) -> None:
 def test_a_signer_needs_its_public_key(
     public_key_file: Path, key_files: KeyFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    public_key_file.write_text(public_pem(generate_private_key(SECP256R1())))
-    with pytest.raises(KeysError, match="no Ed25519 key"):
-        keys.load_signer()
-    public_key_file.write_bytes(key_files.signing_key.read_bytes())
-    with pytest.raises(KeysError, match="private key was given"):
-        keys.load_signer()
-    entry = "- valid_from: 2026-01-01T00:00:00Z\n  public_key: x\n"
-    public_key_file.write_text(entry * 2)
-    with pytest.raises(KeysError, match="several"):
-        keys.load_signer()
+    for content, message in (
+        (public_pem(generate_private_key(SECP256R1())), "no Ed25519 key"),
+        (key_files.signing_key.read_text(), "private key was given"),
+        ("- valid_from: 2026-01-01T00:00:00Z\n  public_key: x\n" * 2, "several"),
+    ):
+        public_key_file.write_text(content)
+        with pytest.raises(KeysError, match=message):
+            keys.load_signer()
     monkeypatch.delenv(keys.PUBLIC_KEY)
     with pytest.raises(KeysError, match=keys.PUBLIC_KEY):
         keys.load_signer()
@@ -297,19 +276,14 @@ def test_a_signer_that_cannot_be_reached_is_told(
 
 
 def test_a_signer_has_the_key_that_it_is_said_to_have(
-    key_files: KeyFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(keys.PUBLIC_KEY, str(keygen(tmp_path / "other").public_key))
-    monkeypatch.setenv(keys.SIGNING_KEY, f"file2:{key_files.signing_key}")
-    with pytest.raises(KeysError, match="does not match"):
-        keys.load_signer()
-
-
-def test_a_signer_that_says_it_has_another_key_is_refused(
-    public_key_file: Path, monkeypatch: pytest.MonkeyPatch
+    key_files: KeyFiles, public_key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ElsewhereSigner, "HAS", CryptoSigner.generate_ed25519().public_key)
     with pytest.raises(KeysError, match=f"another key than {keys.PUBLIC_KEY} says"):
+        keys.load_signer()
+    monkeypatch.setenv(keys.PUBLIC_KEY, str(keygen(tmp_path / "other").public_key))
+    monkeypatch.setenv(keys.SIGNING_KEY, f"file2:{key_files.signing_key}")
+    with pytest.raises(KeysError, match="does not match"):
         keys.load_signer()
 
 

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from support import gate_steps, gates
 from support.gates import HONEST, Home, failures
 
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.published_tables import digest_published
@@ -85,7 +83,7 @@ def test_a_rewritten_file_has_the_same_hash(tmp_path: Path) -> None:
 def revoked_home(finished_home: Home) -> Home:
     key = str(finished_home.path / "keys" / "public-key.pem")
     folder = str(finished_home.published(HONEST))
-    shown = CliRunner().invoke(main, ["revoke", folder, "--key", key, "--reason", REASON])
+    shown = gates.run_command("revoke", folder, "--key", key, "--reason", REASON)
     assert shown.exit_code == 0, shown.output
     return finished_home
 
@@ -115,7 +113,7 @@ def test_status_says_so(revoked_home: Home) -> None:
     """Of what is published, however the list is printed; a damaged statement hides no revocation."""
     gates.write_definition(revoked_home.path, gates.definition())
     for _ in range(2):
-        shown = CliRunner().invoke(main, ["status", str(revoked_home.path), "--format", "json"])
+        shown = gates.run_command("status", revoked_home.path, "--format", "json")
         assert shown.exit_code == 0, shown.output
         standings = {row["candidate"]: row["standing"] for row in json.loads(shown.stdout)["candidates"]}
         assert standings == {HONEST: "revoked", gates.COPY: "refused"}
@@ -132,10 +130,10 @@ def test_verify_finds_it_in_another_release(finished_home: Home) -> None:
     finished_home.deliver("two", {"a.csv": gates.honest(2), "b.csv": table})
     assert finished_home.run_gate("two").success
     key = str(finished_home.path / "keys" / "public-key.pem")
-    runner, folders = CliRunner(), [str(finished_home.published(name)) for name in (HONEST, "two")]
+    folders = [finished_home.published(name) for name in (HONEST, "two")]
     file = str(locate_revocations(finished_home.path / "releases" / gates.GATE))
-    assert runner.invoke(main, ["revoke", folders[1], "--key", key, "--reason", REASON]).exit_code == 0
-    shown = runner.invoke(main, ["verify", folders[0], "--key", key, "--revocations", file])
+    assert gates.run_command("revoke", folders[1], "--key", key, "--reason", REASON).exit_code == 0
+    shown = gates.run_command("verify", folders[0], "--key", key, "--revocations", file)
     assert shown.exit_code == 1 and REASON in shown.output
 
 

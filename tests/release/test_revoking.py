@@ -6,11 +6,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from securesystemslib.signer import CryptoSigner
 from support import releases
+from support.gates import run_command
 
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.release.keys import SIGNING_KEY, KeyFiles, keygen, to_pem
 from disclosure_pipeline.release.predicate import Predicate
@@ -31,12 +30,23 @@ def release(tmp_path: Path, signer: CryptoSigner) -> Path:
     return releases.publish(tmp_path / "release", signer)
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "revocations"
+
+
+@pytest.fixture
+def keys(signer: CryptoSigner) -> list[TrustedKey]:
+    return [releases.trust(signer)]
+
+
 def other(candidate: str, published: datetime = releases.PUBLISHED) -> Predicate:
     return releases.predicate(published=published).model_copy(update={"candidate": candidate})
 
 
-def test_a_revoked_release_is_not_verified(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
-    keys, file = [releases.trust(signer)], tmp_path / "revocations"
+def test_a_revoked_release_is_not_verified(
+    release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey]
+) -> None:
     assert verify(release, keys).predicate.candidate == releases.CANDIDATE
     revocation = revoke(release, file, REASON, keys, signer, NOW)
     assert read_revocations(file, keys) == (revocation,)
@@ -49,9 +59,10 @@ def test_a_revoked_release_is_not_verified(release: Path, signer: CryptoSigner, 
     )
 
 
-def test_the_number_of_revocations_is_told(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
+def test_the_number_of_revocations_is_told(
+    release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey], tmp_path: Path
+) -> None:
     """Of a list that lost its lines, whoever knows of one sees that it does not hold it."""
-    keys, file = [releases.trust(signer)], tmp_path / "revocations"
     assert "Held against revocations" not in str(verify(release, keys))
     foreign = other("foreign").model_copy(update={"snapshot": "0" * 64})
     revoke(releases.publish(tmp_path / "foreign", signer, foreign), file, REASON, keys, signer, NOW)
@@ -66,18 +77,15 @@ def test_a_time_without_an_offset_is_a_mistake_of_the_command(
 ) -> None:
     key = tmp_path / "key.pem"
     key.write_text(releases.trust(signer).public_key)
-    result = CliRunner().invoke(
-        main, ["verify", str(release), "--key", str(key), "--not-before", "2026-01-31T12:00:00"]
-    )
+    result = run_command("verify", release, "--key", key, "--not-before", "2026-01-31T12:00:00")
     assert result.exit_code == 2
     assert "--not-before" in result.output
     assert "is no time" in result.output
 
 
 def test_the_same_tables_under_another_name_are_revoked_too(
-    release: Path, signer: CryptoSigner, tmp_path: Path
+    release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey], tmp_path: Path
 ) -> None:
-    keys, file = [releases.trust(signer)], tmp_path / "revocations"
     revoke(release, file, REASON, keys, signer, NOW)
     again = releases.publish(tmp_path / "again", signer, other("again"))
     with pytest.raises(VerificationError, match="was revoked"):
@@ -89,41 +97,43 @@ def test_the_same_tables_under_another_name_are_revoked_too(
     assert not revocation.concerns(predicate.model_copy(update={"candidate": "x", "snapshot": "0" * 64}))
 
 
-def test_revocations_are_added(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
-    keys, file = [releases.trust(signer)], tmp_path / "revocations"
+def test_revocations_are_added(
+    release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey]
+) -> None:
     first = revoke(release, file, "first", keys, signer, NOW)
     second = revoke(release, file, "second", keys, signer, NOW + timedelta(days=1))
     assert read_revocations(file, keys) == (first, second)
 
 
-def test_damaged_tables_can_be_revoked(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
-    keys = [releases.trust(signer)]
+def test_damaged_tables_can_be_revoked(
+    release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey]
+) -> None:
     (release / "first.csv").write_text("changed")
     (release / "second.csv").unlink()
-    assert revoke(release, tmp_path / "revocations", REASON, keys, signer, NOW)
+    assert revoke(release, file, REASON, keys, signer, NOW)
 
 
-def test_what_is_no_release_is_not_revoked(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
-    stranger, file = CryptoSigner.generate_ed25519(), tmp_path / "revocations"
-    with pytest.raises(RevocationError, match="none of those"):
-        revoke(release, file, REASON, [releases.trust(stranger)], stranger, NOW)
-    with pytest.raises(RevocationError, match="cannot be read"):
-        revoke(tmp_path / "nothing", file, REASON, [releases.trust(signer)], signer, NOW)
-    with pytest.raises(RevocationError, match="set the clock right"):
-        early = releases.PUBLISHED - timedelta(seconds=1)
-        revoke(release, file, REASON, [releases.trust(signer)], signer, early)
-    with pytest.raises(RevocationError, match="reason"):
-        revoke(release, file, "  ", [releases.trust(signer)], signer, NOW)
-    with pytest.raises(RevocationError, match="none of those"):  # by a key that nobody will believe
-        revoke(release, file, REASON, [releases.trust(signer)], stranger, NOW)
+def test_what_is_no_release_is_not_revoked(
+    release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey]
+) -> None:
+    stranger = CryptoSigner.generate_ed25519()
+    strangers, early = [releases.trust(stranger)], releases.PUBLISHED - timedelta(seconds=1)
+    for folder, reason, believed, by, when, message in (
+        (release, REASON, strangers, stranger, NOW, "none of those"),
+        (release / "nothing", REASON, keys, signer, NOW, "cannot be read"),
+        (release, REASON, keys, signer, early, "set the clock right"),
+        (release, "  ", keys, signer, NOW, "reason"),
+        (release, REASON, keys, stranger, NOW, "none of those"),  # by a key that nobody will believe
+    ):
+        with pytest.raises(RevocationError, match=message):
+            revoke(folder, file, reason, believed, by, when)
     assert not file.exists()
 
 
 def test_a_revocation_outside_the_period_of_its_key_is_not_believed(
-    release: Path, signer: CryptoSigner, tmp_path: Path
+    release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey]
 ) -> None:
-    file = tmp_path / "revocations"
-    revoke(release, file, REASON, [releases.trust(signer)], signer, NOW)
+    revoke(release, file, REASON, keys, signer, NOW)
     pem = to_pem(signer.public_key)
     ended = TrustedKey(
         public_key=pem, valid_from=releases.PUBLISHED - timedelta(days=9), valid_until=NOW - timedelta(days=1)
@@ -145,10 +155,9 @@ def test_a_revocation_outside_the_period_of_its_key_is_not_believed(
     ],
 )
 def test_a_damaged_file_stops_the_verification(
-    damage: object, message: str, release: Path, signer: CryptoSigner, tmp_path: Path
+    damage: object, message: str, release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey]
 ) -> None:
     """A revocation that is passed over would not be missed."""
-    keys, file = [releases.trust(signer)], tmp_path / "revocations"
     revoke(release, file, REASON, keys, signer, NOW)
     assert callable(damage)
     file.write_bytes(damage(file.read_bytes()))
@@ -160,16 +169,15 @@ def test_a_damaged_file_stops_the_verification(
     assert file.read_bytes() == before
 
 
-def test_a_file_that_is_not_there_stops_the_verification(release: Path, signer: CryptoSigner) -> None:
+def test_a_file_that_is_not_there_stops_the_verification(release: Path, keys: list[TrustedKey]) -> None:
     with pytest.raises(RevocationError, match="cannot be read"):
-        verify(release, [releases.trust(signer)], revocations=release / "nothing")
+        verify(release, keys, revocations=release / "nothing")
 
 
-def test_a_statement_is_no_revocation(release: Path, signer: CryptoSigner, tmp_path: Path) -> None:
-    file = tmp_path / "revocations"
+def test_a_statement_is_no_revocation(release: Path, file: Path, keys: list[TrustedKey]) -> None:
     file.write_bytes((release / "statement.dsse.json").read_bytes())
     with pytest.raises(RevocationError, match="of type"):
-        read_revocations(file, [releases.trust(signer)])
+        read_revocations(file, keys)
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,10 +190,10 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = releases.publish(tmp_path / "r", load_signer(), releases.predicate(published=published))  # type: ignore[arg-type]
     file = tmp_path / "revocations"
     key = ["--key", str(files.public_key), "--revocations", str(file)]
-    shown = CliRunner().invoke(main, ["revoke", str(folder), *key, "--reason", REASON])
+    shown = run_command("revoke", folder, *key, "--reason", REASON)
     assert shown.exit_code == 0, shown.output
     assert REASON in shown.output and str(file) in shown.output
-    verified = CliRunner().invoke(main, ["verify", str(folder), *key])
+    verified = run_command("verify", folder, *key)
     assert verified.exit_code == 1
     assert f"was revoked at {datetime.now(timezone.utc).year}" in verified.output
-    assert CliRunner().invoke(main, ["verify", str(folder), *key[:2]]).exit_code == 0
+    assert run_command("verify", folder, *key[:2]).exit_code == 0
