@@ -327,7 +327,7 @@ def show_step(text: str) -> Iterator[Callable[[str], object]]:
 
     console = Console(file=sys.stderr, emoji=False, markup=False)
     if not console.is_terminal:
-        yield len
+        yield lambda _text: None
         return
     with console.status(text) as status:
         yield status.update
