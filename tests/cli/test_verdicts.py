@@ -217,12 +217,21 @@ def test_a_gate_that_is_ready(home: Home) -> None:
     assert document["ready"] is True
     looked_at = {row["looked at"]: row["finding"] for row in document["findings"]}
     folders = {"incoming", "store", "releases", "DAGSTER_HOME"}
-    assert set(looked_at) == {"ground_truth", "policy", "trusted_keys", *folders}
+    assert set(looked_at) == {"ground_truth", "policy", "trusted_keys", "columns", *folders}
+    assert looked_at["columns"] == "4 of 4 columns are measured and released"
     assert "policy power" in looked_at["policy"]
     assert looked_at["ground_truth"].startswith("300 records that keep the data dictionary, not recorded")
     assert len(document["clauses"]) == len(gates.resolve(gates.definition()).gate.clauses())
     assert contents(home.path) == before
     assert max(map(len, run_command("check", gate, "--format", "table").stdout.splitlines())) <= 80
+
+
+def test_columns_that_are_left_out_are_named(home: Home) -> None:
+    """With them, another verdict may come out: what is not published is not measured either."""
+    ready(home)
+    shown = run("check", write_gate(home, targets=["work"], policy={"repU": 50, "DiSCO": 50}))
+    assert shown.exit_code == 0, shown.output
+    assert "3 of 4 columns are measured and released; left out: income" in shown.stderr
 
 
 NOT_READY: dict[str, tuple[Callable[[Home, pytest.MonkeyPatch], Any], str]] = {
