@@ -23,7 +23,7 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 import yaml
-from data import DICTIONARY, KEY_SETS, TARGETS, write
+from data import CASES, DICTIONARY, KEY_SETS, KEYS, TARGETS, Case, uniform_tables, write
 from measuring import Measured, Prepare, StoppedError, run, worker
 
 import disclosure_pipeline as dp
@@ -40,6 +40,9 @@ from disclosure_pipeline.tables.grouping import grouping_of
 DISCLOSURE, GATE_RUN = "`dp.disclosure` of the files", "a run of the gate"
 GUARDS = "the guards alone, once"
 SIZES = (4_000_000, 10_000_000)
+RUN_CASES = {**CASES, "4 keys, uniform": Case(KEYS, uniform_tables)}
+"""Nearly all records of uniform tables are different."""
+
 SMALL = 5_000  # records of the demo's survey, from CSV
 CORES = 2
 REPEATS = 3  # the first tells the memory, the others the time
@@ -192,17 +195,18 @@ def _runs(
 
 def cost(case: str, records: int, folder: Path, repeats: int = REPEATS) -> GateCost:
     """One measurement and a run of the gate over the same files, which are written into the folder."""
-    paths = [folder / f"tables_{name}_{records}.parquet" for name in ("gt", "sd")]
+    keys, draw = RUN_CASES[case].keys, RUN_CASES[case].draw
+    paths = [folder / f"{draw.__name__}_{name}_{records}.parquet" for name in ("gt", "sd")]
     if not all(path.exists() for path in paths):
-        write(folder, records)
+        write(folder, records, draw)
     paths += [_write_again(paths[1], number) for number in range(2, repeats + 1)]
     (folder / "few").mkdir(exist_ok=True)
-    few = write(folder / "few", _FEW)
+    few = write(folder / "few", _FEW, draw)
     with tempfile.TemporaryDirectory(dir=folder) as home:
         works: Mapping[str, tuple[Prepare, Sequence[Any]]] = {
-            DISCLOSURE: (disclosure_of_files, (paths, KEY_SETS[case], few)),
-            GATE_RUN: (gate_over_files, (paths, KEY_SETS[case], few, Path(home))),
-            GUARDS: (guards_over_tables, (paths, KEY_SETS[case], few)),
+            DISCLOSURE: (disclosure_of_files, (paths, keys, few)),
+            GATE_RUN: (gate_over_files, (paths, keys, few, Path(home))),
+            GUARDS: (guards_over_tables, (paths, keys, few)),
         }
         costs_by_name = {name: _repeated(*work, repeats=repeats) for name, work in works.items()}
     first = [costs_by_name[name].first for name in (DISCLOSURE, GATE_RUN)]
@@ -258,7 +262,7 @@ def table(costs: Sequence[GateCost]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, nargs="*", default=SIZES, help="of GT and of SD")
-    parser.add_argument("--case", choices=KEY_SETS, nargs="*", default=list(KEY_SETS), help="the keys")
+    parser.add_argument("--case", choices=RUN_CASES, nargs="*", default=list(KEY_SETS), help="the keys")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--data", type=Path, help="a folder that keeps the tables for the next time")
     arguments = parser.parse_args()
