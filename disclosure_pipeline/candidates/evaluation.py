@@ -83,11 +83,13 @@ def add_confidential(
                 changed = f"{capitalized(name_confidential(name))} changed while it was read: run again."
                 if measured.confidential.get(name, digests[name]) != digests[name]:
                     raise StoreError(changed)
-                tables = [table.keep_columns(folders.gate.published), *syntheses]
+                gate = folders.gate
+                known = gate.published if gate.unit is None else (*gate.published, gate.unit)
+                tables = [table.keep_columns(known), *syntheses]
                 opened = stack.enter_context(engine.open_read(tables))
-                by_file[name] = measure_against(folders.gate, opened, seed)
+                by_file[name] = measure_against(gate, opened, seed)
                 if len(syntheses) > 1:
-                    stacked[name] = measure_against(folders.gate, opened.stacked(), seed)
+                    stacked[name] = measure_against(gate, opened, seed, stacked=True)
                 # A database reads its tables while they are measured.
                 if not engine.gives_records and folders.confidential[name].sha256() not in {
                     None,

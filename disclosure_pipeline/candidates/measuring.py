@@ -19,6 +19,7 @@ from disclosure_pipeline.counting.engines import Engine, OpenedTables
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls, halve_units
+from disclosure_pipeline.evaluation.copied_groups import measure_groups
 from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     WholeRecords,
@@ -26,16 +27,20 @@ from disclosure_pipeline.evaluation.counts import (
     count_record_sets,
     plan_measures,
 )
-from disclosure_pipeline.evaluation.guards import measure_copies
-from disclosure_pipeline.evaluation.holdout import prepare_holdout
+from disclosure_pipeline.evaluation.guards import (
+    measure_copies,
+)
+from disclosure_pipeline.evaluation.holdout import (
+    prepare_holdout,
+)
 from disclosure_pipeline.evaluation.measuring import measure
 from disclosure_pipeline.evaluation.prediction import prediction_frame
 from disclosure_pipeline.evaluation.protection import protection_frame
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.units import find_repeats
+from disclosure_pipeline.evaluation.units import count_sets_by_unit, find_repeats, read_units
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import ignore_progress
-from disclosure_pipeline.tables.alignment import check_tables
+from disclosure_pipeline.tables.alignment import check_tables, number_owners
 
 
 @dataclass(frozen=True)
@@ -103,11 +108,27 @@ def plan_gate(gate: Gate, opened: OpenedTables, seed: int, *, by_group: bool) ->
     )
 
 
-def measure_against(gate: Gate, opened: OpenedTables, seed: int) -> pd.DataFrame:
-    """Copies of the records of a further confidential table, which is opened in GT's place; by synthesis."""
-    columns = list(code_shared_columns(opened, gate.grouping, ignore_progress).values())
-    _, records = count_record_sets(opened, [], columns, gate.targets)
-    return measure_copies(opened, columns, records, seed=seed)[0]
+def measure_against(gate: Gate, opened: OpenedTables, seed: int, *, stacked: bool = False) -> pd.DataFrame:
+    """Return copies of the records of a further confidential table, which is opened in GT's place.
+
+    By synthesis, or of all of them as one table. Repeats are none of them: how often a fresh table repeats
+    itself follows from GT, of which it is one.
+    """
+    tables = opened.stacked() if stacked else opened
+    columns = list(code_shared_columns(tables, gate.grouping, ignore_progress).values())
+    _, records = count_record_sets(tables, [], columns, gate.targets)
+    units = None
+    if gate.unit is not None:
+        plan = plan_measures(opened, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
+        of_units = opened.with_unit(gate.unit)
+        names = [column.name for column in columns]
+        units = read_units(of_units.stacked() if stacked else of_units, plan, ignore_progress, names)
+        records = count_sets_by_unit(records, units)
+    copies, _ = measure_copies(tables, columns, records, units, seed)
+    per_unit = units.records_per_unit if units else 1
+    groups = measure_groups(tables, columns, records, per_unit, gate.policy.smallest_count)
+    worst = groups.groupby(level="synthesis").max().reindex(copies.index, fill_value=0.0)
+    return copies.join(worst)
 
 
 def measure_repeats(gate: Gate, opened: OpenedTables) -> tuple[float, float]:
@@ -124,7 +145,9 @@ def _add_families(gate: Gate, opened: OpenedTables, result: Disclosure) -> Discl
     if gate.measures.methods:
         result = replace(result, protection=protection_frame(tables, gate.measures.methods))
     if gate.measures.learner:
-        result = replace(result, prediction=prediction_frame(tables, gate.measures.learner, gate.tasks))
+        unit = None if gate.unit is None else number_owners(opened.frames, gate.unit)
+        predicted = prediction_frame(tables, gate.measures.learner, gate.tasks, unit)
+        result = replace(result, prediction=predicted)
     return result
 
 

@@ -69,7 +69,8 @@ def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) ->
 
 def read_confidential(folders: GateFolders, name: str, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
     """Return a further confidential table of the gate, as `read_ground_truth` reads GT."""
-    return _read_source(folders.gate, folders.confidential[name], name_confidential(name), engine, stack)
+    gate, source = folders.gate, folders.confidential[name]
+    return _read_source(gate, source, name_confidential(name), engine, stack, gate.unit)
 
 
 def name_confidential(name: str) -> str:

@@ -117,7 +117,7 @@ def measure_guards(
                 "missing_beyond": largest_apart.loc[synthesis, "missing_beyond"],
                 "missing_beyond_chance": largest_apart.loc[synthesis, "missing_beyond_chance"],
                 **{name: largest_apart.loc[synthesis, name] for name in IN_GROUPS},
-                **_name_repeats(records.of_records[synthesis - 1], size),
+                **_name_repeats(records.of_records[synthesis - 1], size, per_unit),
                 "alike": percent(size.N_d - counts.people.alone, size.N_d),
                 "equal_content": float(has_equal_content(counts, size)),
                 "TVD_column_beyond": (of_columns["TVD"] - of_columns["TVD_expected"]).max(),
@@ -284,8 +284,8 @@ def _measure_columns(
     return pd.DataFrame(list(rows.values()), index=index)
 
 
-def _name_repeats(counts: PeopleCounts, sizes: Sizes) -> dict[str, float]:
-    figures = repeats(counts, sizes)
+def _name_repeats(counts: PeopleCounts, sizes: Sizes, records_per_unit: float) -> dict[str, float]:
+    figures = repeats(counts, sizes, records_per_unit)
     bounded = beyond_chance(figures.repeats, figures.repeats_by_chance)
     return row_of(figures) | {"repeats_beyond_chance": bounded}
 

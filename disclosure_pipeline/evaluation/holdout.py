@@ -108,9 +108,10 @@ def _measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnP
     [of_holdout] = prepared.opened.only(tables).count([request], on_progress)
     N_d, *N_s = counts.records
     records = prepared.records
+    per_unit = _count_records_per_unit(prepared, on_progress)
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for j, (of_GT, of_other) in enumerate(zip(counts.counts.keys, of_holdout.keys, strict=True)):
-        rows |= _rows_of_keys(j + 1, of_GT, of_other, (N_d, records, N_s[j]))
+        rows |= _rows_of_keys(j + 1, of_GT, of_other, (N_d, records, N_s[j]), per_unit)
     for i, target in enumerate(targets):
         for j in range(len(N_s)):
             figures = [
@@ -118,9 +119,24 @@ def _measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnP
                 _figures(of_holdout.targets[i][j], target, last, j + 1, counts.certainties),
             ]
             for measure, figure in figures[0].items():
-                row = beside_holdout(figure, N_d, figures[1][measure], records)
+                row = beside_holdout(figure, N_d / per_unit[0], figures[1][measure], records / per_unit[1])
                 rows[(target.name, j + 1, measure)] = row_of(row)
     return frame_of(rows, ["target", "synthesis", "measure"], names_of(BesideHoldout))
+
+
+def _count_records_per_unit(prepared: PreparedHoldout, on_progress: OnProgress) -> tuple[float, float]:
+    """Return how many records a unit has in GT and in the holdout; 1 where it is not known whose they are.
+
+    Records of one unit go together, so the units are the independent ones.
+    """
+    numbers, unit = [1.0, 1.0], prepared.plan.unit
+    for place, table in enumerate((0, prepared.table)):
+        if unit is not None and unit in prepared.opened.columns[table]:
+            [column] = prepared.opened.only([table]).code([unit], grouping_of(), on_progress)
+            records = column.counts[0]
+            units = int((records[: column.missing] > 0).sum()) + int(records[column.missing])
+            numbers[place] = int(records.sum()) / max(units, 1)
+    return numbers[0], numbers[1]
 
 
 def _find_holdout_doubts(prepared: PreparedHoldout) -> list[str]:
@@ -134,7 +150,7 @@ def _find_holdout_doubts(prepared: PreparedHoldout) -> list[str]:
 def _find_shared_records(prepared: PreparedHoldout, on_progress: OnProgress) -> list[str]:
     """A warning where more of the holdout's records equal whole GT records than a fresh sample's would."""
     both = prepared.opened.only((0, prepared.table))
-    shared = [name for name in both.columns[0] if name in both.columns[1]]
+    shared = [name for name in both.columns[0] if name in both.columns[1] and name != prepared.plan.unit]
     try:
         columns = both.code(shared, grouping_of(), on_progress)
     except InputError as error:
@@ -189,16 +205,22 @@ def _group_as_measured(prepared: PreparedHoldout, name: Any) -> CodedColumn:
 
 
 def _rows_of_keys(
-    synthesis: int, of_GT: KeyCounts, of_holdout: KeyCounts, sizes: tuple[int, int, int]
+    synthesis: int,
+    of_GT: KeyCounts,
+    of_holdout: KeyCounts,
+    sizes: tuple[int, int, int],
+    per_unit: tuple[float, float],
 ) -> dict[tuple[Any, ...], dict[str, Any]]:
     """RepU and unique_hits, at the smaller of the sizes of GT and the holdout."""
     N_d, records, N_s = sizes
     n = min(N_d, records)
     repU_GT, hits_GT = unique_at(of_GT.matched, N_d, n, N_s)
     repU, hits = unique_at(of_holdout.matched, records, n, N_s)
+    units = (N_d / per_unit[0], records / per_unit[1])
+    units_SD = N_s / max(per_unit)  # nobody knows whose its records are: as many a unit as elsewhere
     return {
-        (WHOLE_KEY, synthesis, "repU"): row_of(beside_holdout(repU_GT, N_d, repU, records)),
-        (WHOLE_KEY, synthesis, "unique_hits"): row_of(beside_holdout(hits_GT, N_s, hits, N_s)),
+        (WHOLE_KEY, synthesis, "repU"): row_of(beside_holdout(repU_GT, units[0], repU, units[1])),
+        (WHOLE_KEY, synthesis, "unique_hits"): row_of(beside_holdout(hits_GT, units_SD, hits, units_SD)),
     }
 
 

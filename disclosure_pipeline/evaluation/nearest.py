@@ -20,6 +20,7 @@ from disclosure_pipeline.evaluation.copies import shared_columns
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
 from disclosure_pipeline.measures.exact import IntArray, Mask, total
 from disclosure_pipeline.measures.nearness import Nearness, nearness
+from disclosure_pipeline.tables.alignment import number_owners
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument
 
@@ -29,7 +30,9 @@ EVERYBODY = 20_000
 SAMPLE = 2_000
 
 
-def nearest(ground_truth: Any, synthetic: Any, sample: int | None = None, seed: int = 0) -> pd.DataFrame:
+def nearest(
+    ground_truth: Any, synthetic: Any, sample: int | None = None, seed: int = 0, *, unit: Any = None
+) -> pd.DataFrame:
     """Count GT records that are nearer to a synthetic record than to any other GT record.
 
     It sees near copies, which equality cannot. The larger of SD and the other GT records is thinned to the
@@ -49,6 +52,7 @@ def nearest(ground_truth: Any, synthetic: Any, sample: int | None = None, seed: 
         sample: How many GT records are looked at, at most, a seeded draw; None for all of up to 20,000, and
             for 2,000 of more.
         seed: Of all draws.
+        unit: The column of GT that says whose record each is, where people have several: see `disclosure()`.
 
     Returns:
         Index (synthesis, distance); `nearer`: percent of the GT records looked at that are nearer to an SD
@@ -58,7 +62,8 @@ def nearest(ground_truth: Any, synthetic: Any, sample: int | None = None, seed: 
         `much_nearer_either_way`, both together; `records`: how many were looked at. High is a risk.
 
     Raises:
-        InputError: No column is in all tables, one has no common kind of value, or GT has one record only.
+        InputError: No column is in all tables, one has no common kind of value, GT has one record only (or
+            the records of one unit), or the unit is in a synthetic table or lacks values.
 
     Example:
         >>> import numpy as np
@@ -77,7 +82,11 @@ def nearest(ground_truth: Any, synthetic: Any, sample: int | None = None, seed: 
                 f"{name} must be a whole number from {least} on, not {describe_argument(number)}."
             )
     tables = shared_columns(ground_truth, synthetic)
-    return nearest_of_columns(tables.code(tables.keys), sample, seed)
+    columns = tables.code(tables.keys)
+    if unit is None:
+        return nearest_of_columns(columns, sample, seed)
+    comparisons = draw_comparisons(columns, seed, sample, number_owners(tables.frames, unit))
+    return nearness_frame(nearest_distances(columns, comparison) for comparison in comparisons)
 
 
 def nearest_of_columns(
@@ -96,7 +105,7 @@ def draw_comparisons(
     `unit`: whose each GT record is, where people have several: all of them are left out for each of them.
     """
     N_d, *N_s = (total(counts) for counts in columns[0].counts)
-    if N_d == 1:
+    if N_d == 1 or (unit is not None and (unit == unit[0]).all()):
         raise InputError("The ground truth has one record: there are no others to be nearer.")
     if sample is None:
         sample = N_d if N_d <= EVERYBODY else SAMPLE

@@ -15,6 +15,7 @@ from disclosure_pipeline.evaluation.frames import names_of, row_of
 from disclosure_pipeline.evaluation.learning.features import KeyColumn, describe_key
 from disclosure_pipeline.evaluation.learning.learners import Task, choose_learner
 from disclosure_pipeline.evaluation.learning.outcomes import classify, predict_numbers
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
@@ -269,18 +270,23 @@ def prediction_risk(
     return _risk_of_target(tables, _describe_keys(tables, key_columns), learner, task, options)
 
 
-def prediction_frame(tables: Tables, learner: str, tasks: Mapping[Any, Task]) -> pd.DataFrame:
+def prediction_frame(
+    tables: Tables, learner: str, tasks: Mapping[Any, Task], unit: IntArray | None = None
+) -> pd.DataFrame:
     """The figures of `prediction_risk()` for each target: index (target, synthesis), a column per figure.
 
     Keys are grouped as `tables` says, targets never; `tasks` says of each how it is predicted. A figure
-    that only the other task has is missing.
+    that only the other task has is missing. `unit`: whose each GT record is, where people have several:
+    each is predicted by the records of others.
     """
     _check_enough_records(tables)
+    if unit is not None and (unit == unit[0]).all():
+        raise InputError("All records of the ground truth are of one unit: no other one could predict it.")
     tables = replace(tables, grouping=_grouping_of_keys(tables))
     keys = _describe_keys(tables, tables.code(tables.keys))
     frames = {
         target: _risk_of_target(
-            replace(tables, targets=(target,)), keys, learner, tasks[target], Options()
+            replace(tables, targets=(target,)), keys, learner, tasks[target], Options(), unit
         ).measures
         for target in tables.targets
     }
@@ -312,7 +318,12 @@ def _describe_keys(tables: Tables, columns: Sequence[CodedColumn]) -> list[KeyCo
 
 
 def _risk_of_target(
-    tables: Tables, keys: Sequence[KeyColumn], learner: Any, task: Task | None, options: Options
+    tables: Tables,
+    keys: Sequence[KeyColumn],
+    learner: Any,
+    task: Task | None,
+    options: Options,
+    unit: IntArray | None = None,
 ) -> PredictionRisk:
     """Return the result for the one target of `tables`."""
     [name] = tables.targets
@@ -322,7 +333,7 @@ def _risk_of_target(
     N_d, *N_s = (len(frame) for frame in tables.frames)
     rows: list[Classification] | list[Regression]
     if chosen_task == "classification":
-        by_level = classify(keys, column, model, options.folds, options.tau)
+        by_level = classify(keys, column, model, options.folds, options.tau, unit)
         scored, fitted = N_d, N_s
         rows, outcomes = [figures for figures, _ in by_level], [records for _, records in by_level]
     else:
@@ -335,6 +346,7 @@ def _risk_of_target(
             options.epsilon,
             options.absolute_epsilon,
             tables.names,
+            unit,
         )
         rows, outcomes = [figures for figures, _, _ in by_number], [records for _, records, _ in by_number]
         fitted = [learned for _, _, learned in by_number]

@@ -107,8 +107,8 @@ class BesideHoldout:
     ]
 
 
-def beside_holdout(of_GT: float, N_d: int, of_holdout: float, records: int) -> BesideHoldout:
-    """Put two percentages, of N_d and of so many records, side by side."""
+def beside_holdout(of_GT: float, N_d: float, of_holdout: float, records: float) -> BesideHoldout:
+    """Put two percentages, of N_d and of so many records (or units of them), side by side."""
     low, high = newcombe(of_GT / 100 * N_d, N_d, of_holdout / 100 * records, records)
     return BesideHoldout(of_GT, of_holdout, of_GT - of_holdout, 100 * low, 100 * high)
 

@@ -15,7 +15,7 @@ CONFIDENCE = 0.95
 _LARGEST_WEIGHT = 0.75
 
 
-def wilson(part: float, whole: int, confidence: float = CONFIDENCE) -> Interval:
+def wilson(part: float, whole: float, confidence: float = CONFIDENCE) -> Interval:
     """Return an interval from 0 to 1 for the share that `part` of `whole` independent records stand for.
 
     Ties may count half. (0, 1) where there is no record. Source: Wilson 1927, "Probable inference, the law of
@@ -31,7 +31,7 @@ def wilson(part: float, whole: int, confidence: float = CONFIDENCE) -> Interval:
 
 
 def newcombe(
-    part: float, whole: int, other_part: float, other_whole: int, confidence: float = CONFIDENCE
+    part: float, whole: float, other_part: float, other_whole: float, confidence: float = CONFIDENCE
 ) -> Interval:
     """Return an interval from -1 to 1 for the first of two independent shares less the second.
 
@@ -50,7 +50,7 @@ def newcombe(
     )
 
 
-def paired_difference(only_first: int, only_second: int, pairs: int, confidence: float) -> Interval:
+def paired_difference(only_first: float, only_second: float, pairs: float, confidence: float) -> Interval:
     """Return an interval from -1 to 1 for the difference of two shares of the same records.
 
     Args:

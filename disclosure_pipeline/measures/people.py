@@ -303,12 +303,14 @@ class Repeats:
     ]
 
 
-def repeats(counts: PeopleCounts, sizes: Sizes) -> Repeats:
+def repeats(counts: PeopleCounts, sizes: Sizes, records_per_unit: float = 1) -> Repeats:
     """Return the SD records that equal another one, beside those of a fresh table of N_s records.
 
     A new record is one that several GT records have with chance 1 - f1/N, and is repeated at most. Otherwise
     the mean chance of its combination is that of those which one GT record has, or less: 2 f2 / (N f1), so it
-    is repeated with chance 1 - exp(-N_s · 2 f2 / (N f1)) at most.
+    is repeated with chance 1 - exp(-N_s · 2 f2 / (N f1)) at most. Counts are of records, where people have
+    several, too: nobody says whose SD's are, and a person's records may equal one another in a fresh table as
+    in GT. By `records_per_unit` chance has fewer to play with.
 
     >>> repeats(PeopleCounts(alone=900, pairs=20, found=0, alone_in_SD=50), Sizes(1000, 1000)).repeats > 80
     True
@@ -317,10 +319,11 @@ def repeats(counts: PeopleCounts, sizes: Sizes) -> Repeats:
     """
     z = NormalDist().inv_cdf(1 - 1 / ONCE_IN)
     expected = _repeated(counts.alone, counts.pairs, sizes)
-    highest = _repeated(_lowest_mean(counts.alone, z), _highest_mean(counts.pairs, z), sizes)
+    of_units, in_units = counts.divide(records_per_unit), sizes.divide(records_per_unit)
+    highest = _repeated(_lowest_mean(of_units.alone, z), _highest_mean(of_units.pairs, z), in_units)
     repeated = percent(sizes.N_s - counts.alone_in_SD, sizes.N_s)
-    most = 2 * _highest_count(highest * sizes.N_s / 200, z)  # they come in twos
-    by_chance = min(100 * most / sizes.N_s, 100.0) - expected if sizes.N_s else math.nan
+    most = 2 * _highest_count(highest * in_units.N_s / 200, z)  # they come in twos
+    by_chance = min(100 * most / in_units.N_s, 100.0) - expected if sizes.N_s else math.nan
     return Repeats(repeated, expected, repeated - expected, max(by_chance, 0.0))
 
 

@@ -298,8 +298,11 @@ class Outcomes:
     r_GT: Floats
 
 
-def classification(outcomes: Outcomes, tau: float) -> Classification:
-    """Compute one synthesis's figures; a record counts for RAPID where normalised confidence r > tau."""
+def classification(outcomes: Outcomes, tau: float, records_per_unit: float = 1) -> Classification:
+    """Compute one synthesis's figures; a record counts for RAPID where normalised confidence r > tau.
+
+    The interval is of people: records of one unit go together.
+    """
     N_d = len(outcomes.correct_SD)
     from_SD, from_GT, in_sample, naive, same_size_SD, same_size_GT = (
         int(np.count_nonzero(correct))
@@ -313,7 +316,10 @@ def classification(outcomes: Outcomes, tau: float) -> Classification:
         )
     )
     both = int(np.count_nonzero(outcomes.correct_SD_same_size & outcomes.correct_GT_same_size))
-    low, high = paired_difference(same_size_SD - both, same_size_GT - both, N_d, GAIN_CONFIDENCE)
+    only_SD, only_GT, people = (
+        number / records_per_unit for number in (same_size_SD - both, same_size_GT - both, N_d)
+    )
+    low, high = paired_difference(only_SD, only_GT, people, GAIN_CONFIDENCE)
     return Classification(
         accuracy_SD=percent(from_SD, N_d),
         accuracy_GT=percent(from_GT, N_d),

@@ -229,7 +229,7 @@ def test_a_gate_that_is_ready(home: Home) -> None:
 def test_columns_that_are_left_out_are_named(home: Home) -> None:
     """With them, another verdict may come out: what is not published is not measured either."""
     ready(home)
-    shown = run("check", write_gate(home, targets=["work"], policy={"repU": 50, "DiSCO": 50}))
+    shown = run_command("check", write_gate(home, targets=["work"], policy={"repU": 50, "DiSCO": 50}))
     assert shown.exit_code == 0, shown.output
     assert "3 of 4 columns are measured and released; left out: income" in shown.stderr
 

@@ -327,6 +327,18 @@ def test_sums_do_not_depend_on_the_order() -> None:
 # Out of fold
 
 
+@examples(20)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2)), min_size=2, max_size=20), st.integers(2, 6))
+def test_all_records_of_a_unit_are_in_one_fold(records: list[tuple[int, int]], folds: int) -> None:
+    unit, levels = (np.array(column) for column in zip(*records, strict=True))
+    parts = out_of_fold(levels, folds, 0, unit)
+    assert len(parts) == min(folds, len(set(unit.tolist())))
+    assert sorted(np.concatenate([fold.held_out for fold in parts]).tolist()) == list(range(len(records)))
+    for fold in parts:
+        assert not set(unit[fold.held_out].tolist()) & set(unit[fold.training].tolist())
+        assert len(fold.held_out) + len(fold.training) == len(records)
+
+
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=40), st.integers(2, 12), st.integers(0, 5))
 def test_every_record_is_predicted_once_and_never_by_itself(strata: list[int], folds: int, seed: int) -> None:
     levels = np.array(strata)

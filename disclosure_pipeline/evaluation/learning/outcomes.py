@@ -37,12 +37,21 @@ class Fold:
     training: IntArray
 
 
-def out_of_fold(strata: IntArray, folds: int, seed: int) -> list[Fold]:
+def out_of_fold(strata: IntArray, folds: int, seed: int, unit: IntArray | None = None) -> list[Fold]:
     """Folds in which every record is held out once, and learned from in all the others.
 
     Records are dealt out like cards, in random order within each stratum: the folds differ by no more than
-    one record, in all and in each stratum, and a stratum of a single record is no obstacle.
+    one record, in all and in each stratum, and a stratum of a single record is no obstacle. Of people with
+    several records, whose `unit` is given, all records are in one fold: units are dealt out, then, by the
+    stratum of their first record.
     """
+    if unit is not None:
+        _, first, number = np.unique(unit, return_index=True, return_inverse=True)
+        of_units = out_of_fold(strata[first], folds, seed)
+        return [
+            Fold(*(np.flatnonzero(np.isin(number, part)) for part in (fold.held_out, fold.training)))
+            for fold in of_units
+        ]
     order = np.random.default_rng(seed).permutation(len(strata))
     order = order[np.argsort(strata[order], kind="stable")]
     n = min(folds, len(strata))
@@ -90,13 +99,19 @@ LevelRisk = tuple[Classification, pd.DataFrame]
 
 
 def classify(
-    keys: Sequence[KeyColumn], target: CodedColumn, learner: Learner, folds: int, tau: float
+    keys: Sequence[KeyColumn],
+    target: CodedColumn,
+    learner: Learner,
+    folds: int,
+    tau: float,
+    unit: IntArray | None = None,
 ) -> list[LevelRisk]:
     """The figures of each synthesis, and the outcome of each GT record (columns: see `PredictionRisk`)."""
     true = target.codes[0]
     space = learner.encode_keys(keys, [0])
     q = space.q[0]
-    parts = out_of_fold(true, folds, learner.seed)
+    parts = out_of_fold(true, folds, learner.seed, unit)
+    per_unit = 1.0 if unit is None else len(unit) / len(np.unique(unit))
 
     def predict_fold(fold: Fold) -> tuple[IntArray, Floats]:
         """Return the levels and confidences of the records held out, from those to learn from."""
@@ -141,7 +156,7 @@ def classify(
             r_GT=r_GT,
         )
         records = _records(outcomes, confidence_SD, confidence_GT, tau)
-        results.append((classification(outcomes, tau), records))
+        results.append((classification(outcomes, tau, per_unit), records))
     return results
 
 
@@ -178,6 +193,7 @@ def predict_numbers(
     epsilon: float,
     absolute_epsilon: float | None,
     table_names: Sequence[str],
+    unit: IntArray | None = None,
 ) -> tuple[int, list[NumberRisk]]:
     """The number of GT records scored; and of each synthesis the figures, outcomes, and records learned from.
 
@@ -199,7 +215,8 @@ def predict_numbers(
     space = learner.encode_keys(keys, [0])
     q = space.q[0][scored]
     from_GT = np.empty(len(true))
-    for fold in out_of_fold(np.zeros(len(true), dtype=np.int64), folds, learner.seed):
+    owners = None if unit is None else unit[scored]
+    for fold in out_of_fold(np.zeros(len(true), dtype=np.int64), folds, learner.seed, owners):
         from_GT[fold.held_out] = learner.predict_numbers(
             space, q[fold.training], true[fold.training], q[fold.held_out]
         )
