@@ -136,7 +136,7 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
     help="Who counts; no figure depends on it. partitioned is for tables that do not fit into memory; auto "
     "chooses by their size and the memory that is free.",
 )
-@click.option("--accept-doubts", is_flag=True, help="Exit with 0 although the tables may not be coded alike.")
+@click.option("--accept-doubts", is_flag=True, help="Exit with 0 although the figures may say too little.")
 @format_option("table", "json", "csv", "html")
 @click.option(
     "--progress/--no-progress", default=None, help="Show how far the work is; by default on a terminal only."
@@ -159,7 +159,8 @@ def measure(
 
     As json and csv every figure, with all digits, beside its unit and what it means; as html a page with
     charts and explanations, with copies, nearness and the groups of people who bear most. Exit code 3: the
-    tables may not be coded alike, so that the risks read too low; the first lines say why.
+    tables may not be coded alike, tell no one apart, or share more people than by chance, so that the risks
+    read too low; the first lines say why.
     """
     from disclosure_pipeline.evaluation.disclosure import disclosure
     from disclosure_pipeline.tables.grouping import grouping_of
@@ -190,7 +191,7 @@ def measure(
         echo(f"Changed: column {change.column!r}, {records}: {change.rule}", err=True)
     if result.comparability_doubts and not accept_doubts:
         echo(
-            "The tables may not be coded alike: see the warnings. If they are, say so by --accept-doubts.",
+            "The figures may say too little: see the warnings. If that is known, say so by --accept-doubts.",
             err=True,
         )
         sys.exit(ExitCode.UNDETERMINED)
@@ -211,6 +212,7 @@ def _measure_for_page(
     from disclosure_pipeline.evaluation.counts import WholeRecords, plan_measures
     from disclosure_pipeline.evaluation.disclosure import ONE_WAY, TWO_WAY
     from disclosure_pipeline.evaluation.measuring import measure
+    from disclosure_pipeline.evaluation.whole_doubts import describe_whole_doubts
     from disclosure_pipeline.evidence.page.rendering import SMALLEST_COUNT
     from disclosure_pipeline.tables.messages import names_in_all
 
@@ -230,7 +232,8 @@ def _measure_for_page(
             together=True,
             whole_records=WholeRecords(SMALLEST_COUNT, 0, shared, grouping.special_values),
         )
-        return measure(opened, plan, on_progress)
+        result = measure(opened, plan, on_progress)
+        return result.with_doubts(describe_whole_doubts(result.guards.to_dict("records")))
 
 
 def _print_result(result: Disclosure, shown_as: Format | None) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -52,9 +52,10 @@ class Disclosure:
     `key_overlap`: index (key, synthesis); GT_in_SD, SD_in_GT: percent of GT (SD) records whose value of the
     key occurs in the other table, missing values left out; the key "(whole key)" stands for all of them
     combined. `target_overlap`: the same, index (target, synthesis). `warnings`: what makes the figures
-    doubtful; `comparability_doubts`: those of them that say that the tables may not be coded alike, so that
-    risks read too low. `ledger`: what was changed to compare the tables, and of how many records. `engine`:
-    which engine counted, and why that one. `stacked`: for m > 1 the same of all syntheses as one table.
+    doubtful; `comparability_doubts`: those of them that say that the tables may not be coded alike, tell no
+    one apart, or hold GT's people, so that risks read too low. `ledger`: what was changed to compare the
+    tables, and of how many records. `engine`: which engine counted, and why that one. `stacked`: for m > 1
+    the same of all syntheses as one table.
 
     The frames of a gate, empty elsewhere, are described where they are made: `guards`, `partial_copies` and
     `columns_apart` (`GuardFigures`); `guessed`, `exact_copies`, `groups`, `doubts` and `warning_counts`
@@ -131,6 +132,15 @@ class Disclosure:
             ledger=tuple(Change(**change) for change in record["ledger"]),
             engine=engine,
             stacked=None if record["stacked"] is None else cls.from_record(record["stacked"], engine),
+        )
+
+    def with_doubts(self, doubts: Iterable[str]) -> Disclosure:
+        """Return the result with more of what makes it doubtful."""
+        more = tuple(doubts)
+        return replace(
+            self,
+            warnings=(*self.warnings, *more),
+            comparability_doubts=(*self.comparability_doubts, *more),
         )
 
     def summary(self) -> pd.DataFrame:

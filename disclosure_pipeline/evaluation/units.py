@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import Target, sample_positions
+from disclosure_pipeline.counting.counts import CountRequest, Target, sample_positions
 from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.evaluation.counts import (
     FoundCopies,
@@ -42,7 +42,7 @@ from disclosure_pipeline.measures.resemblance import Shared
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.totals import disclosure_tables
 from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
-from disclosure_pipeline.runtime.progress import OnProgress
+from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import lacks_owners
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -106,25 +106,45 @@ def read_units(
     return UnitRecords(drawn, unit[positions[0]])
 
 
+MOST_CELLS = 1_000_000_000
+"""Values that are looked at, at most, to see whether the records of a table repeat: a minute or less."""
+
+_FEWEST_SETS = 3
+
+
 def find_repeats(opened: OpenedTables, columns: Sequence[CodedColumn]) -> tuple[float, float]:
     """Return the percent of GT records that equal another one in all of the columns, and of repeats.
 
     These are in all columns, or in all but one: the largest beyond what columns drawn apart show, see
-    `MANY_REPEATS`.
+    `MANY_REPEATS`. Of very large, wide tables only a few columns are left out in turn, those of the most
+    levels: what changes from one record of a person to the next is a time, an amount or the like.
     """
-    _, sets = count_record_sets(opened, [], columns, [])
     N = int(columns[0].counts[0].sum())
     shares = {
         column.name: (column.counts[0] / column.counts[0].sum())[column.codes[0]]
         for column in opened.code_records(columns, ENOUGH_RECORDS, 0)
     }
-    alone = [(columns, sets.whole[0].people.alone)]
-    alone += [(sets.columns[label], found[0].people.alone) for label, found in sets.partial.items()]
-    return percent(N - sets.whole[0].people.alone, N), max(
+    alone = _count_alone(opened, columns, N)
+    return percent(N - alone[0][1], N), max(
         repeats_beyond_apart(N - number, [shares[column.name] for column in of_set], N)
         for of_set, number in alone
         if len(of_set) >= len(columns) - 1
     )
+
+
+def _count_alone(
+    opened: OpenedTables, columns: Sequence[CodedColumn], records: int
+) -> list[tuple[Sequence[CodedColumn], int]]:
+    """Return all columns first, then all but some, each with the number of records that no other equals."""
+    if records * len(columns) ** 2 <= MOST_CELLS:
+        _, sets = count_record_sets(opened, [], columns, [])
+        alone = [found[0].people.alone for found in sets.partial.values()]
+        return [(columns, sets.whole[0].people.alone), *zip(sets.columns.values(), alone, strict=True)]
+    by_levels = sorted(columns, key=lambda column: -int((column.counts[0] > 0).sum()))
+    left_out = by_levels[: max(_FEWEST_SETS, MOST_CELLS // (records * len(columns)))]
+    chosen = [columns, *([column for column in columns if column is not one] for one in left_out)]
+    counted = opened.count([CountRequest(of_set) for of_set in chosen], ignore_progress)
+    return [(of_set, of.keys[0].people.alone) for of_set, of in zip(chosen, counted, strict=True)]
 
 
 def measure_by_units(result: Disclosure, records: UnitRecords, plan: MeasuringPlan) -> Disclosure:
@@ -190,6 +210,11 @@ def count_sets_by_unit(sets: RecordSets, records: UnitRecords) -> RecordSets:
         for synthesis in range(len(sets.whole))
     ]
     return replace(sets, whole=whole, partial=partial, levels=levels)
+
+
+def find_people(records: UnitRecords) -> list[PeopleCounts]:
+    """Return the people found in each synthesis, by all columns."""
+    return [counts.people for counts in _find_copies(*_combine(records, list(records.columns)))]
 
 
 def _count_in_levels(

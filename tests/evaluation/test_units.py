@@ -20,13 +20,18 @@ from support.small_tables import KEYS, frame, sd2011, tables
 from support.surveys import TABLES
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.nearest_records import nearest_distances
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation import units as evaluation_units
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
 from disclosure_pipeline.evaluation.copies import shared_columns
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
+from disclosure_pipeline.evaluation.units import find_repeats
 from disclosure_pipeline.measures import units
 from disclosure_pipeline.measures.nearness import nearness
+from disclosure_pipeline.runtime.progress import ignore_progress
+from disclosure_pipeline.tables.grouping import grouping_of
 
 pytestmark = FEW_SHARED_VALUES
 UNITS = st.lists(st.integers(0, 4), min_size=12, max_size=12)
@@ -254,3 +259,28 @@ def test_groups_are_attacked_with_other_units(
     everybody = table.assign(group="all")
     alone = dp.subgroups(everybody, frame(sd), KEYS, "t", by="group", smallest_count=1, unit="person")
     assert alone["guessed_beyond"].item() == pytest.approx(whole.cap["guessed_beyond"].item())
+
+
+def test_nearest_leaves_out_all_records_of_a_person() -> None:
+    """A person's other records are the nearest ones, so fresh people would seem far by records."""
+    make, unit, _, _ = TABLES["panel"]
+    gt, sd = make(1), make(2).drop(columns=unit)
+    by_units = dp.nearest(gt, sd, unit=unit)
+    assert by_units["nearer"].between(40, 60).all()
+    assert (dp.nearest(gt.drop(columns=unit), sd)["nearer"] < 5).all()
+    with pytest.raises(InputError, match="missing values"):
+        dp.nearest(gt.assign(**{unit: None}), sd, unit=unit)
+    with pytest.raises(InputError, match="one record"):
+        dp.nearest(gt.assign(**{unit: 1}), sd, unit=unit)
+
+
+def test_repeats_of_large_tables_are_found_by_columns_of_many_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What changes from year to year has the most levels: it is left out first."""
+    table = TABLES["panel"][0](1).drop(columns="person")
+    opened = FramesInMemory((table, table), "memory")
+    columns = opened.code(list(table), grouping_of(), ignore_progress)
+    expected = find_repeats(opened, columns)
+    monkeypatch.setattr(evaluation_units, "MOST_CELLS", 100)
+    monkeypatch.setattr(evaluation_units, "count_record_sets", None)  # each set would be counted
+    assert find_repeats(opened, columns) == pytest.approx(expected)
+    assert expected[1] > 20

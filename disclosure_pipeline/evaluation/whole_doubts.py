@@ -1,0 +1,91 @@
+"""What whole records make doubtful: a table that tells no one apart, or a synthetic one that holds people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from disclosure_pipeline.counting.counts import CountRequest
+from disclosure_pipeline.counting.engines import OpenedTables
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COMPARABILITY, GUARDS_OF_COPIES
+from disclosure_pipeline.evaluation.copied_groups import APART_SAMPLE
+from disclosure_pipeline.evaluation.counts import MeasuringPlan
+from disclosure_pipeline.evaluation.frames import row_of
+from disclosure_pipeline.evaluation.units import find_people, read_units
+from disclosure_pipeline.measures.copies import chances_of_columns_apart
+from disclosure_pipeline.measures.exact import percent
+from disclosure_pipeline.measures.people import found_by_columns_apart, people_copied
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.runtime.progress import OnProgress
+from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import GROUND_TRUTH, names_in_all, table_names
+
+MOST_RECORDS = 200_000
+"""Whole records are counted where all tables together have no more, for that takes a tenth of a second."""
+
+_BOUNDS = {
+    entry.name: entry.bound.default
+    for entry in (*GUARDS_OF_COPIES, *GUARDS_OF_COMPARABILITY)
+    if entry.bound is not None
+}
+
+
+def find_whole_doubts(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress) -> list[str]:
+    """Return what the guards of a gate would say of people found, and of a table that tells no one apart.
+
+    Over all columns that the tables share, or over those that are planned where others cannot be compared.
+    """
+    columns = _code(opened, plan, on_progress)
+    N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
+    per_unit = 1.0
+    if plan.unit is None:
+        [counted] = opened.count([CountRequest(columns)], on_progress)
+        people = [keys.people for keys in counted.keys]
+    else:
+        names = [column.name for column in columns]
+        units = read_units(opened.with_unit(plan.unit), plan, on_progress, names)
+        people, per_unit = find_people(units), units.records_per_unit
+    rows = []
+    for counts, n in zip(people, N_s, strict=True):
+        measure = partial(people_copied, counts, Sizes(N_d, n), records_per_unit=per_unit)
+        found = measure()
+        if _is_beyond(row_of(found)):
+            found = measure(apart=_find_apart(opened, columns, n))
+        rows.append({"alike": percent(N_d - counts.alone, N_d), **row_of(found)})
+    return list(describe_whole_doubts(rows))
+
+
+def describe_whole_doubts(rows: Sequence[Mapping[Any, float]]) -> Iterator[str]:
+    """Yield a sentence for each doubt; `rows`: of each synthesis `alike` and the people found."""
+    if rows[0]["alike"] > _BOUNDS["alike"]:
+        yield (
+            f"There is nothing to measure here, {GROUND_TRUTH} tells no one apart: {rows[0]['alike']:.1f} % "
+            "of its records equal another person's in every column, so no copy can be noticed."
+        )
+    for name, found in zip(table_names(len(rows) + 1)[1:], rows, strict=True):
+        if _is_beyond(found):
+            yield (
+                f"{found['people_copied']:.0f} % of the people are in {name}, with a record that nobody else "
+                f"has; a fresh table would hold {found['people_copied_expected']:.1f} %: it copies them."
+            )
+
+
+def _is_beyond(found: Mapping[Any, float]) -> bool:
+    beyond, by_chance = found["people_copied_beyond"], found["people_copied_by_chance"]
+    return beyond > max(_BOUNDS["people_copied_beyond"], by_chance)
+
+
+def _code(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress) -> list[CodedColumn]:
+    try:
+        return opened.code(names_in_all(opened.columns), plan.grouping, on_progress)
+    except InputError:
+        return opened.code(plan.columns, plan.grouping, on_progress)
+
+
+def _find_apart(opened: OpenedTables, columns: Sequence[CodedColumn], N_s: int) -> float:
+    sample = opened.code_records(columns, APART_SAMPLE, 0)
+    codes = [column.codes[0] for column in sample]
+    [chances] = chances_of_columns_apart(codes, [column.size for column in sample], [range(len(sample))])
+    return found_by_columns_apart(chances, N_s, len(codes[0]))
