@@ -11,7 +11,7 @@ FULL := $(wildcard $(READY))
 DEMO_READY := $(if $(FULL),$(READY),$(VENV)/ready-demo)
 UI_READY := $(if $(FULL),$(READY),$(VENV)/ready-ui)
 
-.PHONY: demo ui test lint suite docs dist mutants house bench lock
+.PHONY: demo ui test lint suite docs dist mutants house bench study lock
 
 demo: $(DEMO_READY)
 	$(BIN)/disclosure-pipeline demo --home dagster_home
@@ -53,6 +53,12 @@ house: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
+
+# What gates make of common synthesizers, and the page about it; or of yours, beside them.
+study: $(READY)
+	PYTHONPATH=benchmarks $(BIN)/python -m synthesizers.study $(if $(TABLES),--tables $(TABLES)) \
+		$(if $(CANDIDATES),--candidates $(CANDIDATES)) $(if $(SYNTHESIZER),--own $(SYNTHESIZER))
+	$(if $(SYNTHESIZER),,PYTHONPATH=benchmarks $(BIN)/python -m synthesizers.page)
 
 # Markers are written last, so that an interrupted set-up is taken up again. The locks name every package: nothing
 # is resolved. uv fetches and unpacks many of them at once; where it cannot (it does not know what pip is told of a

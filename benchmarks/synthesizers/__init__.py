@@ -1,0 +1,1 @@
+"""What a gate makes of common synthesizers, over public tables: `make study`."""

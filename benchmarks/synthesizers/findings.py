@@ -1,0 +1,117 @@
+"""What the table of the study says, as small tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from disclosure_pipeline.policy.bounds import DEFAULTS
+from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, JUDGED
+from synthesizers.candidates import CONTROLS, SYNTHESIZERS
+from synthesizers.results import FAILED
+
+APPROVED = "approved"
+BY_GUARDS = "a guard"
+BY_BOUNDS = "the policy's bounds alone"
+BY_CONTRACT = "contract or comparability"
+OUTCOMES = (APPROVED, BY_BOUNDS, BY_CONTRACT, BY_GUARDS)
+
+OF_COPIES = tuple(name for name in GUARDS if JUDGED[name].bound and name != "guessed_beyond")
+FIRST_LOOKED_AT = (*OF_COPIES, "guessed_beyond", "relabelled", "repeats", "missing_beyond")
+SHARES = (1, 3, 10, 30)
+# Clauses that no default bounds, and that say whether tables can be compared at all.
+_OF_COMPARABILITY = {"key_overlap", "target_overlap", "warnings"}
+_DISTANCE = "guards.TVD_pair_beyond"
+
+
+def read_bound(guard: str) -> float:
+    """Return the default of a guard as it is today."""
+    return float(DEFAULTS[guard])
+
+
+def find_figure(table: pd.DataFrame, guard: str) -> pd.Series[float]:
+    """Return the figure by which a guard judges: beyond what chance gives."""
+    entry = JUDGED[guard]
+    return table[f"{entry.frame}.{entry.column}"]
+
+
+def find_raw_figure(table: pd.DataFrame, guard: str) -> pd.Series[float]:
+    """Return the figure itself, with what chance gives."""
+    return table[f"{JUDGED[guard].frame}.{guard}"]
+
+
+def is_broken(table: pd.DataFrame, guards: Iterable[str]) -> pd.Series[bool]:
+    """Return which candidates break the default, as it is today, of one of some guards."""
+    broken = pd.Series(False, index=table.index)
+    for guard in guards:
+        figures = find_figure(table, guard)
+        broken |= figures.isna() | (figures > read_bound(guard))
+    return broken & table["decision"].ne(FAILED)
+
+
+def name_outcomes(table: pd.DataFrame) -> pd.Series[str]:
+    """Return how each candidate fared: by the bounds of the policy that `init` writes, and today's guards."""
+    outcome = pd.Series(APPROVED, index=table.index)
+    names = (
+        table["broken"].str.split("; ").map(lambda clauses: {name.split("[")[0] for name in clauses if name})
+    )
+    by_bounds = names.map(lambda clauses: bool(clauses - DEFAULTS.keys() - _OF_COMPARABILITY))
+    in_doubt = names.map(lambda clauses: bool(clauses & _OF_COMPARABILITY))
+    outcome[by_bounds] = BY_BOUNDS
+    outcome[in_doubt | is_broken(table, DOUBTS & DEFAULTS.keys()) | table["contract"].ne("")] = BY_CONTRACT
+    outcome[is_broken(table, GUARDS & DEFAULTS.keys())] = BY_GUARDS
+    return outcome.mask(table["decision"].eq(FAILED), FAILED)
+
+
+def summarise(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each synthesizer: percent of its tables by outcome, and medians of some figures."""
+    of_synthesizers = table[~table["candidate"].isin(CONTROLS) & table["decision"].ne(FAILED)]
+    outcomes = name_outcomes(of_synthesizers)
+    rows = {}
+    for name, group in of_synthesizers.groupby("candidate"):
+        shares = outcomes[group.index].value_counts(normalize=True).reindex(list(OUTCOMES), fill_value=0)
+        rows[name] = {
+            "title": SYNTHESIZERS[name].title if name in SYNTHESIZERS else name,
+            "tables": len(group),
+            **(100 * shares),
+            "people copied": group["guards.people_copied_beyond"].median(),
+            "nearer": group["guards.nearer"].median(),
+            "DiSCO": group["DiSCO_beyond_both"].median(),
+            "distance": group[_DISTANCE].median(),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").sort_values([BY_GUARDS, "people copied"])
+
+
+def count_refused(table: pd.DataFrame, candidate: str) -> pd.DataFrame:
+    """Return how many of the candidates of a name were not approved, and how many there are, by table."""
+    chosen = table[table["candidate"].eq(candidate) & table["decision"].ne(FAILED)]
+    refused = name_outcomes(chosen).ne(APPROVED)
+    return refused.groupby(chosen["table"]).agg(["sum", "count"])
+
+
+def find_first(table: pd.DataFrame, candidates: Iterable[str]) -> pd.DataFrame:
+    """Return percent of the tables of each candidate (a row) on which each guard (a column) is broken."""
+    rows = {}
+    for name in candidates:
+        chosen = table[table["candidate"].eq(name) & table["decision"].ne(FAILED)]
+        if len(chosen):
+            rows[name] = {guard: 100 * float(is_broken(chosen, [guard]).mean()) for guard in FIRST_LOOKED_AT}
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def describe_defaults(table: pd.DataFrame) -> pd.DataFrame:
+    """Return for each guard its default, the largest figure of a fresh half, and medians of copied tables."""
+    rows = {}
+    for guard in FIRST_LOOKED_AT:
+        figures = find_raw_figure(table, guard)
+
+        def of(name: str, figures: pd.Series[float] = figures) -> pd.Series[float]:
+            return figures[table["candidate"].eq(name)]
+
+        rows[guard] = {
+            "default": read_bound(guard),
+            "fresh": of("fresh").max(),
+            **{name: of(name).median() for name in ("copies_10", "copies_30", "near_30", "bootstrap")},
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")

@@ -1,0 +1,151 @@
+"""What the gate that `init` writes decides on a candidate, in memory, and every figure that it decides by."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from disclosure_pipeline.candidates.measuring import measure_tables
+from disclosure_pipeline.counting.opening import open_canonical
+from disclosure_pipeline.evaluation.catalogue import CATALOGUE
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.gate_template import describe_table, write_definition
+from disclosure_pipeline.policy.registry import values
+from disclosure_pipeline.policy.verdict import decide, judge
+from disclosure_pipeline.tables.additions import find_additions
+from disclosure_pipeline.tables.canonical_tables import canonical_table
+from disclosure_pipeline.tables.contract import ContractError
+from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.sources import read_raw
+from synthesizers.public_tables import PublicTable
+
+# Levels, and counts of them that the flags say shorter.
+_NO_FIGURES = {"one_way", "two_way", "excluded"}
+_PLACEHOLDER = "ground_truth.parquet"
+
+
+def write_gate(of: PublicTable, table: pd.DataFrame) -> Gate:
+    """Return the gate that `init` writes for a table, all columns published and every bound as by default.
+
+    The unit is what its custodian adds, where people have several records.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        of.without_unit(table).to_parquet(path := Path(folder) / "table.parquet", index=False)
+        schema = describe_table(read_raw(path, "the table"), of.keys, ())
+    attributes = yaml.safe_load(write_definition("study", _PLACEHOLDER, schema))
+    attributes = attributes["attributes"] | {"unit": of.unit}
+    return Gate.model_validate({name: attributes[name] for name in attributes if name in Gate.model_fields})
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A decision, the clauses that were not kept, the rules of the contract that were broken, all figures.
+
+    A figure that a table has for several targets, columns or groups is the largest of them.
+    """
+
+    decision: str
+    broken: tuple[str, ...]
+    contract: tuple[str, ...]
+    figures: Mapping[str, float]
+
+    def to_row(self) -> dict[str, Any]:
+        """Return it as one row of a table."""
+        broken, contract = "; ".join(self.broken), "; ".join(self.contract)
+        return {"decision": self.decision, "broken": broken, "contract": contract, **self.figures}
+
+
+class Judge:
+    """A gate and its ground truth, which judges candidates."""
+
+    def __init__(self, gate: Gate, ground_truth: pd.DataFrame) -> None:
+        self.gate = gate
+        unit = {} if gate.unit is None else {gate.unit: Column(type="category")}
+        self._known = canonical_table(
+            ground_truth,
+            {**gate.columns, **unit},
+            "the ground truth",
+            (*gate.published, *unit),
+            only_known=False,
+        ).keep_columns((*gate.published, *unit))
+
+    def decide(self, synthetic: pd.DataFrame) -> Verdict:
+        """Return the verdict. Figures are empty where a value cannot be read at all."""
+        gate = self.gate
+        try:
+            read = canonical_table(synthetic, gate.columns, "the table", gate.published, only_known=True)
+        except ContractError as error:
+            return Verdict("refused", (), _name_rules(error.violations), {})
+        added = find_additions(
+            self._known.values, {"the table": read.values}, gate.columns, refuse_formulas=True
+        )
+        with open_canonical([self._known, read.keep_columns(gate.published)], "memory", "memory") as opened:
+            result = measure_tables(gate, opened, "memory").result
+        judgements = judge(gate.clauses(), result)
+        broken = tuple(
+            judgement.clause.name
+            for judgement in judgements
+            if judgement.outcome != "kept" and not judgement.clause.warns
+        )
+        return Verdict(
+            "refused" if added else decide(judgements), broken, _name_rules(added), collect(result)
+        )
+
+
+def _name_rules(violations: Any) -> tuple[str, ...]:
+    """Return each broken rule with its column; no values."""
+    return tuple(f"{violation.column}: {violation.rule}"[:80] for violation in violations)
+
+
+def collect(result: Disclosure) -> dict[str, float]:
+    """Return every figure of the catalogue that the result has, by frame and column."""
+    figures = {}
+    for entry in CATALOGUE:
+        if entry.frame in _NO_FIGURES:
+            continue
+        name = f"{entry.frame}.{entry.column}" if entry.column else entry.name
+        if entry.column:
+            frame = result.frame(entry.frame)
+            found: Any = frame[entry.column] if entry.column in frame.columns else []
+        elif entry.role in {"beyond", "check", "overlap"}:
+            columns = result.targets if entry.per_target else [None]
+            found = [value for column in columns for value in values(result, entry.name, column)]
+        else:
+            continue
+        numbers = pd.to_numeric(pd.Series(found, dtype=object), errors="coerce").dropna().to_numpy(float)
+        if len(numbers):
+            figures[name] = float(numbers.min() if entry.high_is_safe else numbers.max())
+    return figures
+
+
+def finish(made: pd.DataFrame, ground_truth: pd.DataFrame) -> pd.DataFrame:
+    """Return a made table as its custodian hands it in: GT's columns and types, numbers as coarse as GT's."""
+    columns: dict[str, Any] = {}
+    for name in ground_truth.columns:
+        known, column = ground_truth[name], made[name].reset_index(drop=True)
+        if not pd.api.types.is_numeric_dtype(known):
+            columns[name] = column.astype(object).where(column.notna(), None)
+            continue
+        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+        numbers = np.where(np.isfinite(numbers), numbers, np.nan)
+        rounded = _round_as(known.to_numpy(dtype=float, na_value=np.nan), numbers)
+        is_whole = pd.api.types.is_integer_dtype(known) and not np.isnan(rounded).any()
+        columns[name] = rounded.astype(np.int64) if is_whole else rounded
+    return pd.DataFrame(columns)
+
+
+def _round_as(known: Any, numbers: Any) -> Any:
+    """Return numbers rounded to the last decimal, or the last zero, that the known ones have."""
+    present = known[~np.isnan(known)]
+    decimals = next(
+        d for d in range(-12, 16) if np.allclose(present, np.round(present, d), rtol=0, atol=1e-9)
+    )
+    return np.round(numbers, decimals) + 0.0
