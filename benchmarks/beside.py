@@ -31,10 +31,13 @@ WORKS: dict[str, tuple[Callable[[pd.DataFrame, pd.DataFrame], object], int]] = {
     "certainty": (lambda gt, sd: dp.disclosure(gt, sd, KEYS, list(TARGETS), certainty=(0.9, 1)), 1),
     "holdout": (lambda gt, sd: dp.disclosure(gt, sd, KEYS, list(TARGETS), holdout=sd.tail(len(sd) // 10)), 1),
     "together, stacked": (lambda gt, sd: dp.disclosure(gt, [sd, sd, sd], KEYS, list(TARGETS)), 1),
-    "over_releases": (lambda gt, sd: dp.disclosure_over_releases(gt, [sd], sd, KEYS, list(TARGETS)), 10),
+    "over_releases": (
+        lambda gt, sd: dp.disclosure_over_releases(gt, sd, KEYS, list(TARGETS), earlier=[sd]),
+        10,
+    ),
     "nearest_guess": (lambda gt, sd: dp.nearest_guess(gt, sd, KEYS, "health"), 100),
     "remedy": (
-        lambda gt, sd: dp.compare_remedies(gt, sd, KEYS, list(TARGETS), [dp.remedies.RemoveUniqueCopies()]),
+        lambda gt, sd: dp.compare_remedies(gt, sd, KEYS, list(TARGETS), [dp.Remedy.remove_unique_copies()]),
         10,
     ),
     # All sets are in exposure.py.

@@ -42,10 +42,9 @@ def main() -> None:
             RECORDS,
             lambda: dp.individual_attribution(ground_truth, synthetic, KEYS, TARGET),
         ),
-        "weap()": (RECORDS, lambda: dp.weap(synthetic, KEYS, TARGET)),
-        "plot_individual_cap()": (
+        "individual_attribution().plot()": (
             RECORDS,
-            lambda: dp.plot_individual_cap(ground_truth, synthetic, KEYS, TARGET),
+            lambda: dp.individual_attribution(ground_truth, synthetic, KEYS, TARGET).plot(),
         ),
         "prediction_risk()": (RECORDS, lambda: dp.prediction_risk(ground_truth, synthetic, KEYS, TARGET)),
         "prediction_risk(), fewer records": (

@@ -75,7 +75,7 @@ def in_fresh_process(
         seconds, megabytes = measured(
             lambda: results.append(dp.disclosure_protection(ground_truth, synthetic, keys, TARGETS, method))
         )
-        rows.append((seconds, megabytes, results[-1].cap_protection, results[-1].matched))
+        rows.append((seconds, megabytes, *results[-1].figures[["cap_protection", "matched"]].iloc[0]))
     return rows
 
 

@@ -109,7 +109,7 @@ def alignment(paths: list[Path], what: str) -> tuple[float, float, float]:
     gt, sd = (canonical_table(read_raw(path, "T"), dictionary, "T", (), True).frame for path in paths)
     if what == "copies":
         return timed(lambda: dp.copies(gt, sd))
-    return timed(lambda: dp.key_overlap(gt, sd, ["sex", "age", "region", "household"]))
+    return timed(lambda: dp.replicated_uniques(gt, sd, ["sex", "age", "region", "household"]))
 
 
 def main() -> None:
@@ -128,7 +128,7 @@ def main() -> None:
             "contract and canonical form": (canonical, parquet[0]),
             "the same, from CSV": (canonical, folder / "1.csv"),
             "the same, one column of different numbers": (canonical, folder / "number-1.parquet"),
-            "key overlap of two tables": (alignment, parquet, "overlap"),
+            "uniques of two tables": (alignment, parquet, "uniques"),
             "exact copies of two tables": (alignment, parquet, "copies"),
         }
         for step, (work, *arguments) in steps.items():

@@ -44,6 +44,7 @@ IMPORTERS = {
     "great_expectations": ("evidence/",),
     "altair": (
         "analyses/cap_plots.py",
+        "analyses/individual.py",
         "evaluation/plots/",
         "evaluation/power.py",
         "evaluation/prediction.py",

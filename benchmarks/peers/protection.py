@@ -13,7 +13,9 @@ import disclosure_pipeline as dp
 
 def ours(paths: Sequence[Path], keys: Sequence[str], targets: Sequence[str]) -> Callable[[], float]:
     gt, sd = (pd.read_parquet(path, columns=[*keys, *targets]) for path in paths)
-    return lambda: dp.disclosure_protection(gt, sd, keys, list(targets)).cap_protection
+    return lambda: float(
+        dp.disclosure_protection(gt, sd, keys, list(targets)).figures["cap_protection"].item()
+    )
 
 
 def sdmetrics(paths: Sequence[Path], keys: Sequence[str], targets: Sequence[str]) -> Callable[[], float]:

@@ -13,7 +13,7 @@ import pandas as pd
 import yaml
 
 from disclosure_pipeline.candidates.measuring import measure_tables
-from disclosure_pipeline.counting.opening import open_canonical
+from disclosure_pipeline.counting.engines import find_engine
 from disclosure_pipeline.evaluation.catalogue import CATALOGUE
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
@@ -87,8 +87,8 @@ class Judge:
         added = find_additions(
             self._known.values, {"the table": read.values}, gate.columns, refuse_formulas=True
         )
-        with open_canonical([self._known, read.keep_columns(gate.published)], "memory", "memory") as opened:
-            result = measure_tables(gate, opened, "memory").result
+        with find_engine("memory").open_read([self._known, read.keep_columns(gate.published)]) as opened:
+            result = measure_tables(gate, opened, "memory")
         judgements = judge(gate.clauses(), result)
         broken = tuple(
             judgement.clause.name

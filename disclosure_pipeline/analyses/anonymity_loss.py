@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import guess_is_impossible
+from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.evaluation.frames import row_of
@@ -23,18 +24,18 @@ from disclosure_pipeline.measures.drawn_guesses import draw_of_others, draw_of_s
 from disclosure_pipeline.measures.exact import ONE, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
+from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 # Above 1/2, so that an intruder claims one level of a person.
 CERTAINTIES = tuple(Fraction(percent, 100) for percent in range(55, 101, 5))
 
 
 def anonymity_loss(
-    ground_truth: Any,
-    synthetic: Any,
-    keys: Sequence[Any],
-    targets: Any = None,
+    ground_truth: TableSource,
+    synthetic: Syntheses,
+    keys: Sequence[Hashable],
+    targets: Columns = None,
     *,
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
@@ -53,7 +54,7 @@ def anonymity_loss(
         precision and precision_others: right claims in percent of the GT records of whom something is claimed
         (NaN: of nobody); recall and recall_others: these in percent of all; certainty, certainty_others: c.
 
-    Arguments and errors as in `disclosure()`, of tables in memory.
+    Arguments and errors as in `disclosure()`; the tables are read into memory.
 
     Example:
         >>> import pandas as pd
@@ -67,7 +68,7 @@ def anonymity_loss(
     Source: Francis & Wagner 2025 (arXiv:2507.01710); the others' records in place of a holdout are this
     project's own.
     """
-    tables = check_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
+    tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
     key_columns, target_columns = tables.code(tables.keys), tables.code(tables.targets)
     warn_of_doubts(find_doubts(tables, [*key_columns, *target_columns]))
     q = combine_columns(key_columns)

@@ -6,20 +6,14 @@ is not in SD at all are what matters most: each has a band of its own beside the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
-from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.measures.exact import IntArray, percent, percent_of_quotients
-from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
-from disclosure_pipeline.tables.alignment import check_tables
-from disclosure_pipeline.tables.grouping import Edges, grouping_of
+from disclosure_pipeline.measures.frequency import FrequencyTable
 
 INNER_BINS = 20
 NOT_IN_SD, NEVER, ALWAYS = 0, 1, INNER_BINS + 2
@@ -30,25 +24,6 @@ BAND, GAP = 0.06, 0.02
 NAMES = {NOT_IN_SD: "key not in SD", NEVER: "0", ALWAYS: "1"}
 
 Floats = npt.NDArray[np.float64]
-
-
-def count_frequencies(
-    ground_truth: pd.DataFrame,
-    synthetic: pd.DataFrame | Sequence[pd.DataFrame],
-    keys: Sequence[Any],
-    target: Any,
-    groups: Mapping[Any, int] | None,
-    special_values: Mapping[Any, Sequence[float]] | None,
-    edges: Edges,
-) -> list[FrequencyTable]:
-    """Return the cells of each synthesis. Arguments and errors as in `disclosure()`, one target."""
-    grouping = grouping_of(groups, special_values, edges)
-    tables = check_tables(ground_truth, synthetic, keys, [target], grouping)
-    [coded_target] = tables.code(tables.targets)
-    key_columns = tables.code(tables.keys)
-    warn_of_doubts(find_doubts(tables, [*key_columns, coded_target]))
-    q = combine_columns(key_columns)
-    return frequency_tables(q, coded_target.codes, coded_target.size)
 
 
 def joint_bins(f: FrequencyTable) -> pd.DataFrame:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
@@ -13,7 +13,6 @@ from disclosure_pipeline.analyses.cap_bins import (
     GAP,
     bins_of_synthesis,
     compare_chances,
-    count_frequencies,
     joint_bins,
 )
 from disclosure_pipeline.evaluation.plots.drawing import (
@@ -25,7 +24,7 @@ from disclosure_pipeline.evaluation.plots.drawing import (
     legible,
     percent_range,
 )
-from disclosure_pipeline.tables.grouping import Edges
+from disclosure_pipeline.measures.frequency import FrequencyTable
 
 if TYPE_CHECKING:
     import altair as alt
@@ -77,36 +76,10 @@ _MANY = 10
 _PERCENT = "datum.label + ' %'"
 
 
-def plot_cap_distributions(
-    ground_truth: pd.DataFrame,
-    synthetic: pd.DataFrame | Sequence[pd.DataFrame],
-    keys: Sequence[Any],
-    target: Any,
-    *,
-    groups: Mapping[Any, int] | None = None,
-    special_values: Mapping[Any, Sequence[float]] | None = None,
-    edges: Edges = "pooled",
-) -> alt.FacetChart:
-    """Draw the individual CAP of all GT records, a row for each synthesis, the highest average (DCAP) first.
-
-    Each row shows its own average, and GT's average (CAPd) as a line through all rows. A key that is not in
-    SD stands apart from one that is there, but never with the record's own level (0). Arguments and errors
-    as in `disclosure()`, one target; CAP in percent, bars in percent of all GT records.
-
-    Example:
-        >>> import pandas as pd
-        >>> import disclosure_pipeline as dp
-        >>> patients = pd.DataFrame({"age": [30, 30, 40, 50], "illness": ["flu", "cold", "flu", "cold"]})
-        >>> synthetic = pd.DataFrame({"age": [30, 40, 40, 60], "illness": ["flu", "flu", "flu", "cold"]})
-        >>> chart = dp.plot_cap_distributions(patients, [synthetic, patients], ["age"], "illness")
-        >>> chart.title.text
-        'Synthesis 2 tells most about illness: 75.0 % of guesses right on average, from GT 75.0 %'
-
-    Source: Baillargeon & Charest 2020.
-    """
+def draw_distributions(target: Hashable, tables: Sequence[FrequencyTable]) -> alt.FacetChart:
+    """Return the picture of `IndividualAttribution.plot_distributions()`."""
     import altair as alt  # only a plot needs it
 
-    tables = count_frequencies(ground_truth, synthetic, keys, target, groups, special_values, edges)
     bins = pd.concat([bins_of_synthesis(f, i) for i, f in enumerate(tables, start=1)], ignore_index=True)
     rows = bins.drop_duplicates("synthesis").sort_values("average", ascending=False, kind="stable")
     highest = rows.iloc[0]
@@ -151,37 +124,10 @@ def plot_cap_distributions(
     return chart
 
 
-def plot_individual_cap(
-    ground_truth: pd.DataFrame,
-    synthetic: pd.DataFrame | Sequence[pd.DataFrame],
-    keys: Sequence[Any],
-    target: Any,
-    *,
-    groups: Mapping[Any, int] | None = None,
-    special_values: Mapping[Any, Sequence[float]] | None = None,
-    edges: Edges = "pooled",
-) -> alt.ConcatChart:
-    """Draw how sure an intruder can be of each GT record from GT and from SD, a panel for each synthesis.
-
-    Every GT record stands at its own CAP under GT and under SD; the colour tells how many records share a
-    place, on a logarithmic scale, and the bars along the sides add them up. Above the diagonal a record is
-    easier to guess from SD than from GT. A key that is not in SD stands apart from one that is there, but
-    never with the record's own level (0). Arguments and errors as in `disclosure()`, one target; percent.
-
-    Example:
-        >>> import pandas as pd
-        >>> import disclosure_pipeline as dp
-        >>> patients = pd.DataFrame({"age": [30, 30, 40, 50], "illness": ["flu", "cold", "flu", "cold"]})
-        >>> synthetic = pd.DataFrame({"age": [30, 40, 40, 60], "illness": ["flu", "flu", "flu", "cold"]})
-        >>> chart = dp.plot_individual_cap(patients, synthetic, ["age"], "illness")
-        >>> chart.title.text
-        'illness is easier to guess from SD than from GT for 25.0 % of GT records'
-
-    Source of the scatter: Baillargeon & Charest 2020.
-    """
+def draw_individual_cap(target: Hashable, tables: Sequence[FrequencyTable]) -> alt.ConcatChart:
+    """Return the picture of `IndividualAttribution.plot()`."""
     import altair as alt  # only a plot needs it
 
-    tables = count_frequencies(ground_truth, synthetic, keys, target, groups, special_values, edges)
     bins, moves = [joint_bins(f) for f in tables], [compare_chances(f) for f in tables]
     several = len(bins) > 1
     largest = _Largest.from_panels(bins)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -23,6 +23,7 @@ from disclosure_pipeline.analyses.key_set_tree import (
 from disclosure_pipeline.analyses.key_sets import join_names
 from disclosure_pipeline.counting.counts import guess_is_impossible
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.counting.tables_in_memory import read_frames
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import find_doubts, identifier_warnings, warn_of_doubts
 from disclosure_pipeline.measures.copies import unique_hits
@@ -31,10 +32,10 @@ from disclosure_pipeline.measures.exposure import Chances
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 from disclosure_pipeline.tables.alignment import Tables, check_names, check_tables
-from disclosure_pipeline.tables.frames import as_frames
-from disclosure_pipeline.tables.grouping import Edges, grouping_of
+from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument
+from disclosure_pipeline.tables.sources import Syntheses, TableSource
 
 _SHOWN = 10
 
@@ -87,19 +88,19 @@ def check_number(argument: str, number: Any, most: int | None = None) -> None:
 
 
 def check_arguments(
-    ground_truth: Any, synthetic: Any, columns: Any, targets: Any, grouping: Any
+    ground_truth: Any, synthetic: Any, keys: Any, targets: Any, grouping: Grouping
 ) -> tuple[Tables, tuple[Any, ...], tuple[Any, ...]]:
-    """Return the tables, and the names of the columns and of the targets, some of which may be both."""
+    """Return the tables, and the names of the keys and of the targets, some of which may be both."""
     if targets is None:
         raise InputError("targets is None: name the column or columns that an intruder wants to learn.")
-    frames = as_frames(ground_truth, synthetic)
+    frames = read_frames(ground_truth, synthetic, grouping.numeric)
     known = [list(frame.columns) for frame in frames]
-    several = isinstance(columns, Sequence) and not isinstance(columns, str)
-    others = [name for name in columns if not _is_among(name, targets)] if several else columns
+    several = isinstance(keys, Sequence) and not isinstance(keys, str)
+    others = [name for name in keys if not _is_among(name, targets)] if several else keys
     if several and not others:
-        raise InputError("columns holds nothing but targets: name columns that an intruder may know.")
+        raise InputError("keys holds nothing but targets: name columns that an intruder may know.")
     _, target_names = check_names(known, others, targets, grouping_of())
-    names, _ = check_names(known, columns, (), grouping_of())
+    names, _ = check_names(known, keys, (), grouping_of())
     no_keys = [name for name in target_names if name not in names]
     if not target_names:
         raise InputError("targets is empty: name at least one column.")
@@ -115,10 +116,10 @@ NONE = "none"
 
 
 def exposure(
-    ground_truth: Any,
-    synthetic: Any,
-    columns: Sequence[Any],
-    targets: Any,
+    ground_truth: TableSource,
+    synthetic: Syntheses,
+    keys: Sequence[Hashable],
+    targets: Hashable | Sequence[Hashable],
     *,
     up_to: int = 4,
     support: int = 1,
@@ -134,10 +135,10 @@ def exposure(
     have its own target level. A larger set can cease to expose, so every set is looked at.
 
     Args:
-        ground_truth: The confidential records, one a row: a table in memory.
+        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
-        columns: The columns that an intruder may know some of.
-        targets: The column or columns that an intruder wants to learn. A target may be among `columns`: sets
+        keys: The columns that an intruder may know some of.
+        targets: The column or columns that an intruder wants to learn. A target may be among the keys: sets
             that hold it are then not measured for it.
         up_to: The largest number of columns that are known together, at most 32.
         support: The smallest number of SD records that agree; of the others, of other GT records.
@@ -184,7 +185,7 @@ def exposure(
     if isinstance(minutes, bool) or not isinstance(minutes, Real) or not minutes > 0:
         raise InputError(f"minutes must be a number above 0, not {describe_argument(minutes)}.")
     tables, names, target_names = check_arguments(
-        ground_truth, synthetic, columns, targets, grouping_of(groups, special_values, edges)
+        ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges)
     )
     search, coded = _prepare(tables, names, target_names, min(up_to, len(names)), support)
     needed = estimate_seconds(search)

@@ -1,4 +1,4 @@
-"""What `disclosure_of_key_sets()` refuses in its lists of names before any work starts."""
+"""`disclosure_of_key_sets()`: what each of many sets of keys discloses."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ import pandas as pd
 
 from disclosure_pipeline.analyses.key_set_counts import count_key_sets
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.counting.tables_in_memory import read_frames
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.comparability import find_doubts, identifier_warnings, warn_of_doubts
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.identity import Identity, identity
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
-from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.alignment import Tables, check_names, check_tables
 from disclosure_pipeline.tables.frames import holds_values
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument, names_in_all
+from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 KeySet = tuple[Any, ...]
 
@@ -145,10 +147,10 @@ class KeySets:
 
 
 def disclosure_of_key_sets(
-    ground_truth: Any,
-    synthetic: Any,
-    key_sets: Iterable[Iterable[Any]],
-    targets: Any = None,
+    ground_truth: TableSource,
+    synthetic: Syntheses,
+    key_sets: Iterable[Iterable[Hashable]],
+    targets: Columns = None,
     *,
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
@@ -160,7 +162,7 @@ def disclosure_of_key_sets(
     The figures are those of `disclosure()` set by set, without exclusions. What the sets share is done once.
 
     Args:
-        ground_truth: The confidential records, one a row.
+        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
         key_sets: Sets of columns that an intruder may know together, such as
             `itertools.combinations(columns, 3)`.
@@ -193,14 +195,15 @@ def disclosure_of_key_sets(
     sets = check_key_sets(key_sets)
     names = tuple(dict.fromkeys(name for keys in sets for name in keys))
     grouping = grouping_of(groups, special_values, edges)
+    frames = read_frames(ground_truth, synthetic, grouping.numeric)
     if targets is None:
-        frames = check_tables(ground_truth, synthetic, names[:1], (), grouping_of()).frames
+        check_names([list(frame.columns) for frame in frames], names[:1], (), grouping_of())
         shared = names_in_all([list(frame.columns) for frame in frames])
         target_names = tuple(name for name in shared if not all(name in keys for keys in sets))
     else:
         target_names = check_targets(targets, sets)
     no_keys = [name for name in target_names if name not in names]
-    tables = check_tables(ground_truth, synthetic, names, no_keys, grouping)
+    tables = check_tables(frames[0], frames[1:], names, no_keys, grouping)
     check_targets_left(sets, target_names)
     with show_progress() if progress else nullcontext(ignore_progress) as on_progress:
         return _measure(tables, sets, target_names, on_progress)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import draw_equal_sizes
+from disclosure_pipeline.evaluation.frames import frame_of, join_records
 from disclosure_pipeline.evaluation.learning.features import numbers_of_levels
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
@@ -22,55 +24,58 @@ from disclosure_pipeline.measures.nearest_guess import (
     votes_of_others,
     votes_of_synthetic,
 )
-from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.frames import holds_values
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.kinds import ORDERED_KINDS
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument, listed
+from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class NearestGuess:
     """What guessing by the nearest records yields.
 
-    `measures`: index synthesis; percent of GT records, each `…_beyond` in percentage points. `accuracy`:
-    right guesses; `score`: the mean share of the nearest SD records that have the record's own level
-    (generalized CAP); `same_keys`: GT records whose very keys are in SD. `…_others`: the same from other
-    people's records; `…_beyond`: the difference at equal sizes.
+    `figures`: index (target, synthesis); percent of GT records, each `…_beyond` in percentage points.
+    `accuracy`: right guesses; `score`: the mean share of the nearest SD records that have the record's own
+    level (generalized CAP); `same_keys`: GT records whose very keys are in SD. `…_others`: the same from
+    other people's records; `…_beyond`: the difference at equal sizes.
 
-    `records[i - 1]`: of synthesis i, a row for each GT record, with its index: `score`, a share of 1;
-    `right`, the chance of a right guess, below 1 where several levels have most votes; `distance` to the
-    nearest SD record. It holds no value of GT, but tells about single confidential records: not for
-    publication.
+    `records`: a row per GT record, with GT's index; columns (target, synthesis, figure), so that
+    `records["ill", 1]` is a frame of plain columns: `score`, a share of 1; `right`, the chance of a right
+    guess, below 1 where several levels have most votes; `distance` to the nearest SD record. It holds no
+    value of GT, but tells about single confidential records: not for publication.
     """
 
-    target: Any
-    measures: pd.DataFrame
-    records: tuple[pd.DataFrame, ...]
+    keys: tuple[Any, ...]
+    targets: tuple[Any, ...]
+    figures: pd.DataFrame
+    records: pd.DataFrame
 
     def __str__(self) -> str:
         return (
-            f"Guessing {self.target} by the nearest SD records: percent of GT records\n\n"
-            f"{self.measures.to_string(float_format='{:.2f}'.format)}"
+            f"Guesses by the nearest SD records, from the keys {', '.join(map(str, self.keys))}\n"
+            "Percent of GT records\n\n"
+            f"{self.figures.to_string(float_format='{:.2f}'.format)}"
         )
 
     __repr__ = __str__
 
 
 def nearest_guess(
-    ground_truth: Any,
-    synthetic: Any,
-    keys: Sequence[Any],
-    target: Any,
+    ground_truth: TableSource,
+    synthetic: Syntheses,
+    keys: Sequence[Hashable],
+    targets: Columns,
     *,
-    numeric: Sequence[Any] = (),
+    numeric: Sequence[Hashable] = (),
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
     seed: int = 0,
 ) -> NearestGuess:
-    """Guess the target of each GT record by the nearest synthetic records, and tell how often it is right.
+    """Guess the targets of each GT record by the nearest synthetic records; measure how often that is right.
 
     All SD records at the smallest distance vote; the level with most votes is guessed, of several each
     equally often. The distance is the number of keys that differ; of a key of `numeric` it is the difference
@@ -78,10 +83,10 @@ def nearest_guess(
     distance 1 from every number. Distances that are equal to nine decimals are equal.
 
     Args:
-        ground_truth: The confidential records, one a row: a table in memory.
+        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
         keys: The columns that an intruder knows.
-        target: The column that an intruder wants to learn.
+        targets: The column or columns that an intruder wants to learn.
         numeric: The keys that are compared as numbers (or dates, or durations). Each key combination of GT
             that is not in SD is then compared with each one of SD.
         groups: As in `disclosure()`; a grouped key cannot be in `numeric`.
@@ -99,55 +104,69 @@ def nearest_guess(
         >>> gt = pd.DataFrame({"age": [30, 41, 52], "sex": ["f", "m", "f"], "ill": ["y", "n", "y"]})
         >>> sd = pd.DataFrame({"age": [31, 40, 52], "sex": ["f", "m", "f"], "ill": ["y", "n", "n"]})
         >>> guess = dp.nearest_guess(gt, sd, ["age", "sex"], "ill", numeric=["age"])
-        >>> guess.records[0].round(2)
-           score  right  distance
-        0    1.0    1.0      0.05
-        1    1.0    1.0      0.05
-        2    0.0    0.0      0.00
-        >>> guess.measures[["accuracy", "score", "same_keys"]].round(1)
-                   accuracy  score  same_keys
-        synthesis
-        1              66.7   66.7       33.3
+        >>> guess.records["ill", 1].round(2)
+        figure  score  right  distance
+        0         1.0    1.0      0.05
+        1         1.0    1.0      0.05
+        2         0.0    0.0      0.00
+        >>> guess.figures[["accuracy", "score", "same_keys"]].round(1)
+                          accuracy  score  same_keys
+        target synthesis
+        ill    1              66.7   66.7       33.3
 
     Source: Hittmeir, Mayer & Ekelhart 2020, "A baseline for attribute disclosure risk in synthetic data".
     """
-    tables = check_tables(ground_truth, synthetic, keys, [target], grouping_of(groups, special_values, edges))
-    names = _check_numeric(numeric, tables)
+    numeric_names = _check_names(numeric)
+    tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
+    _check_numeric(numeric_names, tables)
     columns = tables.code(tables.keys)
-    numbers = [_places(column, tables) if column.name in names else None for column in columns]
-    t = tables.coded(tables.targets[0])
+    numbers = [_places(column, tables) if column.name in numeric_names else None for column in columns]
     compared = [column for column, places in zip(columns, numbers, strict=True) if places is None]
-    warn_of_doubts(find_doubts(tables, [*compared, t]))
-    rows, records = [], []
-    for synthesis in range(1, len(tables.frames)):
-        f, q, position = _count_cells(columns, t, synthesis)
-        votes = votes_of_synthetic(f, q, numbers)
-        records.append(_record_frame(votes, position, tables.frames[0].index))
-        at_n = nearest_guesses(votes)
-        row = {"accuracy": at_n.accuracy, "score": at_n.score, "same_keys": at_n.same_keys}
-        drawn = draw_equal_sizes(f, _order_by_labels(f, q, columns, t), [seed, synthesis])
-        if drawn is not None:
-            f = drawn
-            at_n = nearest_guesses(votes_of_synthetic(f, q, numbers))
-        others = nearest_guesses(votes_of_others(f, q, numbers))
-        for name in ("accuracy", "score"):
-            row[f"{name}_others"] = getattr(others, name)
-            row[f"{name}_beyond"] = getattr(at_n, name) - getattr(others, name)
-        rows.append(row)
-    measures = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
-    order = ["accuracy", "accuracy_others", "accuracy_beyond", "score", "score_others", "score_beyond"]
-    return NearestGuess(tables.targets[0], measures[[*order, "same_keys"]], tuple(records))
+    target_columns = tables.code(tables.targets)
+    warn_of_doubts(find_doubts(tables, [*compared, *target_columns]))
+    rows, records = {}, {}
+    for t in target_columns:
+        for synthesis in range(1, len(tables.frames)):
+            f, q, position = _count_cells(columns, t, synthesis)
+            votes = votes_of_synthetic(f, q, numbers)
+            records[t.name, synthesis] = _record_frame(votes, position)
+            drawn = draw_equal_sizes(f, _order_by_labels(f, q, columns, t), [seed, synthesis])
+            rows[t.name, synthesis] = _figures(f if drawn is None else drawn, q, numbers, votes)
+    return NearestGuess(
+        keys=tables.keys,
+        targets=tables.targets,
+        figures=frame_of(rows, ["target", "synthesis"], list(next(iter(rows.values())))),
+        records=join_records(records, tables.frames[0].index),
+    )
 
 
-def _check_numeric(numeric: Any, tables: Tables) -> tuple[Any, ...]:
+def _figures(
+    at_n: FrequencyTable, q: Keys, numbers: Sequence[Floats | None], votes: Votes
+) -> dict[str, float]:
+    """Return the figures of a synthesis; `at_n` are its cells and GT's, brought to equal sizes."""
+    whole = nearest_guesses(votes)
+    guesses = nearest_guesses(votes_of_synthetic(at_n, q, numbers))
+    others = nearest_guesses(votes_of_others(at_n, q, numbers))
+    row = {}
+    for name in ("accuracy", "score"):
+        row[name] = getattr(whole, name)
+        row[f"{name}_others"] = getattr(others, name)
+        row[f"{name}_beyond"] = getattr(guesses, name) - getattr(others, name)
+    return row | {"same_keys": whole.same_keys}
+
+
+def _check_names(numeric: Any) -> tuple[Any, ...]:
     if isinstance(numeric, str) or holds_values(numeric) or not isinstance(numeric, Sequence):
         raise InputError(f"numeric must be a list of keys, not {describe_argument(numeric)}.")
+    return tuple(numeric)
+
+
+def _check_numeric(numeric: Sequence[Any], tables: Tables) -> None:
     for name in numeric:
         if name not in tables.keys:
             raise InputError(f"numeric names {name!r}, which is no key. The keys are {listed(tables.keys)}.")
         if tables.grouping.grouped(name):
             raise InputError(f"Key {name!r} is grouped: its groups are equal or not. Take it out of numeric.")
-    return tuple(numeric)
 
 
 def _places(column: CodedColumn, tables: Tables) -> Floats:
@@ -193,8 +212,8 @@ def _rank_labels(column: CodedColumn) -> IntArray:
     return ranks
 
 
-def _record_frame(votes: Votes, position: IntArray, index: pd.Index[Any]) -> pd.DataFrame:
+def _record_frame(votes: Votes, position: IntArray) -> pd.DataFrame:
     score = votes.right / np.maximum(votes.pool, 1)
     right = votes.is_named / np.maximum(votes.levels, 1)
     columns = {"score": score, "right": right, "distance": votes.distance}
-    return pd.DataFrame({name: values[position] for name, values in columns.items()}, index=index)
+    return pd.DataFrame({name: values[position] for name, values in columns.items()})

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
+from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.measures.exact import Mask, percent
 from disclosure_pipeline.measures.individual import combine_cells
 from disclosure_pipeline.measures.together import disclosed, replicated_uniques_together
-from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.frames import is_frame
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
+from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 
 def disclosure_over_releases(
-    ground_truth: Any,
-    earlier: Any,
-    candidate: Any,
-    keys: Sequence[Any],
-    targets: Any = None,
+    ground_truth: TableSource,
+    synthetic: Syntheses,
+    keys: Sequence[Hashable],
+    targets: Columns = None,
     *,
+    earlier: Sequence[TableSource],
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
@@ -35,11 +36,12 @@ def disclosure_over_releases(
     run is used: everything is counted again from the published tables.
 
     Args:
-        ground_truth: The confidential records, one a row: a table in memory.
-        earlier: The tables that are published: a sequence, which may be empty.
-        candidate: The table to be published, or a sequence of them.
+        ground_truth: The confidential records, one a row. All tables are given as in `disclosure()`, and
+            read into memory.
+        synthetic: The candidate: the table to be published, or a sequence of them.
         keys: The columns that an intruder knows.
         targets: As in `disclosure()`.
+        earlier: The tables that are published: a sequence, which may be empty.
         groups: As there.
         special_values: As there.
         edges: As there; the tables of all releases are pooled.
@@ -60,7 +62,7 @@ def disclosure_over_releases(
         >>> import pandas as pd
         >>> import disclosure_pipeline as dp
         >>> gt = pd.DataFrame({"age": [30, 40, 50, 60], "ill": ["y", "n", "y", "n"]})
-        >>> dp.disclosure_over_releases(gt, [gt.head(2)], gt.head(3), ["age"])[
+        >>> dp.disclosure_over_releases(gt, gt.head(3), ["age"], earlier=[gt.head(2)])[
         ...     ["any_earlier", "any_new", "agreed_earlier", "agreed_new"]
         ... ]
                      any_earlier  any_new  agreed_earlier  agreed_new
@@ -72,8 +74,9 @@ def disclosure_over_releases(
     """
     if is_frame(earlier) or isinstance(earlier, str) or not isinstance(earlier, Sequence):
         raise InputError("earlier must be a sequence of the tables that are published; it may be empty.")
-    candidates = [candidate] if is_frame(candidate) else list(candidate)
-    tables = check_tables(
+    several = isinstance(synthetic, Sequence) and not isinstance(synthetic, str)
+    candidates: Any = synthetic if several else [synthetic]
+    tables = read_tables(
         ground_truth, [*earlier, *candidates], keys, targets, grouping_of(groups, special_values, edges)
     )
     earlier_tables = range(1, len(earlier) + 1)

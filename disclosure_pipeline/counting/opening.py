@@ -35,7 +35,7 @@ def open_tables(
             f"engine must be 'auto', {listed(list_engines())} or the URL of a database for Ibis, such as "
             f"'duckdb://', not {describe_argument(engine)}."
         )
-    if not (is_location(synthetic) or _is_ibis(synthetic) or is_frame(synthetic)):
+    if not (is_location(synthetic) or is_ibis(synthetic) or is_frame(synthetic)):
         if not isinstance(synthetic, Sequence) or not synthetic:
             as_frames(ground_truth, synthetic)  # says what is wrong
         syntheses = list(synthetic)
@@ -53,7 +53,7 @@ def choose_engine(engine: str, tables: Sequence[Any], names: Sequence[str] = ())
 
     `names` are those of the tables in messages, by default of GT and its syntheses.
     """
-    if any(map(_is_ibis, tables)):
+    if any(map(is_ibis, tables)):
         if engine != "auto":
             raise InputError("Tables of Ibis are counted in their own database: leave the engine to 'auto'.")
         return find_engine(DATABASE)
@@ -74,5 +74,6 @@ def _estimate_bytes(table: Any, name: str) -> int:
     return bytes_needed(table, name)
 
 
-def _is_ibis(table: Any) -> bool:
+def is_ibis(table: Any) -> bool:
+    """Return whether it is a table of a database, as Ibis has it."""
     return type(table).__module__.split(".", maxsplit=1)[0] == "ibis"

@@ -21,7 +21,7 @@ from disclosure_pipeline.evaluation.catalogue_entry import (
     sample_words,
 )
 from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COMPARABILITY, GUARDS_OF_COPIES
-from disclosure_pipeline.evaluation.protection_result import FRAME_FIGURES, DisclosureProtection
+from disclosure_pipeline.evaluation.protection_result import FRAME_FIGURES, ProtectionFigures
 from disclosure_pipeline.measures.anonymity_loss import AnonymityLoss
 from disclosure_pipeline.measures.attribute import Attribute
 from disclosure_pipeline.measures.baselines import Baselines
@@ -41,7 +41,7 @@ from disclosure_pipeline.measures.protection import METHODS
 from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
 from disclosure_pipeline.measures.subgroups import Subgroup
 from disclosure_pipeline.measures.together import Together, TogetherIdentity
-from disclosure_pipeline.measures.words import words_of_fields
+from disclosure_pipeline.measures.words import RECORDS, Words, words_of_fields
 
 _IDENTITY = words_of_fields(Identity)
 _HITS = words_of_fields(UniqueHits)
@@ -58,10 +58,21 @@ _CLASSIFICATION, _REGRESSION = words_of_fields(Classification), words_of_fields(
 _AFTER_EXCLUSIONS = {
     name: replace(words, title=f"{words.title}, after exclusions") for name, words in _IDENTITY.items()
 }
+_GUESSED_WRONG = words_of_fields(ProtectionFigures)
+_PROTECTION_FRAME = {
+    "scored": Words("attacked", "Confidential records that the protection is the mean over.", RECORDS, ""),
+    "matched": Words("found", "Confidential records whose keys are in the synthetic table.", RECORDS, ""),
+    **_GUESSED_WRONG,
+    **{
+        f"{name}_{end}": replace(_GUESSED_WRONG[name], title=f"{_GUESSED_WRONG[name].title}, {words} end")
+        for name in FRAME_FIGURES
+        for end, words in (("low", "lower"), ("high", "upper"))
+    },
+}
 _PROTECTION = {
     f"{method}__{name}": replace(words, title=f"{words.title} ({method})")
     for method in METHODS
-    for name, words in words_of_fields(DisclosureProtection).items()
+    for name, words in _GUESSED_WRONG.items()
 }
 _PROTECTED = [f"{method}__{name}" for method in METHODS for name in FRAME_FIGURES]
 _INDIVIDUAL = words_of_fields(Individual)
@@ -304,6 +315,7 @@ CATALOGUE = list_once(
     ),
     *list_columns("exact_copies", frame_words.EXACT_COPIES, exact="columns", unit="percent copies"),
     *list_columns("nearest", _NEARNESS),
+    *list_columns("disclosure_protection", _PROTECTION_FRAME),
     *list_columns("nearest_guess", words_of_fields(NearestGuesses) | frame_words.NEAREST_GUESS),
     *list_columns("nearest_guess_records", frame_words.GUESS_RECORDS),
     *list_columns("resemblance", words_of_fields(Resemblance) | sample_words(_RENAMED, "TVD_relabelled")),

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from disclosure_pipeline.counting.memory.whole_records import count_copies
+from disclosure_pipeline.counting.tables_in_memory import read_tables, share_columns
 from disclosure_pipeline.errors import ComparabilityWarning, InputError
 from disclosure_pipeline.evaluation.comparability import warn_of_doubts
-from disclosure_pipeline.evaluation.copies import copy_figures, shared_columns
+from disclosure_pipeline.evaluation.copies import copy_figures
 from disclosure_pipeline.evaluation.disclosure import disclosure
-from disclosure_pipeline.evaluation.remedies import apply_remedy
+from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
 from disclosure_pipeline.evaluation.resemblance import resemblance_of_columns
-from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument
+from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 BEFORE = "as it is"
 
@@ -58,11 +60,11 @@ class RemedyComparison:
 
 
 def compare_remedies(
-    ground_truth: Any,
-    synthetic: Any,
-    keys: Sequence[Any],
-    targets: Any,
-    remedies: Sequence[Any],
+    ground_truth: TableSource,
+    synthetic: Syntheses,
+    keys: Sequence[Hashable],
+    targets: Columns,
+    remedies: Sequence[Remedy | tuple[Remedy, ...]],
     *,
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
@@ -73,11 +75,11 @@ def compare_remedies(
     Each remedy is applied to the tables as they are; a tuple of remedies is applied one after another.
 
     Args:
-        ground_truth: The confidential records, one a row: a table in memory.
+        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
         keys: The columns that an intruder knows.
         targets: The column or columns that an intruder wants to learn.
-        remedies: Remedies of `dp.remedies`, or tuples of them.
+        remedies: Such as `dp.Remedy.top_code("age", at=90)`, or tuples of several.
         groups: As in `disclosure()`.
         special_values: As there; no remedy recodes them.
         edges: As there.
@@ -96,20 +98,20 @@ def compare_remedies(
         >>> import disclosure_pipeline as dp
         >>> gt = pd.DataFrame({"age": [30, 40, 91, 95], "ill": ["y", "n", "n", "y"]})
         >>> sd = pd.DataFrame({"age": [30, 41, 91, 94], "ill": ["y", "n", "n", "y"]})
-        >>> coded = dp.compare_remedies(gt, sd, ["age"], "ill", [dp.remedies.TopCode("age", at=90)])
+        >>> coded = dp.compare_remedies(gt, sd, ["age"], "ill", [dp.Remedy.top_code("age", at=90)])
         >>> coded.tables[0].synthetic[0]["age"].tolist()
         [30, 41, 90, 90]
         >>> figures = coded.figures.droplevel(["target", "synthesis"])
         >>> figures[["records_lost", "cells_changed", "repU", "DiSCO"]]
-                                      records_lost  cells_changed  repU  DiSCO
+                                records_lost  cells_changed  repU  DiSCO
         remedy
-        as it is                                 0              0  50.0   50.0
-        TopCode(column='age', at=90)             0              2  25.0   25.0
+        as it is                           0              0  50.0   50.0
+        top_code('age', at=90)             0              2  25.0   25.0
 
-    Sources: see `dp.remedies`.
+    Sources: see `Remedy`.
     """
     grouping = grouping_of(groups, special_values, edges)
-    tables = check_tables(ground_truth, synthetic, keys, targets, grouping)
+    tables = read_tables(ground_truth, synthetic, keys, targets, grouping)
     labels = _labels(remedies)
     options: dict[str, Any] = {"groups": groups, "special_values": special_values, "edges": edges}
     unchanged = [0] * (len(tables.frames) - 1)
@@ -125,15 +127,15 @@ def compare_remedies(
 
 def _labels(remedies: Any) -> list[str]:
     if isinstance(remedies, str) or not isinstance(remedies, Sequence) or not remedies:
-        raise InputError("remedies must be a list of remedies of dp.remedies, one at least.")
+        raise InputError("remedies must be a list of remedies, such as dp.Remedy.top_code(…), one at least.")
     labels = []
     for single in remedies:
         steps = single if isinstance(single, tuple) else (single,)
         for step in steps:
-            if not hasattr(step, "change") or isinstance(step, type):
+            if not isinstance(step, Remedy):
                 raise InputError(
-                    "remedies must hold remedies of dp.remedies, such as "
-                    f"dp.remedies.Round('income', to=100), not {describe_argument(step)}."
+                    "remedies must hold remedies, such as dp.Remedy.round_numbers('income', to=100), "
+                    f"not {describe_argument(step)}."
                 )
         labels.append(", then ".join(map(repr, steps)))
     repeated = [label for i, label in enumerate(labels) if label in labels[:i]]
@@ -180,7 +182,7 @@ def _figures(
 
 def _code_shared(ground_truth: pd.DataFrame, synthetic: Sequence[pd.DataFrame]) -> list[CodedColumn]:
     """Return every column that all of the tables have."""
-    tables = shared_columns(ground_truth, synthetic)
+    tables = share_columns([ground_truth, *synthetic])
     return tables.code(tables.keys)
 
 

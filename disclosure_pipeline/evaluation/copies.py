@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies
+from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
 from disclosure_pipeline.errors import InputError, UnitWarning
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.copies import CopyCounts
@@ -25,23 +26,24 @@ from disclosure_pipeline.measures.households import (
 )
 from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.tables.alignment import Tables, check_tables, number_owners
-from disclosure_pipeline.tables.frames import as_frames
-from disclosure_pipeline.tables.grouping import grouping_of
+from disclosure_pipeline.tables.alignment import number_owners
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.messages import GROUND_TRUTH, names_in_all
+from disclosure_pipeline.tables.messages import GROUND_TRUTH
+from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 ALL_COLUMNS = "all columns"
 TARGETS_ALONE = "targets alone"
 
 
-def copies(ground_truth: Any, synthetic: Any, targets: Any = None, *, unit: Any = None) -> pd.DataFrame:
+def copies(
+    ground_truth: TableSource, synthetic: Syntheses, targets: Columns = None, *, unit: Hashable = None
+) -> pd.DataFrame:
     """Count SD records that equal a GT record, in all columns and nearly, beside a fresh sample.
 
     Args:
-        ground_truth: The confidential records, one a row: a table in memory.
+        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
-        targets: Columns that are compared without the others, too.
+        targets: The column or columns that are compared without the others, too.
         unit: The column of GT that says whose record each is, where people have several: see `disclosure()`.
 
     Returns:
@@ -77,7 +79,7 @@ def copies(ground_truth: Any, synthetic: Any, targets: Any = None, *, unit: Any 
     Source: this project's own; Good 1953, "The population frequencies of species and the estimation of
     population parameters".
     """
-    tables = shared_columns(ground_truth, synthetic)
+    tables = read_shared_columns(ground_truth, synthetic)
     columns = tables.code(tables.keys)
     names = [column.name for column in columns]
     wanted = [] if targets is None else _check_targets(targets, names)
@@ -143,22 +145,9 @@ def _warn_of_repeats(columns: Sequence[CodedColumn], sets: Sequence[Sequence[Cop
         )
 
 
-def shared_columns(ground_truth: Any, synthetic: Any) -> Tables:
-    """Return the tables, with every column that all of them have for a key."""
-    frames = as_frames(ground_truth, synthetic)
-    return check_tables(frames[0], frames[1:], shared_names(frames), (), grouping_of())
-
-
-def shared_names(frames: Sequence[pd.DataFrame]) -> list[Any]:
-    """Return the columns that all tables have, in GT's order. InputError where there is none."""
-    shared = names_in_all([list(frame.columns) for frame in frames])
-    if not shared:
-        raise InputError("No column is in all tables: there is nothing to compare.")
-    return shared
-
-
-def _check_targets(targets: Sequence[Any], shared: Sequence[Any]) -> list[Any]:
-    names = [targets] if isinstance(targets, str) else list(targets)
+def _check_targets(targets: Any, shared: Sequence[Any]) -> list[Any]:
+    is_one_name = isinstance(targets, str) or not isinstance(targets, Iterable)
+    names = [targets] if is_one_name else list(targets)
     for name in names:
         if name not in shared:
             raise InputError(f"Target {name!r} is not in all tables.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from fractions import Fraction
 from typing import Any
@@ -14,7 +14,7 @@ from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.errors import HoldoutWarning, InputError
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.comparability import warn_of_doubts
-from disclosure_pipeline.evaluation.counts import Counts, Thresholds, count, plan_measures, require_targets
+from disclosure_pipeline.evaluation.counts import Counts, Thresholds, plan_measures, require_targets
 from disclosure_pipeline.evaluation.exclusions import Exclusions
 from disclosure_pipeline.evaluation.frames import frame_of, names_of
 from disclosure_pipeline.evaluation.holdout import prepare_holdout
@@ -24,16 +24,17 @@ from disclosure_pipeline.evaluation.whole_doubts import MOST_RECORDS, find_whole
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
+from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 ONE_WAY: Thresholds = (50, 90)
 TWO_WAY: Thresholds = (4, 80)
 
 
 def disclosure(
-    ground_truth: Any,
-    synthetic: Any,
-    keys: Sequence[Any],
-    targets: Any = None,
+    ground_truth: TableSource,
+    synthetic: Syntheses,
+    keys: Sequence[Hashable],
+    targets: Columns = None,
     *,
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
@@ -42,8 +43,8 @@ def disclosure(
     one_way: Thresholds = ONE_WAY,
     two_way: Thresholds = TWO_WAY,
     certainty: Sequence[float | Fraction] = (),
-    holdout: Any = None,
-    unit: Any = None,
+    holdout: TableSource | None = None,
+    unit: Hashable | None = None,
     engine: str = "auto",
     progress: bool = False,
 ) -> Disclosure:
@@ -172,35 +173,6 @@ def certainties_of(shares: Sequence[float | Fraction]) -> tuple[Fraction, ...]:
     if len(set(fractions)) < len(fractions):
         raise InputError("certainty names a share twice.")
     return tuple(fractions)
-
-
-def key_overlap(
-    ground_truth: pd.DataFrame,
-    synthetic: pd.DataFrame | Sequence[pd.DataFrame],
-    keys: Sequence[Any],
-    *,
-    groups: Mapping[Any, int] | None = None,
-    special_values: Mapping[Any, Sequence[float]] | None = None,
-    edges: Edges = "pooled",
-) -> pd.DataFrame:
-    """Return what the tables share of each key and of the whole key: `key_overlap` of `disclosure()`, alone.
-
-    Tables that share few values cannot be compared: every risk would read near 0. Errors as there.
-
-    Example:
-        >>> import pandas as pd
-        >>> import disclosure_pipeline as dp
-        >>> patients = pd.DataFrame({"age": [30, 30, 40, 50], "illness": ["flu", "cold", "flu", "cold"]})
-        >>> synthetic = pd.DataFrame({"age": [30, 40, 40, 60], "illness": ["flu", "flu", "flu", "cold"]})
-        >>> dp.key_overlap(patients, synthetic, ["age"])
-                               GT_in_SD  SD_in_GT
-        key         synthesis
-        (whole key) 1              75.0      75.0
-        age         1              75.0      75.0
-    """
-    grouping = grouping_of(groups, special_values, edges)
-    with open_tables(ground_truth, synthetic, "memory") as opened:
-        return overlap_of(count(opened, plan_measures(opened, keys, (), grouping)))
 
 
 def overlap_of(counts: Counts) -> pd.DataFrame:

@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.tables.messages import describe_argument, listed
+
 Rows = Mapping[tuple[Any, ...], Mapping[str, Any]]
 
 
@@ -151,3 +154,32 @@ def _encode(value: Any) -> Any:
 
 def _decode(value: Any) -> Any:
     return float(value["float"]) if isinstance(value, dict) else value
+
+
+_RECORDS = ["target", "synthesis", "figure"]
+
+
+def join_records(parts: Mapping[tuple[Any, int], pd.DataFrame], index: pd.Index[Any]) -> pd.DataFrame:
+    """Return figures of GT's records side by side, by target and synthesis, under GT's index."""
+    frame = pd.concat(list(parts.values()), axis=1)
+    labels = [(*label, figure) for label, part in parts.items() for figure in part]
+    columns = list(zip(*labels, strict=True))
+    levels = [list(dict.fromkeys(column)) for column in columns]  # in their order, so that look-ups are fast
+    named: list[Any] = [_level(level, name) for level, name in zip(levels, _RECORDS, strict=True)]
+    frame.columns = pd.MultiIndex(
+        levels=named,
+        codes=[
+            [level.index(label) for label in column] for level, column in zip(levels, columns, strict=True)
+        ],
+        names=_RECORDS,
+    )
+    return frame.set_axis(index, axis=0)
+
+
+def choose_target(target: Any, targets: Sequence[Any]) -> Any:
+    """Return the target to draw: the only one where none is named. InputError where there is no such one."""
+    if target is None and len(targets) == 1:
+        return targets[0]
+    if target not in targets:
+        raise InputError(f"target must be one of {listed(targets)}, not {describe_argument(target)}.")
+    return target

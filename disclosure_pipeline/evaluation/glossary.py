@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -47,8 +46,6 @@ LABELS: Mapping[str, Label] = {
 FRAMES = COLUMNS
 """Frame, or the function that returns it, -> column -> its words."""
 
-_OF_SYNTHESIS = re.compile(r"_\d+$")
-
 
 def find_words(column: str, frame: str | None = None) -> Words | None:
     """Return the words for a column of a frame; without a frame, those of the first frame that has it.
@@ -60,11 +57,7 @@ def find_words(column: str, frame: str | None = None) -> Words | None:
         'replicated uniques'
     """
     frames = FRAMES.values() if frame is None else [FRAMES.get(frame, {})]
-    for name in (column, _OF_SYNTHESIS.sub("", column)):
-        for words in frames:
-            if name in words:
-                return words[name]
-    return None
+    return next((words[column] for words in frames if column in words), None)
 
 
 def describe_column(column: str, frame: str | None = None) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,14 +14,15 @@ from disclosure_pipeline.counting.memory.nearest_records import (
     Comparison,
     nearest_distances,
 )
+from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.copies import shared_columns
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
 from disclosure_pipeline.measures.exact import IntArray, Mask, total
 from disclosure_pipeline.measures.nearness import Nearness, nearness
 from disclosure_pipeline.tables.alignment import number_owners
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument
+from disclosure_pipeline.tables.sources import Syntheses, TableSource
 
 EVERYBODY = 20_000
 """Of so many GT records all are looked at, of more a sample."""
@@ -31,7 +31,12 @@ SAMPLE = 2_000
 
 
 def nearest(
-    ground_truth: Any, synthetic: Any, sample: int | None = None, seed: int = 0, *, unit: Any = None
+    ground_truth: TableSource,
+    synthetic: Syntheses,
+    *,
+    sample: int | None = None,
+    seed: int = 0,
+    unit: Hashable | None = None,
 ) -> pd.DataFrame:
     """Count GT records that are nearer to a synthetic record than to any other GT record.
 
@@ -47,7 +52,7 @@ def nearest(
     other GT records.
 
     Args:
-        ground_truth: The confidential records, one a row: a table in memory.
+        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
         sample: How many GT records are looked at, at most, a seeded draw; None for all of up to 20,000, and
             for 2,000 of more.
@@ -81,7 +86,7 @@ def nearest(
             raise InputError(
                 f"{name} must be a whole number from {least} on, not {describe_argument(number)}."
             )
-    tables = shared_columns(ground_truth, synthetic)
+    tables = read_shared_columns(ground_truth, synthetic)
     columns = tables.code(tables.keys)
     if unit is None:
         return nearest_of_columns(columns, sample, seed)

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
+from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
-from disclosure_pipeline.evaluation.frames import names_of, row_of
+from disclosure_pipeline.evaluation.frames import choose_target, join_records, names_of, row_of
 from disclosure_pipeline.evaluation.learning.features import KeyColumn, describe_key
-from disclosure_pipeline.evaluation.learning.learners import Task, choose_learner
+from disclosure_pipeline.evaluation.learning.learners import Estimator, Task, choose_learner
 from disclosure_pipeline.evaluation.learning.outcomes import classify, predict_numbers
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.prediction import Classification, Regression
-from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 if TYPE_CHECKING:
     import altair as alt
@@ -28,49 +30,52 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PredictionRisk:
-    """Prediction risk of m syntheses of one ground truth, for one target.
+    """Prediction risk of m syntheses of one ground truth.
 
-    `measures`: index synthesis (1…m); the columns of `measures.prediction.Classification` or `Regression`,
-    percent of the GT records scored unless said otherwise. `N_scored`: GT records with a target to compare
-    with; all of them in a classification, where missing is a level. `N_fitted`: SD records learned from.
+    `figures`: index (target, synthesis); the columns of `measures.prediction.Classification` or `Regression`,
+    percent of the GT records scored unless said otherwise; missing where only the other task has a figure.
+    `fits`: the same index; task, N_scored, the GT records with a target to compare with (all of them in a
+    classification, where missing is a level), and N_fitted, the SD records learned from.
 
-    `records[i - 1]`: outcomes of synthesis i, one row per GT record, in GT's order and with its index.
-    GT stands for other GT records than the one that is predicted, GT_in_sample for all of them.
-    Classification: correct_SD, correct_GT, correct_GT_in_sample, correct_naive; correct_SD_same_size and
-    correct_GT_same_size, learned from equally many records; confidence_SD, confidence_GT (of 0 to 1, in the
-    true level; NaN where the learner gives none); normalised_SD, normalised_GT (r of RAPID); at_risk (r_SD
-    above tau). Regression: relative_error_SD, relative_error_GT, relative_error_GT_in_sample (percent of the
-    true value; infinite where that is 0 and the prediction is not), worse_from_SD, worse_from_SD_in_sample,
-    at_risk (within epsilon from SD); missing for records that are not scored. They hold no value of GT, but
-    they tell about single confidential records: not for publication.
+    `records`: outcomes, a row per GT record, in GT's order and with its index; columns (target, synthesis,
+    figure), so that `records["job", 1]` is a frame of plain columns. GT stands for other GT records than the
+    one that is predicted, GT_in_sample for all of them. Classification: correct_SD, correct_GT,
+    correct_GT_in_sample, correct_naive; correct_SD_same_size and correct_GT_same_size, learned from equally
+    many records; confidence_SD, confidence_GT (of 0 to 1, in the true level; NaN where the learner gives
+    none); normalised_SD, normalised_GT (r of RAPID); at_risk (r_SD above tau). Regression: relative_error_SD,
+    relative_error_GT, relative_error_GT_in_sample (percent of the true value; infinite where that is 0 and
+    the prediction is not), worse_from_SD, worse_from_SD_in_sample, at_risk (within epsilon from SD); missing
+    for records that are not scored. They hold no value of GT, but they tell about single confidential
+    records: not for publication.
     """
 
     keys: tuple[Any, ...]
-    target: Any
-    task: Task
+    targets: tuple[Any, ...]
     learner: str
     N_d: int
     N_s: tuple[int, ...]
-    N_scored: int
-    N_fitted: tuple[int, ...]
-    measures: pd.DataFrame
-    records: tuple[pd.DataFrame, ...]
+    fits: pd.DataFrame
+    figures: pd.DataFrame
+    records: pd.DataFrame
 
     def __str__(self) -> str:
-        keys = ", ".join(map(str, self.keys))
+        shown = self.fits.join(self.figures).T
         return (
-            f"Prediction risk of {self.target} from the keys {keys}\n"
-            f"{self.task}, learner {self.learner}, {self.N_scored:,} of {self.N_d:,} GT records scored\n\n"
-            f"{self.measures.to_string(float_format='{:.2f}'.format)}"
+            f"Prediction risk from the keys {', '.join(map(str, self.keys))}\n"
+            f"Learner {self.learner}, {self.N_d:,} GT records\n\n"
+            f"{shown.to_string(float_format='{:.2f}'.format)}"
         )
 
     __repr__ = __str__
 
-    def plot(self) -> alt.ConcatChart:
-        """The relative errors of the guesses from SD against those from other GT records, of numbers only."""
+    def plot(self, target: Hashable | None = None) -> alt.ConcatChart:
+        """Draw the relative errors of the guesses from SD against those from other GT records.
+
+        For a target of numbers only; it may be left out where there is one target.
+        """
         from disclosure_pipeline.evaluation.plots.pictures import plot_relative_errors
 
-        return plot_relative_errors(self)
+        return plot_relative_errors(self, choose_target(target, self.targets))
 
 
 _TASKS = ("classification", "regression")
@@ -170,11 +175,11 @@ _FEWEST_RECORDS = 2
 
 
 def prediction_risk(
-    ground_truth: Any,
-    synthetic: Any,
-    keys: Sequence[Any],
-    target: Any,
-    learner: Any = None,
+    ground_truth: TableSource,
+    synthetic: Syntheses,
+    keys: Sequence[Hashable],
+    targets: Columns,
+    learner: str | Estimator | None = None,
     *,
     task: Literal["classification", "regression"] | None = None,
     folds: int = 5,
@@ -186,7 +191,7 @@ def prediction_risk(
     edges: Edges = "pooled",
     seed: int = 0,
 ) -> PredictionRisk:
-    """Measure how well a learner fitted on the synthetic table predicts the target of the GT records.
+    """Measure how well a learner fitted on the synthetic table predicts the targets of the GT records.
 
     Compared with the same learner fitted on GT, where each record is predicted by the records of the other
     folds, never by itself (GT), or by all records, itself included, as Hu does (GT_in_sample); and with the
@@ -199,10 +204,10 @@ def prediction_risk(
     outcomes, for the GT records as a sample of people; it does not tell of the draw of training records.
 
     Args:
-        ground_truth: The confidential records, one a row.
+        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of m of them that were made from the same records.
         keys: The columns that an intruder knows.
-        target: The column that an intruder wants to learn.
+        targets: The column or columns that an intruder wants to learn, each by itself.
         learner: None or "nearest_neighbours": the k = 3 nearest records by Euclidean distance, and all that
             are no farther away, vote or are averaged; of several levels with most votes the first.
             "boosted_trees": scikit-learn's histogram gradient boosting with its defaults and without early
@@ -218,7 +223,7 @@ def prediction_risk(
         tau: A record counts for RAPID when its normalised confidence is above it. [RAPID: 0.3]
         epsilon: A record counts for RAPID when its relative error, in percent, is below it. [RAPID: 10]
         absolute_epsilon: It counts as well when its absolute error is below this; for targets with zeros.
-        groups: Numeric column -> number of groups, for keys and target; groups are categories.
+        groups: Numeric column -> number of groups, for keys and targets; groups are categories.
         special_values: Column -> codes (such as -8 for "not applicable") that are no numbers: in a key
             categories of their own, in a predicted number like missing. Also as in `disclosure()`.
         edges: Where groups end, as in `disclosure()`.
@@ -230,7 +235,7 @@ def prediction_risk(
     Above 128 columns the matrix is sparse.
 
     Missing targets: a level in a classification. In a regression GT records without a number are not
-    scored, SD records without one not learned from; N_scored and N_fitted count the rest.
+    scored, SD records without one not learned from; N_scored and N_fitted of `fits` count the rest.
 
     Cost: the learner is fitted once a fold, once on GT, and twice on a synthesis of levels (once of numbers);
     each key combination is predicted once by each. The nearest neighbours compare every combination of GT
@@ -239,8 +244,9 @@ def prediction_risk(
     target.
 
     Returns:
-        A row of figures per synthesis, and the outcome of each GT record. A high accuracy, gain or RAPID and
-        a low error mean high risk. The same for the same tables in the same order and the same seed.
+        A row of figures per target and synthesis, and the outcome of each GT record. A high accuracy, gain
+        or RAPID and a low error mean high risk. The same for the same tables in the same order and the same
+        seed.
 
     Raises:
         InputError: The tables cannot be compared, the arguments contradict them, or the learner failed.
@@ -251,7 +257,7 @@ def prediction_risk(
         >>> import disclosure_pipeline as dp
         >>> patients = pd.DataFrame({"age": [30, 30, 40, 40] * 5, "illness": ["flu", "cold"] * 10})
         >>> risk = dp.prediction_risk(patients, patients, ["age"], "illness")
-        >>> risk.measures[["accuracy_SD", "accuracy_naive", "gain_over_naive"]].iloc[0].tolist()
+        >>> risk.figures[["accuracy_SD", "accuracy_naive", "gain_over_naive"]].iloc[0].tolist()
         [50.0, 50.0, 0.0]
 
     Source: Hu, "Statistical Data Privacy", methods for risk evaluation part 3; RAPID: Templ, Thees & Müller
@@ -260,14 +266,31 @@ def prediction_risk(
     options = Options(folds, tau, epsilon, absolute_epsilon, seed)
     options.check()
     check_task(task)
-    if not isinstance(target, Hashable):
-        raise InputError(f"target must be the name of one column, not a {type(target).__name__}.")
-    grouping = grouping_of(groups, special_values, edges)
-    tables = check_tables(ground_truth, synthetic, keys, (target,), grouping)
+    tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
     _check_enough_records(tables)
     key_columns = tables.code(tables.keys)
     warn_of_doubts(find_doubts(tables, key_columns))
-    return _risk_of_target(tables, _describe_keys(tables, key_columns), learner, task, options)
+    described = _describe_keys(tables, key_columns)
+    predictions = {
+        target: _predict_target(tables, target, described, learner, task, options)
+        for target in tables.targets
+    }
+    records = {
+        (target, synthesis): outcomes
+        for target, prediction in predictions.items()
+        for synthesis, outcomes in enumerate(prediction.records, start=1)
+    }
+    N_d, *N_s = (len(frame) for frame in tables.frames)
+    return PredictionRisk(
+        keys=tables.keys,
+        targets=tables.targets,
+        learner=predictions[tables.targets[0]].learner,
+        N_d=N_d,
+        N_s=tuple(N_s),
+        fits=_stack({target: prediction.fits for target, prediction in predictions.items()}),
+        figures=_stack({target: prediction.figures for target, prediction in predictions.items()}),
+        records=join_records(records, tables.frames[0].index),
+    )
 
 
 def prediction_frame(
@@ -284,12 +307,15 @@ def prediction_frame(
         raise InputError("All records of the ground truth are of one unit: no other one could predict it.")
     tables = replace(tables, grouping=_grouping_of_keys(tables))
     keys = _describe_keys(tables, tables.code(tables.keys))
-    frames = {
-        target: _risk_of_target(
-            replace(tables, targets=(target,)), keys, learner, tasks[target], Options(), unit
-        ).measures
-        for target in tables.targets
-    }
+    return _stack(
+        {
+            target: _predict_target(tables, target, keys, learner, tasks[target], Options(), unit).figures
+            for target in tables.targets
+        }
+    )
+
+
+def _stack(frames: Mapping[Any, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(frames, names=["target", "synthesis"])
 
 
@@ -317,30 +343,39 @@ def _describe_keys(tables: Tables, columns: Sequence[CodedColumn]) -> list[KeyCo
     ]
 
 
-def _risk_of_target(
+@dataclass(frozen=True)
+class _Prediction:
+    """Figures and fits of one target by synthesis, and the outcomes of each synthesis."""
+
+    learner: str
+    figures: pd.DataFrame
+    fits: pd.DataFrame
+    records: Sequence[pd.DataFrame]
+
+
+def _predict_target(
     tables: Tables,
+    target: Any,
     keys: Sequence[KeyColumn],
-    learner: Any,
+    learner: str | Estimator | None,
     task: Task | None,
     options: Options,
     unit: IntArray | None = None,
-) -> PredictionRisk:
-    """Return the result for the one target of `tables`."""
-    [name] = tables.targets
-    column = tables.coded(name)
+) -> _Prediction:
+    column = tables.coded(target)
     chosen_task = choose_task(column, tables, task)
     model = choose_learner(learner, chosen_task, options.seed)
-    N_d, *N_s = (len(frame) for frame in tables.frames)
+    N_d, *fitted = (len(frame) for frame in tables.frames)
+    scored = N_d
     rows: list[Classification] | list[Regression]
     if chosen_task == "classification":
         by_level = classify(keys, column, model, options.folds, options.tau, unit)
-        scored, fitted = N_d, N_s
-        rows, outcomes = [figures for figures, _ in by_level], [records for _, records in by_level]
+        rows, records = [figures for figures, _ in by_level], [outcomes for _, outcomes in by_level]
     else:
         scored, by_number = predict_numbers(
             keys,
             column,
-            tables.grouping.special_values.get(name, ()),
+            tables.grouping.special_values.get(target, ()),
             model,
             options.folds,
             options.epsilon,
@@ -348,21 +383,11 @@ def _risk_of_target(
             tables.names,
             unit,
         )
-        rows, outcomes = [figures for figures, _, _ in by_number], [records for _, records, _ in by_number]
+        rows, records = [figures for figures, _, _ in by_number], [outcomes for _, outcomes, _ in by_number]
         fitted = [learned for _, _, learned in by_number]
-    return PredictionRisk(
-        keys=tables.keys,
-        target=name,
-        task=chosen_task,
-        learner=model.name,
-        N_d=N_d,
-        N_s=tuple(N_s),
-        N_scored=scored,
-        N_fitted=tuple(fitted),
-        measures=pd.DataFrame(
-            [row_of(figures) for figures in rows],
-            index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"),
-            columns=names_of(type(rows[0])),
-        ),
-        records=tuple(records.set_axis(tables.frames[0].index, axis=0) for records in outcomes),
+    index = pd.RangeIndex(1, len(rows) + 1, name="synthesis")
+    figures = pd.DataFrame(
+        [row_of(of_synthesis) for of_synthesis in rows], index=index, columns=names_of(type(rows[0]))
     )
+    fits = pd.DataFrame({"task": chosen_task, "N_scored": scored, "N_fitted": fitted}, index=index)
+    return _Prediction(model.name, figures, fits, records)

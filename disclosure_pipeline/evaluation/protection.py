@@ -3,49 +3,41 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.evaluation.protection_result import (
     FRAME_FIGURES,
     DisclosureProtection,
+    protection_figures,
     protection_result,
 )
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import Keys, combine_keys, frequency_tables
-from disclosure_pipeline.measures.protection import METHODS, Attack, ProtectionBaselines, attack, baselines
-from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.measures.intervals import Interval, mean_of_population
+from disclosure_pipeline.measures.protection import (
+    METHODS,
+    Attack,
+    ProtectionBaselines,
+    attack,
+    baselines,
+    wrong_shares,
+)
+from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.grouping import bin_by_width, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import listed
+from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 _MOST_BINS = 1_000_000
-
-
-def check_arguments(
-    ground_truth: Any, synthetic: Any, keys: Any, sensitive: Any, method: Any, continuous: Any, bins: Any
-) -> tuple[Tables, tuple[Any, ...]]:
-    """Return the tables, and the columns to put into bins. InputError says what is wrong."""
-    check_method(method)
-    sensitive_names = _check_sensitive(sensitive)
-    if not isinstance(keys, str) and isinstance(keys, Iterable):
-        keys = list(keys)
-        in_both = [name for name in sensitive_names if name in keys]
-        if in_both:
-            raise InputError(
-                f"{listed(in_both)} cannot be a key and sensitive at once: whoever knows it learns nothing."
-            )
-    tables = check_tables(ground_truth, synthetic, keys, sensitive_names, grouping_of())
-    continuous_names = _check_continuous(() if continuous is None else continuous, tables)
-    _check_whole_number("bins", bins, 1, _MOST_BINS)
-    return tables, continuous_names
 
 
 def check_method(method: Any) -> None:
@@ -56,31 +48,21 @@ def check_method(method: Any) -> None:
         raise InputError(f"method must be one of {listed(METHODS)}, not {method!r}.{hint}")
 
 
-def check_sampling(records: Any, seed: Any, confidence: Any) -> None:
-    """Raise InputError where an option of the estimate is out of range."""
-    _check_whole_number("records", records, 1)
+def _check_sampling(records: Any, seed: Any, confidence: Any) -> None:
+    if records is not None:
+        _check_whole_number("records", records, 1)
     _check_whole_number("seed", seed, 0)
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
         raise InputError(f"confidence must be a number between 0 and 1, such as 0.95, not {confidence!r}.")
 
 
-def check_not_all_missing(column: CodedColumn, table_names: Sequence[str]) -> None:
-    """Raise InputError where a column has no value at all in some table."""
+def _check_not_all_missing(column: CodedColumn, table_names: Sequence[str]) -> None:
     for counts, name in zip(column.counts, table_names, strict=True):
         if not counts[: column.missing].any():
             raise InputError(
                 f"Column {column.name!r} of {name} holds nothing but missing values: nothing can be found or "
                 "guessed by it, which would look like protection. Leave it out, or read it again."
             )
-
-
-def _check_sensitive(sensitive: Any) -> tuple[Any, ...]:
-    is_one_name = isinstance(sensitive, str) or not isinstance(sensitive, Iterable)
-    names = () if sensitive is None else (sensitive,) if is_one_name else tuple(sensitive)
-    if not names:
-        raise InputError("sensitive is empty: name at least one column that an intruder may want to learn.")
-    _check_no_duplicates("sensitive", names)
-    return names
 
 
 def _check_continuous(continuous: Any, tables: Tables) -> tuple[Any, ...]:
@@ -94,7 +76,7 @@ def _check_continuous(continuous: Any, tables: Tables) -> tuple[Any, ...]:
         if name not in measured:
             close = difflib.get_close_matches(str(name), [str(column) for column in measured], n=3)
             hint = f"Did you mean {listed(close)}?" if close else f"These are {listed(measured)}."
-            raise InputError(f"continuous names {name!r}, which is neither a key nor sensitive. {hint}")
+            raise InputError(f"continuous names {name!r}, which is neither a key nor a target. {hint}")
     return names
 
 
@@ -112,98 +94,85 @@ def _check_whole_number(argument: str, number: Any, lowest: int, highest: int | 
 
 
 @dataclass(frozen=True)
-class Sensitive:
-    """The combination of sensitive levels of each record, a code below `size`; `codes[0]` of GT."""
+class JointTarget:
+    """The combination of target levels of each record, a code below `size`; `codes[0]` of GT."""
 
     codes: tuple[IntArray, ...]
     size: int
     baselines: ProtectionBaselines
 
-    def of_records(self, sample: IntArray) -> Sensitive:
+    def of_records(self, sample: IntArray) -> JointTarget:
         """Return the same for some GT records; the baselines stay those of all."""
-        return Sensitive((self.codes[0][sample], *self.codes[1:]), self.size, self.baselines)
+        return JointTarget((self.codes[0][sample], *self.codes[1:]), self.size, self.baselines)
 
 
-def code_columns(tables: Tables, continuous: Sequence[Any], bins: int) -> Mapping[Any, CodedColumn]:
+def _code_columns(tables: Tables, continuous: Sequence[Any], bins: int) -> Mapping[Any, CodedColumn]:
     """Return every column as codes, those that are continuous in bins. InputError for what cannot be used."""
     columns = {name: tables.coded(name) for name in (*tables.keys, *tables.targets)}
     for column in columns.values():
-        check_not_all_missing(column, tables.names)
+        _check_not_all_missing(column, tables.names)
     for name in continuous:
         columns[name] = bin_by_width(columns[name], bins, tables.names)
     return columns
 
 
-def combine_sensitive(columns: Sequence[CodedColumn]) -> Sensitive:
-    """Return the sensitive columns as one target, and what an intruder without SD gets wrong of it."""
+def _combine_targets(columns: Sequence[CodedColumn]) -> JointTarget:
+    """Return the columns as one target, and what an intruder without SD gets wrong of it."""
     if len(columns) == 1:
         codes, size, d_t = columns[0].codes, columns[0].size, columns[0].counts[0]
     else:
         t = combine_keys([column.codes for column in columns], [column.size for column in columns])
         codes, size, d_t = t.q, t.size, t.counts[0]
     levels_in_GT = [int(np.count_nonzero(column.counts[0])) for column in columns]
-    return Sensitive(codes, size, baselines(levels_in_GT, d_t))
+    return JointTarget(codes, size, baselines(levels_in_GT, d_t))
 
 
-def attacks_of_syntheses(keys: Keys, target: Sensitive, method: str) -> list[Attack]:
+def _attacks_of_syntheses(keys: Keys, target: JointTarget, method: str) -> list[Attack]:
     """Return the attack on the GT records from each synthesis."""
     return [attack(f, keys, method) for f in frequency_tables(keys, target.codes, target.size)]
 
 
-@overload
 def disclosure_protection(
-    ground_truth: Any,
-    synthetic: Sequence[Any],
-    keys: Sequence[Any],
-    sensitive: Any,
+    ground_truth: TableSource,
+    synthetic: Syntheses,
+    keys: Sequence[Hashable],
+    targets: Columns,
     method: str = "cap",
-    continuous: Sequence[Any] | None = None,
+    continuous: Sequence[Hashable] = (),
     bins: int = 10,
-) -> tuple[DisclosureProtection, ...]: ...
-
-
-@overload
-def disclosure_protection(
-    ground_truth: Any,
-    synthetic: Any,
-    keys: Sequence[Any],
-    sensitive: Any,
-    method: str = "cap",
-    continuous: Sequence[Any] | None = None,
-    bins: int = 10,
-) -> DisclosureProtection: ...
-
-
-def disclosure_protection(
-    ground_truth: Any,
-    synthetic: Any,
-    keys: Sequence[Any],
-    sensitive: Any,
-    method: str = "cap",
-    continuous: Sequence[Any] | None = None,
-    bins: int = 10,
-) -> DisclosureProtection | tuple[DisclosureProtection, ...]:
+    *,
+    records: int | None = None,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> DisclosureProtection:
     """Measure how often an intruder guesses wrong who knows the keys and looks them up in SD.
 
     The intruder guesses in proportion to what the SD records found have; a guess is right only if every
-    sensitive column is. Exact at any size. Missing is a level of its own, in keys and in sensitive columns.
+    target is. Missing is a level of its own, in keys and targets. Exact at any size, unless `records` are
+    sampled for tables or key sets that take too long: GT's alone, without replacement, because a sample of
+    SD would lack most key combinations, and even an exact copy of GT would look safe.
 
     Args:
-        ground_truth: The confidential records, one a row.
+        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of m of them.
         keys: The columns that an intruder knows.
-        sensitive: The column or columns that an intruder wants to learn, all of them together.
+        targets: The column or columns that an intruder wants to learn, all of them together.
         method: What happens to a GT record whose key combination is not in the synthetic table. "cap": it
             is left out. "zero_cap": it counts as guessed wrong. "generalized_cap": the intruder takes the
             SD records that differ from it in the smallest number of keys, all of them pooled.
-        continuous: The keys and sensitive columns that are put into bins: numbers, dates or durations.
+        continuous: The keys and targets that are put into bins: numbers, dates or durations.
         bins: Number of bins of equal width over GT's range. They are closed on the right, and the
             outermost ones are open, so that SD values outside GT's range fall into them.
+        records: How many GT records to attack; None for all of them. Levels, bins and baselines are those of
+            the whole GT.
+        seed: The same seed gives the same sample.
+        confidence: The least probability, between 0 and 1, with which an interval holds the exact figure.
+            It is guaranteed for any table, which makes the intervals somewhat wide; the more alike the
+            records are and the more of them are sampled, the narrower.
 
     Returns:
-        Shares from 0 to 1, of the GT records: score, cap_protection and baseline_protection as SDMetrics'
-        `DisclosureProtection.compute_breakdown` (0.29 to 0.32) names them, and two more baselines. For a
-        sequence of syntheses a tuple with the result of each, in their order.
+        A row of figures per synthesis: score, cap_protection and baseline_protection as SDMetrics'
+        `DisclosureProtection.compute_breakdown` (0.29 to 0.32) names them, two more baselines, and intervals.
 
     Raises:
         InputError: The tables cannot be compared or the arguments contradict them; nothing was computed.
@@ -216,29 +185,52 @@ def disclosure_protection(
         >>> dp.disclosure_protection(patients, synthetic, ["age"], "illness")
         Disclosure protection of illness from the keys age
         Method cap: a GT record whose keys are not in SD is left out
-        3 of 4 GT records scored, 4 SD records
         Shares of records guessed wrong, from 0 to 1, and scores, at most 1; high is safe
         <BLANKLINE>
-                                      guessed wrong   score
-        with SD                              0.3333
-        without SD, uniform guess            0.5000  0.6667
-        without SD, majority guess           0.5000  0.6667
-        without SD, proportional guess       0.5000  0.6667
+        3 of 4 GT records scored, 4 SD records
+        <BLANKLINE>
+                                     guessed wrong   score
+        with SD                             0.3333
+        without SD, uniform guess           0.5000  0.6667
+        without SD, majority guess          0.5000  0.6667
+        without SD, proportional guess      0.5000  0.6667
 
-    Source: SDMetrics, `DisclosureProtection`; Taub, Elliot et al. 2018 for CAP itself.
+    Sources: SDMetrics, `DisclosureProtection`; Taub, Elliot et al. 2018 for CAP itself; Waudby-Smith & Ramdas
+    2020, "Confidence sequences for sampling without replacement", theorem 3.2, for the intervals.
     """
-    tables, continuous_names = check_arguments(
-        ground_truth, synthetic, keys, sensitive, method, continuous, bins
-    )
-    columns = code_columns(tables, continuous_names, bins)
+    check_method(method)
+    _check_sampling(records, seed, confidence)
+    tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of())
+    continuous_names = _check_continuous(continuous, tables)
+    _check_whole_number("bins", bins, 1, _MOST_BINS)
+    columns = _code_columns(tables, continuous_names, bins)
     warn_of_doubts(find_doubts(tables, list(columns.values())))
-    target = combine_sensitive([columns[name] for name in tables.targets])
-    attacks = attacks_of_syntheses(combine_columns([columns[name] for name in tables.keys]), target, method)
-    results = tuple(
-        protection_result(tables, synthesis, method, target.baselines, of_synthesis)
-        for synthesis, of_synthesis in enumerate(attacks, start=1)
-    )
-    return results if isinstance(synthetic, Sequence) else results[0]
+    target = _combine_targets([columns[name] for name in tables.targets])
+    key_columns = [columns[name] for name in tables.keys]
+    N_d = len(tables.frames[0])
+    if records is None or records >= N_d:
+        attacks = _attacks_of_syntheses(combine_columns(key_columns), target, method)
+        figures = [protection_figures(target.baselines, attack) for attack in attacks]
+        exact = [(of_synthesis.cap_protection, of_synthesis.cap_protection) for of_synthesis in figures]
+        return protection_result(tables, method, figures, attacks, exact, (N_d, seed, confidence))
+    sample = np.sort(np.random.default_rng(seed).choice(N_d, records, replace=False))
+    attacks = _attacks_of_syntheses(combine_columns(key_columns, sample), target.of_records(sample), method)
+    figures = [protection_figures(target.baselines, attack) for attack in attacks]
+    populations = [N_d] * len(attacks)
+    if method == "cap":  # the other methods attack every record
+        d_q, *s_q_of_syntheses = combine_columns(key_columns).counts
+        populations = [int(d_q[s_q > 0].sum()) for s_q in s_q_of_syntheses]
+    intervals = [
+        _estimate_interval(attack, population, confidence, seed)
+        for attack, population in zip(attacks, populations, strict=True)
+    ]
+    return protection_result(tables, method, figures, attacks, intervals, (records, seed, confidence))
+
+
+def _estimate_interval(attack: Attack, population: int, confidence: float, seed: int) -> Interval:
+    """Return the interval: of the scored records the sampled ones are a random sample, too."""
+    in_random_order = np.random.default_rng((seed, 1)).permutation(wrong_shares(attack))
+    return mean_of_population(in_random_order, population, confidence)
 
 
 def protection_frame(tables: Tables, methods: Sequence[str]) -> pd.DataFrame:
@@ -255,14 +247,12 @@ def protection_frame(tables: Tables, methods: Sequence[str]) -> pd.DataFrame:
     for name in tables.targets:
         column = tables.coded(name)
         for used in (*key_columns, column):
-            check_not_all_missing(used, tables.names)
-        target = combine_sensitive([column])
-        attacks = {method: attacks_of_syntheses(keys, target, method) for method in methods}
+            _check_not_all_missing(used, tables.names)
+        target = _combine_targets([column])
+        attacks = {method: _attacks_of_syntheses(keys, target, method) for method in methods}
         for synthesis in range(1, len(tables.frames)):
             results = {
-                method: protection_result(
-                    tables, synthesis, method, target.baselines, attacks[method][synthesis - 1]
-                )
+                method: protection_figures(target.baselines, attacks[method][synthesis - 1])
                 for method in methods
             }
             rows[name, synthesis] = {

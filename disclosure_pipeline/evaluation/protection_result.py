@@ -1,13 +1,15 @@
-"""What `disclosure_protection()` and its estimate return: figures beside their baselines, as a table."""
+"""What `disclosure_protection()` returns: figures beside their baselines, as a table."""
 
 from __future__ import annotations
 
-import html
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pandas as pd
 
+from disclosure_pipeline.evaluation.frames import frame_of, row_of
+from disclosure_pipeline.measures.intervals import Interval
 from disclosure_pipeline.measures.protection import Attack, ProtectionBaselines, cap_protection, score
 from disclosure_pipeline.measures.words import SDMETRICS, SHARE, Words
 from disclosure_pipeline.tables.alignment import Tables
@@ -15,9 +17,8 @@ from disclosure_pipeline.tables.alignment import Tables
 # The figures that a gate's frame has for each method: shares from 0 to 1.
 FRAME_FIGURES = ("cap_protection", "score", "majority_score", "proportional_score")
 
-Interval = tuple[float, float]
-
-_BASELINES = {"uniform": "baseline", "majority": "majority", "proportional": "proportional"}
+_GUESSES = {"uniform": "baseline", "majority": "majority", "proportional": "proportional"}
+_SCORES = {"score": "baseline", "majority_score": "majority", "proportional_score": "proportional"}
 _UNMATCHED = {
     "cap": "a GT record whose keys are not in SD is left out",
     "zero_cap": "a GT record whose keys are not in SD counts as guessed wrong",
@@ -25,27 +26,10 @@ _UNMATCHED = {
 }
 
 
-@dataclass(frozen=True, repr=False)
-class DisclosureProtection:
-    """How well the sensitive columns are protected. Shares from 0 to 1, not percent; high values are safe.
+@dataclass(frozen=True)
+class ProtectionFigures:
+    """The shares and scores of one synthesis: see `DisclosureProtection`."""
 
-    `cap_protection`: mean share of wrong guesses over the `scored` GT records. The same for an intruder
-    without the synthetic table, over all GT records: `baseline_protection` guesses every combination of
-    levels equally often, `majority_protection` always the most frequent combination,
-    `proportional_protection` each as often as it occurs. `score`, `majority_score`, `proportional_score`:
-    cap_protection divided by them, at most 1; NaN where that cannot be told.
-    `distances`: number of GT records by the number of keys in which the SD records differ that they are
-    looked up in; only those that differ in none for cap and zero_cap.
-    `N_d`, `N_s`: number of GT and of SD records.
-    """
-
-    method: str
-    keys: tuple[Any, ...]
-    sensitive: tuple[Any, ...]
-    N_d: int
-    N_s: int
-    scored: int
-    distances: tuple[int, ...]
     cap_protection: Annotated[
         float,
         Words(
@@ -120,98 +104,86 @@ class DisclosureProtection:
         ),
     ]
 
-    @property
-    def matched(self) -> int:
-        """Number of GT records (of those attacked) whose key combination occurs in SD."""
-        return self.distances[0]
 
-    def baselines(self) -> pd.DataFrame:
-        """A row for each baseline (uniform, majority, proportional): its protection, and the score by it."""
-        return pd.DataFrame(
-            {
-                "protection": [
-                    self.baseline_protection,
-                    self.majority_protection,
-                    self.proportional_protection,
-                ],
-                "score": [self.score, self.majority_score, self.proportional_score],
-            },
-            index=pd.Index(list(_BASELINES), name="baseline"),
-        )
+@dataclass(frozen=True, repr=False, eq=False)
+class DisclosureProtection:
+    """How well the targets are protected. Shares from 0 to 1, not percent; high values are safe.
 
-    def __str__(self) -> str:
-        return f"{self._heading()}\n\n{self._table().to_string(na_rep='')}"
+    `figures`: index synthesis. `cap_protection`: mean share of wrong guesses over the `scored` GT records.
+    The same for an intruder without the synthetic table, over all GT records: `baseline_protection` guesses
+    every combination of levels equally often, `majority_protection` always the most frequent combination,
+    `proportional_protection` each as often as it occurs. `score`, `majority_score`, `proportional_score`:
+    cap_protection divided by them, at most 1; NaN where that cannot be told. `…_low` and `…_high` of these
+    four: an interval that holds the figure of all GT records with at least the `confidence` named; the figure
+    itself where all of them were attacked. `matched`: GT records whose key combination is in SD.
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        heading = html.escape(self._heading()).replace("\n", "<br>")
-        return f"<p>{heading}</p>{self._table().to_html(na_rep='')}"
-
-    def _heading(self) -> str:
-        sensitive, keys = (", ".join(map(str, names)) for names in (self.sensitive, self.keys))
-        return (
-            f"Disclosure protection of {sensitive} from the keys {keys}\n"
-            f"Method {self.method}: {_UNMATCHED[self.method]}\n"
-            f"{self.scored:,} of {self.N_d:,} GT records scored, {self.N_s:,} SD records\n"
-            "Shares of records guessed wrong, from 0 to 1, and scores, at most 1; high is safe"
-        )
-
-    def _table(self) -> pd.DataFrame:
-        """Return the figures as they are printed: first from SD, then the baselines without it."""
-        without = self.baselines()
-        rows = ["with SD", *(f"without SD, {name} guess" for name in without.index)]
-        protections = [self.cap_protection, *without["protection"]]
-        scores = ["", *(f"{of_baseline:.4f}" for of_baseline in without["score"])]
-        return pd.DataFrame(
-            {"guessed wrong": [f"{protection:.4f}" for protection in protections], "score": scores},
-            index=pd.Index(rows),
-        )
-
-
-@dataclass(frozen=True, repr=False)
-class DisclosureProtectionEstimate(DisclosureProtection):
-    """Disclosure protection estimated from `sampled` GT records, looked up in the whole synthetic table.
-
-    `scored`, `distances`, `cap_protection` and the scores are of the sample; the baselines are exact. Each
-    interval holds the figure of all GT records with at least the `confidence` named.
+    `distances`: for each synthesis the number of GT records by the number of keys in which the SD records
+    differ that they are looked up in; only those that differ in none for cap and zero_cap. `sampled`: the GT
+    records that were attacked; `scored`, `matched`, `distances` and all figures but the baselines are theirs.
     """
 
+    method: str
+    keys: tuple[Any, ...]
+    targets: tuple[Any, ...]
+    N_d: int
+    N_s: tuple[int, ...]
     sampled: int
     seed: int
     confidence: float
-    cap_protection_interval: Interval
-    score_interval: Interval
-    majority_score_interval: Interval
-    proportional_score_interval: Interval
+    figures: pd.DataFrame
+    distances: tuple[tuple[int, ...], ...]
+
+    def __str__(self) -> str:
+        several = len(self.figures) > 1
+        tables = [
+            (f"Synthesis {synthesis}: " if several else "")
+            + f"{int(row['scored']):,} of {self.N_d:,} GT records scored, {records:,} SD records\n\n"
+            + self._table(row).to_string(na_rep="")
+            for (synthesis, row), records in zip(self.figures.iterrows(), self.N_s, strict=True)
+        ]
+        return "\n\n".join([self._heading(), *tables])
+
+    __repr__ = __str__
 
     def _heading(self) -> str:
-        intervals = f"intervals of {100 * self.confidence:g} % confidence"
-        return f"{super()._heading()}\nEstimated from {self.sampled:,} sampled GT records; {intervals}"
+        targets, keys = (", ".join(map(str, names)) for names in (self.targets, self.keys))
+        estimated = (
+            f"\nEstimated from {self.sampled:,} sampled GT records; intervals of {100 * self.confidence:g} % "
+            "confidence"
+            if self.sampled < self.N_d
+            else ""
+        )
+        return (
+            f"Disclosure protection of {targets} from the keys {keys}\n"
+            f"Method {self.method}: {_UNMATCHED[self.method]}\n"
+            f"Shares of records guessed wrong, from 0 to 1, and scores, at most 1; high is safe{estimated}"
+        )
 
-    def _table(self) -> pd.DataFrame:
-        table = super()._table()
-        scores = (self.score_interval, self.majority_score_interval, self.proportional_score_interval)
-        low, high = self.cap_protection_interval
-        table.insert(1, "interval", [f"{low:.4f} to {high:.4f}", "exact", "exact", "exact"])
-        table["score interval"] = ["", *(f"{low:.4f} to {high:.4f}" for low, high in scores)]
+    def _table(self, row: pd.Series[float]) -> pd.DataFrame:
+        """Return the figures as they are printed: first from SD, then the baselines without it."""
+        protections = [row["cap_protection"], *(row[f"{name}_protection"] for name in _GUESSES.values())]
+        table = pd.DataFrame(
+            {
+                "guessed wrong": [f"{protection:.4f}" for protection in protections],
+                "score": ["", *(f"{row[name]:.4f}" for name in _SCORES)],
+            },
+            index=pd.Index(["with SD", *(f"without SD, {name} guess" for name in _GUESSES)]),
+        )
+        if self.sampled < self.N_d:
+            low, high = (
+                [f"{row[f'{name}_{end}']:.4f}" for name in ("cap_protection", *_SCORES)]
+                for end in ("low", "high")
+            )
+            intervals = [f"{start} to {end}" for start, end in zip(low, high, strict=True)]
+            table.insert(1, "interval", [intervals[0], "exact", "exact", "exact"])
+            table["score interval"] = ["", *intervals[1:]]
         return table
 
 
-def protection_result(
-    tables: Tables, synthesis: int, method: str, baselines: ProtectionBaselines, attack: Attack
-) -> DisclosureProtection:
-    """Return the figures of one synthesis (1…m), from the attack on its GT records."""
+def protection_figures(baselines: ProtectionBaselines, attack: Attack) -> ProtectionFigures:
+    """Return the figures of one synthesis, from the attack on its GT records."""
     protection = cap_protection(attack)
-    farthest = len(tables.keys) if method == "generalized_cap" else 0
-    return DisclosureProtection(
-        method=method,
-        keys=tables.keys,
-        sensitive=tables.targets,
-        N_d=len(tables.frames[0]),
-        N_s=len(tables.frames[synthesis]),
-        scored=attack.records,
-        distances=tuple(attack.at_distance(h) for h in range(farthest + 1)),
+    return ProtectionFigures(
         cap_protection=protection,
         baseline_protection=baselines.uniform,
         score=score(protection, baselines.uniform),
@@ -222,21 +194,35 @@ def protection_result(
     )
 
 
-def estimate_result(
-    result: DisclosureProtection, sampled: int, seed: int, confidence: float, interval: Interval
-) -> DisclosureProtectionEstimate:
-    """The figures of a sample of GT records with their intervals; `interval` is that of cap_protection."""
-
-    def score_interval(baseline: float) -> Interval:
-        return score(interval[0], baseline), score(interval[1], baseline)
-
-    return DisclosureProtectionEstimate(
-        **vars(result),
+def protection_result(
+    tables: Tables,
+    method: str,
+    figures: Sequence[ProtectionFigures],
+    attacks: Sequence[Attack],
+    intervals: Sequence[Interval],
+    sampling: tuple[int, int, float],
+) -> DisclosureProtection:
+    """Return the result; `intervals` are those of cap_protection, `sampling` records, seed and confidence."""
+    farthest = len(tables.keys) if method == "generalized_cap" else 0
+    rows = {}
+    for i, (of_synthesis, attack, (low, high)) in enumerate(zip(figures, attacks, intervals, strict=True)):
+        ends = {"cap_protection_low": low, "cap_protection_high": high}
+        for name, baseline in _SCORES.items():
+            protection = getattr(of_synthesis, f"{baseline}_protection")
+            ends |= {f"{name}_low": score(low, protection), f"{name}_high": score(high, protection)}
+        counts = {"scored": attack.records, "matched": attack.at_distance(0)}
+        rows[(i + 1,)] = {**counts, **row_of(of_synthesis), **ends}
+    N_d, *N_s = (len(frame) for frame in tables.frames)
+    sampled, seed, confidence = sampling
+    return DisclosureProtection(
+        method=method,
+        keys=tables.keys,
+        targets=tables.targets,
+        N_d=N_d,
+        N_s=tuple(N_s),
         sampled=sampled,
         seed=seed,
         confidence=confidence,
-        cap_protection_interval=interval,
-        score_interval=score_interval(result.baseline_protection),
-        majority_score_interval=score_interval(result.majority_protection),
-        proportional_score_interval=score_interval(result.proportional_protection),
+        figures=frame_of(rows, ["synthesis"], list(rows[(1,)])),
+        distances=tuple(tuple(attack.at_distance(h) for h in range(farthest + 1)) for attack in attacks),
     )

@@ -1,47 +1,191 @@
-"""What can be done to a synthetic table that discloses too much: each remedy changes only what it says.
-
-A remedy that recodes a column recodes it in GT, too: whoever looks a person up in the changed table recodes
-what is known of the person likewise, and tables that are coded differently share no key and look safe. A
-remedy that takes out records or values takes them out of SD alone. Missing and special values stay as they
-are. Pass remedies to `dp.compare_remedies()`.
-
-Example:
-    >>> import disclosure_pipeline as dp
-    >>> dp.remedies.TopCode("age", at=90)
-    TopCode(column='age', at=90)
-
-Sources: Raab, Nowok & Dibben 2024 (arXiv:2406.16826), section 6, and synthpop's `sdc` (removal of replicated
-uniques, top and bottom coding, smoothing); Hundepool et al. 2012, "Statistical disclosure control" (recoding,
-suppression, rounding).
-"""
+"""What can be done to a synthetic table that discloses too much: each remedy changes only what it says."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.counting.tables_in_memory import share_columns
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.copies import shared_names
 from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.measures.exact import Mask
 from disclosure_pipeline.measures.frequency import Keys
 from disclosure_pipeline.measures.identity import unique_records
 from disclosure_pipeline.measures.individual import combine_cells
-from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.coding import code_column
-from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument, suggest_names
 
+OTHER = "(other)"
+Frames = tuple[pd.DataFrame, ...]
 
-def text_column(tables: Tables, column: Any) -> CodedColumn:
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Remedy:
+    """A change of the tables, to be measured by `compare_remedies()`.
+
+    A remedy that recodes a column recodes it in GT, too: whoever looks a person up in the changed table
+    recodes what is known of the person likewise, and tables that are coded differently share no key and look
+    safe. One that takes out records or values takes them out of SD alone. Missing and special values stay.
+
+    Example:
+        >>> import disclosure_pipeline as dp
+        >>> dp.Remedy.top_code("age", at=90)
+        top_code('age', at=90)
+
+    Sources: Raab, Nowok & Dibben 2024 (arXiv:2406.16826), section 6, and synthpop's `sdc` (removal of
+    replicated uniques, top and bottom coding, smoothing); Hundepool et al. 2012, "Statistical disclosure
+    control" (recoding, suppression, rounding).
+    """
+
+    name: str
+    _change: Callable[[Tables], Frames]
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @staticmethod
+    def remove_replicated_uniques() -> Remedy:
+        """Take out the SD records whose key combination is unique in SD and in GT."""
+        return Remedy("remove_replicated_uniques()", _remove_replicated_uniques)
+
+    @staticmethod
+    def remove_unique_copies() -> Remedy:
+        """Take out the SD records that equal, in all columns that the tables share, exactly one GT record."""
+        return Remedy("remove_unique_copies()", _remove_unique_copies)
+
+    @staticmethod
+    def blank_copied_targets() -> Remedy:
+        """Make a target missing in the SD records that DiSCO rests on and that equal a GT record.
+
+        These are records whose key combination has one level of the target in SD, which a GT record with
+        these keys has, and that equal a GT record in all columns that the tables share.
+        """
+        return Remedy("blank_copied_targets()", _blank_copied_targets)
+
+    @staticmethod
+    def top_code(column: Hashable, *, at: float) -> Remedy:
+        """Make every number above `at` this number."""
+        return Remedy(f"top_code({column!r}, at={at!r})", partial(_limit, column, at, np.minimum))
+
+    @staticmethod
+    def bottom_code(column: Hashable, *, at: float) -> Remedy:
+        """Make every number below `at` this number."""
+        return Remedy(f"bottom_code({column!r}, at={at!r})", partial(_limit, column, at, np.maximum))
+
+    @staticmethod
+    def round_numbers(column: Hashable, *, to: float) -> Remedy:
+        """Round every number to a multiple of `to`; what lies in the middle to the even one."""
+        return Remedy(f"round_numbers({column!r}, to={to!r})", partial(_round, column, to))
+
+    @staticmethod
+    def group_numbers(column: Hashable, *, edges: Sequence[float]) -> Remedy:
+        """Replace every number by the lower edge of its group; numbers below the first edge by that one."""
+        return Remedy(f"group_numbers({column!r}, edges={edges!r})", partial(_group, column, edges))
+
+    @staticmethod
+    def merge_levels(column: Hashable, *, into: Mapping[str, str]) -> Remedy:
+        """Make levels of a text column coarser: `into` maps a level to its group, others stay."""
+        return Remedy(f"merge_levels({column!r}, into={into!r})", partial(_merge, column, into))
+
+    @staticmethod
+    def merge_small_levels(column: Hashable, *, fewest: int) -> Remedy:
+        """Make the levels of a text column that fewer GT records have than `fewest` one, "(other)"."""
+        return Remedy(
+            f"merge_small_levels({column!r}, fewest={fewest!r})", partial(_merge_small, column, fewest)
+        )
+
+
+def _remove_replicated_uniques(tables: Tables) -> Frames:
+    q = combine_columns(tables.code(tables.keys))
+    return _without(tables, [unique_records(q, i)[0] for i in range(1, len(tables.frames))])
+
+
+def _remove_unique_copies(tables: Tables) -> Frames:
+    whole = _whole_records(tables)
+    alone = whole.counts[0] == 1
+    return _without(tables, [alone[records] for records in whole.q[1:]])
+
+
+def _blank_copied_targets(tables: Tables) -> Frames:
+    whole = _whole_records(tables)
+    q = combine_columns(tables.code(tables.keys))
+    changed = [frame.copy() for frame in tables.frames]
+    for target in tables.code(tables.targets):
+        cells = combine_cells(q, target.codes, target.size)
+        for i in range(1, len(changed)):
+            cell = cells.q[i]
+            alone = cells.counts[i][cell] == q.counts[i][q.q[i]]
+            discloses = alone & (cells.counts[0][cell] > 0)
+            copied = whole.counts[0][whole.q[i]] > 0
+            changed[i][target.name] = _blank(changed[i][target.name], discloses & copied)
+    return tuple(changed)
+
+
+def _limit(column: Any, at: float, limit: Callable[[Any, float], Any], tables: Tables) -> Frames:
+    number = _require_number("at", at)
+    return _recode_numbers(tables, column, lambda numbers: limit(numbers, number))
+
+
+def _round(column: Any, to: float, tables: Tables) -> Frames:
+    step = _require_number("to", to)
+    if step <= 0:
+        raise InputError(f"to must be a number above 0, not {to!r}.")
+    return _recode_numbers(tables, column, lambda numbers: np.round(numbers / step) * step)
+
+
+def _group(column: Any, edges: Sequence[float], tables: Tables) -> Frames:
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
+        raise InputError("edges must be a list of ascending numbers, such as (20, 40, 60).")
+    numbers_of_edges = np.array([_require_number("edges", edge) for edge in edges])
+    if not len(numbers_of_edges) or (np.diff(numbers_of_edges) <= 0).any():
+        raise InputError("edges must be ascending numbers, one at least.")
+
+    def lower_edge(numbers: Any) -> Any:
+        return numbers_of_edges[np.maximum(np.searchsorted(numbers_of_edges, numbers, side="right") - 1, 0)]
+
+    return _recode_numbers(tables, column, lower_edge)
+
+
+def _merge(column: Any, into: Mapping[str, str], tables: Tables) -> Frames:
+    if not isinstance(into, Mapping):
+        raise InputError("into must map a level to its group, such as {'Kent': 'South East'}.")
+    _code_text(tables, column)
+    return _recode_texts(tables, column, into)
+
+
+def _merge_small(column: Any, fewest: int, tables: Tables) -> Frames:
+    coded = _code_text(tables, column)
+    small = coded.counts[0][: coded.missing] < fewest
+    return _recode_texts(tables, column, dict.fromkeys(coded.levels[small].tolist(), OTHER))
+
+
+def apply_remedy(remedy: Remedy | tuple[Remedy, ...], tables: Tables) -> tuple[Tables, list[int]]:
+    """Return the tables after a remedy, or after several of a tuple one after another.
+
+    And for each synthesis the number of values that were changed, not counting records that were taken out.
+    """
+    changed = [0] * (len(tables.frames) - 1)
+    for step in remedy if isinstance(remedy, tuple) else (remedy,):
+        after = replace(tables, frames=tuple(step._change(tables)))
+        for i, (old, new) in enumerate(zip(tables.frames[1:], after.frames[1:], strict=True)):
+            if not len(new):
+                raise InputError(f"{step!r} leaves no record of {tables.names[i + 1]}.")
+            changed[i] += _count_changed(old, new) if len(old) == len(new) else 0
+        tables = after
+    return tables, changed
+
+
+def _code_text(tables: Tables, column: Any) -> CodedColumn:
     """Return the column, coded over all tables. InputError where it does not hold text."""
     coded = _code(tables, column)
     if coded.kind is not Kind.TEXT:
@@ -49,7 +193,7 @@ def text_column(tables: Tables, column: Any) -> CodedColumn:
     return coded
 
 
-def recode_texts(tables: Tables, column: Any, into: Mapping[str, str]) -> tuple[pd.DataFrame, ...]:
+def _recode_texts(tables: Tables, column: Any, into: Mapping[str, str]) -> tuple[pd.DataFrame, ...]:
     """Return every text that `into` names replaced in each table; the others stay."""
     frames = []
     for frame in tables.frames:
@@ -60,7 +204,7 @@ def recode_texts(tables: Tables, column: Any, into: Mapping[str, str]) -> tuple[
     return tuple(frames)
 
 
-def recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) -> tuple[pd.DataFrame, ...]:
+def _recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) -> tuple[pd.DataFrame, ...]:
     """Return every number recoded but the special values; whole numbers stay whole where they can."""
     coded = _code(tables, column)
     if coded.kind is Kind.EMPTY:
@@ -85,7 +229,7 @@ def recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) ->
     return tuple(frames)
 
 
-def require_number(argument: str, value: Any) -> float:
+def _require_number(argument: str, value: Any) -> float:
     """Return the value as a float. InputError that names the argument, unless it is a finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise InputError(f"{argument} of a remedy must be a finite number, not {describe_argument(value)}.")
@@ -112,168 +256,6 @@ def _holds_integers(series: pd.Series[Any]) -> bool:
     return bool(pd.api.types.is_integer_dtype(series.dtype))
 
 
-OTHER = "(other)"
-
-
-class Remedy(Protocol):
-    """A change of the tables; a frozen dataclass whose text is its name in a frame."""
-
-    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
-        """GT (first) and the syntheses, changed; what was given stays. InputError where it does not fit."""
-
-
-@dataclass(frozen=True)
-class RemoveReplicatedUniques:
-    """Take out the SD records whose key combination is unique in SD and in GT."""
-
-    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
-        """See `Remedy`."""
-        q = combine_columns(tables.code(tables.keys))
-        return _without(tables, [unique_records(q, i)[0] for i in range(1, len(tables.frames))])
-
-
-@dataclass(frozen=True)
-class RemoveUniqueCopies:
-    """Take out the SD records that equal, in all columns that the tables share, exactly one GT record."""
-
-    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
-        """See `Remedy`."""
-        whole = _whole_records(tables)
-        alone = whole.counts[0] == 1
-        return _without(tables, [alone[records] for records in whole.q[1:]])
-
-
-@dataclass(frozen=True)
-class BlankCopiedTargets:
-    """Make a target missing in the SD records that DiSCO rests on and that equal a GT record.
-
-    These are records whose key combination has one level of the target in SD, which a GT record with these
-    keys has, and that equal a GT record in all columns that the tables share.
-    """
-
-    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
-        """See `Remedy`."""
-        whole = _whole_records(tables)
-        q = combine_columns(tables.code(tables.keys))
-        changed = [frame.copy() for frame in tables.frames]
-        for target in tables.code(tables.targets):
-            cells = combine_cells(q, target.codes, target.size)
-            for i in range(1, len(changed)):
-                cell = cells.q[i]
-                alone = cells.counts[i][cell] == q.counts[i][q.q[i]]
-                discloses = alone & (cells.counts[0][cell] > 0)
-                copied = whole.counts[0][whole.q[i]] > 0
-                changed[i][target.name] = _blank(changed[i][target.name], discloses & copied)
-        return tuple(changed)
-
-
-@dataclass(frozen=True)
-class TopCode:
-    """Make every number above `at` this number."""
-
-    column: Any
-    at: float
-
-    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
-        """See `Remedy`."""
-        at = require_number("at", self.at)
-        return recode_numbers(tables, self.column, lambda numbers: np.minimum(numbers, at))
-
-
-@dataclass(frozen=True)
-class BottomCode:
-    """Make every number below `at` this number."""
-
-    column: Any
-    at: float
-
-    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
-        """See `Remedy`."""
-        at = require_number("at", self.at)
-        return recode_numbers(tables, self.column, lambda numbers: np.maximum(numbers, at))
-
-
-@dataclass(frozen=True)
-class Round:
-    """Round every number to a multiple of `to`; what lies in the middle to the even one."""
-
-    column: Any
-    to: float
-
-    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
-        """See `Remedy`."""
-        to = require_number("to", self.to)
-        if to <= 0:
-            raise InputError(f"to must be a number above 0, not {self.to!r}.")
-        return recode_numbers(tables, self.column, lambda numbers: np.round(numbers / to) * to)
-
-
-@dataclass(frozen=True)
-class GroupNumbers:
-    """Put numbers into groups, each told by its lower edge: numbers below the first edge by that one."""
-
-    column: Any
-    edges: tuple[float, ...]
-
-    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
-        """See `Remedy`."""
-        if isinstance(self.edges, str) or not isinstance(self.edges, Iterable):
-            raise InputError("edges must be a list of ascending numbers, such as (20, 40, 60).")
-        edges = np.array([require_number("edges", edge) for edge in self.edges])
-        if not len(edges) or (np.diff(edges) <= 0).any():
-            raise InputError("edges must be ascending numbers, one at least.")
-
-        def lower_edge(numbers: Any) -> Any:
-            return edges[np.maximum(np.searchsorted(edges, numbers, side="right") - 1, 0)]
-
-        return recode_numbers(tables, self.column, lower_edge)
-
-
-@dataclass(frozen=True)
-class MergeLevels:
-    """Make levels of a text column coarser ones: `into` maps a level to its group, others stay."""
-
-    column: Any
-    into: Mapping[str, str]
-
-    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
-        """See `Remedy`."""
-        if not isinstance(self.into, Mapping):
-            raise InputError("into must map a level to its group, such as {'Kent': 'South East'}.")
-        text_column(tables, self.column)
-        return recode_texts(tables, self.column, dict(self.into))
-
-
-@dataclass(frozen=True)
-class MergeSmallLevels:
-    """Make the levels of a text column that fewer GT records have than `fewest` one level, "(other)"."""
-
-    column: Any
-    fewest: int
-
-    def change(self, tables: Tables) -> tuple[pd.DataFrame, ...]:
-        """See `Remedy`."""
-        coded = text_column(tables, self.column)
-        small = coded.counts[0][: coded.missing] < self.fewest
-        return recode_texts(tables, self.column, dict.fromkeys(coded.levels[small].tolist(), OTHER))
-
-
-def apply_remedy(remedy: Any, tables: Tables) -> tuple[Tables, list[int]]:
-    """Return the tables after a remedy, or after several of a tuple one after another.
-
-    And for each synthesis the number of values that were changed, not counting records that were taken out.
-    """
-    changed = [0] * (len(tables.frames) - 1)
-    for step in remedy if isinstance(remedy, tuple) else (remedy,):
-        after = replace(tables, frames=tuple(step.change(tables)))
-        for i, (old, new) in enumerate(zip(tables.frames[1:], after.frames[1:], strict=True)):
-            if not len(new):
-                raise InputError(f"{step!r} leaves no record of {tables.names[i + 1]}.")
-            changed[i] += _count_changed(old, new) if len(old) == len(new) else 0
-        tables = after
-    return tables, changed
-
-
 def _count_changed(old: pd.DataFrame, new: pd.DataFrame) -> int:
     """Return the values that differ, record by record; missing values are equal."""
     number = 0
@@ -294,8 +276,7 @@ def _without(tables: Tables, masks: Sequence[Mask]) -> tuple[pd.DataFrame, ...]:
 
 
 def _whole_records(tables: Tables) -> Keys:
-    names = shared_names(tables.frames)
-    shared = check_tables(tables.frames[0], tables.frames[1:], names, (), grouping_of())
+    shared = share_columns(tables.frames)
     return combine_columns(shared.code(shared.keys))
 
 

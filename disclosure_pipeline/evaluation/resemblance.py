@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from disclosure_pipeline.counting.memory.cell_tables import count_pair
-from disclosure_pipeline.evaluation.copies import shared_columns
+from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.resemblance import distance_relabelled
 from disclosure_pipeline.measures.resemblance import resemblance as resemblance_of
@@ -19,6 +19,7 @@ from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.sources import Syntheses, TableSource
 
 if TYPE_CHECKING:
     import altair as alt
@@ -58,7 +59,7 @@ class TablesResemblance:
         return heat_map(self.columns["S_pMSE"], self.pairs.get("S_pMSE"))
 
 
-def resemblance(ground_truth: Any, synthetic: Any) -> TablesResemblance:
+def resemblance(ground_truth: TableSource, synthetic: Syntheses) -> TablesResemblance:
     """Measure how far apart the tables are in every column that all have, and in every pair of columns.
 
     Numbers are taken in 5 quantile groups of the pooled tables (equal widths where fewer than 3 form); a
@@ -66,7 +67,7 @@ def resemblance(ground_truth: Any, synthetic: Any) -> TablesResemblance:
     anything where a column is recoded. Distance alone proves nothing: bad synthesizers are far from GT too.
 
     Args:
-        ground_truth: The confidential records, one a row: a table in memory.
+        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
 
     Returns:
@@ -89,7 +90,7 @@ def resemblance(ground_truth: Any, synthetic: Any) -> TablesResemblance:
     Sources: Raab, Nowok & Dibben 2021, "Assessing, visualizing and improving the utility of synthetic data";
     TVD_expected and TVD_relabelled are this project's own.
     """
-    tables = shared_columns(ground_truth, synthetic)
+    tables = read_shared_columns(ground_truth, synthetic)
     return resemblance_of_columns(tables.code(tables.keys))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -11,6 +11,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.counts import guess_is_impossible
 from disclosure_pipeline.counting.engines import OpenedTables
+from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import RecordCells, combine_columns
@@ -21,13 +22,14 @@ from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, Subgroup, merged_groups, subgroup
 from disclosure_pipeline.measures.units import UnitCells, guessed_beyond_of_units
-from disclosure_pipeline.tables.alignment import Tables, check_tables, number_owners
+from disclosure_pipeline.tables.alignment import Tables, number_owners
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.frames import holds_values
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, describe_argument, suggest_names
+from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 SMALLEST_COUNT = 10
 OTHERS = "(small groups)"
@@ -36,14 +38,14 @@ _MOST_COLUMNS = 2
 
 
 def subgroups(
-    ground_truth: Any,
-    synthetic: Any,
-    keys: Sequence[Any],
-    target: Any,
+    ground_truth: TableSource,
+    synthetic: Syntheses,
+    keys: Sequence[Hashable],
+    targets: Columns,
     *,
-    by: Any,
+    by: Hashable | Sequence[Hashable],
     smallest_count: int = SMALLEST_COUNT,
-    unit: Any = None,
+    unit: Hashable | None = None,
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
@@ -51,10 +53,10 @@ def subgroups(
     """Measure how exposed each group of GT records is, beside what other people's records would disclose.
 
     Args:
-        ground_truth: The confidential records, one a row: a table in memory.
+        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
         keys: The columns that an intruder knows.
-        target: The column that an intruder wants to learn.
+        targets: The column or columns that an intruder wants to learn.
         by: A column of GT whose levels are the groups, or a list of two; they need not be in SD.
         smallest_count: Groups of fewer records are one group, with one more where the difference to the
             whole would disclose them.
@@ -64,7 +66,7 @@ def subgroups(
         edges: As there.
 
     Returns:
-        Index (group, synthesis), by the number of records; a group of two columns is "level, level".
+        Index (target, group, synthesis), the largest groups first; a group of two columns is "level, level".
         `records` of GT; in percent of them DiSCO with its Wilson interval (DiSCO_low, DiSCO_high) and
         DiSCO_others; in percentage points DiSCO_beyond and guessed_beyond; lift: the group's share of the
         exposed GT records divided by its share of GT, with lift_low and lift_high.
@@ -79,10 +81,10 @@ def subgroups(
         >>> gt["ill"] = ["y", "n"] * 20
         >>> sd = gt.assign(ill=["y", "n"] * 10 + ["n", "y"] * 10)
         >>> dp.subgroups(gt, sd, ["age", "sex"], "ill", by="sex")[["records", "DiSCO", "lift"]]
-                         records  DiSCO  lift
-        group synthesis
-        f     1               20  100.0   2.0
-        m     1               20    0.0   0.0
+                                records  DiSCO  lift
+        target group synthesis
+        ill    f     1               20  100.0   2.0
+               m     1               20    0.0   0.0
 
     Source: this project's own.
     """
@@ -90,27 +92,29 @@ def subgroups(
         raise InputError(
             f"smallest_count must be a whole number from 1 on, not {describe_argument(smallest_count)}."
         )
-    tables = check_tables(ground_truth, synthetic, keys, [target], grouping_of(groups, special_values, edges))
+    tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
     names = _check_by(by, list(tables.frames[0].columns))
-    key_columns, t = tables.code(tables.keys), tables.coded(target)
-    warn_of_doubts(find_doubts(tables, [*key_columns, t]))
+    key_columns, target_columns = tables.code(tables.keys), tables.code(tables.targets)
+    warn_of_doubts(find_doubts(tables, [*key_columns, *target_columns]))
     q = combine_columns(key_columns)
-    no_guess = guess_is_impossible(t)
     group_of_record, labels = _group_records(tables, names, int(smallest_count))
     owners = None if unit is None else number_owners(tables.frames, unit)
-    rows: dict[tuple[int, int], dict[str, float]] = {}
-    for synthesis in range(1, len(tables.frames)):
-        cells = RecordCells.from_keys(q, t.codes, t.size, synthesis)
-        if owners is not None:
-            figures = _measure_units(cells, owners, group_of_record, len(labels), no_guess)
-            rows |= {(group, synthesis): row for group, row in enumerate(figures)}
-            continue
-        for group in range(len(labels)):
-            members = group_of_record == group
-            rows[group, synthesis] = row_of(subgroup(cells.f, cells.count(members), no_guess))
-    order = sorted(rows, key=lambda label: (-rows[label]["records"], label))
+    rows: dict[tuple[int, int, int], dict[str, float]] = {}
+    for number, target in enumerate(target_columns):
+        no_guess = guess_is_impossible(target)
+        for synthesis in range(1, len(tables.frames)):
+            cells = RecordCells.from_keys(q, target.codes, target.size, synthesis)
+            if owners is not None:
+                figures = _measure_units(cells, owners, group_of_record, len(labels), no_guess)
+                rows |= {(number, group, synthesis): row for group, row in enumerate(figures)}
+                continue
+            for group in range(len(labels)):
+                members = group_of_record == group
+                rows[number, group, synthesis] = row_of(subgroup(cells.f, cells.count(members), no_guess))
+    order = sorted(rows, key=lambda label: (label[0], -rows[label]["records"], label))
     index = pd.MultiIndex.from_tuples(
-        [(labels[group], synthesis) for group, synthesis in order], names=["group", "synthesis"]
+        [(tables.targets[number], labels[group], synthesis) for number, group, synthesis in order],
+        names=["target", "group", "synthesis"],
     )
     return pd.DataFrame([rows[label] for label in order], index=index)
 

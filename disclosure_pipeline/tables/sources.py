@@ -6,10 +6,10 @@ No error of a reader, a driver or a file system gets out: its message may quote 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import pandas as pd
 from pydantic import ConfigDict, Field, model_validator
@@ -169,6 +169,19 @@ class DuckDBSource(_Database):
 
 Source = FileSource | SqlSource | DuckDBSource
 Location = str | Path | Source
+
+
+class ArrowTable(Protocol):
+    """A table that Arrow can read: of Polars, Arrow, DuckDB or Ibis."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return its records."""
+
+
+TableSource = pd.DataFrame | ArrowTable | Location
+Syntheses = TableSource | Sequence[TableSource]
+Columns = Hashable | Sequence[Hashable] | None
+"""The name of one column, or of several; None for every column that all tables share and that is no key."""
 
 
 def is_location(table: Any) -> bool:

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from support.gate_steps import deliver, folders, steps, write
 from support.gates import share_key
-from support.households import TABLES, gate_of, silc
 from support.sampling import some_of
+from support.surveys import TABLES, gate_of, silc
 
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.tables.sources import FileSource

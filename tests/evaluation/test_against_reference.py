@@ -226,25 +226,19 @@ def test_replicated_uniques_equal_the_reference(case: Case) -> None:
     options: dict[str, Any] = {"groups": groups, "special_values": special_values, "edges": edges}
     if len(case.synthetics) > 1 and edges != "ground_truth":
         options |= {"groups": {}, "edges": "pooled"}  # the reference pools GT and one synthesis
-    several = dp.replicated_uniques(gt, case.synthetic_frames, case.keys, **options)
-    for synthetic, sd, uniques in zip(case.synthetics, case.synthetic_frames, several, strict=True):
+    uniques = dp.replicated_uniques(gt, case.synthetic_frames, case.keys, **options)
+    for i, (synthetic, sd) in enumerate(zip(case.synthetics, case.synthetic_frames, strict=True)):
         expected = reference.replicated_uniques(case.ground_truth, synthetic, case.keys, **options)
+        row = uniques.figures.loc[i + 1]
         for which in ("replicated", "in_original"):
-            mask = getattr(uniques, which)
+            mask = getattr(uniques, which)[i]
             assert isinstance(mask, np.ndarray)
             assert mask.dtype == bool
             assert mask.tolist() == getattr(expected, which)
-            assert getattr(uniques, f"n_{which}") == getattr(expected, f"n_{which}")
-            assert getattr(uniques, f"pct_{which}") == getattr(expected, f"pct_{which}")
-            remaining, removed = dp.remove_uniques(sd, uniques, which=which)
-            assert removed == getattr(expected, f"n_{which}")
-            pd.testing.assert_frame_equal(remaining, sd[~mask])
-    if len(several) == 1:
-        [sd], [uniques] = case.synthetic_frames, several
-        single = dp.replicated_uniques(gt, sd, case.keys, **options)
-        assert single.replicated.tolist() == uniques.replicated.tolist()
-    pairs = dp.remove_uniques(case.synthetic_frames, several)
-    assert [removed for _, removed in pairs] == [uniques.n_replicated for uniques in several]
+            assert row[f"n_{which}"] == getattr(expected, f"n_{which}")
+            assert row[f"pct_{which}"] == getattr(expected, f"pct_{which}")
+        pd.testing.assert_frame_equal(uniques.remove()[i], sd[~uniques.replicated[i]])
+        pd.testing.assert_frame_equal(uniques.remove("in_original")[i], sd[~uniques.in_original[i]])
 
 
 @pytest.mark.parametrize(

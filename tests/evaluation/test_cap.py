@@ -127,7 +127,9 @@ def test_theorem_1_the_chances_of_all_levels_of_a_key_sum_to_1(gt: list[Record],
     keys = list(dict.fromkeys(q for q, _ in sd))
     levels = list(dict.fromkeys(t for _, t in [*gt, *sd]))
     everyone = [(q, t) for q in keys for t in levels]
-    chances = dp.individual_attribution(frame(everyone), frame(sd), KEYS, "t")["CAP_1"].to_numpy()
+    chances = (
+        dp.individual_attribution(frame(everyone), frame(sd), KEYS, "t").records["t", 1]["CAP"].to_numpy()
+    )
     assert chances.reshape(len(keys), len(levels)).sum(axis=1) == pytest.approx(np.ones(len(keys)), rel=1e-15)
 
 

@@ -13,6 +13,7 @@ import pytest
 from support.paths import SD2011
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.errors import ComparabilityWarning
 
 RECORDS = 400
 
@@ -34,7 +35,7 @@ def people(seed: int = 1) -> pd.DataFrame:
 
 def measured(gt: pd.DataFrame, sd: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dp.ComparabilityWarning)
+        warnings.simplefilter("ignore", ComparabilityWarning)
         return dp.disclosure(gt, sd, ["region", "age"], **options)
 
 
@@ -51,7 +52,7 @@ def test_tables_that_are_coded_alike() -> None:
 def test_an_upper_cased_key() -> None:
     """It reads repU 0.00: what comes first says why."""
     sd = people().assign(region=lambda table: table["region"].str.upper())
-    with pytest.warns(dp.ComparabilityWarning, match="'region'.*upper and lower case") as caught:
+    with pytest.warns(ComparabilityWarning, match="'region'.*upper and lower case") as caught:
         result = dp.disclosure(people(), sd, ["region", "age"])
     assert {Path(warning.filename).name for warning in caught} == {Path(__file__).name}
     assert [str(warning.message) for warning in caught] == list(result.comparability_doubts)
@@ -68,16 +69,14 @@ def test_an_upper_cased_key() -> None:
     [
         lambda gt, sd: dp.anonymity_loss(gt, sd, ["region", "age"], "work"),
         lambda gt, sd: dp.disclosure_of_key_sets(gt, sd, [["region"], ["region", "age"]], "work"),
-        lambda gt, sd: dp.disclosure_over_releases(gt, [sd], sd, ["region", "age"], "work"),
+        lambda gt, sd: dp.disclosure_over_releases(gt, sd, ["region", "age"], "work", earlier=[sd]),
         lambda gt, sd: dp.disclosure_protection(gt, sd, ["region", "age"], "work", "zero_cap"),
-        lambda gt, sd: dp.disclosure_protection_estimate(gt, sd, ["region", "age"], "work", "zero_cap"),
         lambda gt, sd: dp.exposure(gt, sd, ["region", "age"], "work", up_to=1),
         lambda gt, sd: dp.individual_attribution(gt, sd, ["region", "age"], "work"),
         lambda gt, sd: dp.nearest_guess(gt, sd, ["region", "age"], "work"),
-        lambda gt, sd: dp.plot_cap_distributions(gt, sd, ["region", "age"], "work"),
         lambda gt, sd: dp.prediction_risk(gt, sd, ["region", "age"], "work"),
         lambda gt, sd: dp.compare_remedies(
-            gt, sd, ["region"], "work", [dp.remedies.MergeSmallLevels("work", 2)]
+            gt, sd, ["region"], "work", [dp.Remedy.merge_small_levels("work", fewest=2)]
         ),
         lambda gt, sd: dp.replicated_uniques(gt, sd, ["region", "age"]),
         lambda gt, sd: dp.subgroups(gt, sd, ["region", "age"], "work", by="height"),
@@ -88,17 +87,17 @@ def test_whatever_compares_keys_warns_of_an_upper_cased_one(
     function: Callable[[pd.DataFrame, pd.DataFrame], object],
 ) -> None:
     sd = people().assign(region=lambda table: table["region"].str.upper())
-    with pytest.warns(dp.ComparabilityWarning, match="'region'.*upper and lower case") as caught:
+    with pytest.warns(ComparabilityWarning, match="'region'.*upper and lower case") as caught:
         function(people(), sd)
     assert {Path(warning.filename).name for warning in caught} == {Path(__file__).name}
     with warnings.catch_warnings():
-        warnings.simplefilter("error", dp.ComparabilityWarning)
+        warnings.simplefilter("error", ComparabilityWarning)
         function(people(1), people(2))
 
 
 def test_doubts_come_before_the_figures_of_key_sets() -> None:
     sd = people().assign(region=lambda table: table["region"].str.upper())
-    with pytest.warns(dp.ComparabilityWarning) as caught:
+    with pytest.warns(ComparabilityWarning) as caught:
         result = dp.disclosure_of_key_sets(people(), sd, [["region"], ["age"]], "work")
     assert [str(warning.message) for warning in caught] == list(result.warnings)
     assert str(result).splitlines()[: len(caught)] == [f"Warning: {doubt}" for doubt in result.warnings]
@@ -113,7 +112,7 @@ def test_what_is_no_doubt_is_a_warning_all_the_same() -> None:
 def test_no_name_becomes_html() -> None:
     names = {"region": "<b>region</b>"}
     sd = people().assign(region=lambda table: table["region"].str.upper()).rename(columns=names)
-    with pytest.warns(dp.ComparabilityWarning):
+    with pytest.warns(ComparabilityWarning):
         shown = dp.disclosure(people().rename(columns=names), sd, ["<b>region</b>"])._repr_html_()
     assert "<b>" not in shown
 
@@ -158,7 +157,7 @@ def test_missing_shares_that_hardly_differ() -> None:
 
 def measured_t(gt: pd.DataFrame, sd: pd.DataFrame) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dp.ComparabilityWarning)
+        warnings.simplefilter("ignore", ComparabilityWarning)
         return dp.disclosure(gt, sd, ["k"], "t")
 
 

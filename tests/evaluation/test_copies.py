@@ -16,7 +16,7 @@ from support.small_tables import sd2011
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import partial_records, whole_records
 from disclosure_pipeline.counting.memory.engine import count_in_memory
-from disclosure_pipeline.evaluation.copies import shared_columns
+from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
 
 ROW = st.sampled_from(list(product(["a", "b", None], [1, 2, 30], [False, True])))
 COLUMNS = ["text", "number", "flag"]
@@ -81,7 +81,7 @@ def test_without_a_column_the_counts_are_those_of_the_others(
         )
         for records in (150, 100, 200)
     )
-    tables = shared_columns(gt, syntheses)
+    tables = read_shared_columns(gt, syntheses)
     columns = tables.code(tables.keys)
     counts = partial_records.count_records(columns)
     for left_out, column_counts in zip(columns, counts.without, strict=True):

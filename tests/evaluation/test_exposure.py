@@ -224,9 +224,9 @@ def test_what_is_not_coded_alike_is_told_of() -> None:
         ({"support": 0}, "support must be"),
         ({"minutes": 0}, "minutes must be"),
         ({"minutes": float("nan")}, "minutes must be"),
-        ({"columns": ["t"]}, "nothing but targets"),
-        ({"columns": "a"}, "must be a list"),
-        ({"columns": ["a", "x"]}, "is not in"),
+        ({"keys": ["t"]}, "nothing but targets"),
+        ({"keys": "a"}, "must be a list"),
+        ({"keys": ["a", "x"]}, "is not in"),
         ({"targets": None}, "targets is None"),
         ({"targets": []}, "targets is empty"),
         ({"targets": "x"}, "is not in"),
@@ -235,7 +235,7 @@ def test_what_is_not_coded_alike_is_told_of() -> None:
 )
 def test_what_cannot_be_asked_is_refused(wrong: dict[str, Any], words: str) -> None:
     gt = pd.DataFrame({"a": [1, 2], "b": [1, 1], "t": ["x", "y"]})
-    arguments: dict[str, Any] = {"columns": ["a", "b"], "targets": "t"} | wrong
+    arguments: dict[str, Any] = {"keys": ["a", "b"], "targets": "t"} | wrong
     with pytest.raises(dp.InputError, match=words):
         dp.exposure(gt, gt, **arguments)
 

@@ -24,7 +24,7 @@ from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASUR
 
 # The few records of these tables share few incomes.
 pytestmark = [
-    pytest.mark.filterwarnings(f"ignore::disclosure_pipeline.{name}")
+    pytest.mark.filterwarnings(f"ignore::disclosure_pipeline.errors.{name}")
     for name in ("ComparabilityWarning", "HoldoutWarning")
 ]
 
@@ -73,7 +73,7 @@ def frames(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, Callable[[], dict[st
 
     def of_guess() -> dict[str, Any]:
         result = dp.nearest_guess(gt, sd, KEYS, target)
-        return {"nearest_guess": result.measures, "nearest_guess_records": result.records[0]}
+        return {"nearest_guess": result.figures, "nearest_guess_records": result.records[target, 1]}
 
     def of_resemblance() -> dict[str, Any]:
         result = dp.resemblance(gt, sd)
@@ -90,32 +90,25 @@ def frames(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, Callable[[], dict[st
         "subgroups": lambda: {"subgroups": dp.subgroups(gt, sd, KEYS, target, by="sex")},
         "anonymity_loss": lambda: {"anonymity_loss": dp.anonymity_loss(gt, sd, KEYS, target)},
         "disclosure_over_releases": lambda: {
-            "disclosure_over_releases": dp.disclosure_over_releases(gt, [sd], sd, KEYS, target)
+            "disclosure_over_releases": dp.disclosure_over_releases(gt, sd, KEYS, target, earlier=[sd])
         },
         "individual_attribution": lambda: {
-            "individual_attribution": dp.individual_attribution(gt, sd, KEYS, target)
+            "individual_attribution": dp.individual_attribution(gt, sd, KEYS, target).records[target, 1]
         },
-        "weap": lambda: {"weap": dp.weap(sd, KEYS, target).to_frame()},
-        "key_overlap": lambda: {"key_overlap": dp.key_overlap(gt, sd, KEYS)},
-        "prediction_risk": lambda: {"prediction": dp.prediction_risk(gt, sd, KEYS, target).measures},
+        "prediction_risk": lambda: {"prediction": dp.prediction_risk(gt, sd, KEYS, target).figures},
+        "disclosure_protection": lambda: {
+            "disclosure_protection": dp.disclosure_protection(gt, sd, KEYS, target).figures
+        },
+        "replicated_uniques": lambda: {"replicated_uniques": dp.replicated_uniques(gt, sd, KEYS).figures},
         "compare_remedies": lambda: {
             "compare_remedies": dp.compare_remedies(
-                gt, sd, KEYS, TARGETS, [dp.remedies.RemoveReplicatedUniques()]
+                gt, sd, KEYS, TARGETS, [dp.Remedy.remove_replicated_uniques()]
             ).figures
         },
     }
 
 
-# Functions whose figures are fields and no columns, that return what they are given, or draw.
-NO_FRAMES = {
-    "disclosure_protection",
-    "disclosure_protection_estimate",
-    "replicated_uniques",
-    "remove_uniques",
-    "plot_cap_distributions",
-    "plot_individual_cap",
-    "save_plot",
-}
+NO_FRAMES = {"save_plot"}
 FUNCTIONS = {name for name in dp.__all__ if inspect.isfunction(getattr(dp, name))} - NO_FRAMES
 
 

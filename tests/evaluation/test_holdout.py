@@ -29,6 +29,7 @@ from support.strategies import Case, cases, frames, measured, records_of
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.errors import ComparabilityWarning, HoldoutWarning
 from disclosure_pipeline.measures.holdout import matched_keys, unique_at
 
 pytestmark = FEW_SHARED_VALUES
@@ -51,7 +52,7 @@ def measured_beside(
 ) -> dp.Disclosure:
     """All figures of a case, beside a holdout; that some of its records may be GT's is warned of."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dp.HoldoutWarning)
+        warnings.simplefilter("ignore", HoldoutWarning)
         return measured(case, tables, engine, certainty=CERTAINTIES, holdout=holdout)
 
 
@@ -192,15 +193,15 @@ def test_records_of_gt_in_the_holdout_are_warned_of(recwarn: pytest.WarningsReco
     gt, sd, fresh = (population(3000, seed) for seed in (1, 2, 3))
     honest = dp.disclosure(gt, [sd, sd], KEYS, TARGETS, holdout=fresh)
     assert not honest.warnings
-    assert not [warning for warning in recwarn if issubclass(warning.category, dp.HoldoutWarning)]
-    with pytest.warns(dp.HoldoutWarning, match="shares records with the ground truth"):
+    assert not [warning for warning in recwarn if issubclass(warning.category, HoldoutWarning)]
+    with pytest.warns(HoldoutWarning, match="shares records with the ground truth"):
         result = dp.disclosure(gt, sd, KEYS, TARGETS, holdout=pd.concat([fresh, gt.head(60)]))
     assert any("shares records" in warning for warning in result.warnings)
 
 
 def test_the_holdout_that_is_gt_differs_in_nothing() -> None:
     gt, sd = population(500, 1), population(700, 2)
-    with pytest.warns(dp.HoldoutWarning):
+    with pytest.warns(HoldoutWarning):
         result = dp.disclosure(gt, sd, KEYS, TARGETS, holdout=gt)
     assert (result.holdout["difference"] == 0).all()
 
@@ -227,7 +228,7 @@ def test_a_holdout_that_is_coded_otherwise_is_warned_of() -> None:
     gt = population(400, 1)
     sd, other = population(400, 2), population(400, 3)
     shouted = other.assign(work=other["work"].astype(object).str.upper())
-    with pytest.warns(dp.ComparabilityWarning, match="holdout"):
+    with pytest.warns(ComparabilityWarning, match="holdout"):
         dp.disclosure(gt, sd, KEYS, "work", holdout=shouted)
 
 

@@ -51,11 +51,11 @@ def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Recor
     result = dp.nearest_guess(frame(gt), frame(sd), KEYS, "t")
     expected = [reference.outcome(person, sd, [None, None]) for person in gt]
     others = [reference.outcome(person, [*gt[:i], *gt[i + 1 :]], [None, None]) for i, person in enumerate(gt)]
-    records = result.records[0]
+    records = result.records["t", 1]
     assert records["score"].tolist() == pytest.approx([float(score) for score, _, _ in expected])
     assert records["right"].tolist() == pytest.approx([float(right) for _, right, _ in expected])
     assert records["distance"].tolist() == [float(away or 0) for _, _, away in expected]
-    row = result.measures.iloc[0]
+    row = result.figures.iloc[0]
     for k, name in enumerate(("score", "accuracy")):
         assert row[name] == pytest.approx(100 * fmean(float(outcome[k] or 0) for outcome in expected))
         assert row[f"{name}_others"] == pytest.approx(
@@ -75,11 +75,11 @@ def test_numbers_are_nearer_the_less_they_differ(gt: Mixed, sd: Mixed, numeric: 
     ranges = widths([gt, sd], numeric)
     expected = [reference.outcome(person, sd, ranges) for person in gt]
     others = [reference.outcome(person, [*gt[:i], *gt[i + 1 :]], ranges) for i, person in enumerate(gt)]
-    records = result.records[0]
+    records = result.records["t", 1]
     assert records["score"].tolist() == pytest.approx([float(score) for score, _, _ in expected])
     assert records["right"].tolist() == pytest.approx([float(right) for _, right, _ in expected])
     assert records["distance"].tolist() == pytest.approx([float(away or 0) for _, _, away in expected])
-    measured = result.measures["accuracy_others"].iloc[0]
+    measured = result.figures["accuracy_others"].iloc[0]
     assert measured == pytest.approx(100 * fmean(float(right) for _, right, _ in others))
 
 
@@ -87,9 +87,9 @@ def test_numbers_are_nearer_the_less_they_differ(gt: Mixed, sd: Mixed, numeric: 
 @given(tables(), tables())
 def test_the_mean_score_is_generalized_cap(gt: list[Record], sd: list[Record]) -> None:
     gt, sd = [*gt, (("1", "1"), "a")], [*sd, (("2", "2"), "b")]  # nothing is all missing
-    score = dp.nearest_guess(frame(gt), frame(sd), KEYS, "t").measures["score"].iloc[0]
+    score = dp.nearest_guess(frame(gt), frame(sd), KEYS, "t").figures["score"].iloc[0]
     protection = dp.disclosure_protection(frame(gt), frame(sd), KEYS, "t", method="generalized_cap")
-    assert score == pytest.approx(100 * (1 - protection.cap_protection))
+    assert score == pytest.approx(100 * (1 - protection.figures["cap_protection"].item()))
 
 
 def test_a_copy_is_guessed_and_a_list_of_syntheses_is_taken() -> None:
@@ -98,15 +98,15 @@ def test_a_copy_is_guessed_and_a_list_of_syntheses_is_taken() -> None:
     keys = ["sex", "age", "region", "placesize"]
     result = dp.nearest_guess(gt, [gt, other, sd.head(300), gt.sample(3000, replace=True)], keys, "depress")
     again = dp.nearest_guess(gt, [gt, other, sd.head(300), gt.sample(3000, replace=True)], keys, "depress")
-    assert result.measures.iloc[:3].equals(again.measures.iloc[:3])
-    beyond = result.measures["accuracy_beyond"].to_dict()
+    assert result.figures.iloc[:3].equals(again.figures.iloc[:3])
+    beyond = result.figures["accuracy_beyond"].loc["depress"].to_dict()
     assert beyond[1] > 40 < beyond[4]
     assert abs(beyond[2]) < 6
-    assert [len(records) for records in result.records] == [1000] * 4
-    assert (result.records[0].index == gt.index).all()
-    numeric = dp.nearest_guess(gt, other, keys, "depress", numeric=["age"]).measures
+    assert len(result.records) == 1000
+    assert (result.records.index == gt.index).all()
+    numeric = dp.nearest_guess(gt, other, keys, "depress", numeric=["age"]).figures
     assert np.isfinite(numeric.to_numpy()).all()
-    assert "percent of GT records" in str(result)
+    assert "Percent of GT records" in str(result)
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,12 @@ def test_a_copy_is_guessed_and_a_list_of_syntheses_is_taken() -> None:
         ({"numeric": ["ill"]}, "no key"),
         ({"numeric": ["sex"]}, "cannot be in numeric"),
         ({"numeric": ["age"], "groups": {"age": 3}}, "is grouped"),
-        ({"target": "sex"}, "key and a target at once"),
+        ({"targets": "sex"}, "key and a target at once"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(wrong: dict[str, object], words: str) -> None:
     gt = pd.DataFrame({"age": [30, 40], "sex": ["f", "m"], "ill": ["y", "n"]})
-    arguments: dict[str, object] = {"target": "ill"} | wrong
+    arguments: dict[str, object] = {"targets": "ill"} | wrong
     with pytest.raises(dp.InputError, match=words):
         dp.nearest_guess(gt, gt, ["age", "sex"], **arguments)  # type: ignore[arg-type]
 
@@ -129,7 +129,7 @@ def test_what_cannot_be_asked_is_refused(wrong: dict[str, object], words: str) -
 def test_one_record_has_no_others() -> None:
     gt = pd.DataFrame({"age": [30], "ill": ["y"]})
     for sd in (gt, pd.concat([gt] * 3)):
-        measures = dp.nearest_guess(gt, sd, ["age"], "ill").measures.iloc[0]
+        measures = dp.nearest_guess(gt, sd, ["age"], "ill").figures.iloc[0]
         assert (measures["accuracy"], measures["accuracy_others"]) == (100, 0)
 
 
@@ -139,7 +139,7 @@ def test_the_order_of_records_does_not_matter_whatever_the_sizes(
     gt: list[Record], sd: list[Record], random: Random
 ) -> None:
     def measures(gt: list[Record], sd: list[Record]) -> pd.DataFrame:
-        return dp.nearest_guess(frame(gt), frame(sd), KEYS, "t", seed=3).measures
+        return dp.nearest_guess(frame(gt), frame(sd), KEYS, "t", seed=3).figures
 
     expected = measures(gt, sd)
     pd.testing.assert_frame_equal(

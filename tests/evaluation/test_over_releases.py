@@ -38,7 +38,7 @@ def test_figures_are_those_of_the_records(
     gt: list[Record], earlier: list[list[Record]], candidates: list[list[Record]]
 ) -> None:
     result = dp.disclosure_over_releases(
-        frame(gt), [frame(sd) for sd in earlier], [frame(sd) for sd in candidates], KEYS, "t"
+        frame(gt), [frame(sd) for sd in candidates], KEYS, "t", earlier=[frame(sd) for sd in earlier]
     )
     with_candidate = [*earlier, *candidates]
     marks = {
@@ -60,7 +60,11 @@ def test_the_example_data() -> None:
     """Five syntheses: any 32.7 and agreed 5.98 for depress, any 42.5 (ls) and 73.5 (marital), repU 38.84."""
     syntheses = [sd2011(f"synthetic_m5_{i}") for i in range(1, 6)]
     result = dp.disclosure_over_releases(
-        sd2011("ground_truth"), syntheses[:4], syntheses[4], KEYS_2011, ["depress", "ls", "marital"]
+        sd2011("ground_truth"),
+        syntheses[4],
+        KEYS_2011,
+        ["depress", "ls", "marital"],
+        earlier=syntheses[:4],
     )
     together = result["any_with_candidate"].to_dict()
     assert round(together["depress"], 1) == 32.7
@@ -72,5 +76,5 @@ def test_the_example_data() -> None:
 def test_earlier_releases_come_as_a_sequence() -> None:
     gt = pd.DataFrame({"age": [30], "ill": ["y"]})
     with pytest.raises(dp.InputError, match="sequence"):
-        dp.disclosure_over_releases(gt, gt, gt, ["age"])
-    assert dp.disclosure_over_releases(gt, [], gt, ["age"])["any_earlier"].tolist() == [0, 0]
+        dp.disclosure_over_releases(gt, gt, ["age"], earlier=gt)
+    assert dp.disclosure_over_releases(gt, gt, ["age"], earlier=[])["any_earlier"].tolist() == [0, 0]

@@ -71,7 +71,20 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
 
 def figures(actual: dp.PredictionRisk, synthesis: int = 1) -> dict[str, float]:
     """The row of one synthesis."""
-    return {str(name): float(column[synthesis]) for name, column in actual.measures.items()}
+    return {str(name): float(column.iloc[synthesis - 1]) for name, column in actual.figures.items()}
+
+
+def outcomes(actual: dp.PredictionRisk, synthesis: int = 1) -> pd.DataFrame:
+    """The records of one synthesis, of the only target."""
+    [target] = actual.targets
+    frame: Any = actual.records[target, synthesis]
+    return frame
+
+
+def task(actual: dp.PredictionRisk) -> str:
+    """How the only target was predicted."""
+    [name] = actual.fits["task"].unique()
+    return str(name)
 
 
 def assert_close(actual: dict[Any, Any], expected: dict[str, Any]) -> None:
@@ -99,12 +112,12 @@ def test_classification_is_that_of_the_reference(
         result = dp.prediction_risk(
             frame(gt), frame(sd), ["c", "n"], "t", folds=1000, tau=tau, special_values=SPECIAL
         )
-    expected_figures, outcomes = reference.classification(
+    expected_figures, expected_outcomes = reference.classification(
         gt, sd, ["c", "n"], "t", SPECIAL, tau, training_of_same_size(gt, sd)
     )
-    assert result.task == "classification"
+    assert task(result) == "classification"
     assert_close(figures(result), expected_figures)
-    for row, expected in zip(result.records[0].to_dict("records"), outcomes, strict=True):
+    for row, expected in zip(outcomes(result).to_dict("records"), expected_outcomes, strict=True):
         assert_close(row, expected)
 
 
@@ -135,12 +148,12 @@ def test_regression_is_that_of_the_reference(
     result = dp.prediction_risk(
         frame(gt), frame(sd), ["c", "n"], "y", folds=1000, epsilon=epsilon, special_values=SPECIAL
     )
-    expected_figures, outcomes = reference.regression(gt, sd, ["c", "n"], "y", SPECIAL, epsilon)
-    assert result.task == "regression"
-    assert result.N_scored == sum(record["y"] not in (None, -8) for record in gt)
-    assert result.N_fitted == (sum(record["y"] not in (None, -8) for record in sd),)
+    expected_figures, expected_outcomes = reference.regression(gt, sd, ["c", "n"], "y", SPECIAL, epsilon)
+    assert task(result) == "regression"
+    assert result.fits["N_scored"].tolist() == [sum(record["y"] not in (None, -8) for record in gt)]
+    assert result.fits["N_fitted"].tolist() == [sum(record["y"] not in (None, -8) for record in sd)]
     assert_close(figures(result), expected_figures)
-    for row, expected in zip(result.records[0].to_dict("records"), outcomes, strict=True):
+    for row, expected in zip(outcomes(result).to_dict("records"), expected_outcomes, strict=True):
         assert_close(row, expected)
 
 
@@ -154,8 +167,8 @@ def test_the_order_of_the_synthetic_records_does_not_matter(
     random.shuffle(shuffled)
     one = dp.prediction_risk(frame(gt), frame(sd), ["c", "n"], target)
     other = dp.prediction_risk(frame(gt), frame(shuffled), ["c", "n"], target)
-    pd.testing.assert_frame_equal(one.measures, other.measures, check_exact=True)
-    pd.testing.assert_frame_equal(one.records[0], other.records[0], check_exact=True)
+    pd.testing.assert_frame_equal(one.figures, other.figures, check_exact=True)
+    pd.testing.assert_frame_equal(outcomes(one), outcomes(other), check_exact=True)
 
 
 def people(n: int, seed: int) -> pd.DataFrame:
@@ -178,10 +191,10 @@ def test_without_ties_it_is_the_learner_of_scikit_learn() -> None:
     gt, sd = people(300, 1), people(250, 2)
     ours = dp.prediction_risk(gt, sd, KEYS, "job")
     theirs = dp.prediction_risk(gt, sd, KEYS, "job", KNeighborsClassifier(n_neighbors=3))
-    pd.testing.assert_frame_equal(ours.records[0], theirs.records[0])
+    pd.testing.assert_frame_equal(outcomes(ours), outcomes(theirs))
     numbers = dp.prediction_risk(gt, sd, KEYS, "pay")
     regressor = dp.prediction_risk(gt, sd, KEYS, "pay", KNeighborsRegressor(n_neighbors=3))
-    pd.testing.assert_frame_equal(numbers.records[0], regressor.records[0])
+    pd.testing.assert_frame_equal(outcomes(numbers), outcomes(regressor))
     assert theirs.learner == "KNeighborsClassifier"
 
 
@@ -189,7 +202,7 @@ def test_where_keys_are_found_often_enough_the_confidence_is_cap() -> None:
     rng = np.random.default_rng(5)
     levels = {"a": ["x", "y"], "b": ["p", "q", "r"], "t": ["1", "2", "3"]}
     gt, sd = (pd.DataFrame({name: rng.choice(pool, n) for name, pool in levels.items()}) for n in (200, 300))
-    records = dp.prediction_risk(gt, sd, ["a", "b"], "t").records[0]["confidence_SD"]
+    records = outcomes(dp.prediction_risk(gt, sd, ["a", "b"], "t"))["confidence_SD"]
     assert sd.groupby(["a", "b"]).size().min() >= 3
     DCAP = dp.disclosure(gt, sd, ["a", "b"], "t").cap["DCAP"].item()
     assert 100 * records.mean() == pytest.approx(DCAP)
@@ -236,12 +249,12 @@ def test_boosted_trees_take_every_kind_of_key() -> None:
 
 def test_a_wide_matrix_is_sparse_and_gives_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     gt, sd = people(200, 7), people(200, 8)
-    plain = [dp.prediction_risk(gt, sd, ["region", "age"], target).measures for target in ("job", "pay")]
+    plain = [dp.prediction_risk(gt, sd, ["region", "age"], target).figures for target in ("job", "pay")]
     monkeypatch.setattr("disclosure_pipeline.evaluation.learning.features._WIDEST_DENSE", 1)
     monkeypatch.setattr("disclosure_pipeline.evaluation.learning.neighbours._CHUNK", 300)
     monkeypatch.setattr("disclosure_pipeline.evaluation.learning.learners._CHUNK", 20)
     for expected, target in zip(plain, ("job", "pay"), strict=True):
-        actual = dp.prediction_risk(gt, sd, ["region", "age"], target).measures
+        actual = dp.prediction_risk(gt, sd, ["region", "age"], target).figures
         pd.testing.assert_frame_equal(actual, expected)
 
 
@@ -425,24 +438,24 @@ def test_numbers_are_predicted_as_numbers_unless_they_are_levels() -> None:
     gt, sd = people(150, 9), people(150, 10)
     for table in (gt, sd):
         table["pay"] = table["pay"].round().astype(int)
-    assert dp.prediction_risk(gt, sd, KEYS, "pay").task == "regression"
+    assert task(dp.prediction_risk(gt, sd, KEYS, "pay")) == "regression"
     # As levels hardly one is hit exactly, and the target looks safe.
     levels = dp.prediction_risk(gt, sd, KEYS, "pay", task="classification")
     assert figures(levels)["accuracy_SD"] < 5
     assert figures(dp.prediction_risk(gt, sd, KEYS, "pay", epsilon=20))["RAPID"] > 75
     grouped = dp.prediction_risk(gt, sd, KEYS, "pay", groups={"pay": 4})
-    assert grouped.task == "classification"
+    assert task(grouped) == "classification"
     assert figures(grouped)["accuracy_SD"] > 40
     category = dp.prediction_risk(gt.astype({"pay": "category"}), sd, KEYS, "pay")
-    assert category.task == "classification"
+    assert task(category) == "classification"
     arrow = gt.assign(pay=gt["pay"].astype(str).astype("category").astype("category"))
     texts = sd.assign(pay=sd["pay"].astype(str))
-    assert dp.prediction_risk(arrow, texts, KEYS, "pay").task == "classification"
+    assert task(dp.prediction_risk(arrow, texts, KEYS, "pay")) == "classification"
 
 
 def test_true_false_is_a_matter_of_levels() -> None:
     gt, sd = (people(60, seed).assign(old=lambda table: table["age"] > 50) for seed in (1, 2))
-    assert dp.prediction_risk(gt, sd, KEYS, "old").task == "classification"
+    assert task(dp.prediction_risk(gt, sd, KEYS, "old")) == "classification"
 
 
 @pytest.mark.parametrize("unit", ["D", "s", "ns"])
@@ -458,15 +471,15 @@ def test_dates_lie_on_a_line(unit: str) -> None:
     assert row["accuracy_SD"] > 98
     with pytest.raises(dp.InputError, match="holds dates"):
         dp.prediction_risk(sd, gt, ["t"], "born")
-    assert dp.prediction_risk(sd, gt, ["t"], "born", task="classification").task == "classification"
+    assert task(dp.prediction_risk(sd, gt, ["t"], "born", task="classification")) == "classification"
 
 
 def test_keys_of_one_value_of_several_types_are_the_same() -> None:
     gt, sd = people(80, 11), people(80, 12)
-    plain = dp.prediction_risk(gt, sd, ["age", "region"], "job").measures
+    plain = dp.prediction_risk(gt, sd, ["age", "region"], "job").figures
     typed = gt.astype({"age": "Int64", "region": "string"})
     other = sd.astype({"age": "float64", "region": "category"})
-    pd.testing.assert_frame_equal(dp.prediction_risk(typed, other, ["age", "region"], "job").measures, plain)
+    pd.testing.assert_frame_equal(dp.prediction_risk(typed, other, ["age", "region"], "job").figures, plain)
 
 
 @pytest.mark.parametrize("learner", [None, "boosted_trees"])
@@ -494,19 +507,19 @@ def test_levels_of_one_table_only_and_missing_keys_are_no_obstacle(learner: str 
     keys = ["a", "b", "empty", "one"]
     special = {"b": [math.inf]}
     levels = dp.prediction_risk(gt, sd, keys, "t", learner, special_values=special)
-    assert np.isfinite(levels.measures.to_numpy()).all()
-    assert levels.records[0].loc[1, "confidence_SD"] == 0
+    assert np.isfinite(levels.figures.to_numpy()).all()
+    assert outcomes(levels).loc[1, "confidence_SD"] == 0
     numbers = dp.prediction_risk(gt, sd, keys, "n", learner, special_values=special)
-    assert np.isfinite(numbers.measures.to_numpy()).all()
-    assert (numbers.N_scored, numbers.N_fitted) == (5, (3,))
-    assert numbers.records[0].isna().all(axis=1).tolist() == [False, False, True, False, False, False]
+    assert np.isfinite(numbers.figures.to_numpy()).all()
+    assert numbers.fits[["N_scored", "N_fitted"]].to_numpy().tolist() == [[5, 3]]
+    assert outcomes(numbers).isna().all(axis=1).tolist() == [False, False, True, False, False, False]
 
 
 def test_a_missing_target_is_a_level() -> None:
     gt = pd.DataFrame({"k": list("aaabbb"), "t": [None, None, None, "x", "x", "x"]})
     result = dp.prediction_risk(gt, gt, ["k"], "t")
     assert figures(result)["accuracy_SD"] == 100
-    assert result.N_scored == 6
+    assert result.fits["N_scored"].tolist() == [6]
 
 
 def test_a_table_with_one_level_is_predicted_without_a_learner() -> None:
@@ -517,7 +530,7 @@ def test_a_table_with_one_level_is_predicted_without_a_learner() -> None:
     assert row["RAPID"] == 50  # certain of a level that half of them have
     same = dp.prediction_risk(sd, gt, ["k"], "t")
     assert math.isnan(figures(same)["RAPID"])
-    assert same.records[0]["at_risk"].isna().all()
+    assert outcomes(same)["at_risk"].isna().all()
 
 
 def test_the_naive_guess_is_that_of_the_synthetic_table() -> None:
@@ -530,7 +543,7 @@ def test_the_naive_guess_is_that_of_the_synthetic_table() -> None:
 def test_names_of_columns_may_be_anything() -> None:
     gt = pd.DataFrame({("a", 1): list("aabb"), 2: ["x", "y", "x", "y"], "at_risk": [1, 2, 3, 4]})
     gt.columns = pd.Index([("a", 1), 2, "at_risk"], tupleize_cols=False)
-    assert dp.prediction_risk(gt, gt, [("a", 1), "at_risk"], 2).target == 2
+    assert dp.prediction_risk(gt, gt, [("a", 1), "at_risk"], 2).targets == (2,)
 
 
 # Several syntheses, order, determinism
@@ -547,26 +560,26 @@ def test_a_row_for_each_synthesis_is_that_of_the_synthesis_alone() -> None:
         learned += [("job", "boosted_trees"), ("job", forest)]
     for target, learner in learned:
         together = dp.prediction_risk(gt, syntheses, KEYS, target, learner)
-        assert list(together.measures.index) == [1, 2, 3]
-        assert together.measures.index.name == "synthesis"
+        assert list(together.figures.index) == [(target, 1), (target, 2), (target, 3)]
+        assert together.figures.index.names == ["target", "synthesis"]
         assert together.N_s == (100, 150, 120)
         for i, synthesis in enumerate(syntheses, start=1):
             alone = dp.prediction_risk(gt, synthesis, KEYS, target, learner)
-            assert together.measures.loc[i].equals(alone.measures.loc[1])
-            pd.testing.assert_frame_equal(together.records[i - 1], alone.records[0])
+            assert figures(together, i) == figures(alone)
+            pd.testing.assert_frame_equal(outcomes(together, i), outcomes(alone))
 
 
 def test_outcomes_are_in_the_order_of_the_ground_truth_and_hold_no_value_of_it() -> None:
     gt, sd = people(90, 16), people(90, 17)
     gt.index = pd.Index([f"row {i % 45}" for i in range(90)], name="person")
     for target in ("job", "pay"):
-        records = dp.prediction_risk(gt, sd, KEYS, target).records[0]
+        records = outcomes(dp.prediction_risk(gt, sd, KEYS, target))
         assert records.index.equals(gt.index)
         assert not set(records.columns) & set(gt.columns)
         assert all(pd.api.types.is_numeric_dtype(dtype) for dtype in records.dtypes)
     result = dp.prediction_risk(gt, sd, KEYS, "job")
-    assert figures(result)["accuracy_SD"] == pytest.approx(100 * result.records[0]["correct_SD"].mean())
-    assert figures(result)["RAPID"] == pytest.approx(100 * result.records[0]["at_risk"].mean())
+    assert figures(result)["accuracy_SD"] == pytest.approx(100 * outcomes(result)["correct_SD"].mean())
+    assert figures(result)["RAPID"] == pytest.approx(100 * outcomes(result)["at_risk"].mean())
 
 
 @pytest.mark.parametrize("learner", [None, "boosted_trees", "forest"])
@@ -578,9 +591,9 @@ def test_the_same_seed_gives_the_same_figures(learner: Any) -> None:
     first = dp.prediction_risk(gt, sd, KEYS, "job", learner, seed=7)
     np.random.default_rng().random()
     again = dp.prediction_risk(gt, sd, KEYS, "job", learner, seed=7)
-    pd.testing.assert_frame_equal(first.records[0], again.records[0], check_exact=True)
+    pd.testing.assert_frame_equal(outcomes(first), outcomes(again), check_exact=True)
     other = dp.prediction_risk(gt, sd, KEYS, "job", learner, seed=8)
-    assert not first.records[0].equals(other.records[0])
+    assert not outcomes(first).equals(outcomes(other))
 
 
 def test_the_learner_and_the_tables_given_stay_as_they_are() -> None:
@@ -597,9 +610,7 @@ def test_the_learner_and_the_tables_given_stay_as_they_are() -> None:
     assert not hasattr(forest[-1], "classes_")
     pd.testing.assert_frame_equal(gt, before[0])
     pd.testing.assert_frame_equal(sd, before[1])
-    pd.testing.assert_frame_equal(
-        result.records[0], dp.prediction_risk(gt, sd, KEYS, "job", forest).records[0]
-    )
+    pd.testing.assert_frame_equal(outcomes(result), outcomes(dp.prediction_risk(gt, sd, KEYS, "job", forest)))
 
 
 def test_a_learner_without_confidences_has_no_rapid() -> None:
@@ -611,7 +622,7 @@ def test_a_learner_without_confidences_has_no_rapid() -> None:
     assert row["accuracy_SD"] > 0
     assert math.isnan(row["RAPID"])
     assert math.isnan(row["RAPID_GT"])
-    assert result.records[0]["at_risk"].isna().all()
+    assert outcomes(result)["at_risk"].isna().all()
 
 
 def test_dummies_are_the_naive_guess() -> None:
@@ -628,11 +639,13 @@ def test_dummies_are_the_naive_guess() -> None:
 def test_it_prints_itself() -> None:
     gt, sd = people(50, 26), people(50, 27)
     text = str(dp.prediction_risk(gt, sd, KEYS, "job"))
-    assert text.startswith("Prediction risk of job from the keys height, age, region\nclassification, ")
+    assert text.startswith(
+        "Prediction risk from the keys height, age, region\nLearner nearest_neighbours, 50 "
+    )
     assert "accuracy_SD" in text
     pay = dp.prediction_risk(gt, sd, KEYS, "pay")
-    assert list(pay.measures.columns) == REGRESSION
-    assert list(dp.prediction_risk(gt, sd, KEYS, "job").measures.columns) == CLASSIFICATION
+    assert list(pay.figures.columns) == REGRESSION
+    assert list(dp.prediction_risk(gt, sd, KEYS, "job").figures.columns) == CLASSIFICATION
     assert repr(pay) == str(pay)
 
 
@@ -641,7 +654,7 @@ def test_it_prints_itself() -> None:
 
 def wrong(**changes: Any) -> dict[str, Any]:
     gt = pd.DataFrame({"k": list("aabbc"), "t": list("xyxyx"), "n": [1, 2, 3, 4, SECRET]})
-    return {"ground_truth": gt, "synthetic": gt, "keys": ["k"], "target": "t"} | changes
+    return {"ground_truth": gt, "synthetic": gt, "keys": ["k"], "targets": "t"} | changes
 
 
 GT = wrong()["ground_truth"]
@@ -650,23 +663,23 @@ GT = wrong()["ground_truth"]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (wrong(target=["t"]), "name of one column"),
-        (wrong(target="u"), "Column 'u' is not in the ground truth"),
-        (wrong(target=None), "Column None is not in the ground truth"),
-        (wrong(target="k"), "key and a target at once"),
+        (wrong(targets=[]), "targets is empty"),
+        (wrong(targets="u"), "Column 'u' is not in the ground truth"),
+        (wrong(targets=[None]), "Column None is not in the ground truth"),
+        (wrong(targets="k"), "key and a target at once"),
         (wrong(keys=[]), "keys is empty"),
         (wrong(ground_truth=GT.iloc[:0]), "has no records"),
         (wrong(ground_truth=GT.iloc[:1]), "single record"),
         (wrong(synthetic=[]), "sequence of synthetic tables is empty"),
         (wrong(synthetic=GT.assign(t=1)), "They share no level"),
         (wrong(synthetic=GT.assign(t=None), ground_truth=GT.assign(t=None)), "nothing but missing values"),
-        (wrong(target=GT["n"]), "name of one column, not a Series"),
+        (wrong(targets=GT["n"]), "targets must be column names, not Series"),
         (wrong(task="clustering"), "task must be"),
         (wrong(task=GT), "task must be .* not a DataFrame"),
         (wrong(seed=GT["n"]), "seed must be .* not a Series"),
         (wrong(learner=GT), "not DataFrame"),
         (wrong(task="regression"), "needs numbers, and the target 't' holds text"),
-        (wrong(target="n", task="regression", groups={"n": 2}), "'n' is grouped"),
+        (wrong(targets="n", task="regression", groups={"n": 2}), "'n' is grouped"),
         (wrong(folds=1), "folds must be"),
         (wrong(folds=True), "folds must be"),
         (wrong(folds=2.0), "folds must be"),
@@ -682,14 +695,14 @@ GT = wrong()["ground_truth"]
         (wrong(absolute_epsilon=math.nan), "absolute_epsilon must be"),
         (wrong(learner="forest"), "'nearest_neighbours', 'boosted_trees' or a scikit-learn estimator"),
         (wrong(learner=3), "learner must be a scikit-learn estimator"),
-        (wrong(target="n", synthetic=GT.assign(n=math.nan)), "has 0 numbers in the synthetic table"),
+        (wrong(targets="n", synthetic=GT.assign(n=math.nan)), "has 0 numbers in the synthetic table"),
         (
-            wrong(target="n", ground_truth=GT.assign(n=[1, None, None, None, None])),
+            wrong(targets="n", ground_truth=GT.assign(n=[1, None, None, None, None])),
             "has 1 numbers in the ground truth",
         ),
-        (wrong(target="n", special_values={"n": [1, 2, 3, 4, SECRET]}), "has 0 numbers in the ground truth"),
-        (wrong(target="n", synthetic=GT.assign(n=math.inf)), "infinite values"),
-        (wrong(target="n", synthetic=GT.assign(n=1e200)), "infinite values"),
+        (wrong(targets="n", special_values={"n": [1, 2, 3, 4, SECRET]}), "has 0 numbers in the ground truth"),
+        (wrong(targets="n", synthetic=GT.assign(n=math.inf)), "infinite values"),
+        (wrong(targets="n", synthetic=GT.assign(n=1e200)), "infinite values"),
         (wrong(keys=["n"], synthetic=GT.assign(n=-math.inf)), "infinite values"),
         (wrong(keys=["n"], synthetic=GT.assign(n=[Decimal("1e400")] * 5)), "infinite values"),
     ],
@@ -718,7 +731,7 @@ def test_a_learner_of_another_task_is_refused(learner: str, target: str, message
         "classification": KNeighborsClassifier(),
     }
     with pytest.raises(dp.InputError, match=message) as refusal:
-        dp.prediction_risk(**wrong(target=target, learner=learners[learner]))
+        dp.prediction_risk(**wrong(targets=target, learner=learners[learner]))
     assert str(SECRET) not in str(refusal.value)
 
 
@@ -756,7 +769,7 @@ def test_the_error_of_a_learner_tells_no_value(way: str, target: str) -> None:
             self.way = way
 
     with pytest.raises(dp.InputError, match="learner Estimator") as failure:
-        dp.prediction_risk(**wrong(target=target, learner=Estimator()))
+        dp.prediction_risk(**wrong(targets=target, learner=Estimator()))
     error = failure.value
     assert error.__cause__ is None
     assert error.__context__ is None
@@ -792,7 +805,7 @@ def test_a_warning_of_a_learner_does_not_get_out() -> None:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        dp.prediction_risk(**wrong(target="n", learner=Warner()))
+        dp.prediction_risk(**wrong(targets="n", learner=Warner()))
     assert not caught
 
 

@@ -22,7 +22,9 @@ pytestmark = FEW_SHARED_VALUES
 def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Record]) -> None:
     """Of tables of any sizes; a level that no GT record has is no guess."""
     members = ["odd" if i % 3 else "even" for i in range(len(gt))]
-    result = dp.subgroups(frame(gt).assign(g=members), frame(sd), KEYS, "t", by="g", smallest_count=1)
+    result = dp.subgroups(frame(gt).assign(g=members), frame(sd), KEYS, "t", by="g", smallest_count=1).loc[
+        "t"
+    ]
     assert result["records"].sum() == len(gt)
     everybody = [one_level(sd, q) and (q, t) in sd for q, t in gt]
     for group in set(members):
@@ -71,7 +73,9 @@ def test_a_group_whose_records_are_copied_stands_out() -> None:
     gt = sd2011("ground_truth")
     sd = sd2011("synthetic")
     copied = pd.concat([sd.iloc[1:4000], gt[gt["sex"] == "FEMALE"].head(1000)])
-    result = dp.subgroups(gt, copied, ["sex", "age", "region", "placesize"], "depress", by="sex")
+    result = dp.subgroups(gt, copied, ["sex", "age", "region", "placesize"], "depress", by="sex").loc[
+        "depress"
+    ]
     beyond = result["guessed_beyond"].to_dict()
     assert beyond["FEMALE", 1] > beyond["MALE", 1] + 5
     assert result["lift"].to_dict()["FEMALE", 1] > 1
@@ -86,7 +90,7 @@ def test_tables_of_other_sizes_and_pairs_of_columns() -> None:
         gt[::-1], [sd[::-1] for sd in tables], ["placesize", "age", "sex", "region"], "depress", by=by
     )
     assert result.equals(again)  # nothing depends on the order of records or keys
-    assert result.drop(index="(small groups)", errors="ignore")["guessed_beyond"].notna().all()
+    assert result.drop(index="(small groups)", level="group", errors="ignore")["guessed_beyond"].notna().all()
     assert "FEMALE, NO" in result.index.get_level_values("group")
     assert (result.groupby("synthesis")["records"].sum() == len(gt)).all()
 
@@ -100,6 +104,14 @@ def test_what_cannot_be_asked_is_refused(wrong: dict[str, object], words: str) -
     arguments: dict[str, object] = {"by": "sex"} | wrong
     with pytest.raises(dp.InputError, match=words):
         dp.subgroups(gt, gt, ["sex"], "ill", **arguments)  # type: ignore[arg-type]
+
+
+def test_several_targets_are_those_of_each() -> None:
+    gt = pd.DataFrame({"sex": list("ffmm") * 10, "ill": list("ynyn") * 10, "work": list("aabb") * 10})
+    both = dp.subgroups(gt, gt.head(12), ["sex"], ["ill", "work"], by="sex")
+    for target in ("ill", "work"):
+        single = dp.subgroups(gt, gt.head(12), ["sex"], target, by="sex")
+        pd.testing.assert_frame_equal(both.loc[[target]], single)
 
 
 def test_one_record_has_no_others_to_guess_from() -> None:

@@ -22,10 +22,10 @@ from support.surveys import TABLES
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.nearest_records import nearest_distances
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
+from disclosure_pipeline.errors import HoldoutWarning, InputError, UnitWarning
 from disclosure_pipeline.evaluation import units as evaluation_units
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
-from disclosure_pipeline.evaluation.copies import shared_columns
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
 from disclosure_pipeline.evaluation.units import find_repeats
 from disclosure_pipeline.measures import units
@@ -86,7 +86,7 @@ def test_nearest_leaves_out_all_records_of_the_person() -> None:
     gt = rng.integers(0, 5, (24, 3))
     sd = rng.integers(0, 5, (21, 3))
     units = rng.permutation(np.repeat(np.arange(8), 3))
-    columns = shared_columns(pd.DataFrame(gt), pd.DataFrame(sd)).code([0, 1, 2])
+    columns = read_shared_columns(pd.DataFrame(gt), pd.DataFrame(sd)).code([0, 1, 2])
     [comparison] = draw_comparisons(columns, 0, unit=units)
     [[to_sd, to_others]] = [nearest_distances(columns, comparison)]
     rows = [[tuple(row) for row in table.tolist()] for table in (gt, sd)]
@@ -98,7 +98,7 @@ def test_everybody_is_compared_with_as_many_others() -> None:
     rng = np.random.default_rng(4)
     unit = np.repeat(np.arange(40), rng.integers(1, 5, 40))
     table = pd.DataFrame(rng.integers(0, 9, (len(unit), 2)))
-    columns = shared_columns(table, table.head(60)).code([0, 1])
+    columns = read_shared_columns(table, table.head(60)).code([0, 1])
     [comparison] = draw_comparisons(columns, 0, unit=unit)
     shown, others = (np.flatnonzero(table.counted) for table in comparison.tables)
     left_out = comparison.left_out[1]
@@ -195,7 +195,7 @@ def test_a_unit_that_cannot_be_one_is_refused() -> None:
 def test_copies_count_units(gt: list[Record], sd: list[Record], units: list[int]) -> None:
     units = units[: len(gt)]
     with warnings.catch_warnings():
-        warnings.simplefilter("error", dp.UnitWarning)
+        warnings.simplefilter("error", UnitWarning)
         actual = dp.copies(frame(gt).assign(person=units), frame(sd), "t", unit="person")
     for label, rows in (
         ("all columns", (gt, sd)),
@@ -212,10 +212,10 @@ def test_copies_count_units(gt: list[Record], sd: list[Record], units: list[int]
 def test_records_that_repeat_are_asked_whose_they_are(name: str) -> None:
     make, unit, _, _ = TABLES[name]
     gt, sd = make(1), make(2).drop(columns=unit)
-    with pytest.warns(dp.UnitWarning, match="give the column that says whose each is"):
+    with pytest.warns(UnitWarning, match="give the column that says whose each is"):
         dp.copies(gt.drop(columns=unit), sd)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", dp.UnitWarning)
+        warnings.simplefilter("error", UnitWarning)
         dp.copies(gt, sd, unit=unit)
         dp.copies(sd2011("ground_truth"), sd2011("synthetic"))
     with pytest.raises(InputError, match="missing values"):
@@ -233,9 +233,9 @@ def test_a_holdout_has_nobody_of_the_ground_truth(engine: str, tmp_path: Path) -
         table.to_parquet(path)
     gt, sd, others, shared = paths
     with warnings.catch_warnings():
-        warnings.simplefilter("error", dp.HoldoutWarning)
+        warnings.simplefilter("error", HoldoutWarning)
         dp.disclosure(gt, sd, keys, targets, holdout=others, unit=unit, engine=engine)
-    with pytest.warns(dp.HoldoutWarning, match=r"shares people .* 16\.53 % of its records"):
+    with pytest.warns(HoldoutWarning, match=r"shares people .* 16\.53 % of its records"):
         dp.disclosure(gt, sd, keys, targets, holdout=shared, unit=unit, engine=engine)
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from support.households import panel
+from support.surveys import panel
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.evaluation import disclosure as measured
 from disclosure_pipeline.evaluation.whole_doubts import MOST_RECORDS
 
@@ -29,7 +30,7 @@ def doubts(gt: pd.DataFrame, sd: pd.DataFrame, keys: list[str], **options: objec
 
 
 def test_copies_are_noticed_under_coarse_keys() -> None:
-    with pytest.warns(dp.ComparabilityWarning, match=SAYS_COPIED):
+    with pytest.warns(ComparabilityWarning, match=SAYS_COPIED):
         result = dp.disclosure(PEOPLE, PEOPLE, KEYS, TARGETS)
     assert result.identity["repU"].item() < 1
     assert len(result.comparability_doubts) == 1
@@ -42,12 +43,12 @@ def test_fresh_people_raise_no_doubt(share: float) -> None:
 
 def test_a_table_that_tells_no_one_apart() -> None:
     two = PEOPLE[["sex", "worked_abroad"]]
-    with pytest.warns(dp.ComparabilityWarning, match=SAYS_ALIKE):
+    with pytest.warns(ComparabilityWarning, match=SAYS_ALIKE):
         dp.disclosure(two, population(2_000, 7)[list(two)], ["sex"])
 
 
 def test_each_synthetic_table_is_named() -> None:
-    with pytest.warns(dp.ComparabilityWarning, match="in synthetic table 2,"):
+    with pytest.warns(ComparabilityWarning, match="in synthetic table 2,"):
         result = dp.disclosure(PEOPLE, [population(2_000, 7), PEOPLE], KEYS, TARGETS)
     assert len(result.comparability_doubts) == 1
 
@@ -57,7 +58,7 @@ def test_every_engine_says_the_same(engine: str, tmp_path: Path) -> None:
     paths = [tmp_path / "gt.parquet", tmp_path / "sd.parquet"]
     for path in paths:
         PEOPLE.to_parquet(path)
-    assert doubts(*paths, KEYS, engine=engine) == doubts(PEOPLE, PEOPLE, KEYS)  # type: ignore[arg-type]
+    assert doubts(paths[0], paths[1], KEYS, engine=engine) == doubts(PEOPLE, PEOPLE, KEYS)  # type: ignore[arg-type]
 
 
 def test_people_with_several_records_are_found_by_units() -> None:

@@ -68,14 +68,14 @@ def test_the_figures_are_those_of_the_library(tables: tuple[pd.DataFrame, pd.Dat
     result = gates.measured(gate(ALL_ON, {}), tables[0], [tables[1], tables[1]])
     keys = ["sex", "age", "region", "household"]
     actual = dp.disclosure_protection(*tables, keys, ["health"], "zero_cap")
-    assert result.frame("protection").loc[("health", 2), "zero_cap__score"] == actual.score
+    assert result.frame("protection").loc[("health", 2), "zero_cap__score"] == actual.figures["score"].item()
     predicted = dp.prediction_risk(*tables, keys, "health")
     assert (
         result.frame("prediction").loc[("health", 1), "accuracy_SD"]
-        == predicted.measures["accuracy_SD"].iloc[0]
+        == predicted.figures["accuracy_SD"].iloc[0]
     )
     number = dp.prediction_risk(*tables, keys, "income", special_values={"income": [-8]})
-    assert result.frame("prediction").loc[("income", 1), "mse_SD"] == number.measures["mse_SD"].iloc[0]
+    assert result.frame("prediction").loc[("income", 1), "mse_SD"] == number.figures["mse_SD"].iloc[0]
 
 
 def test_what_is_off_is_not_computed(

@@ -2,4 +2,4 @@
 
 import pytest
 
-FEW_SHARED_VALUES = pytest.mark.filterwarnings("ignore::disclosure_pipeline.ComparabilityWarning")
+FEW_SHARED_VALUES = pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.ComparabilityWarning")

@@ -16,6 +16,7 @@ from reference import disclosure as reference
 from reference.disclosure import Edges, Exclusions, Level, Pair, Record, Value
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.errors import ComparabilityWarning
 
 # Names that a program might use for columns of its own, and names that are awkward to handle.
 NAMES = (
@@ -487,7 +488,7 @@ def measured(case: Case, tables: Sequence[Any] = (), engine: str = "memory", **f
     """
     ground_truth, *syntheses = tables or (case.ground_truth_frame, *case.synthetic_frames)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dp.ComparabilityWarning)
+        warnings.simplefilter("ignore", ComparabilityWarning)
         return dp.disclosure(
             ground_truth,
             syntheses,

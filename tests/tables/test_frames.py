@@ -87,7 +87,7 @@ def test_kinds_may_be_mixed(form: str) -> None:
         == (dp.disclosure(gt, gt, KEYS).identity["UiO"].iloc[0])
     )
     assert dp.copies(FORMS[form](gt), gt)["copies"].iloc[0] == 100
-    assert dp.key_overlap(FORMS[form](gt), [gt, FORMS[form](gt)], KEYS)["GT_in_SD"].eq(100).all()
+    assert dp.disclosure(FORMS[form](gt), [gt, FORMS[form](gt)], KEYS).key_overlap["GT_in_SD"].eq(100).all()
 
 
 def test_nan_of_polars_is_missing() -> None:

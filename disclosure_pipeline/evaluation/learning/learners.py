@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,19 @@ BOOSTED_TREES = "boosted_trees"
 # Confidences that a chunk of predictions may hold (40 MB).
 _CHUNK = 5_000_000
 _ROUNDED_UP = 1 + 1e-6
+
+
+class Estimator(Protocol):
+    """An estimator as scikit-learn has them."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Learn the targets from numbers, a row per record."""
+
+    def predict(self, X: Any) -> Any:
+        """Return a target for each row."""
+
+    def get_params(self, deep: bool = True) -> Any:
+        """Return the parameters, from which a fresh copy is made."""
 
 
 @dataclass(frozen=True)

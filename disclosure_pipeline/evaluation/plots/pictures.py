@@ -190,8 +190,8 @@ _NAMES = (
 )
 
 
-def plot_relative_errors(risk: PredictionRisk) -> alt.ConcatChart:
-    """Return the GT records scored, by the relative error of the guess from other GT records and from SD.
+def plot_relative_errors(risk: PredictionRisk, target: Any) -> alt.ConcatChart:
+    """Draw the GT records scored, by the relative error of the guess from other GT records and from SD.
 
     A panel for each synthesis. Below the framed diagonal SD guesses a record better than other GT records.
     InputError where levels were predicted, which have no relative error.
@@ -200,12 +200,13 @@ def plot_relative_errors(risk: PredictionRisk) -> alt.ConcatChart:
     """
     import altair as alt  # only a plot needs it
 
-    if risk.task != "regression":
+    fits, records = risk.fits.xs(target, level="target"), risk.records[target]
+    if (fits["task"] != "regression").any():
         raise InputError(
-            f"{risk.target} was predicted as levels, which have no relative errors: "
+            f"{target} was predicted as levels, which have no relative errors: "
             "plot() is for a target of numbers (task='regression')."
         )
-    counts = [_count_errors(records) for records in risk.records]
+    counts = [_count_errors(records[synthesis]) for synthesis in fits.index]
     largest = max(1, *(int(of_panel["records"].max()) for of_panel in counts))  # one scale for all panels
     panels = [
         _panel(of_panel, largest).properties(
@@ -213,11 +214,11 @@ def plot_relative_errors(risk: PredictionRisk) -> alt.ConcatChart:
         )
         for i, of_panel in enumerate(counts, start=1)
     ]
-    worse = percent_range(risk.measures["worse_from_SD"])
+    worse = percent_range(risk.figures["worse_from_SD"].xs(target, level="target"))
     title = heading(
-        f"{risk.target}: the guess from SD is worse than from other GT records for {worse}",
+        f"{target}: the guess from SD is worse than from other GT records for {worse}",
         "About half is what other people's records tell; much less is copying.",
-        f"Numbers of GT records, of the {risk.N_scored:,} scored, by relative error in percent.",
+        f"Numbers of GT records, of the {fits['N_scored'].iloc[0]:,} scored, by relative error in percent.",
     )
     chart: alt.ConcatChart = legible(alt.concat(*panels, columns=2, title=title))
     return chart
