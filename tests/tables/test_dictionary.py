@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.paths import PACKAGE
-from support.processes import run_program
 
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
@@ -426,18 +423,3 @@ def test_a_contract_that_was_not_checked_is_not_kept(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("disclosure_pipeline.tables.contract._run_schema", lambda schema, frame: [])
     with pytest.raises(DisclosurePipelineError, match="not every rule"):
         canonical_table(pd.DataFrame({"age": ["1"]}), {"age": column("integer")}, "T", (), True)
-
-
-def test_checking_a_contract_leaves_the_environment_alone() -> None:
-    program = (
-        "import os, pandas as pd; before = dict(os.environ);"
-        "from disclosure_pipeline.tables.canonical_tables import canonical_table;"
-        "from disclosure_pipeline.tables.dictionary import Column;"
-        "canonical_table(pd.DataFrame({'a': [1]}), {'a': Column(type='integer')}, 'T', (), True);"
-        "assert dict(os.environ) == before, set(os.environ) - set(before)"
-    )
-    environment = {
-        k: v for k, v in os.environ.items() if k not in {"PYARROW_IGNORE_TIMEZONE", "SPARK_LOCAL_IP"}
-    }
-    ran = run_program([sys.executable, "-c", program], env=environment)
-    assert ran.returncode == 0, ran.stderr
