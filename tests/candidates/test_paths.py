@@ -266,6 +266,12 @@ FOLDERS: dict[str, Make] = {
     "a folder that is a link to a candidate": linked_folder(lambda home: home.path / "incoming" / "good"),
     "a folder that is a link to itself": linked_folder(lambda home: home.path / "incoming" / CANDIDATE),
     "a folder that is a file": file_for_a_folder,
+    "no marker": lambda _, folder: (folder / MARKER).unlink(),
+    "no table": lambda _, folder: (folder / "synthetic.csv").unlink(),
+    "an unknown format": held("notes.txt", b"x"),
+    "no suffix": held("notes", b"x"),
+    "a manifest": held("manifest.json", b"{}"),
+    "a name with a blank": held("a b.csv", b"x"),
     "a zip file": held("2.zip", archive(OUT)),
     "a packed tar file": held("2.tar.gz", tar(OUT)),
     "a zip file that is called a table": held("2.csv", archive(OUT)),
@@ -303,6 +309,7 @@ def test_what_is_no_table_is_refused(delivered: Home, what: str) -> None:
 
     message = fork(receive).result() if "pipe" in what else receive()  # a pipe that is opened hangs
     assert CANARIES[0] not in message
+    assert "called" in what or f"'{CANDIDATE}'" in message or "file name" in message
     after = listing(delivered)
     assert outside_the_store(after) == outside_the_store(before)
     assert not [name for name in after.keys() - before.keys() if "link" in after[name]]

@@ -6,17 +6,13 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
 from support import gates
-from support.gates import COPY, GATE, HONEST, MARKER, Home, failures
-from support.sampling import some_of
+from support.gates import COPY, GATE, HONEST, MARKER, Home
 
-from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.orchestration.arrivals import NEWEST, find_complete_candidates
 
@@ -202,15 +198,6 @@ def test_a_ground_truth_written_again_with_the_same_content_starts_nothing(daemo
     assert daemon.tick() == []
 
 
-def test_the_sensor_leaves_out_names_that_are_not_allowed(daemon: Daemon) -> None:
-    daemon.candidates()
-    for name in UNSAFE:
-        if name and "/" not in name and "\0" not in name and name != "..":
-            daemon.home.deliver(name, {"synthetic.csv": gates.honest(3)})
-    assert daemon.candidates() == []
-    assert set(daemon.home.instance.get_dynamic_partitions(f"{GATE}_candidates")) == {HONEST, COPY}
-
-
 def test_the_sensor_tells_no_value(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("disclosure_pipeline.orchestration.arrivals.find_complete_candidates", gates.crash)
     with pytest.raises(Exception) as caught:
@@ -324,75 +311,3 @@ def test_folders_without_allowed_names_are_told_apart(tmp_path: Path) -> None:
     assert set(candidates.complete) == {"good"}
     assert set(candidates.refused) == {".hidden", "a b"}
     assert find_complete_candidates(tmp_path / "missing").complete == {}
-
-
-STEPS = ("synthetic", "bins", "identity_disclosure", "dossier", "release")
-
-
-@pytest.mark.parametrize(("asset", "candidate"), some_of(product(STEPS, ["../../evil", "a b"])))
-def test_no_asset_takes_an_unsafe_partition(finished_home: Home, candidate: str, asset: str) -> None:
-    """A partition can be added by hand; it must not lead out of the gate's folders."""
-    outside = finished_home.path.parent / "evil"
-    outside.mkdir()
-    try:
-        (outside / MARKER).touch()
-        (outside / "synthetic.csv").write_text(gates.honest().to_csv(index=False))
-        before = sorted(path for path in finished_home.path.parent.rglob("*"))
-        with dg.DagsterInstance.ephemeral() as instance:
-            ran = replace(finished_home, instance=instance).materialize(asset, candidate)
-        assert not ran.success
-        assert "is not allowed" in "".join(failures(ran).values())
-        after = sorted(path for path in finished_home.path.parent.rglob("*"))
-        new = [path for path in set(after) - set(before) if path.is_file()]
-        assert new == []
-    finally:
-        (outside / MARKER).unlink()
-        (outside / "synthetic.csv").unlink()
-        outside.rmdir()
-
-
-FILES: dict[str, Any] = {
-    "unknown format": lambda folder: (folder / "notes.txt").write_text("x"),
-    "no suffix": lambda folder: (folder / "notes").write_text("x"),
-    "a manifest": lambda folder: (folder / "manifest.json").write_text("{}"),
-    "a hidden file": lambda folder: (folder / ".synthetic.csv").write_text("x"),
-    "a folder": lambda folder: (folder / "more.csv").mkdir(),
-    "a link to the ground truth": lambda folder: (folder / "link.csv").symlink_to(
-        folder.parents[1] / "ground_truth.csv"
-    ),
-    "a name with a blank": lambda folder: (folder / "a b.csv").write_text("x"),
-    "no marker": lambda folder: (folder / MARKER).unlink(),
-    "no table": lambda folder: (folder / "synthetic.csv").unlink(),
-}
-
-
-@pytest.mark.parametrize("what", some_of(FILES, 3))
-def test_a_folder_with_anything_but_tables_is_refused(finished_home: Home, what: str) -> None:
-    """Whatever lies in it would be published."""
-    folder = finished_home.deliver("third", {"synthetic.csv": gates.honest(3)})
-    FILES[what](folder)
-    ran = finished_home.materialize("synthetic", "third")
-    assert not ran.success
-    (message,) = failures(ran).values()
-    assert "'third'" in message or "file name" in message
-    assert "Unexpected" not in message
-    assert not finished_home.record("third", "snapshot.json").exists()
-
-
-def test_a_file_that_is_still_being_written_is_refused(
-    finished_home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = finished_home.deliver("third", {"synthetic.csv": gates.honest(3)})
-    original = os.fstat
-    sizes = iter([0, 1])
-
-    def growing(handle: int) -> os.stat_result:
-        actual = list(original(handle))
-        actual[6] += next(sizes, 2)
-        return os.stat_result(actual)
-
-    monkeypatch.setattr("disclosure_pipeline.candidates.store.os.fstat", growing)
-    with pytest.raises(StoreError, match="changed while it was read"):
-        gates.take(folder, finished_home.store)
-    assert not finished_home.record("third", "snapshot.json").exists()
-    assert not list((finished_home.store / "objects").glob(".partial-*"))

@@ -16,7 +16,7 @@ from support.gates import CANARIES, COPY, GATE, HONEST, Home, checks, failures, 
 from support.paths import ROOT, SD2011
 from support.sampling import some_of
 
-from disclosure_pipeline.candidates import arrival, evaluation, filing, measuring, reading
+from disclosure_pipeline.candidates import arrival, evaluation, filing, reading
 from disclosure_pipeline.demo.run import HONEST as DEMO_HONEST
 from disclosure_pipeline.demo.run import LEAKY as DEMO_LEAKY
 from disclosure_pipeline.evidence.dossier import FRAMES, format_cell
@@ -263,15 +263,6 @@ def test_the_checks_that_block(small_gate: dg.Definitions) -> None:
     }
 
 
-def test_the_small_gate_approves_one_and_refuses_the_other(finished: Path) -> None:
-    verdicts = {
-        name: read_json(finished / "store" / GATE / "candidates" / name / "dossier.json")["decision"]
-        for name in (HONEST, COPY)
-    }
-    assert verdicts == {HONEST: "approved", COPY: "refused"}
-    assert [path.name for path in (finished / "releases" / GATE).iterdir()] == [HONEST]
-
-
 def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> None:
     home.prepare({COPY: gates.ground_truth()})
     ran = home.run_gate(COPY)
@@ -381,15 +372,6 @@ def test_a_synthesis_that_breaks_its_contract_is_not_measured(home: Home, damage
     assert home.nothing_published()
 
 
-@pytest.mark.parametrize("content", [b"", b"sex,age\n\xff\xfe,3\n", b"sex,age,work,income\nf,1\n"])
-def test_a_damaged_file_is_refused(home: Home, content: bytes) -> None:
-    home.prepare({"damaged": content})
-    ran = home.run_gate("damaged")
-    assert not ran.success
-    assert "Unexpected" not in "".join(failures(ran).values())
-    assert home.nothing_published()
-
-
 def test_tables_that_share_few_values_of_a_key_are_not_compared(home: Home) -> None:
     home.prepare({"strange": gates.honest().assign(age=98)})
     ran = home.run_gate("strange")
@@ -401,28 +383,21 @@ def test_tables_that_share_few_values_of_a_key_are_not_compared(home: Home) -> N
     assert home.nothing_published()
 
 
+# One of each asset, and of what shows it: test_leaks.py breaks every function that a run calls.
 PLACES = [
     (reading, "read_ground_truth", "ground_truth"),
-    (presentation, "violations_table", "ground_truth"),
     (arrival, "take_snapshot", "synthetic"),
-    (arrival, "read_synthesis", "synthetic"),
-    (measuring, "figures", "synthetic"),
     (measuring_assets, "show_numbers", "synthetic"),
-    (evaluation, "read_groups", "bins"),
     (presentation, "frame_schema", "bins"),
-    (evaluation, "read_measured", "identity_disclosure"),
     (evaluation, "judge", "identity_disclosure"),
-    (evaluation, "build_dossier", "identity_disclosure"),
     (measuring_assets, "show_plots", "identity_disclosure"),
-    (measuring_assets, "withhold_rare_levels", "identity_disclosure"),
     (filing, "to_markdown", "dossier"),
-    (presentation, "clauses_table", "dossier"),
     (decision_assets, "list_standings", "dossier"),
     (releasing, "publish", "release"),
 ]
 
 
-@pytest.mark.parametrize(("module", "name", "asset"), some_of(PLACES, 8))
+@pytest.mark.parametrize(("module", "name", "asset"), some_of(PLACES, 4))
 def test_an_unexpected_error_tells_no_value(
     finished_home: Home, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, asset: str
 ) -> None:

@@ -239,13 +239,3 @@ def test_a_guard_without_a_figure_is_not_kept(frame: str, name: str, damage: str
     }[damage]
     judgements = judge(of.clauses(), replace(result, **{frame: changed}))
     assert decide(judgements) == "undetermined"
-
-
-def test_parts_of_the_ground_truth_are_seen_together() -> None:
-    """Each file is a part of GT; all together are GT."""
-    truth = gates.ground_truth()
-    parts = [truth.iloc[start::3].reset_index(drop=True) for start in range(3)]
-    result = gates.measured(gate(), truth, parts)
-    assert result.stacked is not None
-    assert result.stacked.frame("guards")["unique_copies"][1] > 90
-    assert result.stacked.N_s == (300,)

@@ -7,10 +7,9 @@ them as well.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -21,10 +20,6 @@ from support.event_stores import kept_connections
 from support.gates import COPY, GATE, HONEST, Home
 from support.homes import opened, ran, refused
 from support.sampling import CI, only_in_ci
-
-import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation import measuring
-from disclosure_pipeline.evaluation.figures import figures
 
 # The only candidates that are released while events are forged: before the gate runs, or before the release.
 UNHINDERED = ("forged-before", "forged-between")
@@ -170,25 +165,6 @@ def test_forged_passes_do_not_release_what_never_ran(served: Served, forge: Forg
         forge(served, candidate, run_of(served.home, HONEST))
         assert is_forged(served.home, candidate)
         assert "run synthetic first" in not_released(served, candidate)
-
-
-def test_forged_passes_after_a_failed_check_do_not_release(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An honest candidate of which a figure was missing: its records are put right, the log is forged."""
-    candidate, measure = "failed", figures
-
-    def without_repU(*arguments: Any, **families: Any) -> dp.Disclosure:  # noqa: N802
-        result = measure(*arguments, **families)
-        return replace(result, identity=result.identity.assign(repU=math.nan))
-
-    served.home.deliver(candidate, {"synthetic.csv": gates.honest(3)})
-    with monkeypatch.context() as patch:
-        patch.setattr(measuring, "figures", without_repU)
-        assert not served.home.run_gate(candidate).success
-    over_http(served, candidate, run_of(served.home, HONEST))
-    assert is_forged(served.home, candidate)
-    assert "undetermined: repU" in not_released(served, candidate)
 
 
 @EACH_SENDER

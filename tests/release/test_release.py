@@ -366,14 +366,6 @@ UNSIGNED: dict[str, tuple[Callable[[Home, pytest.MonkeyPatch], object], str]] = 
     ),
     "no trusted key": (lambda home, _: (home.path / "keys" / "public-key.pem").unlink(), "cannot be read"),
     "a trusted key that expired": (expired, "outside the period of the key"),
-    "a key that others can read": (
-        lambda home, _: (home.path / "keys" / "signing-key.pem").chmod(0o644),
-        "chmod 600",
-    ),
-    "a salt that is none": (
-        lambda home, _: (home.path / "keys" / "salt").write_bytes(b"1234"),
-        "no 32 random bytes",
-    ),
 }
 
 
