@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.power import COPIES, DILUTED, KINDS, SHARES, GatePower
 from disclosure_pipeline.policy.definition_reader import DefinitionError
+from disclosure_pipeline.policy.gate import Gate
 
 POLICY = {"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}}
 A_MOMENT = 0.001  # one try of each kind
@@ -86,7 +88,7 @@ def test_columns_are_drawn_within_keys_that_many_people_share(tmp_path: Path) ->
 def test_tables_ten_times_as_large_are_refused_as_true_ones_are() -> None:
     """A bound on repU is for a table as large as the ground truth: of more records an honest one has more."""
     definition = yaml.safe_load((Path(dp.__file__).parent / "defs/survey/defs.yaml").read_text())
-    gate = power.Gate.model_validate(definition["attributes"])
+    gate = Gate.model_validate(definition["attributes"])
     people = population(20_000, 3)[list(gate.columns)].astype(object).infer_objects()
     repU = []
     for number in range(3):
@@ -110,7 +112,12 @@ def test_it_is_read_of_the_same_ground_truth_and_policy_only(tmp_path: Path) -> 
     stricter = of_gate.gate.model_copy(update={"keys": of_gate.gate.keys[:1]})
     assert read_power(replace(of_gate, gate=stricter), "1" * 64) is None
     sealed: list[tuple[bytes, str]] = []
-    assert read_power(of_gate, "1" * 64, lambda *of: sealed.append(of) is not None) is None
+
+    def note(content: bytes, seal: str) -> bool:
+        sealed.append((content, seal))
+        return False
+
+    assert read_power(of_gate, "1" * 64, note) is None
     assert sealed[0][1] == "seal" and b'"noticed"' in sealed[0][0]
     kept = json.loads(of_gate.store.power.read_text())
     older = kept["content"] | {"measured_by": "0.0.1"}
@@ -141,7 +148,7 @@ def test_it_ends_in_the_time_given_and_time_goes_to_all_kinds(
         return False
 
     monkeypatch.setattr(power, "_is_approved", judge)
-    monkeypatch.setattr(power.time, "monotonic", lambda: seconds)
+    monkeypatch.setattr(time, "monotonic", lambda: seconds)
     measured = measure_gate_power(gate_of(tmp_path, 60).gate, gates.ground_truth(60), 100)
     assert 80 <= seconds <= 100
     tries = [len(measured.noticed[kind]) for kind in KINDS]

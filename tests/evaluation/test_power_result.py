@@ -90,9 +90,8 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert GatePower.from_record(json.loads(json.dumps(found.to_record(), allow_nan=False))) == found
     record = found.to_record()
     damaged: list[Any] = [{}, [], {"records": 1}, record | {"records": None}]
-    damaged += [
-        record | {"noticed": noticed} for noticed in ({}, {COPIES: [1]}, {kind: [] for kind in KINDS})
-    ]
+    of_no_try: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    damaged += [record | {"noticed": noticed} for noticed in ({}, {COPIES: [1]}, of_no_try)]
     damaged += [record | {"noticed": {kind: [share] for kind in KINDS}} for share in (4, -1, math.nan, "x")]
     for broken in damaged:
         with pytest.raises((KeyError, TypeError, ValueError)):

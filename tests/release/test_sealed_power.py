@@ -129,7 +129,7 @@ def test_a_seal_is_no_salted_hash(home: Home) -> None:
     assert keys.make_seal(b"a") != keys.make_seal(b"b")
 
 
-@pytest.mark.parametrize("error", [ValueError(gates.CANARIES[0]), sealed_power.KeysError("no key")])
+@pytest.mark.parametrize("error", [ValueError(gates.CANARIES[0]), keys.KeysError("no key")])
 def test_what_goes_wrong_stands_in_nobodys_way(
     home: Home, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +145,7 @@ def test_what_goes_wrong_stands_in_nobodys_way(
 
 def test_a_release_says_that_nothing_was_measured(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
-        raise sealed_power.KeysError("no key")
+        raise keys.KeysError("no key")
 
     monkeypatch.setattr(sealed_power, "measure_power", fail)
     home.prepare({HONEST: gates.honest()})

@@ -1,0 +1,60 @@
+"""What halves of a ground truth tell of a policy, against fresh draws from a known population."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.sampling import only_in_ci
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.candidates import power
+from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.evaluation.power import COPIES, SHARES, GatePower
+
+PEOPLE = 600  # of a ground truth
+GROUND_TRUTHS, TRIES = 6, 10
+POLICY = {"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}}
+COLUMNS: dict[str, Any] = {
+    "keys": ["sex", "age", "region"],
+    "targets": ["health", "work", "income"],
+    "groups": {"age": 10, "income": 10},
+    "special_values": {"income": [-8]},
+}
+
+
+def draw_anew(people: pd.DataFrame, tries: int) -> GatePower:
+    """Measure the same of ground truths and fresh tables, both drawn from the population anew each time."""
+    gate = power._write_gate(people, POLICY, **COLUMNS, unit=None)
+    records = power.canonical_table(people, gate.columns, "people", gate.published, only_known=False).frame
+    smallest = []
+    for number in range(tries):
+        drawn = records.sample(PEOPLE, random_state=20_000 + number)
+        known, fresh = drawn[: PEOPLE // 2], drawn[PEOPLE // 2 :]
+        rng = np.random.default_rng((7, number))
+        smallest.append(power._find_smallest(gate, *power._prepare(gate, COPIES, known, fresh, rng)))
+    return GatePower(PEOPLE // 2, {COPIES: tuple(smallest)})
+
+
+@only_in_ci("judges 600 tables")
+def test_fresh_draws_lie_within_the_intervals_of_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of halves of several ground truths: one of its own may be easier to copy from than another."""
+    monkeypatch.setattr(power, "KINDS", (COPIES,))
+    monkeypatch.setattr(power, "_MOST_TRIES", TRIES)
+    people = population(60_000, 5)[[*COLUMNS["keys"], *COLUMNS["targets"]]]
+    found = [
+        dp.power(people.sample(PEOPLE, random_state=10 + number), POLICY, **COLUMNS, seconds=1e9)
+        for number in range(GROUND_TRUTHS)
+    ]
+    of_halves = tuple(share for of_one in found for share in of_one.noticed[COPIES])
+    halves = GatePower(PEOPLE // 2, {COPIES: of_halves})
+    anew = draw_anew(people, GROUND_TRUTHS * TRIES)
+    for share in SHARES:
+        low, high = halves.count_refused(COPIES, share).interval
+        assert low <= anew.count_refused(COPIES, share).percent <= high, share
+    few, some, many = [anew.count_refused(COPIES, share).percent for share in (3, 7, 15)]
+    assert few < 10
+    assert 30 < some < 80
+    assert many > 95
