@@ -22,6 +22,7 @@ from disclosure_pipeline.evaluation.copied_groups import (
 )
 from disclosure_pipeline.evaluation.counts import FoundCopies, RecordSets
 from disclosure_pipeline.evaluation.frames import row_of
+from disclosure_pipeline.evaluation.near_copies import MOST_RECORDS, find_near_copies, is_diluted
 from disclosure_pipeline.evaluation.nearest import draw_comparisons, nearness_frame
 from disclosure_pipeline.evaluation.renumbering import find_renumbered
 from disclosure_pipeline.evaluation.resemblance import GROUPS, resemblance_of_columns
@@ -342,4 +343,18 @@ def _measure_nearness(
         .filter(regex=f"^{name}(_by|_beyond|$)")
         for name in _NEARNESS
     ]
-    return pd.concat(largest, axis=1)[names]
+    frame = pd.concat(largest, axis=1)[names]
+    if any(is_diluted(columns, synthesis) for synthesis in frame.index):
+        of_records = (
+            list(units.columns.values()) if units else opened.code_records(columns, MOST_RECORDS, seed)
+        )
+        for synthesis in frame.index:
+            if is_diluted(columns, synthesis):
+                points, by_chance = find_near_copies(
+                    of_records, synthesis, seed, units.unit if units else None
+                )
+                bounded = beyond_chance(points, by_chance)
+                if bounded > frame.loc[synthesis, "much_nearer_beyond_chance"]:
+                    of_diluted = ["much_nearer", "much_nearer_by_chance", "much_nearer_beyond_chance"]
+                    frame.loc[synthesis, of_diluted] = [points, by_chance, bounded]
+    return frame

@@ -148,6 +148,15 @@ def diluted(share: float, times: int) -> pd.DataFrame:
     return pd.concat([verbatim(round(share * len(survey()))), several_times(times, 50)], ignore_index=True)
 
 
+def nearly_diluted(share: float, times: int) -> pd.DataFrame:
+    """A share of GT with ages and incomes moved, among so many times as many fresh people."""
+    table, random = verbatim(round(share * len(survey()))), np.random.default_rng(9)
+    ages = (table["age"] + random.choice([-1, 1], len(table))).clip(16, 97)
+    incomes = (table["income"] + random.integers(1, 30, len(table))).where(table["income"] != -8, -8)
+    near = table.assign(age=ages, income=incomes)
+    return pd.concat([near, fresh(times)], ignore_index=True)
+
+
 def among_doubled_decoys(times: int) -> pd.DataFrame:
     """GT once, among so many times as many honest records that stand twice each."""
     decoys = several_times(times, 50)
@@ -279,6 +288,10 @@ DISGUISES = [
         lambda: [swapped_apart([name for name in TARGETS if name != true]) for true in TARGETS],
     ),
     *(Case(f"95 % of GT among {n} times as many", one(partial(diluted, 0.95, n))) for n in (5, 30)),
+    *(
+        Case(f"near copies of 95 % among {n} times as many", one(partial(nearly_diluted, 0.95, n)))
+        for n in (10, 60)
+    ),
     *(
         Case(f"GT among {n} times as many decoys that stand twice", one(partial(among_doubled_decoys, n)))
         for n in (2, 20)
