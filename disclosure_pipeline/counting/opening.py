@@ -32,7 +32,7 @@ def open_tables(
     """
     if not isinstance(engine, str) or not (engine in {"auto", *list_engines()} or DATABASE in engine):
         raise InputError(
-            f"engine must be 'auto', {listed(list_engines())} or the URL of a database for Ibis, such as "
+            f"engine must be {listed(['auto', *list_engines()])} or the URL of a database for Ibis, such as "
             f"'duckdb://', not {describe_argument(engine)}."
         )
     if not (is_location(synthetic) or is_ibis(synthetic) or is_frame(synthetic)):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.candidates.measuring import measure_without_controls
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.policy.gate import Gate

@@ -8,7 +8,7 @@ import pytest
 from disguises.simulated import POPULATIONS
 from support.sampling import some_of
 
-from disclosure_pipeline.counting.memory.opened_frames import FramesInMemory
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evaluation.copies import shared_columns
 from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.guards import measure_guards

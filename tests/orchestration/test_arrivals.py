@@ -11,7 +11,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from support import gates
-from support.gates import COPY, GATE, HONEST, MARKER, Home
+from support.gates import COPY, GATE, HONEST, MARKER, Home, failures
 
 from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.orchestration.arrivals import NEWEST, find_complete_candidates
