@@ -20,7 +20,7 @@ from data import KEY_SETS, TARGETS, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory.rare_keys import count_rare_guesses
-from disclosure_pipeline.measures.baseline_counts import BaselineCounts
+from disclosure_pipeline.measures.baseline_counts import BaselineCounts, Squares
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.exact import Grouped
 from disclosure_pipeline.measures.guesses import GuessCounts
@@ -36,7 +36,7 @@ _NOTHING = BaselineCounts(
     _NONE,
     _NONE,
     None,
-    0,
+    Squares(0, 0, 0),
     _NOBODY,
     _NOBODY,
     drawn_from_SD=None,
@@ -47,7 +47,7 @@ _NOTHING = BaselineCounts(
 def _without_baselines() -> ExitStack:
     """Nothing is counted for them while this is open; what other figures take of them still is."""
 
-    def of_rare_keys(cells: Any, disclosed: Any, sizes: Any, no_guess: Any) -> BaselineCounts:
+    def of_rare_keys(cells: Any, sums: Any, disclosed: Any, sizes: Any, no_guess: Any) -> BaselineCounts:
         return replace(_NOTHING, guessed=count_rare_guesses(cells)) if no_guess is None else _NOTHING
 
     def zeros(*_: Any) -> Baselines:

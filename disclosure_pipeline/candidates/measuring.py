@@ -165,9 +165,10 @@ class GroundTruthBaselines:
     halves: tuple[Disclosure, ...]
 
 
-def measure_baselines(folders: GateFolders) -> GroundTruthBaselines:
+def measure_baselines(folders: GateFolders, synthetic_records: int | None = None) -> GroundTruthBaselines:
     """Measure GT by itself, and halves of it (of at most 50,000 records), drawn by fixed seeds.
 
+    The half that plays the synthesis is as much smaller as one of so many records is than GT.
     InputError where a database counts, for its records stay there, and for fewer than 20 records;
     StoreError or ContractError where GT is not there or breaks its contract.
     """
@@ -180,6 +181,12 @@ def measure_baselines(folders: GateFolders) -> GroundTruthBaselines:
         own = measure_tables(faster_gate, opened, engine.name)
         records = _sample(gate, opened, _LARGEST)
     pairs = [split(records, gate.unit, np.random.default_rng(seed)) for seed in range(DRAWS)]
+    share = 1.0 if synthetic_records is None else min(1.0, synthetic_records / own.N_d)
+    if share < 1:
+        pairs = [
+            (known, fresh.sample(max(1, round(share * len(fresh))), random_state=seed))
+            for seed, (known, fresh) in enumerate(pairs)
+        ]
     halves = tuple(measure_tables(faster_gate, FramesInMemory(pair, "memory"), "memory") for pair in pairs)
     return GroundTruthBaselines(replace(own, engine=engine.description), halves)
 

@@ -60,6 +60,11 @@ class Target:
         return Sizes(total(self.column.counts[0]), total(self.column.counts[synthesis]))
 
     @property
+    def all_sizes(self) -> list[Sizes]:
+        """The same of each synthesis."""
+        return [self.sizes(synthesis) for synthesis in range(1, len(self.column.tables))]
+
+    @property
     def no_guess(self) -> Mask:
         """Marks the levels that nobody guesses (shape: codes)."""
         return guess_is_impossible(self.column)
@@ -262,19 +267,20 @@ def count_target(counted: CountedCells, target: Target, synthesis: int) -> Targe
     sizes, no_guess = target.sizes(synthesis), target.no_guess
     if not exclusions:
         d, left, DiSCO, excluded = f.d, None, Cells(f.d, (f.d > 0) & (f.s > 0) & (f.s == f.s_q)), None
+        left_s = None
         totals = totals_of_keys(_sums(f))
     else:
         key_levels = counted.key_levels_of(np.arange(f.keys))
         tables, taken_out = exclude(f, disclosure_tables(f), key_levels, exclusions)
         d, DiSCO = tables.original.values(), tables.DiSCO
-        left = d
+        left, left_s = d, tables.synthetic.values()
         totals = totals_of_tables(f, tables)
         excluded = Excluded(
             taken_out=np.array([[taken_out[table][step] for step in STEPS] for table in TABLES]),
             uniques=_uniques_left(f, tables),
             original_t=Grouped.sum_by_group(f.t, d),
         )
-    baselines = baseline_counts(f, sizes, no_guess, left)
+    baselines = baseline_counts(f, sizes, no_guess, left, left_s)
     guesses = baselines.guessed
     if target.occurring_no_guess(synthesis) is not None:
         guesses = guess_counts(f, d, f.s, np.zeros(f.targets, dtype=bool))
@@ -292,9 +298,9 @@ def _sums(f: FrequencyTable) -> KeySums:
     return KeySums(
         d_q=f.d_q[f.first],
         s_q=f.s_q[f.first],
-        dd=f.sum_by_q(f.d * f.d),
+        dd=f.dd,
         ss=f.sum_by_q(f.s * f.s),
-        ds=f.sum_by_q(f.d * f.s),
+        ds=f.ds,
     )
 
 

@@ -7,17 +7,18 @@ The words of a formula's figures stand beside the formula.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from disclosure_pipeline.evaluation import frame_words
 from disclosure_pipeline.evaluation.catalogue_entry import (
     STRICTLY,
     GuardBound,
     Measure,
+    describe_beyond_chance,
     find_columns,
     list_columns,
     list_guard,
     list_once,
+    name_strictly,
     sample_words,
 )
 from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COMPARABILITY, GUARDS_OF_COPIES
@@ -80,16 +81,11 @@ _KEY_SET = sample_words(
     _IDENTITY | _HITS | _ATTRIBUTE | _OF_CAP,
     *("repU", "unique_hits_beyond", "DiSCO", "DiSCO_others", "DiSCO_beyond", "guessed_beyond"),
 )
-_COPIED = "unique_copies unique_copies_others unique_copies_beyond unique_copies_apart"
-_COPIED += " people_copied people_copied_expected"
+_COPIED = "unique_copies unique_copies_others unique_copies_beyond unique_copies_beyond_se "
+_COPIED += "unique_copies_apart people_copied people_copied_expected people_copied_beyond_se"
 _COPIED_WORDS = sample_words(_COPIES | frame_words.COPIES_APART | _PEOPLE, *_COPIED.split())
 _REPEATS, _REPEATED = words_of_fields(Repeats), "repeated repeats_expected"
 _BY_UNIT = " ".join
-
-
-def _name_strictly(column: str, rank: int) -> dict[str, Any]:
-    """Return what an entry says of a difference that is bounded without leave for chance."""
-    return {"name": f"{column}{STRICTLY}", "role": "strict", "rank": rank}
 
 
 CATALOGUE = list_once(
@@ -103,19 +99,16 @@ CATALOGUE = list_once(
         unit="unique_hits_beyond_se",
         each={
             "repU": {"original": "UiO", "rank": 5},
-            "unique_hits_beyond": _name_strictly("unique_hits_beyond", 6),
+            "unique_hits_beyond": name_strictly("unique_hits_beyond", 6),
         },
     ),
-    Measure(
+    describe_beyond_chance(
         "unique_hits_beyond",
-        frame_words.where_beyond_chance(_HITS["unique_hits_beyond"]),
+        _HITS["unique_hits_beyond"],
         "identity",
-        "unique_hits_beyond_chance",
-        role="bound",
         family="identity",
         question="found",
         per_target=False,
-        published="share",
         rank=6,
     ),
     *list_columns("units", frame_words.UNITS, unit="units individual_risk household_risk"),
@@ -123,28 +116,23 @@ CATALOGUE = list_once(
         "attribute",
         _ATTRIBUTE,
         role="bound",
-        share="Dorig Dsyn iS DiS DiSCO DiSDiO DiSCO_chance DiSCO_excess iS_others iS_beyond "
-        "DiSCO_others DiSCO_beyond",
+        share="Dorig Dsyn iS DiS DiSCO DiSDiO DiSCO_chance DiSCO_excess iS_at_n iS_others iS_beyond "
+        "DiSCO_at_n DiSCO_others DiSCO_beyond",
         records="max_denom",
-        unit="mean_denom DiSCO_beyond_se",
+        unit="mean_denom iS_beyond_se DiSCO_beyond_se",
         each={
+            "iS_beyond": name_strictly("iS_beyond"),
             "DiSCO": {"original": "Dorig", "rank": 0},
-            "DiSCO_beyond": _name_strictly("DiSCO_beyond", 2),
+            "DiSCO_beyond": name_strictly("DiSCO_beyond", 2),
             "DiSCO_chance": {"family": "chance"},
             "DiSCO_excess": {"family": "chance", "rank": 3},
             "max_denom": {"largest": None},
             "mean_denom": {"largest": None},
         },
     ),
-    Measure(
-        "DiSCO_beyond",
-        frame_words.where_beyond_chance(_ATTRIBUTE["DiSCO_beyond"]),
-        "attribute",
-        "DiSCO_beyond_chance",
-        role="bound",
-        family="attribute",
-        published="share",
-        rank=2,
+    describe_beyond_chance("iS_beyond", _ATTRIBUTE["iS_beyond"], "attribute", family="attribute"),
+    describe_beyond_chance(
+        "DiSCO_beyond", _ATTRIBUTE["DiSCO_beyond"], "attribute", family="attribute", rank=2
     ),
     *(
         Measure(
@@ -165,19 +153,25 @@ CATALOGUE = list_once(
         _CAP | _OF_CAP,
         role="bound",
         family="attribution",
-        share="CAPd CAPs DCAP pct_predicted_correctly DCAP_others DCAP_beyond guessed guessed_others",
+        share="CAPd CAPs DCAP pct_predicted_correctly DCAP_at_n DCAP_others DCAP_beyond guessed "
+        "guessed_at_n guessed_others",
         records="n_predicted_correctly",
         unit="baseCAPd CAP_matched TCAP TCAP_disclosive TCAP_taub DCAP_scaled TCAP_scaled min_DCAP "
-        "min_CAP_matched guessed_beyond",
-        each={"n_predicted_correctly": {"largest": None}, "guessed_beyond": {"role": None}},
+        "min_CAP_matched guessed_beyond DCAP_beyond_se guessed_beyond_se",
+        each={
+            "n_predicted_correctly": {"largest": None},
+            "DCAP_beyond": name_strictly("DCAP_beyond"),
+            "guessed_beyond": {"role": None},
+        },
     ),
+    describe_beyond_chance("DCAP_beyond", _OF_CAP["DCAP_beyond"], "cap", family="attribution"),
     *list_columns("guards", _COPIED_WORDS, unit=_COPIED),
     *list_columns("guards", sample_words(_REPEATS, *_REPEATED.split()), unit=_REPEATED),
     *list_columns("confidential", _COPIED_WORDS, unit=_COPIED),
     *list_columns(
         "partial_copies",
         _COPIES | _COPIED_WORDS,
-        unit=f"copies copies_others copies_beyond {_COPIED}",
+        unit=f"copies copies_others copies_beyond copies_beyond_se {_COPIED}",
     ),
     *list_columns("columns_apart", _RENAMED, unit="TVD TVD_expected TVD_relabelled looks_renamed"),
     *list_columns(

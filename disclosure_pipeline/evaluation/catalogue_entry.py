@@ -145,6 +145,19 @@ def list_guard(
             yield Measure(words=described, frame=place, column=column, published=published, **judged)
 
 
+def describe_beyond_chance(name: str, words: Words, frame: str, *, rank: int = 99, **facts: Any) -> Measure:
+    """Return the entry of a `…_beyond` that counts where it is beyond chance, beside that of its column."""
+    described = frame_words.where_beyond_chance(words)
+    return Measure(
+        name, described, frame, f"{name}_chance", role="bound", published="share", rank=rank, **facts
+    )
+
+
+def name_strictly(column: str, rank: int = 99) -> dict[str, Any]:
+    """Return what an entry says of a difference that is bounded without leave for chance."""
+    return {"name": f"{column}{STRICTLY}", "role": "strict", "rank": rank}
+
+
 def sample_words(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
     """Return the words of some columns."""
     return {name: words[name] for name in names}

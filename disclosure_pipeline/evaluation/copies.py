@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.memory.partial_records import count_records
@@ -55,7 +56,8 @@ def copies(
         record (Good-Turing). Percent of the GT records, which no honest records beside copies dilute:
         `people_copied` equal no other GT record and are in the synthetic table, `people_copied_expected`
         would be in as large a fresh one. `…_beyond`: the differences, in percentage points; high is a risk;
-        `people_copied_by_chance`: how far chance takes it. Missing values are equal to each other.
+        `…_beyond_se`: their standard errors; `people_copied_by_chance`: how far chance takes it. Missing
+        values are equal to each other.
 
     Warns:
         UnitWarning: GT's records repeat, and no unit was given.
@@ -83,6 +85,7 @@ def copies(
     columns = tables.code(tables.keys)
     names = [column.name for column in columns]
     wanted = [] if targets is None else _check_targets(targets, names)
+    per_unit = 1.0
     if unit is None:
         sets: dict[str, Sequence[CopyCounts]] = {ALL_COLUMNS: count_copies(columns)}
         if len(columns) > 1:
@@ -90,7 +93,9 @@ def copies(
             sets |= {f"all but {name}": counts for name, counts in without}
         _warn_of_repeats(columns, list(sets.values()))
     else:
-        count = partial(_count_by_unit, number_owners(tables.frames, unit))
+        owners = number_owners(tables.frames, unit)
+        per_unit = len(owners) / len(np.unique(owners))
+        count = partial(_count_by_unit, owners)
         sets = {ALL_COLUMNS: count(columns)}
         if len(columns) > 1:
             sets |= {
@@ -103,7 +108,7 @@ def copies(
     rows = {
         (synthesis, label): figures
         for label, set_counts in sets.items()
-        for synthesis, figures in enumerate(copy_figures(columns, set_counts), start=1)
+        for synthesis, figures in enumerate(copy_figures(columns, set_counts, per_unit), start=1)
     }
     labels = sorted(rows, key=lambda label: label[0])  # by synthesis, and by set in their order
     index = pd.MultiIndex.from_tuples(labels, names=["synthesis", "columns"])
@@ -156,13 +161,22 @@ def _check_targets(targets: Any, shared: Sequence[Any]) -> list[Any]:
     return names
 
 
-def copy_figures(columns: Sequence[CodedColumn], counts: Sequence[CopyCounts]) -> list[dict[str, float]]:
+def copy_figures(
+    columns: Sequence[CodedColumn], counts: Sequence[CopyCounts], records_per_unit: float = 1
+) -> list[dict[str, float]]:
     """Return the figures of each synthesis, from its counts."""
     N_d, *N_s = (len(table.stored) for table in columns[0].tables)
     return [
-        row_of(copies_of(synthesis_counts, Sizes(N_d, n)))
-        | row_of(people_copied(synthesis_counts.people, Sizes(N_d, n)))
-        for synthesis_counts, n in zip(counts, N_s, strict=True)
+        row_of(copies_of(of_synthesis, Sizes(N_d, n), records_per_unit))
+        | row_of(
+            people_copied(
+                of_synthesis.people,
+                Sizes(N_d, n),
+                records_per_unit=records_per_unit,
+                triples=of_synthesis.unique.triples,
+            )
+        )
+        for of_synthesis, n in zip(counts, N_s, strict=True)
     ]
 
 

@@ -114,6 +114,8 @@ def disclosure(
                  Dorig  DiSCO  DiSCO_others  DiSCO_beyond     ± one_way  two_way
         target
         illness  50.00  50.00          0.00         43.75 31.25                0
+        <BLANKLINE>
+        Fewer than 10 people are behind DiSCO of illness.
         >>> result.attribute["DiSCO"].item()
         50.0
 

@@ -22,7 +22,7 @@ from disclosure_pipeline.measures.certainty import Certainty, certainty
 from disclosure_pipeline.measures.chance import chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay, one_way, two_way
 from disclosure_pipeline.measures.copies import UniqueHits, unique_hits
-from disclosure_pipeline.measures.exact import Grouped
+from disclosure_pipeline.measures.exact import Grouped, percent
 from disclosure_pipeline.measures.exclusions import STEPS
 from disclosure_pipeline.measures.guard_chance import beyond_errors
 from disclosure_pipeline.measures.identity import Identity, Uniques, identity
@@ -178,8 +178,10 @@ def _add_flags(
 
 def _result(rows: _Rows, counts: Counts) -> Disclosure:
     per_target = ["target", "synthesis"]
-    by_all, identity_by_all = _together(counts)
     attribute_frame = frame_of(rows.attribute, per_target, list(next(iter(rows.attribute.values()))))
+    by_all, identity_by_all = _together(counts, attribute_frame["DiSCO_others"])
+    cap_frame = frame_of(rows.cap, per_target, list(next(iter(rows.cap.values()))), attribute_frame)
+    attribute_frame, cap_frame = bound_differences(attribute_frame, cap_frame, len(counts.targets))
     identity_frame = frame_of(rows.identity, ["synthesis"], [*names_of(Identity), *names_of(UniqueHits)])
     return Disclosure(
         keys=tuple(key.name for key in counts.keys),
@@ -187,8 +189,8 @@ def _result(rows: _Rows, counts: Counts) -> Disclosure:
         N_d=counts.records[0],
         N_s=counts.records[1:],
         identity=add_beyond_chance(identity_frame, "unique_hits_beyond"),
-        attribute=add_beyond_chance(attribute_frame, "DiSCO_beyond", len(counts.targets)),
-        cap=frame_of(rows.cap, per_target, list(next(iter(rows.cap.values()))), attribute_frame),
+        attribute=attribute_frame,
+        cap=cap_frame,
         identity_after_exclusions=frame_of(
             rows.identity_after_exclusions, per_target, names_of(Identity), attribute_frame
         ),
@@ -215,15 +217,24 @@ def add_beyond_chance(frame: pd.DataFrame, figure: str, comparisons: int = 1) ->
     )
 
 
-def _together(counts: Counts) -> tuple[pd.DataFrame, pd.DataFrame]:
+def bound_differences(
+    attribute: pd.DataFrame, cap: pd.DataFrame, comparisons: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return both frames with what of their differences is beyond chance."""
+    for figure in ("iS_beyond", "DiSCO_beyond"):
+        attribute = add_beyond_chance(attribute, figure, comparisons)
+    return attribute, add_beyond_chance(cap, "DCAP_beyond", comparisons)
+
+
+def _together(counts: Counts, DiSCO_others: pd.Series[float]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the frames `together` and `together_identity`; without a row where there is one synthesis."""
     of_targets, of_keys = {}, {}
-    if counts.counts.together:
-        identity_by_all, by_target = together(counts.counts.together, counts.records[0])
-        of_keys[(len(counts.records) - 1,)] = row_of(identity_by_all)
-        of_targets = {
-            (target.name,): row_of(figures) for target, figures in zip(counts.targets, by_target, strict=True)
-        }
+    N_d, of_all = counts.records[0], counts.counts.together
+    if of_all:
+        of_keys[(len(counts.records) - 1,)] = {"repU_any": percent(of_all.unique_in_any, N_d)}
+        for target, target_counts in zip(counts.targets, of_all.targets, strict=True):
+            others = DiSCO_others.xs(target.name, level="target")
+            of_targets[(target.name,)] = row_of(together(target_counts, N_d, others.tolist()))
     return (
         frame_of(of_targets, ["target"], names_of(Together)),
         frame_of(of_keys, ["syntheses"], names_of(TogetherIdentity)),

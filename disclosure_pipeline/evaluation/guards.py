@@ -30,6 +30,7 @@ from disclosure_pipeline.evaluation.units import UnitRecords
 from disclosure_pipeline.measures.copies import (
     HitCounts,
     chances_of_columns_apart,
+    error_of_share,
     has_equal_content,
     hits_of_columns_apart,
     unique_hits,
@@ -229,7 +230,10 @@ def _name_copies(
     )
     by_chance = hits_by_chance(of_units, sizes.divide(records_per_unit), apart, comparisons) - expected
     found_apart = found_by_columns_apart(columns_apart.chances, sizes.N_s, columns_apart.records)
-    people = people_copied(counts.people, sizes, found_apart, comparisons, records_per_unit)
+    people = people_copied(
+        counts.people, sizes, found_apart, comparisons, records_per_unit, counts.hits.triples
+    )
+    error = max(hits.unique_hits_beyond_se, 100 * error_of_share(apart / 100, sizes.N_s))
     return {
         **row_of(people),
         "people_copied_beyond_chance": beyond_chance(
@@ -239,6 +243,7 @@ def _name_copies(
         "unique_copies_others": hits.unique_hits_others,
         "unique_copies_apart": apart,
         "unique_copies_beyond": beyond,
+        "unique_copies_beyond_se": error * math.sqrt(records_per_unit),
         "unique_copies_by_chance": by_chance,
         "unique_copies_beyond_chance": beyond_chance(beyond, by_chance),
     }

@@ -30,7 +30,7 @@ from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.levels import CodedColumn
 
-_GUESSED = ["guessed", "guessed_others", "guessed_beyond"]
+_GUESSED = ["guessed", "guessed_at_n", "guessed_others", "guessed_beyond", "guessed_beyond_se"]
 
 
 def measure(

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     import altair as alt
 
 _BESIDE_HOLDOUT = ("repU", "unique_hits", "DiSCO", "guessed")
-_SUMMARISED = ("Dorig", "DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se")
+_SUMMARISED = ("Dorig", "DiSCO", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se")
+_OF_RELEASE = ("any", "DiSCO_any_others", "DiSCO_any_beyond", "DiSCO_any_fresh", "agreed")
+_TWO = 2
+SMALLEST_COUNT = 10
+"""A figure of fewer people says so."""
 
 
 _FACTS = ("keys", "targets", "N_d", "N_s", "N_holdout", "warnings", "comparability_doubts")
@@ -32,12 +36,14 @@ class Disclosure:
     `attribute`: index (target, synthesis); Dorig, Dsyn (of SD records), iS, DiS, DiSCO, DiSDiO; max_denom
     and mean_denom are numbers of records; DiSCO_chance, DiSCO_excess. `cap`: the CAP family, and `guessed`:
     the share whose target is guessed rightly from the most frequent level of their keys in SD.
-    Beside a figure stands what a fresh sample of other people would show, `…_others`, and what SD tells
-    beyond that, `…_beyond`, in percentage points, both brought to the same number of records; with its
-    standard error `DiSCO_beyond_se`. A `…_beyond` of a fresh sample is 0 on average. After exclusions these
-    are of what is left, as the figures are.
+    Beside a figure stands what a fresh sample of other people would show, `…_others`, the figure of as many
+    records, `…_at_n`, and what SD tells beyond the others, `…_beyond`, in percentage points, with its
+    standard error `…_beyond_se`. A `…_beyond` of a fresh sample is 0 on average; `…_beyond_chance` is what
+    of it goes beyond chance. After exclusions these are of what is left, as the figures are.
     `together`, for m > 1: index target; percent of the GT records that DiSCO counts in at least one synthesis
-    (`any`), and of whom at least two disclose a level, all of them their own (`agreed`). `together_identity`:
+    (`any`), and of whom at least two disclose a level, all of them their own (`agreed`); what as many draws
+    of other people's records disclose (`DiSCO_any_others`), and what the syntheses do beyond that, brought to
+    as many records; `DiSCO_any_fresh`: what as many fresh samples disclose at most. `together_identity`:
     one row, index syntheses (their number); `repU_any`: replicated uniques in at least one. What m tables
     that are published together give away is in no mean over them.
     `holdout`, where one was given: index (target, synthesis, measure); iS, DiSCO, DCAP, guessed, and DiS and
@@ -149,7 +155,8 @@ class Disclosure:
         Dorig; DiSCO, beside what other people's records would show, and what SD tells beyond that, with its
         standard error: means over the syntheses, and for several of them the smallest and the largest DiSCO,
         and `any` (`together`); the target levels that the one-way check flags; how many pairs the two-way
-        check flags, in the synthesis with most of them.
+        check flags, in the synthesis with most of them. Where SD is larger than GT, `DiSCO_at_n` is DiSCO of
+        as many records as others have.
         """
         per_target = self.attribute.groupby(level="target", sort=False)
         flagged = self.one_way.groupby("target", sort=False)["level"].unique()
@@ -157,7 +164,8 @@ class Disclosure:
             target: ", ".join(sorted(map(_level_text, target_levels)))
             for target, target_levels in flagged.items()
         }
-        measured = [name for name in _SUMMARISED if name in self.attribute.columns]
+        left_out = set() if self.is_larger else {"DiSCO_at_n"}
+        measured = [name for name in _SUMMARISED if name in self.attribute.columns and name not in left_out]
         summary = per_target[measured].mean()
         if len(self.identity) > 1:
             place = measured.index("DiSCO") + 1
@@ -194,32 +202,71 @@ class Disclosure:
 
         return explain(measure)
 
-    def _shown(self) -> pd.DataFrame:
-        return self.summary().rename(columns={"DiSCO_beyond_se": "±"})
+    @property
+    def is_larger(self) -> bool:
+        """True if a synthesis has more records than GT, so that DiSCO is not of as many as the others'."""
+        return max(self.N_s, default=0) > self.N_d
+
+    def _list_tables(self) -> list[tuple[str, pd.DataFrame]]:
+        """Return what is printed: each table under its heading."""
+        summary = self.summary().rename(columns={"DiSCO_beyond_se": "±"})
+        if len(self.N_s) > 1:
+            means = [name for name in _SUMMARISED[1:-1] if name in summary.columns]
+            summary = summary.drop(columns="any", errors="ignore")
+            summary = summary.rename(columns={name: f"mean {name}" for name in means})
+        tables = [(self._heading(), summary)]
+        if len(self.together):
+            tables.append((self._release_heading(), self._list_release()))
+        if self.N_holdout:
+            tables.append((self._holdout_heading(), self._largest_differences()))
+        return tables
 
     def __str__(self) -> str:
         lines = [*(f"Warning: {warning}" for warning in self.warnings), ""] if self.warnings else []
-        text = "\n".join([*lines, self._heading()])
-        tables = [text, self._shown().to_string(float_format="{:.2f}".format)]
-        if self.N_holdout:
-            tables += [
-                self._holdout_heading(),
-                self._largest_differences().to_string(float_format="{:.2f}".format),
-            ]
-        return escape_unseen_in_lines("\n\n".join(tables))
+        parts = [
+            part
+            for heading, table in self._list_tables()
+            for part in (heading, table.to_string(float_format="{:.2f}".format))
+        ]
+        return escape_unseen_in_lines("\n".join([*lines, "\n\n".join([*parts, *self._tell_few()])]))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        warned = "".join(
+        page = "".join(
             f"<p><strong>Warning:</strong> {html.escape(warning)}</p>" for warning in self.warnings
         )
-        heading = html.escape(self._heading(), quote=False).replace("\n", "<br>")
-        page = f"{warned}<p>{heading}</p>{self._shown().to_html(float_format='{:.2f}'.format)}"
-        if self.N_holdout:
-            differences = self._largest_differences().to_html(float_format="{:.2f}".format)
-            page += f"<p>{self._holdout_heading()}</p>{differences}"
-        return page
+        for heading, table in self._list_tables():
+            lines = html.escape(heading, quote=False).replace("\n", "<br>")
+            page += f"<p>{lines}</p>{table.to_html(float_format='{:.2f}'.format)}"
+        return page + "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self._tell_few())
+
+    def _tell_few(self) -> list[str]:
+        """Return which DiSCO has fewer people than `SMALLEST_COUNT` behind it."""
+        disclosed = self.summary()["DiSCO"] * self.N_d / 100
+        few = [str(target) for target in disclosed.index[disclosed < SMALLEST_COUNT]]
+        return [f"Fewer than {SMALLEST_COUNT} people are behind DiSCO of {', '.join(few)}."] if few else []
+
+    def _release_heading(self) -> str:
+        m = len(self.N_s)
+        found = self.together_identity["repU_any"].item()
+        return (
+            f"If {'both' if m == _TWO else f'all {m}'} are published: percent of GT records\n"
+            f"Identity: repU in any of them {found:.2f} %, of UiO {_spread(self.identity['UiO'])}"
+        )
+
+    def _list_release(self) -> pd.DataFrame:
+        """Return what all syntheses disclose as one release, each by itself (any) and as one table."""
+        release = self.together[list(_OF_RELEASE)]
+        if self.stacked is not None:
+            of_all = self.stacked.attribute.droplevel("synthesis")
+            names = ("DiSCO", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se")
+            shown = names if self.stacked.is_larger else tuple(n for n in names if n != "DiSCO_at_n")
+            stacked = (
+                of_all[list(shown)].add_prefix("stacked ").rename(columns={"stacked DiSCO_beyond_se": "±"})
+            )
+            release = release.join(stacked)
+        return release.reindex(self.summary().index)
 
     def _holdout_heading(self) -> str:
         return (
@@ -238,10 +285,9 @@ class Disclosure:
     def _heading(self) -> str:
         m = len(self.identity)
         syntheses = "one synthesis" if m == 1 else f"{m} syntheses (identity: from the best to the worst)"
+        means = "" if m == 1 else f"means over the {m} syntheses, "
         keys = ", ".join(map(str, self.keys))
         identity = ", ".join(f"{name} {_spread(self.identity[name])}" for name in ("UiO", "repU"))
-        if len(self.together_identity):
-            identity += f", repU in any of them {self.together_identity['repU_any'].item():.2f} %"
         bases = "", "percent of GT records"
         if self.excludes_records:
             bases = " (of all records)", "of what the exclusions leave, in percent of all GT records"
@@ -249,7 +295,7 @@ class Disclosure:
             f"Disclosure from the keys {keys}\n"
             f"{self.N_d:,} GT records, {syntheses}\n"
             f"Identity{bases[0]}: {identity}\n"
-            f"Attribute: {bases[1]}"
+            f"Attribute: {means}{bases[1]}"
         )
 
     @property
@@ -259,6 +305,8 @@ class Disclosure:
 
     def plot(self) -> alt.LayerChart:
         """Dorig (original), DiSCO (synthetic) and DiSCO_others of each target, from 0 to 100 percent.
+
+        A bar is where DiSCO of fresh samples lies, but for chance.
 
         The title is the finding; under it stand keys, repU and UiO, beside each target what the checks flag.
         """

@@ -68,7 +68,8 @@ def subgroups(
     Returns:
         Index (target, group, synthesis), the largest groups first; a group of two columns is "level, level".
         `records` of GT; in percent of them DiSCO with its Wilson interval (DiSCO_low, DiSCO_high) and
-        DiSCO_others; in percentage points DiSCO_beyond and guessed_beyond; lift: the group's share of the
+        DiSCO_others; in percentage points DiSCO_beyond and guessed_beyond, with their standard errors
+        `…_beyond_se`; lift: the group's share of the
         exposed GT records divided by its share of GT, with lift_low and lift_high.
 
     Raises:
@@ -131,8 +132,8 @@ def _measure_units(
     for group, figures in enumerate(disclosed.of_groups(group_of_record, groups)):
         members = (group_of_record == group).astype(np.int64)
         people = UnitCells.from_records(q_of_record, cells.position, owners, members).records
-        guessed_beyond = guessed_beyond_of_units(cells.f, units, people, no_guess)
-        rows.append(row_of(Subgroup(**figures, guessed_beyond=guessed_beyond)))
+        guessed_beyond, error = guessed_beyond_of_units(cells.f, units, people, no_guess)
+        rows.append(row_of(Subgroup(**figures, guessed_beyond=guessed_beyond, guessed_beyond_se=error)))
     return rows
 
 

@@ -21,7 +21,7 @@ from disclosure_pipeline.evaluation.counts import (
     count_record_sets,
     count_request,
 )
-from disclosure_pipeline.evaluation.figures import add_beyond_chance
+from disclosure_pipeline.evaluation.figures import add_beyond_chance, bound_differences
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.copies import HitCounts, unique_hits
@@ -40,6 +40,8 @@ from disclosure_pipeline.measures.identity import Uniques
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import Shared
 from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.subgroups import RecordDisclosure
+from disclosure_pipeline.measures.together import TogetherTargetCounts, count_any, together
 from disclosure_pipeline.measures.totals import disclosure_tables
 from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
@@ -162,18 +164,30 @@ def measure_by_units(result: Disclosure, records: UnitRecords, plan: MeasuringPl
         hits["unique_hits_beyond_se"][-1] *= math.sqrt(len(records.unit) / (records.unit.max(initial=0) + 1))
         risks[(synthesis,)] = row_of(household_risk(q.q[0], q.counts[0], s_q, records.unit))
     figures: dict[str, list[float]] = defaultdict(list)
+    by_all = result.together
     for target in request.targets:
+        of_records = []
         for synthesis in range(1, len(q.q)):
-            by_name = _measure_target(request.keys, target, synthesis, records.unit)
+            by_name, disclosed = _measure_target(request.keys, target, synthesis, records.unit)
+            of_records.append(disclosed)
             for name, figure in by_name.items():
                 figures[name].append(figure)
-    attribute = _with_figures(result.attribute, figures)
+        if len(by_all):
+            by_unit = _measure_together(of_records, figures["DiSCO_others"][-len(of_records) :])
+            of_others = by_all.index != target.column.name
+            by_all = by_all.assign(
+                **{name: by_all[name].where(of_others, figure) for name, figure in by_unit.items()}
+            )
+    attribute, cap = bound_differences(
+        _with_figures(result.attribute, figures), _with_figures(result.cap, figures), len(result.targets)
+    )
     return replace(
         result,
         identity=add_beyond_chance(_with_figures(result.identity, hits), "unique_hits_beyond"),
-        attribute=add_beyond_chance(attribute, "DiSCO_beyond", len(result.targets)),
-        cap=_with_figures(result.cap, figures),
+        attribute=attribute,
+        cap=cap,
         units=frame_of(risks, ["synthesis"], names_of(HouseholdRisk)),
+        together=by_all,
     )
 
 
@@ -253,7 +267,8 @@ def _with_figures(frame: pd.DataFrame, figures: Mapping[str, Sequence[float]]) -
 
 def _measure_target(
     keys: Sequence[CodedColumn], target: Target, synthesis: int, unit: IntArray
-) -> dict[str, float]:
+) -> tuple[dict[str, float], RecordDisclosure]:
+    """Return the figures of `baselines_of_units`, and what each record that is left adds to DiSCO."""
     tables = (0, synthesis)
     q = combine_columns([key.only(tables) for key in keys])
     t = [target.column.codes[table] for table in tables]
@@ -265,4 +280,20 @@ def _measure_target(
         key_levels = np.stack([q.level_of(k) for k in range(len(keys))])
         tables_left, _ = exclude(f, disclosure_tables(f), key_levels, target.exclusions)
         left, left_s = tables_left.original.values(), tables_left.synthetic.values()
-    return baselines_of_units(f, cells, target.no_guess, left, left_s)
+    disclosed = RecordDisclosure.from_table(f, position, unit)
+    if left is not None:
+        disclosed = disclosed.only((left > 0)[position])
+    return baselines_of_units(f, cells, target.no_guess, left, left_s), disclosed
+
+
+def _measure_together(
+    of_records: Sequence[RecordDisclosure], DiSCO_others: Sequence[float]
+) -> dict[str, float]:
+    """Return the figures of `Together` that other people's records bear on."""
+    N_d = len(of_records[0].at_n)
+    counts = TogetherTargetCounts(
+        any_at_n=count_any(1, [of_table.at_n for of_table in of_records]),
+        any_others=count_any(1, [of_table.by_others for of_table in of_records]),
+    )
+    figures = row_of(together(counts, N_d, DiSCO_others))
+    return {name: figures[name] for name in figures if name.startswith("DiSCO_any")}

@@ -10,6 +10,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
+from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.drawn_guesses import (
     DrawnGuessCounts,
     draw_of_others,
@@ -38,6 +39,15 @@ def sum_of_squares(x: IntArray, keys: IntArray | int = 1) -> int:
 
 
 @dataclass(frozen=True)
+class Squares:
+    """Of what the records of each q add to the `…_beyond` of a figure: see `sum_of_squares`."""
+
+    iS: int
+    DiSCO: int
+    DCAP: int
+
+
+@dataclass(frozen=True)
 class BaselineCounts:
     """Of one target in one synthesis: integers that add up over keys.
 
@@ -47,7 +57,7 @@ class BaselineCounts:
     by_other_levels_in_SD: by s_q - s_tq of those q that SD has, up to `Sizes.synthetic_left`.
     left_by_d_q: by the GT records of their q that the exclusions leave; None where nothing is excluded.
 
-    DiSCO_squares: of what the records of each q add to DiSCO_beyond, see `sum_of_squares`.
+    squares: of the differences from others.
     guessed: from all of SD. guessed_others: from GT, each record without itself.
     drawn_from_SD, drawn_from_GT: from a draw of SD, of the others; None where nothing is drawn (`Sizes`).
     """
@@ -57,7 +67,7 @@ class BaselineCounts:
     by_other_levels: Grouped
     by_other_levels_in_SD: Grouped
     left_by_d_q: Grouped | None
-    DiSCO_squares: int
+    squares: Squares
     guessed: GuessCounts
     guessed_others: GuessCounts
     drawn_from_SD: DrawnGuessCounts | None
@@ -69,6 +79,7 @@ def baseline_counts(
     sizes: Sizes,
     no_guess: Mask,
     left: IntArray | None = None,
+    left_s: IntArray | None = None,
 ) -> BaselineCounts:
     """Count what the baselines need, from the cells of some or all q.
 
@@ -77,6 +88,7 @@ def baseline_counts(
         sizes: Those of the whole tables.
         no_guess: Marks the target levels that nobody guesses (shape: targets).
         left: The GT records that the exclusions leave in each cell; None where nothing is excluded.
+        left_s: The SD records that they leave; None as well.
     """
     d = f.d if left is None else left
     of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
@@ -90,7 +102,7 @@ def baseline_counts(
         by_other_levels=Grouped.sum_by_group(apart[near], d[occupied[near]]),
         by_other_levels_in_SD=Grouped.sum_by_group(apart_in_SD[near_in_SD], d[in_SD[near_in_SD]]),
         left_by_d_q=None if left is None else Grouped.sum_by_group(f.per_key(d)[f.q[occupied]], d[occupied]),
-        DiSCO_squares=sum_of_squares(_added_by_keys(f, d, occupied, sizes)),
+        squares=_square_differences(f, sizes, left, left_s, _added_by_keys(f, d, occupied, sizes)),
         guessed=guess_counts(f, d, f.s, no_guess),
         guessed_others=guess_counts_without_self(f, d, f.d, no_guess),
         drawn_from_SD=drawn_guess_counts(f, d, f.s, no_guess, of_SD) if of_SD else None,
@@ -107,7 +119,7 @@ def lone_baseline_counts(GT: int, sizes: Sizes) -> BaselineCounts:
         by_other_levels=Grouped.sum_by_group(np.array([0]), np.array([GT])),
         by_other_levels_in_SD=nothing,
         left_by_d_q=None,
-        DiSCO_squares=0,
+        squares=Squares(0, 0, 0),
         guessed=nobody,
         guessed_others=nobody,
         drawn_from_SD=DrawnGuessCounts.nothing() if sizes.synthetic_is_drawn else None,
@@ -129,3 +141,45 @@ def _added_by_keys(f: FrequencyTable, d: IntArray, occupied: IntArray, sizes: Si
     new_q = np.flatnonzero(first_of_run(f.q[occupied]))
     by_q: IntArray = np.add.reduceat(d[occupied] * added, new_q)
     return by_q
+
+
+def _square_differences(
+    f: FrequencyTable, sizes: Sizes, left: IntArray | None, left_s: IntArray | None, DiSCO: IntArray
+) -> Squares:
+    """Return the squares; `DiSCO` is what each q adds to that."""
+    d_q, s_q = f.d_q[f.first], f.s_q[f.first]
+    people, synthetic, dd, ds = d_q, s_q, f.dd, f.ds
+    if left is not None:
+        people, dd = f.sum_by_q(left), f.sum_by_q(left * left)
+        ds = f.sum_by_q(left * (f.s if left_s is None else left_s))
+    if left_s is not None:
+        synthetic = f.sum_by_q(left_s)
+    return Squares(
+        iS=sum_of_squares(people * found_beyond(d_q - 1, s_q, sizes)),
+        DiSCO=sum_of_squares(DiSCO),
+        DCAP=sum_of_squares(attributed_beyond(dd - people, people - 1, ds, synthetic, sizes)),
+    )
+
+
+def found_beyond(others: IntArray, s_q: IntArray, sizes: Sizes) -> IntArray:
+    """Return the chance that a person's q is in SD less that it is in the others' draw.
+
+    `others`: other GT records of the q (negative where nobody has it); in units of 1 / `ONE_CHANCE`.
+    """
+    return in_integers(sizes.p0(np.maximum(others, 0))) - in_integers(sizes.q0(s_q))
+
+
+def attributed_beyond(
+    from_others: IntArray, others: IntArray, from_SD: IntArray, s_q: IntArray, sizes: Sizes
+) -> IntArray:
+    """Return what the records of each q add to DCAP at n less DCAP_others, in 1 / `ONE_CHANCE`.
+
+    `from_SD`: pairs of a GT and an SD record with one level, of `s_q` SD records; `from_others`: pairs of GT
+    records, of so many `others` (negative where there is nobody).
+    """
+
+    def guess(pairs: IntArray, records: IntArray, none_drawn: Floats) -> IntArray:
+        return in_integers(pairs / np.maximum(records, 1) * (1 - none_drawn))
+
+    others = np.maximum(others, 0)
+    return guess(from_SD, s_q, sizes.q0(s_q)) - guess(from_others, others, sizes.p0(others))

@@ -36,24 +36,48 @@ from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.drawn_guesses import (
     draw_of_others,
     draw_of_synthetic,
+    guessed_by_overall_mode_of_draw,
     guessed_from_draw,
     overall_chances,
 )
 from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, Mask, percent
-from disclosure_pipeline.measures.guesses import guessed, guessed_without_self
+from disclosure_pipeline.measures.guesses import (
+    error_of_guesses,
+    guessed,
+    guessed_by_overall_mode,
+    guessed_by_overall_mode_without_self,
+    guessed_without_self,
+)
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes
 from disclosure_pipeline.measures.totals import Totals
-from disclosure_pipeline.measures.words import BEYOND_OTHERS, BY_OTHERS, POINTS, Words
+from disclosure_pipeline.measures.words import (
+    BEYOND_OTHERS,
+    BY_OTHERS,
+    BY_SYNTHETIC,
+    POINTS,
+    Words,
+    standard_error_of,
+)
+
+
+def _of_as_many_records(title: str) -> Words:
+    return Words(
+        f"{title}, of as many records",
+        "The same of as many synthetic records as there are other people's, where there are more.",
+        beside=f"{BY_SYNTHETIC}, of as many records",
+    )
 
 
 @dataclass(frozen=True)
 class Baselines:
     """Of one target in one synthesis: percent of all GT records; each `beyond` in percentage points.
 
-    `guessed` is of all of SD, every `beyond` of n records. DiSCO_beyond_se is the standard error of
-    DiSCO_beyond. A high value of a `beyond` is a high risk; a fresh sample of other people has 0 on average.
+    `guessed` is of all of SD, every `…_at_n` and `…_beyond` of n records. `…_beyond_se`: the standard error
+    (`standard_error`, `error_of_guesses`), which is never below one record. A high value of a `beyond` is a
+    high risk; a fresh sample of other people has 0 on average.
     """
 
+    iS_at_n: Annotated[float, _of_as_many_records("found")]
     iS_others: Annotated[
         float,
         Words(
@@ -71,6 +95,8 @@ class Baselines:
             denominator="",
         ),
     ]
+    iS_beyond_se: Annotated[float, standard_error_of("iS_beyond")]
+    DiSCO_at_n: Annotated[float, _of_as_many_records("disclosed in the synthetic table and correct")]
     DiSCO_others: Annotated[
         float,
         Words(
@@ -94,16 +120,8 @@ class Baselines:
             beside=BEYOND_OTHERS,
         ),
     ]
-    DiSCO_beyond_se: Annotated[
-        float,
-        Words(
-            "standard error of DiSCO_beyond",
-            "How far DiSCO_beyond may be off by chance.",
-            unit=POINTS,
-            denominator="",
-            high_is="neither",
-        ),
-    ]
+    DiSCO_beyond_se: Annotated[float, standard_error_of("DiSCO_beyond")]
+    DCAP_at_n: Annotated[float, _of_as_many_records("DCAP")]
     DCAP_others: Annotated[
         float,
         Words(
@@ -122,6 +140,7 @@ class Baselines:
             denominator="",
         ),
     ]
+    DCAP_beyond_se: Annotated[float, standard_error_of("DCAP_beyond")]
     guessed: Annotated[
         float,
         Words(
@@ -131,6 +150,7 @@ class Baselines:
             finding="the {column} of {value} of the people is guessed rightly",
         ),
     ]
+    guessed_at_n: Annotated[float, _of_as_many_records("guessed from the keys")]
     guessed_others: Annotated[
         float,
         Words(
@@ -151,6 +171,7 @@ class Baselines:
             finding="correct guesses of {column} rise by {value}",
         ),
     ]
+    guessed_beyond_se: Annotated[float, standard_error_of("guessed_beyond")]
 
 
 def baselines(
@@ -170,10 +191,8 @@ def baselines(
     def share(records: float) -> float:
         return 100 * records / sizes.N_d
 
-    iS_others, iS = (
-        share(_in_synthetic_of_others(counts.by_d_q, sizes)),
-        share(_in_synthetic_at_n(counts.by_s_q, sizes)),
-    )
+    in_others = in_synthetic_of_others(counts.by_d_q, sizes)
+    iS_others, iS = share(in_others), share(_in_synthetic_at_n(counts.by_s_q, sizes))
     DiSCO_others, DiSCO = share(_disclosed_by_others(counts, sizes)), share(_disclosed_at_n(counts, sizes))
     left_by_d_q = counts.by_d_q if counts.left_by_d_q is None else counts.left_by_d_q
     DCAP_others = share(_attributed_by_others(totals.CAPd, left_by_d_q, sizes))
@@ -183,16 +202,69 @@ def baselines(
     others = guessed_from_others(counts, sizes, d_t, left_t, no_guess)
     N = sizes.N_d * ONE
     return Baselines(
+        iS_at_n=iS,
         iS_others=iS_others,
         iS_beyond=iS - iS_others,
+        iS_beyond_se=standard_error(counts.squares.iS, sizes.N_d),
+        DiSCO_at_n=DiSCO,
         DiSCO_others=DiSCO_others,
         DiSCO_beyond=DiSCO - DiSCO_others,
-        DiSCO_beyond_se=share(max(math.sqrt(counts.DiSCO_squares) / ONE_CHANCE, 1)),
+        DiSCO_beyond_se=standard_error(counts.squares.DiSCO, sizes.N_d),
+        DCAP_at_n=DCAP,
         DCAP_others=DCAP_others,
         DCAP_beyond=DCAP - DCAP_others,
+        DCAP_beyond_se=standard_error(counts.squares.DCAP, sizes.N_d),
         guessed=percent(of_SD, N),
+        guessed_at_n=percent(at_n, N),
         guessed_others=percent(others, N),
         guessed_beyond=percent(at_n - others, N),
+        guessed_beyond_se=guessed_beyond_error(
+            (at_n, others),
+            guess_by_overall_mode(sizes, d_t, s_t, left_t, no_guess),
+            int(left_t.sum()),
+            in_others,
+            sizes.N_d,
+            sizes.n,
+        ),
+    )
+
+
+def standard_error(squares: int, N_d: int) -> float:
+    """Return the standard error of a difference that is a sum over q, in percent of the GT records.
+
+    `squares`: of what the records of each q add to it (`baseline_counts.Squares`). For a fresh sample that is
+    0 on average in every q, of which SD and GT both draw the records: so the squares have the variance of
+    both. One record at least, where nothing differs.
+    """
+    return 100 * max(math.sqrt(squares) / ONE_CHANCE, 1) / N_d
+
+
+def guessed_beyond_error(
+    right: tuple[int, int], by_mode: tuple[int, int], people: int, with_others: float, whole: int, n: int
+) -> float:
+    """Return the standard error of guessed_beyond, in percent of `whole` records: see `error_of_guesses`.
+
+    `right`, `by_mode`: right guesses from SD and from the others, by the better way, and always by their most
+    frequent level, in units of 1 / `ONE`. Of the `people` who are guessed, so many are `with_others` in their
+    q; n of them are guessed independently.
+    """
+    shares = [percent(guesses, whole * ONE) / 100 for guesses in (*right, *by_mode)]
+    alone = max(0.0, 1 - with_others / max(people, 1))
+    return 100 * max(error_of_guesses(shares[0], shares[1], n, alone * (shares[2] - shares[3])), 1 / whole)
+
+
+def guess_by_overall_mode(
+    sizes: Sizes, d_t: IntArray, s_t: IntArray, left_t: IntArray, no_guess: Mask
+) -> tuple[int, int]:
+    """Return right guesses of the most frequent level of SD, and of the others, at n, in 1 / `ONE`."""
+    of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
+    return (
+        guessed_by_overall_mode_of_draw(left_t, overall_chances(s_t, no_guess, of_SD))
+        if of_SD
+        else guessed_by_overall_mode(left_t, s_t, no_guess),
+        guessed_by_overall_mode_of_draw(left_t, overall_chances(d_t, no_guess, of_GT))
+        if of_GT
+        else guessed_by_overall_mode_without_self(left_t, d_t, no_guess),
     )
 
 
@@ -205,7 +277,8 @@ def _in_synthetic_at_n(by_s_q: Grouped, sizes: Sizes) -> float:
     return _weighted(by_s_q, 1 - sizes.q0(by_s_q.groups))
 
 
-def _in_synthetic_of_others(by_d_q: Grouped, sizes: Sizes) -> float:
+def in_synthetic_of_others(by_d_q: Grouped, sizes: Sizes) -> float:
+    """Return iS_others, in GT records."""
     return _weighted(by_d_q, 1 - sizes.p0(by_d_q.groups - 1))
 
 

@@ -25,6 +25,7 @@ from disclosure_pipeline.measures.words import (
     POINTS,
     SYNTHETIC,
     Words,
+    standard_error_of,
 )
 
 _PAIR, _TRIPLE = 2, 3
@@ -89,16 +90,7 @@ class UniqueHits:
             "with other people's records",
         ),
     ]
-    unique_hits_beyond_se: Annotated[
-        float,
-        Words(
-            "standard error of unique_hits_beyond",
-            "How far unique_hits_beyond may be off by chance.",
-            unit=POINTS,
-            denominator="",
-            high_is="neither",
-        ),
-    ]
+    unique_hits_beyond_se: Annotated[float, standard_error_of("unique_hits_beyond")]
 
 
 def unique_hits(counts: HitCounts, sizes: Sizes) -> UniqueHits:
@@ -111,10 +103,8 @@ def unique_hits(counts: HitCounts, sizes: Sizes) -> UniqueHits:
     """
     hits, others = percent(counts.hits, sizes.N_s), percent(round(2 * counts.pairs), sizes.N_d)
     p = min(2 * counts.pairs / max(sizes.N_d, 1), 1.0)
-    of_SD = p * (1 - p) / max(sizes.N_s, 1)
     of_GT = (4 * counts.pairs + 6 * counts.triples) / max(sizes.N_d, 1) ** 2
-    error = max(math.sqrt(of_SD + of_GT), 1 / max(sizes.N_s, 1))
-    return UniqueHits(hits, others, hits - others, 100 * error)
+    return UniqueHits(hits, others, hits - others, 100 * error_of_share(p, sizes.N_s, of_GT))
 
 
 @dataclass(frozen=True)
@@ -162,6 +152,7 @@ class Copies:
             denominator="",
         ),
     ]
+    copies_beyond_se: Annotated[float, standard_error_of("copies_beyond")]
     unique_copies: Annotated[
         float,
         Words(
@@ -197,6 +188,7 @@ class Copies:
             beside=BEYOND_FRESH_SAMPLE,
         ),
     ]
+    unique_copies_beyond_se: Annotated[float, standard_error_of("unique_copies_beyond")]
 
 
 def copy_counts(d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0)) -> CopyCounts:
@@ -208,18 +200,39 @@ def copy_counts(d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0)) -> C
     return CopyCounts(int((s * (d > 0)).sum()), int((d * (d > 1)).sum()), hit_counts(d, s), people)
 
 
-def copies(counts: CopyCounts, sizes: Sizes) -> Copies:
-    """Compute copies and unique copies beside what other people's records would show: see `unique_hits`."""
+def copies(counts: CopyCounts, sizes: Sizes, records_per_unit: float = 1) -> Copies:
+    """Compute copies and unique copies beside what other people's records would show: see `unique_hits`.
+
+    A new record equals one of GT's with GT's coverage, which 1 - f1/N_d estimates with the variance
+    (f1 (1 - f1/N_d) + 2 f2) / N_d²; f1 GT records equal no other one. Where people have several records, they
+    are drawn together: the variances are that many times as large.
+
+    Source: Esty 1983, "A normal limit law for a nonparametric estimator of the coverage of a random sample".
+    """
     copied, repeated = percent(counts.copies, sizes.N_s), percent(counts.repeated, sizes.N_d)
     unique = unique_hits(counts.unique, sizes)
+    p, f1 = counts.repeated / max(sizes.N_d, 1), sizes.N_d - counts.repeated
+    of_GT = (f1 * p + 2 * counts.unique.pairs) / max(sizes.N_d, 1) ** 2
+    together = math.sqrt(records_per_unit)
     return Copies(
         copies=copied,
         copies_others=repeated,
         copies_beyond=copied - repeated,
+        copies_beyond_se=100 * together * error_of_share(p, sizes.N_s, of_GT),
         unique_copies=unique.unique_hits,
         unique_copies_others=unique.unique_hits_others,
         unique_copies_beyond=unique.unique_hits_beyond,
+        unique_copies_beyond_se=together * unique.unique_hits_beyond_se,
     )
+
+
+def error_of_share(p: float, records: int, of_expected: float = 0.0) -> float:
+    """Return the standard error of a share of `records` less an expected share p with a variance of its own.
+
+    That of one record at least.
+    """
+    p = min(p, 1.0)
+    return max(math.sqrt(p * (1 - p) / max(records, 1) + of_expected), 1 / max(records, 1))
 
 
 EXPECTED_MISSES = 10.0

@@ -143,6 +143,16 @@ class FrequencyTable:
         """The q of each cell, numbered from 0 on."""
         return np.cumsum(first_of_run(self.q)) - 1
 
+    @cached_property
+    def dd(self) -> IntArray:
+        """The sum of d² of each q that has cells."""
+        return self.sum_by_q(self.d * self.d)
+
+    @cached_property
+    def ds(self) -> IntArray:
+        """The sum of d·s of each q that has cells."""
+        return self.sum_by_q(self.d * self.s)
+
     def sum_by_q(self, values: IntArray | Mask) -> IntArray:
         """Return the values of all cells of each q that has cells, added up."""
         # Several times faster than adding up q by q.

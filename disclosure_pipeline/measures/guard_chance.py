@@ -16,9 +16,11 @@ import numpy.typing as npt
 
 from disclosure_pipeline.measures.copies import HitCounts
 from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.guesses import error_of_guesses
 from disclosure_pipeline.measures.people import ONCE_IN
 from disclosure_pipeline.measures.samples import Sizes
 
+_TWO_ERRORS = 2.0
 _HALF_OF_THREE_QUARTERS, _THREE_QUARTERS, _HALF = 3 / 8, 3 / 4, 1 / 2
 
 
@@ -45,6 +47,17 @@ def beyond_errors(figure: float, error: float, comparisons: int = 1) -> float:
         return math.nan
     z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons))
     return beyond_chance(figure, z * error)
+
+
+def errors_of_largest(comparisons: int) -> float:
+    """Return how many standard errors the largest of several differences is from 0 as seldom as one is two.
+
+    >>> [round(errors_of_largest(number), 2) for number in (1, 5, 20)]
+    [2.0, 2.61, 3.05]
+
+    Source: Bonferroni, for normal errors.
+    """
+    return NormalDist().inv_cdf(1 - NormalDist().cdf(-_TWO_ERRORS) / max(comparisons, 1))
 
 
 def hits_by_chance(counts: HitCounts, sizes: Sizes, apart: float, comparisons: int = 1) -> float:
@@ -86,19 +99,16 @@ def guesses_by_chance(
 
     Guessing the most frequent level of all is not held against a table, though the others' records tell it
     no more where two levels are about as frequent: each person that is left out decides between them then.
-    Beyond that, a record is guessed rightly from SD and wrongly from the others, or the other way round, with
-    the variance g (1 - g') + g' (1 - g) of independent guesses. n records let at most n groups of people be
-    guessed anew: so the variance is divided by n, be there more GT records or not.
+    Beyond that, see `error_of_guesses`.
 
     >>> round(guesses_by_chance(30.0, 28.0, 25.0, Sizes(1000, 1000)), 1)
     7.6
 
-    Source: this project's own; McNemar 1947 for the variance of two shares of the same records.
+    Source: this project's own.
     """
     z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons))
-    g, others = guessed / 100, guessed_others / 100
-    variance = (g * (1 - others) + others * (1 - g)) / max(sizes.n, 1)
-    return max(0.0, most_frequent - guessed_others) + 100 * z * math.sqrt(variance)
+    error = error_of_guesses(guessed / 100, guessed_others / 100, sizes.n)
+    return max(0.0, most_frequent - guessed_others) + 100 * z * error
 
 
 def nearness_by_chance(persons: int, sizes: Sizes, comparisons: int = 1) -> float:

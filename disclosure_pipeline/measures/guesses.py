@@ -7,6 +7,7 @@ counts 1/k, so that a renamed level changes nothing. Missing target values are n
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,28 +80,43 @@ def guessed(counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Ma
     from. Where none of them has a level that may be guessed, nobody is guessed.
     """
     return max(
-        _count_right(counts.named) + _guessed_by_overall_mode(_unmatched(counts, people_t), r_t, no_guess),
-        _guessed_by_overall_mode(people_t, r_t, no_guess),
+        _count_right(counts.named) + guessed_by_overall_mode(_unmatched(counts, people_t), r_t, no_guess),
+        guessed_by_overall_mode(people_t, r_t, no_guess),
     )
 
 
 def guessed_without_self(counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
     """Return the same where the persons are among the records to guess from, and left out of them."""
-    by_overall_mode = _guessed_by_overall_mode_without_self
+    by_overall_mode = guessed_by_overall_mode_without_self
     return max(
         _count_right(counts.named) + by_overall_mode(_unmatched(counts, people_t), r_t, no_guess),
         by_overall_mode(people_t, r_t, no_guess),
     )
 
 
-def _guessed_by_overall_mode(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
+def error_of_guesses(right: float, right_others: float, n: int, by_mode: float = 0.0) -> float:
+    """Return the standard error of a difference of two shares of right guesses, as a share of 1.
+
+    A record is guessed rightly from SD and wrongly from the others, or the other way round, with the variance
+    g (1 - g') + g' (1 - g) of independent guesses. n records let at most n groups of people be guessed anew:
+    so the variance is divided by n, be there more GT records or not, and the error is rather too large.
+    `by_mode`: how much more people are guessed rightly by the most frequent level of all SD than of all
+    others, of those of whom the others' keys tell nothing. They are guessed alike: that counts as one guess.
+
+    Source: this project's own; McNemar 1947 for the variance of two shares of the same records.
+    """
+    variance = (right * (1 - right_others) + right_others * (1 - right)) / max(n, 1)
+    return math.sqrt(variance + by_mode**2)
+
+
+def guessed_by_overall_mode(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
     """Return right guesses of the most frequent level of all for people who are not among r_t."""
     overall = np.where(no_guess, 0, r_t)
     modes = np.flatnonzero((overall == overall.max(initial=0)) & (overall > 0))
     return int(people_t[modes].sum()) * ONE // len(modes) if len(modes) else 0
 
 
-def _guessed_by_overall_mode_without_self(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
+def guessed_by_overall_mode_without_self(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
     """Return the same for people that are among r_t, each left out when they are guessed.
 
     Only the one most frequent level can be named rightly: without the person a level as frequent as another

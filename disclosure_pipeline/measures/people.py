@@ -28,6 +28,7 @@ from disclosure_pipeline.measures.words import (
     POINTS,
     SYNTHETIC,
     Words,
+    standard_error_of,
 )
 
 ONCE_IN = 10_000
@@ -142,6 +143,7 @@ class PeopleCopied:
             beside=BEYOND_FRESH_SAMPLE,
         ),
     ]
+    people_copied_beyond_se: Annotated[float, standard_error_of("people_copied_beyond")]
     people_copied_by_chance: Annotated[
         float,
         Words(
@@ -162,12 +164,14 @@ def people_copied(
     apart: float = 0.0,
     comparisons: int = 1,
     records_per_unit: float = 1,
+    triples: float = 0.0,
 ) -> PeopleCopied:
     """Return the people who are found in SD, beside those that a fresh table of N_s records would find.
 
     `apart`: percent of the GT records that columns drawn apart would find (`found_by_columns_apart`).
     `comparisons`: how many sets of columns, or groups, are looked at, of which the worst counts.
     `records_per_unit`: where people have several records, chance has that many fewer to play with.
+    `triples`: combinations of exactly three people (f3), which only the standard error looks at.
 
     A fresh table finds at most (f1/N)(1 - exp(-N_s · 2 f2 / (N f1))): Good and Turing's mean chance of those
     combinations, and Jensen's inequality. Were SD fresh, it would find at most (f1/N)(1 - S1/N_s) of them,
@@ -179,13 +183,38 @@ def people_copied(
 
     Source: Good 1953, "The population frequencies of species and the estimation of population parameters".
     """
-    expected = max(_fresh(counts.alone, counts.pairs, counts.alone_in_SD, sizes), apart)
+    by_fresh = 100 * counts.alone / sizes.N_d * min(_fresh_shares(counts, sizes))
+    expected = max(by_fresh, apart)
     found = percent(counts.found, sizes.N_d)
     of_units, size_in_units = counts.divide(records_per_unit), sizes.divide(records_per_unit)
     most = _most_found(of_units, size_in_units, apart, 1 / (ONCE_IN * max(comparisons, 1)))
     most = min(round(most * records_per_unit), counts.alone)
     by_chance = max(100 * most / sizes.N_d - expected, 0.0)
-    return PeopleCopied(found, expected, found - expected, by_chance)
+    variance = _variance_of_found(counts, sizes, apart, triples) * records_per_unit
+    error = 100 * max(math.sqrt(variance), 1) / max(sizes.N_d, 1)
+    return PeopleCopied(found, expected, found - expected, error, by_chance)
+
+
+def _variance_of_found(counts: PeopleCounts, sizes: Sizes, apart: float, triples: float) -> float:
+    """Return the variance of the people found, and of how many are expected, by the bound that counts.
+
+    Good's estimate 2 f2/N of the chance of a hit has the variance (4 f2 + 6 f3)/N², his coverage of SD at
+    most (S1 (1 - S1/N_s) + N_s - S1)/N_s² (Esty 1983, with at most (N_s - S1)/2 pairs). One pair is taken for
+    none, and the larger of those found and those expected for their mean.
+    """
+    N_d, N_s, alone = sizes.N_d, sizes.N_s, counts.alone
+    if not alone or not N_s:
+        return 0.0
+    by_GT, by_SD = _fresh_shares(counts, sizes)
+    of_apart = apart * N_d / (100 * alone)
+    found = min(max(counts.found / alone, min(by_GT, by_SD), of_apart), 1.0)
+    variance = alone * found * (1 - found)
+    if of_apart > min(by_GT, by_SD):
+        return variance
+    if by_GT <= by_SD:
+        return variance + (N_s * (1 - by_GT) / N_d) ** 2 * (4 * max(counts.pairs, 1) + 6 * triples)
+    single = min(counts.alone_in_SD, N_s - 2)
+    return variance + (alone / N_s) ** 2 * (single * (1 - single / N_s) + N_s - single)
 
 
 def _most_found(counts: PeopleCounts, sizes: Sizes, apart: float, level: float) -> int:
@@ -244,13 +273,12 @@ def _at_least(count: float, mean: float) -> float:
     return math.erfc(-z / math.sqrt(2)) / 2
 
 
-def _fresh(alone: int, pairs: float, alone_in_SD: float, sizes: Sizes) -> float:
-    """Percent of GT records that a fresh table finds at most: the smaller of both bounds."""
-    if not alone or not sizes.N_s:
-        return 0.0
-    by_coverage_of_GT = 0.0 - math.expm1(-sizes.N_s * 2 * pairs / (sizes.N_d * alone))
-    by_coverage_of_SD = 1 - alone_in_SD / sizes.N_s
-    return 100 * alone / sizes.N_d * min(by_coverage_of_GT, by_coverage_of_SD)
+def _fresh_shares(counts: PeopleCounts, sizes: Sizes) -> tuple[float, float]:
+    """Return the shares of those alone that a fresh table finds at most, by GT's coverage and by SD's own."""
+    if not counts.alone or not sizes.N_s:
+        return 0.0, 0.0
+    by_coverage_of_GT = 0.0 - math.expm1(-sizes.N_s * 2 * counts.pairs / (sizes.N_d * counts.alone))
+    return by_coverage_of_GT, 1 - counts.alone_in_SD / sizes.N_s
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,15 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from disclosure_pipeline.measures.baseline_counts import baseline_counts
-from disclosure_pipeline.measures.baselines import guessed_at_n, guessed_from_others
+from disclosure_pipeline.measures.baseline_counts import BaselineCounts, baseline_counts, sum_of_squares
+from disclosure_pipeline.measures.baselines import (
+    guess_by_overall_mode,
+    guessed_at_n,
+    guessed_beyond_error,
+    guessed_from_others,
+    in_synthetic_of_others,
+    standard_error,
+)
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.intervals import wilson
@@ -27,6 +34,7 @@ from disclosure_pipeline.measures.words import (
     RECORDS,
     WILSON,
     Words,
+    standard_error_of,
 )
 
 _FEWEST_MERGED = 2
@@ -100,6 +108,7 @@ class Subgroup:
             beside=BEYOND_OTHERS,
         ),
     ]
+    DiSCO_beyond_se: Annotated[float, standard_error_of("DiSCO_beyond")]
     guessed_beyond: Annotated[
         float,
         Words(
@@ -110,6 +119,7 @@ class Subgroup:
             denominator="",
         ),
     ]
+    guessed_beyond_se: Annotated[float, standard_error_of("guessed_beyond")]
     lift: Annotated[
         float,
         Words(
@@ -151,16 +161,23 @@ def subgroup(f: FrequencyTable, d: IntArray, no_guess: Mask) -> Subgroup:
     exposed_cells = (f.s > 0) & (f.s == f.s_q)
     exposed, everybody = total(d, exposed_cells), total(f.d, exposed_cells)
     at_n, by_others = disclosed_of(f, d, sizes)
+    counts = baseline_counts(f, sizes, no_guess, d)
+    guessed_beyond, error = _guessed_beyond_of(f, d, no_guess, counts)
+    squares = counts.squares.DiSCO
     return Subgroup(
-        **_disclosure_of_group(records, exposed, at_n, by_others, everybody, f.N_d),
-        guessed_beyond=_guessed_beyond_of(f, d, no_guess),
+        **_disclosure_of_group(records, exposed, at_n, by_others, squares, everybody, f.N_d),
+        guessed_beyond=guessed_beyond,
+        guessed_beyond_se=error,
     )
 
 
 def _disclosure_of_group(
-    records: int, exposed: int, at_n: float, by_others: float, everybody: int, N_d: int
+    records: int, exposed: int, at_n: float, by_others: float, squares: int, everybody: int, N_d: int
 ) -> dict[str, Any]:
-    """Return the figures of a group from its sums, all in records, and of `everybody` whom DiSCO counts."""
+    """Return the figures of a group from its sums, all in records, and of `everybody` whom DiSCO counts.
+
+    `squares`: of what the group's records of each q add to DiSCO_beyond, in 1 / `ONE_CHANCE`².
+    """
     low, high = wilson(exposed, records)
     share = records / N_d
     ends = [end / share for end in wilson(exposed, everybody)] if everybody else [math.nan, math.nan]
@@ -171,6 +188,7 @@ def _disclosure_of_group(
         "DiSCO_high": 100 * high,
         "DiSCO_others": 100 * by_others / records,
         "DiSCO_beyond": 100 * (at_n - by_others) / records,
+        "DiSCO_beyond_se": standard_error(squares, records),
         "lift": exposed / everybody / share if everybody else math.nan,
         "lift_low": ends[0],
         "lift_high": ends[1],
@@ -181,9 +199,11 @@ def _disclosure_of_group(
 class RecordDisclosure:
     """What each GT record adds to DiSCO (0 or 1), to DiSCO at n and to DiSCO_others (in units of a chance).
 
-    All are integers, so that the sums of a group are the same in any order of the records.
+    `q` is the record's combination of keys. All are integers, so that the sums of a group are the same in any
+    order of the records.
     """
 
+    q: IntArray
     exposed: IntArray
     at_n: IntArray
     by_others: IntArray
@@ -210,23 +230,31 @@ class RecordDisclosure:
             others, others_t = (d_q - own_q)[chosen], (d_tq - own_tq)[chosen]
             at_n[chosen] = in_integers(sizes.q0((s_q - s_tq)[chosen]) - sizes.q0(s_q[chosen]))
             by_others[chosen] = in_integers(sizes.p0(others - others_t) - sizes.p0(others))
-        return cls(exposed, at_n, by_others)
+        return cls(f.q[position], exposed, at_n, by_others)
+
+    def only(self, members: Mask) -> RecordDisclosure:
+        """Return the same with nothing added by any other record."""
+        return RecordDisclosure(self.q, self.exposed * members, self.at_n * members, self.by_others * members)
 
     def of_groups(self, group: IntArray, groups: int) -> list[dict[str, Any]]:
         """Return the figures of `Subgroup` but for guesses, of each group (shape: GT records)."""
         records = _add_up(np.ones_like(self.exposed), group, groups)
         sums = [_add_up(part, group, groups) for part in (self.exposed, self.at_n, self.by_others)]
-        everybody = int(self.exposed.sum())
+        everybody, keys = int(self.exposed.sum()), int(self.q.max(initial=0)) + 1
+        places, number = np.unique(group * keys + self.q, return_inverse=True)
+        added = _add_up(self.at_n - self.by_others, number.reshape(-1), len(places))
+        squares = [sum_of_squares(added[places // keys == place]) for place in range(groups)]
         return [
             _disclosure_of_group(
                 int(of_group),
                 int(exposed),
                 int(at_n) / ONE_CHANCE,
                 int(by_others) / ONE_CHANCE,
+                of_squares,
                 everybody,
                 len(group),
             )
-            for of_group, exposed, at_n, by_others in zip(records, *sums, strict=True)
+            for of_group, exposed, at_n, by_others, of_squares in zip(records, *sums, squares, strict=True)
         ]
 
 
@@ -253,13 +281,27 @@ def disclosed_of(f: FrequencyTable, d: IntArray, sizes: Sizes) -> tuple[float, f
     return math.fsum(at_n.tolist()), math.fsum(by_others.tolist())
 
 
-def _guessed_beyond_of(f: FrequencyTable, d: IntArray, no_guess: Mask) -> float:
-    """Return percentage points; NaN where the group has no record."""
-    sizes, d_t = Sizes(f.N_d, f.N_s), f.per_target(d)
-    counts = baseline_counts(f, sizes, no_guess, d)
-    by_SD = guessed_at_n(counts, sizes, f.per_target(f.s), d_t, no_guess)
-    by_others = guessed_from_others(counts, sizes, f.per_target(f.d), d_t, no_guess)
-    return percent(by_SD - by_others, int(d.sum()) * ONE)
+def _guessed_beyond_of(
+    f: FrequencyTable, people: IntArray, no_guess: Mask, counts: BaselineCounts
+) -> tuple[float, float]:
+    """Return percentage points, and their standard error; NaN where the group has no record."""
+    records = int(people.sum())
+    if not records:
+        return math.nan, math.nan
+    sizes, people_t, d_t, s_t = (
+        Sizes(f.N_d, f.N_s),
+        f.per_target(people),
+        f.per_target(f.d),
+        f.per_target(f.s),
+    )
+    right = (
+        guessed_at_n(counts, sizes, s_t, people_t, no_guess),
+        guessed_from_others(counts, sizes, d_t, people_t, no_guess),
+    )
+    by_mode = guess_by_overall_mode(sizes, d_t, s_t, people_t, no_guess)
+    with_others = in_synthetic_of_others(counts.by_d_q, sizes)
+    error = guessed_beyond_error(right, by_mode, records, with_others, records, min(sizes.n, records))
+    return percent(right[0] - right[1], records * ONE), error
 
 
 def merged_groups(records: IntArray, smallest: int) -> IntArray:

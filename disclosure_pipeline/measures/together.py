@@ -1,19 +1,42 @@
 """Several tables that are published together: what they disclose as one release.
 
-A mean over syntheses says nothing about publishing all of them.
+A mean over syntheses says nothing about publishing all of them. What a release would disclose anyway: each
+table j is replaced by a draw of n_j other people's records, independent given these, so that a person is
+disclosed by one at least with chance 1 - prod_j (1 - p_j), where p_j = P0_j(d_q - d_tq) - P0_j(d_q - 1) is
+what the person adds to DiSCO_others (`baselines`). The release itself is brought to as many records in the
+same way, by Q0_j. Where n_j are all of the others, every draw is the same one, though fresh samples differ:
+as many independent ones disclose 1 - prod_j (1 - DiSCO_others_j) at most, by Jensen's inequality.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Annotated
 
 import numpy as np
 
+from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import Keys
-from disclosure_pipeline.measures.words import Words
+from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
+from disclosure_pipeline.measures.words import POINTS, Words
+
+
+@dataclass(frozen=True)
+class TogetherTargetCounts:
+    """What m syntheses disclose together of one target, of the GT records that the exclusions leave.
+
+    any, agreed: see `Disclosed`. any_at_n, any_others: of the release at n records of each, and of draws of
+    the others, in units of 1 / `ONE_CHANCE`.
+    """
+
+    any: int = 0
+    agreed: int = 0
+    any_at_n: int = 0
+    any_others: int = 0
 
 
 @dataclass(frozen=True)
@@ -21,22 +44,18 @@ class TogetherCounts:
     """What m syntheses disclose together: GT records; integers that add up over keys.
 
     unique_in_any: those that are unique in GT, and whose q is unique in at least one synthesis.
-    any, agreed: of each target, of the records that the exclusions leave: see `Disclosed`.
     """
 
     unique_in_any: int
-    any: tuple[int, ...]
-    agreed: tuple[int, ...]
-
-    @classmethod
-    def from_pairs(cls, unique_in_any: int, of_targets: Sequence[tuple[int, int]]) -> TogetherCounts:
-        """Count from `any` and `agreed` of each target."""
-        return cls(unique_in_any, tuple(n for n, _ in of_targets), tuple(n for _, n in of_targets))
+    targets: tuple[TogetherTargetCounts, ...]
 
 
 @dataclass(frozen=True)
 class Together:
-    """Percent of all GT records that DiSCO counts in at least one synthesis; and that several agree on."""
+    """Percent of all GT records that DiSCO counts in at least one synthesis; and that several agree on.
+
+    DiSCO_any_beyond: percentage points, of the release at n records less DiSCO_any_others.
+    """
 
     any: Annotated[
         float,
@@ -50,6 +69,34 @@ class Together:
         Words(
             "disclosed by several that agree",
             "Of so many people at least two synthetic tables tell the target, and all of these rightly.",
+        ),
+    ]
+    DiSCO_any_others: Annotated[
+        float,
+        Words(
+            "disclosed by any draw of other people's records",
+            "This many people could be told their target from at least one of as many draws of other "
+            "people's records.",
+            high_is="neither",
+        ),
+    ]
+    DiSCO_any_beyond: Annotated[
+        float,
+        Words(
+            "disclosed by any synthetic table beyond other people's records",
+            "This many more people can be told their target from at least one of the synthetic tables than "
+            "from as many draws of other people's records.",
+            POINTS,
+            "",
+        ),
+    ]
+    DiSCO_any_fresh: Annotated[
+        float,
+        Words(
+            "disclosed by any of as many fresh samples, at most",
+            "This many people could be told their target from at least one of as many fresh samples of other "
+            "people, at most.",
+            high_is="neither",
         ),
     ]
 
@@ -67,13 +114,36 @@ class TogetherIdentity:
     ]
 
 
-def together(counts: TogetherCounts, N_d: int) -> tuple[TogetherIdentity, list[Together]]:
-    """Return the percentages, those of each target in their order."""
-    of_targets = [
-        Together(percent(any_of, N_d), percent(agreed, N_d))
-        for any_of, agreed in zip(counts.any, counts.agreed, strict=True)
-    ]
-    return TogetherIdentity(percent(counts.unique_in_any, N_d)), of_targets
+def together(counts: TogetherTargetCounts, N_d: int, DiSCO_others: Sequence[float]) -> Together:
+    """Return the percentages of one target; `DiSCO_others`: of each synthesis, in percent."""
+    one = N_d * ONE_CHANCE
+    return Together(
+        percent(counts.any, N_d),
+        percent(counts.agreed, N_d),
+        percent(counts.any_others, one),
+        percent(counts.any_at_n - counts.any_others, one),
+        100 * (1 - math.prod(1 - others / 100 for others in DiSCO_others)),
+    )
+
+
+def chance_by_rest(
+    others: IntArray, all_of_q: IntArray, none_drawn: Callable[[IntArray], Floats]
+) -> IntArray:
+    """Return the chance that a draw discloses a person, in units of 1 / `ONE_CHANCE`.
+
+    `all_of_q` records to draw from have the person's q, `others` of them another level; the person's own is
+    not among them. `none_drawn`: `Sizes.p0` of other people's records, `Sizes.q0` of SD's.
+    """
+    return in_integers(none_drawn(others) - none_drawn(all_of_q))
+
+
+def count_any(records: IntArray | int, chances: Sequence[IntArray]) -> int:
+    """Return how many are disclosed by at least one table, independent ones, in units of 1 / `ONE_CHANCE`.
+
+    `records` of each entry have these chances, one for each table.
+    """
+    none = reduce(np.multiply, (1 - of_table / ONE_CHANCE for of_table in chances))
+    return int((records * in_integers(1 - none)).sum())
 
 
 @dataclass(frozen=True)
@@ -96,12 +166,29 @@ class Disclosed:
         """Return the people of whom at least two tables disclose a level, all of them their own."""
         return (self.rightly > 1) & (self.rightly == self.tables)
 
-    def count(self, d: IntArray) -> tuple[int, int]:
-        """Return the GT records of both kinds, where each entry stands for `d` of them."""
-        return total(d, self.any), total(d, self.agreed)
+    def count(self, d: IntArray, any_at_n: int, any_others: int) -> TogetherTargetCounts:
+        """Return the GT records of both kinds, where each entry stands for `d` of them, beside the others."""
+        return TogetherTargetCounts(total(d, self.any), total(d, self.agreed), any_at_n, any_others)
 
 
-def disclosed_of_tables(by_cell: Sequence[IntArray]) -> Disclosed:
+def count_together(
+    d: IntArray, by_cell: Sequence[IntArray], left: IntArray, sizes: Sequence[Sizes]
+) -> TogetherTargetCounts:
+    """Count from the records of GT and of each synthesis in every cell (shape: q, t).
+
+    `left`: the GT records that the exclusions leave in each; `sizes`: of the whole tables.
+    """
+    q, t = np.nonzero(left)
+    people, d_q = left[q, t], d.sum(axis=1)[q]
+    by_others = [chance_by_rest(d_q - d[q, t], d_q - 1, size.p0) for size in sizes]
+    at_n = []
+    for s, size in zip(by_cell, sizes, strict=True):
+        s_q = s.sum(axis=1)[q]
+        at_n.append(chance_by_rest(s_q - s[q, t], s_q, size.q0))
+    return _disclosed_of_tables(by_cell).count(left, count_any(people, at_n), count_any(people, by_others))
+
+
+def _disclosed_of_tables(by_cell: Sequence[IntArray]) -> Disclosed:
     """Return what is disclosed, from the records of each synthesis in every cell (shape: q, t)."""
     tables = np.zeros((len(by_cell[0]), 1), dtype=np.int64)
     rightly = np.zeros(by_cell[0].shape, dtype=np.int64)

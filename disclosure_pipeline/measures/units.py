@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from disclosure_pipeline.measures.baseline_counts import sum_of_squares
+from disclosure_pipeline.measures.baseline_counts import attributed_beyond, found_beyond, sum_of_squares
+from disclosure_pipeline.measures.baselines import guessed_beyond_error, standard_error
 from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
@@ -33,7 +34,7 @@ from disclosure_pipeline.measures.drawn_guesses import (
 )
 from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, Mask, percent, sum_of_quotients
 from disclosure_pipeline.measures.frequency import FrequencyTable, count_up, first_of_run, run_lengths
-from disclosure_pipeline.measures.guesses import guess_counts, guessed
+from disclosure_pipeline.measures.guesses import guess_counts, guessed, guessed_by_overall_mode
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
 
 _AT_A_TIME = 1 << 21  # levels of the others of some people
@@ -94,7 +95,7 @@ def baselines_of_units(
     d_q = f.d_q if left is None else f.per_key(left)[f.q]
     own_left = _sum_by(cells.pair, people)[cells.pair]
     products: dict[str, list[float]] = defaultdict(list)
-    added = np.zeros(f.keys, dtype=np.int64)
+    added: dict[str, IntArray] = {name: np.zeros(f.keys, dtype=np.int64) for name in ("iS", "DiSCO", "DCAP")}
 
     def add(figure: str, grouped: Grouped, chances: Floats) -> None:
         products[figure] += (grouped.sums * chances).tolist()
@@ -121,36 +122,51 @@ def baselines_of_units(
         add("DCAP_others", attributed, _share_if_drawn(attributed.groups, sizes.p0(attributed.groups)))
         attributed = Grouped.sum_by_group(s_q[at], c * s[at])
         add("DCAP", attributed, _share_if_drawn(attributed.groups, sizes.q0(attributed.groups)))
+        less = in_integers(sizes.p0(apart)) - in_integers(sizes.p0(others))
+        np.add.at(added["iS"], f.q[at], c * found_beyond(others, f.s_q[at], sizes))
         at_n = in_integers(sizes.q0(f.s_q[at] - f.s[at])) - in_integers(sizes.q0(f.s_q[at]))
-        more = at_n - in_integers(sizes.p0(apart)) + in_integers(sizes.p0(others))
-        np.add.at(added, f.q[at], c * more)
+        np.add.at(added["DiSCO"], f.q[at], c * (at_n - less))
+        alike = f.q[at] * (int(with_key.max()) + 1) + with_key
+        _, first, number = np.unique(alike, return_index=True, return_inverse=True)
+        alike_GT, alike_SD = (_sum_by(number.reshape(-1), c * shared) for shared in (others_t, s[at]))
+        by_guess = attributed_beyond(alike_GT, with_key[first], alike_SD, s_q[at][first], sizes)
+        np.add.at(added["DCAP"], f.q[at][first], by_guess)
     sums = {figure: 100 * math.fsum(terms) / f.N_d for figure, terms in products.items()}
-    pairs = {
-        "iS": (sums["iS"], sums["iS_others"]),
-        "DiSCO": (
-            _difference(products["certain"], products["absent"], f.N_d),
-            _difference(products["certain_others"], products["absent_others"], f.N_d),
-        ),
-        "DCAP": (sums["DCAP"], sums["DCAP_others"]),
-    }
-    figures = {f"{name}_others": others for name, (_, others) in pairs.items()}
-    figures |= {f"{name}_beyond": at_n - others for name, (at_n, others) in pairs.items()}
-    right, right_others = (guess(f, cells, people, no_guess) for guess in (_guess_at_n, _guess_from_others))
+    for suffix in ("", "_others"):  # without rounding between
+        certain, absent = (math.fsum(products[f"{name}{suffix}"]) for name in ("certain", "absent"))
+        sums[f"DiSCO{suffix}"] = 100 * (certain - absent) / f.N_d
+    figures = {f"{name}_others": sums[f"{name}_others"] for name in added}
+    figures |= {f"{name}_at_n": sums[name] for name in added}
+    figures |= {f"{name}_beyond": sums[name] - sums[f"{name}_others"] for name in added}
+    with_others = sums["iS_others"] / 100 * f.N_d
+    guessed_at_n, guessed_others, error = _guess_both(f, cells, people, no_guess, with_others, f.N_d)
     return figures | {
-        "DiSCO_beyond_se": 100 * max(math.sqrt(sum_of_squares(added)) / ONE_CHANCE, 1) / f.N_d,
-        "guessed_others": percent(right_others, f.N_d * ONE),
-        "guessed_beyond": percent(right - right_others, f.N_d * ONE),
+        **{f"{name}_beyond_se": standard_error(sum_of_squares(by_q), f.N_d) for name, by_q in added.items()},
+        "guessed_at_n": percent(guessed_at_n, f.N_d * ONE),
+        "guessed_others": percent(guessed_others, f.N_d * ONE),
+        "guessed_beyond": percent(guessed_at_n - guessed_others, f.N_d * ONE),
+        "guessed_beyond_se": error,
     }
 
 
-def guessed_beyond_of_units(f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask) -> float:
-    """Return the figure of some `people` (records of each entry), in percent of them."""
-    right, right_others = (guess(f, cells, people, no_guess) for guess in (_guess_at_n, _guess_from_others))
-    return percent(right - right_others, int(people.sum()) * ONE)
+def guessed_beyond_of_units(
+    f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask
+) -> tuple[float, float]:
+    """Return the figure of some `people` (records of each entry), in percent of them, and its error."""
+    records, with_others = int(people.sum()), float(people[f.d_q[cells.cell] > cells.in_q].sum())
+    right, right_others, error = _guess_both(f, cells, people, no_guess, with_others, records)
+    return percent(right - right_others, records * ONE), error
 
 
-def _difference(terms: list[float], less: list[float], records: int) -> float:
-    return 100 * (math.fsum(terms) - math.fsum(less)) / records
+def _guess_both(
+    f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask, with_others: float, whole: int
+) -> tuple[int, int, float]:
+    """Return right guesses from SD and from the others, in units of 1 / `ONE`, and the error of both."""
+    by_SD, by_others = (guess(f, cells, people, no_guess) for guess in (_guess_at_n, _guess_from_others))
+    right = max(by_SD), max(by_others)
+    n = min(Sizes(f.N_d, f.N_s).divide(f.N_d / len(np.unique(cells.unit))).n, whole)
+    error = guessed_beyond_error(right, (by_SD[1], by_others[1]), int(people.sum()), with_others, whole, n)
+    return *right, error
 
 
 def _share_if_drawn(records: IntArray, none_drawn: Floats) -> Floats:
@@ -164,15 +180,17 @@ def _people_by_cell(f: FrequencyTable, cells: UnitCells, people: IntArray) -> In
     return by_cell
 
 
-def _guess_at_n(f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask) -> int:
-    """Return right guesses from SD at n records, in units of 1 / `ONE`.
+def _guess_at_n(f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask) -> tuple[int, int]:
+    """Return right guesses from SD at n records by the better way, and by its mode, in units of 1 / `ONE`.
 
     As without units, SD is taken as it is where it has at most as many records as GT.
     """
     s_t = f.per_target(f.s)
     if f.N_s <= f.N_d:
         d = _people_by_cell(f, cells, people)
-        return guessed(guess_counts(f, d, f.s, no_guess), f.per_target(d), s_t, no_guess)
+        people_t = f.per_target(d)
+        by_mode = guessed_by_overall_mode(people_t, s_t, no_guess)
+        return guessed(guess_counts(f, d, f.s, no_guess), people_t, s_t, no_guess), by_mode
     by_key, always = 0, 0
     for own in np.unique(cells.size).tolist():
         draw = draw_of_synthetic(Sizes(f.N_d, f.N_s, own))
@@ -182,11 +200,13 @@ def _guess_at_n(f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess:
         d_t, overall = f.per_target(d), overall_chances(s_t, no_guess, draw)
         by_key += guessed_by_key_of_draw(counts, d_t, overall)
         always += guessed_by_overall_mode_of_draw(d_t, overall)
-    return max(by_key, always)
+    return by_key, always
 
 
-def _guess_from_others(f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask) -> int:
-    """Return the larger of two: guessing the mode of the others of one's q, or the mode of all others."""
+def _guess_from_others(
+    f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask
+) -> tuple[int, int]:
+    """Return right guesses of the mode of the others of one's q, and of the mode of all others."""
     t = f.t[cells.cell]
     r, r_t = f.d * ~no_guess[f.t], f.per_target(f.d) * ~no_guess
     own = cells.records * ~no_guess[t]
@@ -225,7 +245,7 @@ def _guess_from_others(f: FrequencyTable, cells: UnitCells, people: IntArray, no
         of_everybody, rest = overall_modes[place], people * undrawn
         by_key += _right(modes, rest * matched, of_everybody, rest * ~matched)
         always += _right(of_everybody, rest)
-    return max(by_key, always)
+    return by_key, always
 
 
 def _right(*modes_and_people: IntArray) -> int:

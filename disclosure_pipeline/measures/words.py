@@ -114,6 +114,18 @@ class Words:
         return f"Unit: {self.unit_and_denominator}."
 
 
+def standard_error_of(figure: str) -> Words:
+    """Return the words of the column `<figure>_se`."""
+    return Words(
+        f"standard error of {figure}",
+        f"How far {figure} may be off by chance.",
+        unit=POINTS,
+        denominator="",
+        high_is="neither",
+        beside="±",
+    )
+
+
 def words_of_fields(measures: type, names: Iterable[str] | None = None) -> dict[str, Words]:
     """Return the words beside the fields of a class, all or some of them, in the order of the class.
 

@@ -16,7 +16,8 @@ from disclosure_pipeline.evaluation.subgroups import INDEX, find_worst_target
 from disclosure_pipeline.policy.gate import Gate
 
 KEYS, TARGETS = ["sex", "age", "region", "placesize"], ["depress", "ls", "marital"]
-FIGURES = ["records", "DiSCO", "DiSCO_low", "DiSCO_high", "DiSCO_others", "DiSCO_beyond", "lift"]
+FIGURES = ["records", "DiSCO", "DiSCO_low", "DiSCO_high", "DiSCO_others", "DiSCO_beyond"]
+FIGURES += ["DiSCO_beyond_se", "lift"]
 
 
 def survey(**changes: Any) -> Gate:

@@ -1,6 +1,7 @@
 """The pictures: the right counts in them, the finding in the title, and nothing too large to show."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -251,9 +252,48 @@ def test_disclosure_shows_keys_repu_and_what_the_checks_flag() -> None:
     sd = frame([((str(i), ""), "a") for i in range(95)])
     chart = dp.disclosure(gt, sd, KEYS, "t", two_way=(0, 80)).plot().to_dict()
     assert chart["title"]["text"].startswith("t stands out") or "DiSCO 90.0 %" in chart["title"]["text"]
-    assert chart["title"]["subtitle"] == [f"Keys: {', '.join(KEYS)}", "repU 95.0 %, UiO 100.0 %"]
+    *subtitle, bars = chart["title"]["subtitle"]
+    assert subtitle == [f"Keys: {', '.join(KEYS)}", "repU 95.0 %, UiO 100.0 %"]
+    assert bars == "Bars: where fresh samples of other people lie, but for chance"
     [labels] = with_columns(chart, "flags")
     assert labels["flags"].tolist() == ["one-way: a; two-way: 91 pairs"]
+
+
+def people_of(records: int, seed: int) -> pd.DataFrame:
+    """Three targets that the key says something of."""
+    rng = np.random.default_rng(seed)
+    key = rng.integers(0, 50, records)
+    targets = {
+        name: np.where(rng.random(records) < 0.5, key % 3, rng.integers(0, 3, records)) for name in "uvw"
+    }
+    return pd.DataFrame({"key": key, **targets})
+
+
+def test_of_as_many_records_stands_beside_the_others() -> None:
+    """Where SD is larger; that of all its records has a mark of its own."""
+    gt, sd = people_of(200, 1), people_of(600, 2)
+    result = dp.disclosure(gt, sd, ["key"])
+    chart = result.plot().to_dict()
+    [dots] = [layer for layer in chart["layer"] if layer["mark"]["type"] == "point"]
+    shapes = dots["encoding"]["shape"]["scale"]["range"]
+    assert len(set(shapes)) == len(shapes) == 4
+    [points] = with_columns(chart, "percent")[:1]
+    drawn = points[points["column"] == "DiSCO_at_n"].set_index("target")["percent"]
+    beside = result.attribute["DiSCO_others"] + result.attribute["DiSCO_beyond"]
+    assert drawn.to_dict() == pytest.approx(beside.droplevel("synthesis").to_dict())
+    assert chart["title"]["text"].startswith("SD tells no more about any target")
+
+
+def test_a_title_that_names_one_of_several_targets_is_corrected_for_their_number() -> None:
+    """2.3 errors are beyond chance for one target, not for the largest of three; bars are as long."""
+    result = dp.disclosure(people_of(200, 1), people_of(200, 2), ["key"])
+    attribute = result.attribute.assign(DiSCO_others=40.0, DiSCO_beyond=[0.0, 2.3, 1.0], DiSCO_beyond_se=1.0)
+    chart = replace(result, attribute=attribute).plot().to_dict()
+    assert chart["title"]["text"].startswith("SD tells no more about any target")
+    [bars] = with_columns(chart, "low", "high")
+    assert (bars["high"] - 40).tolist() == (40 - bars["low"]).tolist() == pytest.approx([2.43] * 3, abs=0.01)
+    one = replace(result, attribute=attribute.xs("v", level="target", drop_level=False), targets=("v",))
+    assert one.plot().to_dict()["title"]["text"].startswith("v stands out: SD tells 2.3 points more")
 
 
 def test_measures_are_told_apart_by_shape_too(charts: dict[str, Any]) -> None:

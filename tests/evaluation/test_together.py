@@ -1,5 +1,6 @@
 """What m syntheses disclose as one release: against the records one by one, and the example data."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from support.small_tables import sd2011
 from support.strategies import Case, cases, measured
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.evaluation.catalogue import COLUMNS
 
 pytestmark = FEW_SHARED_VALUES
 
@@ -32,6 +34,9 @@ def test_figures_are_those_of_the_records_and_within_their_bounds(case: Case) ->
         expected = records.together(gt, sds, case.keys, target, case.exclusions)
         row = result.together.loc[target]
         assert (row["any"], row["agreed"]) == tuple(100 * number / len(gt) for number in expected)
+        at_n, others = records.any_of_draws(gt, sds, case.keys, target, case.exclusions)
+        assert row["DiSCO_any_others"] == pytest.approx(float(100 * others / len(gt)), abs=1e-6)
+        assert row["DiSCO_any_beyond"] == pytest.approx(float(100 * (at_n - others) / len(gt)), abs=1e-6)
     in_any = records.unique_in_any(gt, sds, case.keys)
     assert result.together_identity["repU_any"].to_dict() == {len(sds): 100 * in_any / len(gt)}
     assert_within_bounds(result)
@@ -44,6 +49,8 @@ def assert_within_bounds(result: dp.Disclosure) -> None:
     assert (in_any >= of_target.max()).all()
     assert (in_any <= of_target.sum() + 1e-9).all()
     assert (result.together["agreed"] <= in_any).all()
+    if len(set(result.N_s)) == 1:
+        assert (result.together["DiSCO_any_fresh"] >= result.together["DiSCO_any_others"] - 1e-6).all()
     repU = result.identity["repU"]
     assert repU.max() <= result.together_identity["repU_any"].item() <= repU.sum() + 1e-9
 
@@ -64,15 +71,42 @@ def test_two_that_agree_and_a_third_that_contradicts() -> None:
     gt = pd.DataFrame({"place": ["north", "south"], "illness": ["flu", "cold"]})
     wrong = gt.assign(illness=["cold", "cold"])
     agreed = dp.disclosure(gt, [gt, gt], ["place"]).together
-    assert agreed.loc["illness"].tolist() == [100, 100]
+    assert agreed.loc["illness"].tolist() == [100, 100, 0, 75, 0]  # of draws of one record each
     contradicted = dp.disclosure(gt, [gt, gt, wrong], ["place"]).together
-    assert contradicted.loc["illness"].tolist() == [100, 50]
+    assert contradicted.loc["illness", ["any", "agreed"]].tolist() == [100, 50]
+
+
+def test_fresh_samples_disclose_at_most_what_is_expected_of_them() -> None:
+    """On average, three of them; more than draws of the others, which are all alike, but less than the bound.
+
+    Where a third of the people is copied into each, it is more than that.
+    """
+    rows = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        tables = [draw_people(rng, 300) for _ in range(4)]
+        fresh = dp.disclosure(tables[0], tables[1:], ["place", "age"], "illness").together
+        copied = [
+            pd.concat([tables[0].iloc[third::3], table.iloc[:200]]) for third, table in enumerate(tables[1:])
+        ]
+        leaked = dp.disclosure(tables[0], copied, ["place", "age"], "illness").together
+        rows.append(
+            [*fresh.loc["illness", ["DiSCO_any_others", "any", "DiSCO_any_fresh"]], leaked["any"].item()]
+        )
+    others, fresh_any, at_most, leaked_any = np.mean(rows, axis=0)
+    assert others < fresh_any < at_most < leaked_any - 5
+
+
+def draw_people(rng: np.random.Generator, records: int) -> pd.DataFrame:
+    age, place = rng.integers(0, 40, records), rng.integers(0, 6, records)
+    ill = np.where(rng.random(records) < 0.6, (age + place) % 3, rng.integers(0, 3, records))
+    return pd.DataFrame({"place": place, "age": age, "illness": ill})
 
 
 def test_one_synthesis_is_no_release_of_several() -> None:
     gt = pd.DataFrame({"place": ["north"], "illness": ["flu"]})
     result = dp.disclosure(gt, gt, ["place"])
     assert result.together.empty
-    assert list(result.together.columns) == ["any", "agreed"]
+    assert list(result.together.columns) == list(COLUMNS["together"])
     with pytest.raises(KeyError):
         result.summary()["any"]

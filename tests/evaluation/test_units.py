@@ -73,9 +73,11 @@ def test_the_frames_hold_the_figures_of_the_reference(
 def test_a_unit_of_every_record_changes_nothing(
     gt: list[Record], sd: list[Record], units: Sequence[int]
 ) -> None:
-    with_unit = dp.disclosure(frame(gt).assign(person=units[: len(gt)]), frame(sd), KEYS, "t", unit="person")
-    without = dp.disclosure(frame(gt), frame(sd), KEYS, "t")
-    for name in ("identity", "attribute", "cap", "certainty", "excluded", "identity_after_exclusions"):
+    syntheses = [frame(sd), frame(sd[:2])]
+    with_unit = dp.disclosure(frame(gt).assign(person=units[: len(gt)]), syntheses, KEYS, "t", unit="person")
+    without = dp.disclosure(frame(gt), syntheses, KEYS, "t")
+    names = ("identity", "attribute", "cap", "certainty", "excluded", "identity_after_exclusions", "together")
+    for name in names:
         pd.testing.assert_frame_equal(getattr(with_unit, name), getattr(without, name), check_exact=True)
     assert without.units.empty
     assert list(with_unit.units) == list(COLUMNS["units"])
@@ -150,7 +152,7 @@ def test_every_engine_gives_the_same(engine: str, number: int, tmp_path: Path) -
         assert actual.stacked is not None
         pairs.append((expected.stacked, actual.stacked))
     for one, other in pairs:
-        for name in ("identity", "attribute", "cap", "units"):
+        for name in ("identity", "attribute", "cap", "units", "together"):
             pd.testing.assert_frame_equal(getattr(one, name), getattr(other, name), check_exact=True)
 
 

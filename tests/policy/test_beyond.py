@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from support import gates
 from support.gates import definition
 
-from disclosure_pipeline.evaluation.figures import add_beyond_chance
+from disclosure_pipeline.evaluation.figures import add_beyond_chance, bound_differences
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.copies import UniqueHits
@@ -75,6 +75,27 @@ def test_it_is_broken_only_beyond_chance(
         strict = judged(STRICT, found)[f"{measure}_strictly{bracket}{column}"]
         assert (strict.outcome, strict.value) == ("exceeded", 5.0)
         assert "tightened to leave nothing to chance" in str(strict.clause)
+
+
+@pytest.mark.parametrize(("error", "outcome"), [(1.2, "exceeded"), (1.6, "kept"), (NAN, "undetermined")])
+def test_what_goes_beyond_others_is_broken_only_beyond_chance(
+    result: Disclosure, error: float, outcome: str
+) -> None:
+    """Of finding people, and of guesses in proportion, too."""
+    alone = replace(result, N_s=result.N_s[:1], stacked=None)
+    attribute, cap = (
+        frame.xs(1, level="synthesis", drop_level=False).assign(
+            **{f"{figure}_beyond": 5.0, f"{figure}_beyond_se": error}
+        )
+        for figure, frame in (("iS", alone.attribute), ("DCAP", alone.cap))
+    )
+    attribute, cap = bound_differences(attribute, cap, 2)
+    found = replace(alone, attribute=attribute, cap=cap)
+    for measure in ("iS_beyond", "DCAP_beyond"):
+        policy = {"repU": 100, "DiSCO": 100, measure: {"at_most": 3}}
+        assert judged(gate(policy), found)[f"{measure}[work]"].outcome == outcome
+        policy[measure] = {"at_most": 3, "chance": 0}
+        assert judged(gate(policy), found)[f"{measure}_strictly[work]"].outcome == "exceeded"
 
 
 def with_figures(result: Disclosure, figures: list[tuple[Any, Any]]) -> Disclosure:

@@ -168,8 +168,7 @@ def figures(
     def percent(shares: Sequence[Fraction]) -> Fraction:
         return 100 * sum(shares, Fraction(0)) / N
 
-    result = {}
-    added: dict[object, Fraction] = {}
+    result, errors = {}, {}
     for name in ("iS", "DiSCO", "DCAP"):
         if name == "DCAP":
             of_SD = [attributed(person, left_of_sd, len(sd), n) for person in left]
@@ -178,20 +177,52 @@ def figures(
             measure = in_draw if name == "iS" else disclosed
             of_SD = [measure(gt[i], sd, n) for i in people]
             of_others = [measure(gt[i], others(gt, i), n) for i in people]
+        result[f"{name}_at_n"] = percent(of_SD)
         result[f"{name}_others"] = percent(of_others)
         result[f"{name}_beyond"] = percent(of_SD) - percent(of_others)
-        if name == "DiSCO":
-            for i, more, less in zip(people, of_SD, of_others, strict=True):
-                added[gt[i][0]] = added.get(gt[i][0], Fraction(0)) + more - less
+        added = [more - less for more, less in zip(of_SD, of_others, strict=True)]
+        errors[f"{name}_beyond_se"] = standard_error(added, [gt[i][0] for i in people], N)
     guessed_from_others = [guesses(gt[i], others(gt, i), n if n < N - 1 else None, no_guess) for i in people]
     result["guessed_others"] = better(guessed_from_others, N)
     result["guessed"] = better([guesses(gt[i], sd, None, no_guess) for i in people], N)
-    at_n = [guesses(gt[i], sd, n if len(sd) > N else None, no_guess) for i in people]
-    result["guessed_beyond"] = better(at_n, N) - result["guessed_others"]
-    squares = sum((x * x for x in added.values()), Fraction(0))
-    return {name: float(value) for name, value in result.items()} | {
-        "DiSCO_beyond_se": 100 * max(float(squares) ** 0.5, 1.0) / N
-    }
+    from_SD = [guesses(gt[i], sd, n if len(sd) > N else None, no_guess) for i in people]
+    result["guessed_at_n"] = better(from_SD, N)
+    result["guessed_beyond"] = result["guessed_at_n"] - result["guessed_others"]
+    right = result["guessed_at_n"], result["guessed_others"]
+    errors["guessed_beyond_se"] = error_of_guesses(
+        *right, n, N, always(from_SD) - always(guessed_from_others), result["iS_others"], len(people)
+    )
+    return {name: float(value) for name, value in result.items()} | errors
+
+
+def standard_error(added: Sequence[Fraction], of_key: Sequence[object], N: int) -> float:
+    """The root of the sum over keys of what their records add, squared, in percent; one record at least."""
+    by_key: dict[object, Fraction] = {}
+    for key, more in zip(of_key, added, strict=True):
+        by_key[key] = by_key.get(key, Fraction(0)) + more
+    squares = sum((x * x for x in by_key.values()), Fraction(0))
+    return 100 * max(float(squares) ** 0.5, 1.0) / N
+
+
+def always(chances: Sequence[tuple[Fraction, Fraction]]) -> Fraction:
+    """The number of right guesses of always the most frequent level."""
+    return sum((by_mode for _, by_mode in chances), Fraction(0))
+
+
+def error_of_guesses(
+    right: Fraction,
+    right_others: Fraction,
+    n: int,
+    N: int,
+    by_mode: Fraction,
+    iS_others: Fraction,
+    people: int,
+) -> float:
+    """McNemar's, of n independent guesses, and one guess of all those in whose key there is nobody else."""
+    g, others = right / 100, right_others / 100
+    alone = max(Fraction(0), 1 - iS_others / 100 * N / max(people, 1))
+    variance = (g * (1 - others) + others * (1 - g)) / max(n, 1) + (alone * by_mode / N) ** 2
+    return 100 * max(float(variance) ** 0.5, 1 / N)
 
 
 def unique_hits(gt: Sequence[object], sd: Sequence[object]) -> tuple[float, float]:

@@ -28,4 +28,31 @@ def copies(gt: Sequence[Row], sd: Sequence[Row]) -> dict[str, float]:
     percent = {name: float(100 * share) for name, share in shares.items()}
     percent["people_copied_expected"] = 100 * alone / len(gt) * min(fresh)
     percent["people_copied_beyond"] = percent["people_copied"] - percent["people_copied_expected"]
-    return percent
+    return percent | errors(gt, sd, fresh)
+
+
+def errors(gt: Sequence[Row], sd: Sequence[Row], fresh: Sequence[float]) -> dict[str, float]:
+    """The standard errors of the differences, in percentage points; of one record at least.
+
+    `fresh`: the shares of the people alone that a fresh table holds, by GT's coverage and by SD's.
+    """
+    N, n = len(gt), len(sd)
+    f1, f2, f3 = (len({row for row in gt if gt.count(row) == k}) for k in (1, 2, 3))
+    of_alone = (f1 * (1 - f1 / N) + 2 * f2) / N**2
+    of_pairs = (4 * f2 + 6 * f3) / N**2
+    variances = {
+        "copies_beyond_se": (1 - f1 / N) * f1 / N / n + of_alone,
+        "unique_copies_beyond_se": min(2 * f2 / N, 1) * (1 - min(2 * f2 / N, 1)) / n + of_pairs,
+    }
+    people = 0.0
+    if f1:
+        found = max(sum(gt.count(row) == 1 and row in sd for row in gt) / f1, min(fresh))
+        people = f1 * found * (1 - found)
+        if fresh[0] <= fresh[1]:
+            people += (n * (1 - fresh[0]) / N) ** 2 * (4 * max(f2, 1) + 6 * f3)
+        else:
+            single = min(sum(sd.count(row) == 1 for row in sd), n - 2)
+            people += (f1 / n) ** 2 * (single * (1 - single / n) + n - single)
+    shares = {name: max(math.sqrt(variance), 1 / n) for name, variance in variances.items()}
+    shares["people_copied_beyond_se"] = max(math.sqrt(people), 1) / N
+    return {name: 100 * share for name, share in shares.items()}

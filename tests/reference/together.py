@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 
+from reference import baselines
 from reference.disclosure import (
     Exclusions,
     Level,
@@ -34,6 +36,31 @@ def together(
         in_any += person[target] in certain_levels
         agreed += len(certain_levels) > 1 and set(certain_levels) == {person[target]}
     return in_any, agreed
+
+
+def any_of_draws(
+    gt: Sequence[Leveled],
+    syntheses: Sequence[Sequence[Leveled]],
+    keys: Sequence[str],
+    target: str,
+    exclusions: Exclusions,
+) -> tuple[Fraction, Fraction]:
+    """The GT records in `any` of draws of every synthesis, and of equal draws of other people's records."""
+    d = count_cells(gt, keys, target)
+    tables = [[(key_of(record, keys), record[target]) for record in table] for table in (gt, *syntheses)]
+    of_SD = of_others = Fraction(0)
+    for i, person in enumerate(tables[0]):
+        if step_that_excludes(person, d[person], keys, target, exclusions):
+            continue
+        rest = baselines.others(tables[0], i)
+        unseen = unseen_by_others = Fraction(1)
+        for sd in tables[1:]:
+            n = min(len(sd), len(rest))
+            unseen *= 1 - baselines.disclosed(person, sd, n)
+            unseen_by_others *= 1 - baselines.disclosed(person, rest, n)
+        of_SD += 1 - unseen
+        of_others += 1 - unseen_by_others
+    return of_SD, of_others
 
 
 def unique_in_any(gt: Sequence[Leveled], syntheses: Sequence[Sequence[Leveled]], keys: Sequence[str]) -> int:

@@ -5,11 +5,14 @@ from collections.abc import Hashable, Sequence
 from fractions import Fraction
 
 from reference.baselines import (
+    always,
     attributed,
     better,
     disclosed,
+    error_of_guesses,
     guesses,
     in_draw,
+    standard_error,
 )
 from reference.cap import Level, Record
 from reference.nearest import Row, distances
@@ -35,10 +38,10 @@ def figures(
     people = [i for i in range(N) if kept_gt is None or kept_gt[i]]
     left_sd = [record for i, record in enumerate(sd) if kept_sd is None or kept_sd[i]]
     left, left_units = [gt[i] for i in people], [units[i] for i in people]
-    names = [f"{name}_{part}" for name in ("iS", "DiSCO", "DCAP") for part in ("others", "beyond")]
+    names = [f"{name}_{part}" for name in ("iS", "DiSCO", "DCAP") for part in ("at_n", "others", "beyond")]
     sums = dict.fromkeys(names, Fraction(0))
     by_others, of_SD = [], []
-    added: dict[object, Fraction] = {}
+    added: dict[str, list[Fraction]] = {"iS": [], "DiSCO": [], "DCAP": []}
     for place, i in enumerate(people):
         person, of_others = gt[i], others(gt, units, i)
         n = min(len(sd), len(of_others))
@@ -52,18 +55,25 @@ def figures(
             ),
         }
         for name, (more, less) in found.items():
+            sums[f"{name}_at_n"] += more
             sums[f"{name}_others"] += less
             sums[f"{name}_beyond"] += more - less
-        added[person[0]] = added.get(person[0], Fraction(0)) + found["DiSCO"][0] - found["DiSCO"][1]
+            added[name].append(more - less)
         by_others.append(guesses(person, of_others, n if n < len(of_others) else None, no_guess))
         of_SD.append(guesses(person, sd, n if len(sd) > N else None, no_guess))
     shares = {name: 100 * value / N for name, value in sums.items()}
     shares["guessed_others"] = better(by_others, N)
-    shares["guessed_beyond"] = better(of_SD, N) - shares["guessed_others"]
-    squares = sum((x * x for x in added.values()), Fraction(0))
-    return {name: float(value) for name, value in shares.items()} | {
-        "DiSCO_beyond_se": 100 * max(float(squares) ** 0.5, 1.0) / N
-    }
+    shares["guessed_at_n"] = better(of_SD, N)
+    shares["guessed_beyond"] = shares["guessed_at_n"] - shares["guessed_others"]
+    of_key = [gt[i][0] for i in people]
+    errors = {f"{name}_beyond_se": standard_error(of_name, of_key, N) for name, of_name in added.items()}
+    # Where people have several records there are that many fewer to guess independently.
+    of_units = [max(1, round(records * len(set(units)) / N)) for records in (N, len(sd))]
+    n = min(of_units[1], of_units[0] - 1)
+    right = shares["guessed_at_n"], shares["guessed_others"]
+    by_mode = always(of_SD) - always(by_others)
+    errors["guessed_beyond_se"] = error_of_guesses(*right, n, N, by_mode, shares["iS_others"], len(people))
+    return {name: float(value) for name, value in shares.items()} | errors
 
 
 def owners(row: object, gt: Sequence[object], units: Units) -> set[Hashable]:

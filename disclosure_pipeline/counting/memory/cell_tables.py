@@ -24,14 +24,17 @@ from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys,
 from disclosure_pipeline.measures.together import (
     Disclosed,
     TogetherCounts,
+    TogetherTargetCounts,
+    chance_by_rest,
+    count_any,
+    count_together,
     count_unique_in_any,
-    disclosed_of_tables,
 )
 from disclosure_pipeline.tables.levels import CodedColumn
 
 
-def count_in_cells(target: Target, cells: Sequence[IntArray], key_levels: IntArray) -> tuple[int, int]:
-    """`any` and `agreed` of some q, whose `cells` are the records of each table in all of them (shape: q, t).
+def count_in_cells(target: Target, cells: Sequence[IntArray], key_levels: IntArray) -> TogetherTargetCounts:
+    """Count some q, whose `cells` are the records of each table in all of them (shape: q, t).
 
     `key_levels` are the level of each key (shape: keys, q).
     """
@@ -40,19 +43,21 @@ def count_in_cells(target: Target, cells: Sequence[IntArray], key_levels: IntArr
     if target.exclusions:
         t = np.broadcast_to(np.arange(d.shape[1]), d.shape)
         left = d * are_left(target.exclusions, t, d, lambda k: key_levels[k][:, None])
-    return disclosed_of_tables(of_syntheses).count(left)
+    return count_together(d, of_syntheses, left, target.all_sizes)
 
 
 def count_in_sorted_records(packed: PackedRecords, tables: Sequence[Codes]) -> TogetherCounts:
     """Count from the records of each table (GT first) with some q; those of a table ascend."""
     if not len(tables[0]):
-        return TogetherCounts.from_pairs(0, [(0, 0)] * len(packed.targets))
+        return TogetherCounts(0, (TogetherTargetCounts(),) * len(packed.targets))
     ground_truth = _RecordsOfTable.from_packed(packed, tables[0])
     words, number = packed.target_digits(tables[0]), ground_truth.counts
     shape, dtype = (len(packed.targets), len(words)), np.min_scalar_type(len(tables))
     disclosing, rightly = np.zeros(shape, dtype=dtype), np.zeros(shape, dtype=dtype)
     s_q_of_tables = []
-    for records in tables[1:]:
+    cells = [_CellsOfRecords.from_packed(packed, i, tables[0], ground_truth) for i in range(len(disclosing))]
+    at_n: list[list[IntArray]] = [[] for _ in cells]
+    for number_of_table, records in enumerate(tables[1:], start=1):
         if not len(records):
             continue
         synthesis = _RecordsOfTable.from_packed(packed, records)
@@ -65,11 +70,17 @@ def count_in_sorted_records(packed: PackedRecords, tables: Sequence[Codes]) -> T
             one_level = np.repeat(present & ~has_several[place], number)
             disclosing[i] += one_level
             rightly[i] += one_level & (packed.t(words, i) == packed.t(example, i))
-    counted = [
-        Disclosed(disclosing[i], rightly[i]).count(_count_left(packed, i, tables[0], ground_truth))
-        for i in range(len(packed.targets))
-    ]
-    return TogetherCounts.from_pairs(count_unique_in_any(ground_truth.counts, s_q_of_tables), counted)
+            s_tq = cells[i].count_alike(_CellsOfRecords.from_packed(packed, i, records, synthesis), place)
+            s_q, sizes = np.repeat(s_q_of_tables[-1], number), packed.targets[i].sizes(number_of_table)
+            at_n[i].append(chance_by_rest(s_q - np.where(s_q > 0, s_tq, 0), s_q, sizes.q0))
+    counted = []
+    for i, (target, of_target) in enumerate(zip(packed.targets, cells, strict=True)):
+        left = _count_left(packed, i, tables[0], of_target, ground_truth)
+        d_q = np.repeat(number, number)
+        by_others = [chance_by_rest(d_q - of_target.counts, d_q - 1, sizes.p0) for sizes in target.all_sizes]
+        any_at_n = count_any(left, at_n[i]) if at_n[i] else 0
+        counted.append(Disclosed(disclosing[i], rightly[i]).count(left, any_at_n, count_any(left, by_others)))
+    return TogetherCounts(count_unique_in_any(number, s_q_of_tables), tuple(counted))
 
 
 @dataclass(frozen=True)
@@ -97,16 +108,45 @@ def _targets_of_several_levels(
     return [packed.t(in_q, i) > 0 for i in range(len(packed.targets))]
 
 
-def _count_left(packed: PackedRecords, i: int, records: Codes, table: _RecordsOfTable) -> IntArray:
+@dataclass(frozen=True)
+class _CellsOfRecords:
+    """The q (numbered from 0), the level of a target, and how many records have both, for each record.
+
+    `cells`: those that occur, as q * size + t.
+    """
+
+    q: IntArray
+    t: IntArray
+    size: int
+    counts: IntArray
+    cells: IntArray
+    of_cells: IntArray
+
+    @classmethod
+    def from_packed(
+        cls, packed: PackedRecords, i: int, records: Codes, table: _RecordsOfTable
+    ) -> _CellsOfRecords:
+        t, size = packed.t(records, i).astype(np.int64), packed.targets[i].column.size
+        q = np.repeat(np.arange(len(table.q)), table.counts)
+        cells, cell, counts = np.unique(q * size + t, return_inverse=True, return_counts=True)
+        return cls(q, t, size, counts[cell.reshape(-1)], cells, counts)
+
+    def count_alike(self, other: _CellsOfRecords, place: IntArray) -> IntArray:
+        """Return how many records of another table each has with its level, and the q at its `place`."""
+        wanted = place[self.q] * self.size + self.t
+        found = np.minimum(np.searchsorted(other.cells, wanted), len(other.cells) - 1)
+        return np.where(other.cells[found] == wanted, other.of_cells[found], 0)
+
+
+def _count_left(
+    packed: PackedRecords, i: int, records: Codes, cells: _CellsOfRecords, table: _RecordsOfTable
+) -> IntArray:
     """1 for each GT record that the exclusions of a target leave, else 0."""
     exclusions = packed.targets[i].exclusions
     if not exclusions:
         return np.ones(len(records), dtype=np.int64)
-    t = packed.t(records, i).astype(np.int64)
-    q = np.repeat(np.arange(len(table.q)), table.counts)
-    _, cell, d = np.unique(q * packed.targets[i].column.size + t, return_inverse=True, return_counts=True)
     key_levels = packed.keys.levels_of(table.q)
-    return are_left(exclusions, t, d[cell], lambda k: key_levels[k][q]).astype(np.int64)
+    return are_left(exclusions, cells.t, cells.counts, lambda k: key_levels[k][cells.q]).astype(np.int64)
 
 
 _LARGEST = 1 << 22  # cells that are counted by their position
@@ -178,12 +218,12 @@ def measure_keys(job: Job, counts: Sequence[IntArray]) -> tuple[KeyCounts, ...]:
 class TargetsMeasured:
     """Of each target its counts in each synthesis, and its `pairs_of_key`, where cells are listed.
 
-    `together`: its GT records that count as `any` and as `agreed`; empty unless the job asks for it.
+    `together`: what all syntheses disclose; empty unless the job asks for it.
     """
 
     counts: list[tuple[TargetCounts, ...]]
     pairs: list[tuple[Grouped, ...]]
-    together: list[tuple[int, int]]
+    together: list[TogetherTargetCounts]
 
 
 def measure_targets(
@@ -221,17 +261,17 @@ def measure_cells(
 
 def _measure_together(
     job: Job, keys: Numbered, targets: Sequence[Target], cells: Sequence[Sequence[IntArray]]
-) -> list[tuple[int, int]]:
+) -> list[TogetherTargetCounts]:
     if not job.together:
         return []
 
-    def measure(target: Target, of_target: Sequence[IntArray]) -> tuple[int, int]:
+    def measure(target: Target, of_target: Sequence[IntArray]) -> TogetherTargetCounts:
         parts = []
         for rows in _split_combinations(keys, target, job):
             tables = [counts.reshape(keys.size, target.column.size)[rows] for counts in of_target]
             key_levels = keys.radix.levels_of(keys.combinations[rows])
             parts.append(count_in_cells(target, tables, key_levels))
-        return sum(any_of for any_of, _ in parts), sum(agreed for _, agreed in parts)
+        return add_up(parts)
 
     tasks = [partial(measure, target, of_target) for target, of_target in zip(targets, cells, strict=True)]
     return job.run("Measuring together", tasks)

@@ -26,7 +26,7 @@ from disclosure_pipeline.counting.memory.packing import pack, pairs_of_key, targ
 from disclosure_pipeline.counting.memory.radix import Job, Limits, radix
 from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.measures.exact import Grouped, IntArray
-from disclosure_pipeline.measures.together import TogetherCounts, count_unique_in_any
+from disclosure_pipeline.measures.together import TogetherCounts, TogetherTargetCounts, count_unique_in_any
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import values_identify
@@ -223,7 +223,7 @@ def count_in_memory(
     key_counts: tuple[KeyCounts, ...] | None = None
     target_counts: dict[int, tuple[TargetCounts, ...]] = {}
     pairs: dict[int, tuple[Grouped, ...]] = {}
-    unique_in_any, by_all = 0, dict[int, tuple[int, int]]()  # any and agreed of each target
+    unique_in_any, by_all = 0, dict[int, TogetherTargetCounts]()
     narrowest = min((target.column.size for target in targets), default=1)
     if job.keys.size * narrowest <= most:
         numbered, counts = cell_tables.number_keys(job)
@@ -244,7 +244,7 @@ def count_in_memory(
         if together:
             of_group = sorting.measure_together(job, packed)
             unique_in_any = of_group.unique_in_any
-            by_all |= dict(zip(group, zip(of_group.any, of_group.agreed, strict=True), strict=True))
+            by_all |= dict(zip(group, of_group.targets, strict=True))
         listed = [
             j for j, of_target in enumerate(results) if any(len(counts.large.t) for counts in of_target)
         ]
@@ -255,7 +255,5 @@ def count_in_memory(
         key_counts,
         tuple(target_counts[i] for i in range(len(targets))),
         tuple(pairs.get(i, ()) for i in range(len(targets))),
-        TogetherCounts.from_pairs(unique_in_any, [by_all[i] for i in range(len(targets))])
-        if together
-        else None,
+        TogetherCounts(unique_in_any, tuple(by_all[i] for i in range(len(targets)))) if together else None,
     )

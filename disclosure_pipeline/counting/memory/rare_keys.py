@@ -17,7 +17,13 @@ import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import KeyCounts, Target, TargetCounts, count_keys
 from disclosure_pipeline.counting.memory.radix import Bytes, Codes
-from disclosure_pipeline.measures.baseline_counts import BaselineCounts, sum_of_squares
+from disclosure_pipeline.measures.baseline_counts import (
+    BaselineCounts,
+    Squares,
+    attributed_beyond,
+    found_beyond,
+    sum_of_squares,
+)
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask
 from disclosure_pipeline.measures.guesses import GuessCounts
 from disclosure_pipeline.measures.samples import Sizes, in_integers
@@ -52,7 +58,7 @@ class RareCells:
 
 
 def count_rare_baselines(
-    cells: RareCells, disclosed: Bytes, sizes: Sizes, no_guess: Mask | None
+    cells: RareCells, sums: KeySums, disclosed: Bytes, sizes: Sizes, no_guess: Mask | None
 ) -> BaselineCounts:
     """Return the counts of `baseline_counts` with nothing excluded or drawn.
 
@@ -61,12 +67,17 @@ def count_rare_baselines(
     may_be = None if no_guess is None else (~no_guess).view(np.uint8).take(cells.t, mode="clip")
     guesses = count_rare_guesses(cells, may_be)
     return _count_baselines(
-        cells, disclosed, sizes, guesses, _count_guesses_without_self(cells, may_be, no_guess)
+        cells, sums, disclosed, sizes, guesses, _count_guesses_without_self(cells, may_be, no_guess)
     )
 
 
 def _count_baselines(
-    cells: RareCells, disclosed: Bytes, sizes: Sizes, guesses: GuessCounts, without_self: GuessCounts
+    cells: RareCells,
+    sums: KeySums,
+    disclosed: Bytes,
+    sizes: Sizes,
+    guesses: GuessCounts,
+    without_self: GuessCounts,
 ) -> BaselineCounts:
     n = len(cells.t)
     one_other_level = (cells.s + np.uint8(1) == cells.s_q).view(np.uint8) & cells.is_original
@@ -94,7 +105,13 @@ def _count_baselines(
         by_other_levels=Grouped.sum_by_group(np.array([0]), np.array([(has_one_level * d_q * keys).sum()])),
         by_other_levels_in_SD=Grouped.from_positions(by_other_levels_in_SD[: sizes.synthetic_left + 1]),
         left_by_d_q=None,
-        DiSCO_squares=sum_of_squares(added, keys),
+        squares=Squares(
+            iS=sum_of_squares(d_q * found_beyond(d_q - 1, s_q, sizes), keys),
+            DiSCO=sum_of_squares(added, keys),
+            DCAP=sum_of_squares(
+                attributed_beyond(sums.dd - sums.d_q, sums.d_q - 1, sums.ds, sums.s_q, sizes), sums.keys
+            ),
+        ),
         guessed=guesses,
         guessed_others=without_self,
         drawn_from_SD=None,
@@ -232,7 +249,7 @@ def count_rare_keys(
     """
     size = target.column.size
     d, s = _records_of_cells(rare, t)
-    totals = totals_of_keys(_key_sums(rare, d, s))
+    sums = _key_sums(rare, d, s)
     disclosed = (s == rare.s_q).view(np.uint8) & rare.is_in_synthetic
     kind = disclosed << np.uint8(2 * _BITS)
     kind |= d << np.uint8(_BITS)
@@ -249,7 +266,7 @@ def count_rare_keys(
         rare.is_original, rare.of_SD, rare.d_q, rare.s_q, t, d, s, GT_counts.sum(axis=(0, 1))
     )
     no_guess = target.occurring_no_guess(synthesis)
-    baselines = count_rare_baselines(rare_cells, disclosed, target.sizes(synthesis), no_guess)
+    baselines = count_rare_baselines(rare_cells, sums, disclosed, target.sizes(synthesis), no_guess)
     cells = CellTotals(
         guessed=baselines.guessed.named if no_guess is None else count_rare_guesses(rare_cells).named,
         DiSCO_t=Grouped.from_positions(GT_counts[1].sum(axis=(0, 1))),
@@ -260,7 +277,7 @@ def count_rare_keys(
         smallest_share=Fraction(1 if rare.keys_by_d_q[0] == len(rare.d_q) else 0),
     )
     large = _large_cells(t, d, disclosed, target.list_cells_above, key_levels_of, keys)
-    return TargetCounts(totals, cells, large, None, baselines, ())
+    return TargetCounts(totals_of_keys(sums), cells, large, None, baselines, ())
 
 
 def _records_of_cells(rare: RareKeys, t: Codes) -> tuple[Bytes, Bytes]:

@@ -78,7 +78,7 @@ class CellCounter:
             cell_tables.measure_keys(job, self.by_key),
             tuple(measured.counts),
             tuple(measured.pairs),
-            TogetherCounts.from_pairs(unique_in_any, measured.together) if together else None,
+            TogetherCounts(unique_in_any, tuple(measured.together)) if together else None,
             self._count_levels(),
         )
 

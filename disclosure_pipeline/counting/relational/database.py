@@ -43,7 +43,12 @@ from disclosure_pipeline.counting.relational.transfer import fetch_integers, run
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import Grouped, add_up, total
 from disclosure_pipeline.measures.people import LevelCounts
-from disclosure_pipeline.measures.together import TogetherCounts
+from disclosure_pipeline.measures.together import (
+    TogetherCounts,
+    TogetherTargetCounts,
+    chance_by_rest,
+    count_any,
+)
 from disclosure_pipeline.measures.totals import LargeCells
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 
@@ -78,7 +83,7 @@ def _count(read: ReadTables, request: CountRequest, on_progress: OnProgress) -> 
     place = {column: k for k, column in enumerate(columns)}
     target_counts: list[tuple[TargetCounts, ...]] = []
     pairs: list[tuple[Grouped, ...]] = []
-    together: list[tuple[int, int]] = []
+    together: list[TogetherTargetCounts] = []
     steps = 2 + len(targets)
     with ExitStack() as stack:
         records, digits = stack.enter_context(stage_records(read, keys, list(columns.values())))
@@ -100,7 +105,7 @@ def _count(read: ReadTables, request: CountRequest, on_progress: OnProgress) -> 
         key_counts,
         tuple(target_counts),
         tuple(pairs),
-        TogetherCounts.from_pairs(unique_in_any, together) if request.together else None,
+        TogetherCounts(unique_in_any, tuple(together)) if request.together else None,
     )
 
 
@@ -145,40 +150,45 @@ def fetch_unique_in_any(keys: Any, in_both: Sequence[int]) -> int:
     return int(fetch_integers(replicated.aggregate(n=replicated.count()))["n"][0])
 
 
-def fetch_together(
-    cells: Any, target: Target, digits: Sequence[Digits], DiSCO: Sequence[int]
-) -> tuple[int, int]:
-    """Return the GT records of a target that count as `any` and as `agreed`; `cells` as `cells.count_cells`.
-
-    `DiSCO` are those that each synthesis discloses: if one alone does, none agrees with it, and the database
-    need not be asked.
-    """
-    if np.count_nonzero(DiSCO) < _SEVERAL:
-        return sum(DiSCO), 0
+def fetch_together(cells: Any, target: Target, digits: Sequence[Digits], tables: int) -> TogetherTargetCounts:
+    """Return what all syntheses disclose of a target; `cells` as `cells.count_cells`, of so many tables."""
     import ibis
-
-    tables = len(DiSCO) + 1
 
     def number(condition: Any) -> Any:
         return condition.ifelse(int64(1), int64(0))
 
     of_key = ibis.window(group_by=word_columns(cells))
     levels = {f"l{i}": as_int64(number(cells[f"n{i}"] > 0).sum().over(of_key)) for i in range(1, tables)}
-    rows = cells.mutate(**levels)
+    sums = {f"k{i}": as_int64(cells[f"n{i}"].sum().over(of_key)) for i in range(tables)}
+    rows = cells.mutate(**levels, **sums)
     rows = cells_left(rows, target.exclusions, digits) if target.exclusions else rows.filter(rows["n0"] > 0)
     one_level = {i: rows[f"l{i}"] == 1 for i in range(1, tables)}
     disclosing = reduce(add, [number(condition) for condition in one_level.values()])
     rightly = reduce(add, [number(condition & (rows[f"n{i}"] > 0)) for i, condition in one_level.items()])
-    rows = rows.select(d=as_int64(rows["n0"]), disclosing=disclosing, rightly=rightly)
-    agree = (rows["rightly"] > 1) & (rows["rightly"] == rows["disclosing"])
-    nothing = int64(0)
+    # Records of more than are left by a draw are in it anyway: one more stands for all of them.
+    sizes = target.all_sizes
+    most = [max(size.others_left for size in sizes) + 1, *(size.synthetic_left + 1 for size in sizes)]
+    own = [1, *(0 for _ in sizes)]
+    records = {
+        name: ibis.least(as_int64(of_q), int64(most[i]))
+        for i in range(tables)
+        for name, of_q in ((f"q{i}", rows[f"k{i}"] - own[i]), (f"o{i}", rows[f"k{i}"] - rows[f"n{i}"]))
+    }
+    agree = (rightly > 1) & (rightly == disclosing)
+    kinds = rows.select(d=as_int64(rows["n0"]), any=number(rightly > 0), agreed=number(agree), **records)
     counted = fetch_integers(
-        rows.aggregate(
-            any=as_int64((rows["rightly"] > 0).ifelse(rows["d"], nothing).sum().coalesce(nothing)),
-            agreed=as_int64(agree.ifelse(rows["d"], nothing).sum().coalesce(nothing)),
-        )
+        kinds.group_by("any", "agreed", *records).aggregate(d=as_int64(kinds["d"].sum()))
     )
-    return int(counted["any"][0]), int(counted["agreed"][0])
+    d = counted["d"]
+    return TogetherTargetCounts(
+        total(d, counted["any"] == 1),
+        total(d, counted["agreed"] == 1),
+        count_any(
+            d,
+            [chance_by_rest(counted[f"o{i}"], counted[f"q{i}"], size.q0) for i, size in enumerate(sizes, 1)],
+        ),
+        count_any(d, [chance_by_rest(counted["o0"], counted["q0"], size.p0) for size in sizes]),
+    )
 
 
 _LARGEST = 2**63 - 1
@@ -269,11 +279,10 @@ def fetch_levels(keys: Any, digits: Sequence[Digits], tables: int) -> tuple[tupl
 
 def count_target_levels(
     rows: CodedRecords, k: int, target: Target, *, together: bool
-) -> tuple[tuple[TargetCounts, ...], tuple[Grouped, ...], tuple[int, int]]:
+) -> tuple[tuple[TargetCounts, ...], tuple[Grouped, ...], TogetherTargetCounts]:
     """Return the counts of a target in each synthesis, and its `pairs_of_key` if there are large cells.
 
-    Its codes are those of column k. With `together` also its GT records that count as `any` and as `agreed`,
-    else 0.
+    Its codes are those of column k. With `together` also what all syntheses disclose, else nothing.
     """
     packing = Packing(target.column.size, rows.largest[0])
     if packing.bits + max(rows.largest).bit_length() > BITS:
@@ -288,8 +297,9 @@ def count_target_levels(
             _count_synthesis(rows, target_cells, i, packing, target, lone) for i in rows.syntheses
         )
         # Of a key combination of one record, which may be in no cell, nothing is disclosed.
-        DiSCO = [of_synthesis.totals.records.DiSCO for of_synthesis in target_counts]
-        by_all = fetch_together(target_cells, target, rows.digits, DiSCO) if together else (0, 0)
+        by_all = TogetherTargetCounts()
+        if together:
+            by_all = fetch_together(target_cells, target, rows.digits, len(rows.N))
         if all(of_synthesis.totals.largest <= target.list_cells_above for of_synthesis in target_counts):
             return target_counts, (), by_all
         large = _fetch_large_cells(rows, target_cells, target)

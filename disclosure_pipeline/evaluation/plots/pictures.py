@@ -14,6 +14,7 @@ from disclosure_pipeline.evaluation.glossary import find_heading
 from disclosure_pipeline.evaluation.plots.drawing import (
     BLUE,
     LEGEND_GAP,
+    ORANGE,
     PALE_BLUE,
     PLUM,
     RULE,
@@ -25,6 +26,7 @@ from disclosure_pipeline.evaluation.plots.drawing import (
     percent_range,
 )
 from disclosure_pipeline.evaluation.power import LARGEST_UNNOTICED
+from disclosure_pipeline.measures.guard_chance import errors_of_largest
 
 if TYPE_CHECKING:
     import altair as alt
@@ -39,7 +41,13 @@ _MARKS = {
     "DiSCO": (TURQUOISE, TURQUOISE, "diamond"),
     "DiSCO_others": (PLUM, "transparent", "M0,-1.2L0,1.2"),
 }
-_STANDARD_ERRORS = 2
+# Where SD has more records than GT: that of as many records stands beside that of the others.
+_LARGER_MARKS = {
+    "Dorig": _MARKS["Dorig"],
+    "DiSCO": (ORANGE, "transparent", "square"),
+    "DiSCO_at_n": _MARKS["DiSCO"],
+    "DiSCO_others": _MARKS["DiSCO_others"],
+}
 _ROW = 34
 _WIDTH = 460
 _POWER_HEIGHT = 200
@@ -48,8 +56,9 @@ _POWER_HEIGHT = 200
 def plot_disclosure(result: Disclosure) -> alt.LayerChart:
     """Draw a row for each target, from 0 to 100 percent of GT records, with a point for each synthesis.
 
-    The title is the finding; under it stand the keys and the identity figures, beside each row the levels
-    and pairs that the checks flag.
+    A bar is where DiSCO of fresh samples lies: as many standard errors around that of the others as the
+    largest of so many targets is away by chance. The title is the finding; under it stand the keys and the
+    identity figures, beside each row the levels and pairs that the checks flag.
 
     Source of the picture: Raab, Nowok & Dibben 2024, figure 1; the others' mark is this project's own.
     """
@@ -57,7 +66,8 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
 
     summary = result.summary()
     order = [str(target) for target in summary.index]
-    measured = [name for name in _MARKS if name in result.attribute.columns]
+    all_marks = _LARGER_MARKS if result.is_larger else _MARKS
+    measured = [name for name in all_marks if name in result.attribute.columns]
     points = result.attribute.reset_index()[["target", "synthesis", *measured]]
     points["target"] = points["target"].map(str)
     long = points.melt(["target", "synthesis"], var_name="column", value_name="percent")
@@ -70,7 +80,12 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
         long[long["column"] != "DiSCO_others"].groupby(["target", "column"], as_index=False)["percent"].mean()
     )
     lines = alt.Chart(ends).mark_line(color=RULE, strokeWidth=1).encode(x=x, y=y, detail="target:N")
-    marks = [_MARKS[name] for name in measured]
+    marks = [all_marks[name] for name in measured]
+    bars = (
+        alt.Chart(_find_bars(result.attribute))
+        .mark_rule(color=PLUM, strokeWidth=6, opacity=0.35)
+        .encode(x=alt.X("low:Q"), x2="high:Q", y=y)
+    )
     names = list(legend.values())
     colours, fills, shapes = ([mark[part] for mark in marks] for part in range(3))
     dots = (
@@ -92,7 +107,7 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
         .encode(x=alt.value(_WIDTH), y=y, text="flags:N")
     )
     chart: alt.LayerChart = legible(
-        alt.layer(lines, dots, labels).properties(
+        alt.layer(lines, bars, dots, labels).properties(
             title=heading(_finding(result.attribute), *_explanation(result)),
             width=_WIDTH,
             height=_ROW * len(order),
@@ -108,11 +123,31 @@ def _finding(attribute: pd.DataFrame) -> str:
     if "DiSCO_beyond" not in attribute.columns:
         target, disclosed = _largest(attribute["DiSCO"])
         return f"SD tells most about {target}: DiSCO {disclosed:.1f} % of GT records"
-    target, beyond = _largest(attribute["DiSCO_beyond"])
-    error = attribute["DiSCO_beyond_se"].xs(target, level="target").max()
-    if not beyond > _STANDARD_ERRORS * error:
+    errors = attribute["DiSCO_beyond"] / attribute["DiSCO_beyond_se"]
+    target, largest = _largest(errors)
+    beyond = attribute["DiSCO_beyond"].xs(target, level="target").mean()
+    if not largest > _errors_of_targets(attribute):
         return "SD tells no more about any target than other people's records would, but for chance"
     return f"{target} stands out: SD tells {beyond:.1f} points more than other people's records would"
+
+
+def _errors_of_targets(attribute: pd.DataFrame) -> float:
+    return errors_of_largest(attribute.index.unique("target").size)
+
+
+def _find_bars(attribute: pd.DataFrame) -> pd.DataFrame:
+    """Return where the figure of fresh samples lies: target, low, high, in percent."""
+    if "DiSCO_beyond" not in attribute.columns:
+        return pd.DataFrame({"target": [], "low": [], "high": []})
+    means = attribute[["DiSCO_others", "DiSCO_beyond_se"]].groupby(level="target", sort=False).mean()
+    reach = _errors_of_targets(attribute) * means["DiSCO_beyond_se"]
+    return pd.DataFrame(
+        {
+            "target": [str(target) for target in means.index],
+            "low": (means["DiSCO_others"] - reach).clip(lower=0).tolist(),
+            "high": (means["DiSCO_others"] + reach).clip(upper=100).tolist(),
+        }
+    )
 
 
 def _largest(figures: pd.Series[float]) -> tuple[Any, float]:
@@ -126,6 +161,7 @@ def _explanation(result: Disclosure) -> list[str]:
     return [
         f"Keys: {', '.join(map(str, result.keys))}",
         f"repU {percent_range(identity['repU'])}, UiO {percent_range(identity['UiO'])}{of_all}",
+        "Bars: where fresh samples of other people lie, but for chance",
     ]
 
 
