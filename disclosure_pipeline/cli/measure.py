@@ -38,7 +38,7 @@ _FRAMES = (
     *("cap", "key_overlap", "target_overlap"),
 )
 _COLUMNS = ("frame", "synthesis", "target", "key", "measure", "name", "value", "unit", "meaning")
-_SHOWN = ("Dorig", "DiSCO", "DiSCO_others", "DiSCO_beyond")
+_SHOWN = ("Dorig", "DiSCO", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se")
 
 
 def report_figures(result: Disclosure, shown_as: Format) -> Report:
@@ -60,9 +60,12 @@ def report_figures(result: Disclosure, shown_as: Format) -> Report:
         facts.pop("warnings")
     identity = result.identity.reset_index()
     summary = result.summary().reset_index()
+    means = f"means over the {len(result.N_s)} tables, " if len(result.N_s) > 1 else ""
+    together = result.together.reset_index()
     tables = (
         _to_table("identity", "Identity disclosure: percent of the records", identity),
-        _to_table("attribute", "Attribute disclosure: percent of the records", summary),
+        _to_table("attribute", f"Attribute disclosure: {means}percent of the records", summary),
+        *([_to_table("together", "If all of them are published", together)] if len(together) else []),
         Table(
             "meanings", "What the figures say", ("figure", "name", "meaning", "unit"), _list_meanings(result)
         ),

@@ -65,6 +65,7 @@ SYNTHETIC: Mark = (TURQUOISE, FILLED, "diamond")
 OTHERS: Mark = (PLUM, HOLLOW, "M0,-1.2L0,1.2")
 CHANCE: Mark = (ORANGE, HOLLOW, "cross")
 DOT: Mark = (BLUE, FILLED, "circle")
+SQUARE: Mark = (ORANGE, HOLLOW, "square")
 TICK: Mark = (PLUM, HOLLOW, "M0,-1.2L0,1.2")
 RING: Mark = (ORANGE, HOLLOW, "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0")
 
@@ -75,9 +76,13 @@ def draw_rows(
     axis: str,
     *,
     row_height: int = _ROW,
+    bars: Sequence[tuple[str, float, float]] = (),
 ) -> str:
-    """Draw a row for each name, with a mark for each figure: (name of row, name of mark, figure)."""
-    return _draw_rows(tuple(rows), tuple(marks.items()), axis, row_height)
+    """Draw a row for each name, with a mark for each figure: (name of row, name of mark, figure).
+
+    `bars`: (name of row, from, to), where other people's records lie but for chance.
+    """
+    return _draw_rows(tuple(rows), tuple(marks.items()), axis, row_height, tuple(bars))
 
 
 @lru_cache(maxsize=_KEPT)
@@ -86,6 +91,7 @@ def _draw_rows(
     named_marks: tuple[tuple[str, Mark], ...],
     axis: str,
     row_height: int,
+    bars: tuple[tuple[str, float, float], ...],
 ) -> str:
     marks = dict(named_marks)
     order = list(dict.fromkeys(row for row, _, _ in rows))
@@ -129,7 +135,13 @@ def _draw_rows(
             "shape": _by_name("mark", names, [marks[name][2] for name in names]),
         },
     }
-    return _to_svg({"layer": [lines, points], "width": _WIDTH, "height": row_height * len(order)})
+    errors = {
+        "data": {"values": [{"row": row, "low": low, "high": high} for row, low, high in bars]},
+        "mark": {"type": "rule", "color": PLUM, "strokeWidth": 6, "opacity": 0.35},
+        "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}, "y": y},
+    }
+    layers = [lines, *([errors] if bars else []), points]
+    return _to_svg({"layer": layers, "width": _WIDTH, "height": row_height * len(order)})
 
 
 def _finite_or_none(figure: float) -> float | None:

@@ -8,6 +8,7 @@ from typing import Any
 from disclosure_pipeline.evaluation.glossary import find_heading
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.parts import Figure, name_marks, require_words, tabulate, write_figure
+from disclosure_pipeline.measures.guard_chance import errors_of_largest
 
 Content = Mapping[str, Any]
 
@@ -77,8 +78,15 @@ def _tell_units(figures: Content) -> Iterator[str]:
 def _tell_together(figures: Content) -> Iterator[str]:
     """Return what several tables that are published together tell."""
     for row in figures.get("together", ()):
-        disclosed = write_figure(row["any"], require_words("any", "together"))
-        yield f"All synthetic tables together tell the {row['target']} of {disclosed} of the people."
+        disclosed, others, fresh, agreed = (
+            write_figure(row[name], require_words(name, "together"))
+            for name in ("any", "DiSCO_any_others", "DiSCO_any_fresh", "agreed")
+        )
+        yield (
+            f"If all synthetic tables are published, at least one tells the {row['target']} of {disclosed} "
+            f"of the people, and several that agree that of {agreed}. As many draws of other people's "
+            f"records tell it of {others}, as many fresh samples of {fresh} at most."
+        )
 
 
 def show_disclosure(content: Content) -> Figure | None:
@@ -90,6 +98,10 @@ def show_disclosure(content: Content) -> Figure | None:
         "DiSCO_others": charts.OTHERS,
         "DiSCO_chance": charts.CHANCE,
     }
+    if max(content["figures"]["N_s"]) > content["figures"]["N_d"]:
+        # That of as many records stands beside the others; that of all records for itself.
+        marks |= {"DiSCO_at_n": marks["DiSCO"], "DiSCO": charts.SQUARE}
+    errors = errors_of_largest(len(rows))
     points = [
         (str(row["target"]), find_heading(column, "attribute"), row[column])
         for row in rows
@@ -100,12 +112,18 @@ def show_disclosure(content: Content) -> Figure | None:
         return None
     return Figure(
         _find_largest(rows),
-        charts.draw_rows(points, name_marks(marks, "attribute"), "% of the people"),
-        "For each target, how many people can be told their value, by whom.",
+        charts.draw_rows(
+            points,
+            name_marks(marks, "attribute"),
+            "% of the people",
+            bars=[(str(row["target"]), *find_bar(row, errors)) for row in rows],
+        ),
+        "For each target, how many people can be told their value, by whom. A bar is where fresh samples of "
+        f"other people lie, but for chance.{tell_few(rows, content)}",
         tabulate(
             "Who can tell a person's target, in percent of the people",
             rows,
-            ["target", "synthesis", *marks],
+            ["target", "synthesis", *marks, "DiSCO_beyond", "DiSCO_beyond_se"],
             "attribute",
         ),
     )
@@ -119,9 +137,22 @@ def _find_largest(rows: Sequence[Mapping[str, Any]]) -> str:
         return f"The synthetic table tells most about {worst['target']}"
     worst = max(measured, key=_beyond_both)
     beyond = write_figure(_beyond_both(worst), require_words("DiSCO_beyond", "attribute"))
-    is_clear = _beyond_both(worst) > 2 * (worst.get("DiSCO_beyond_se") or 0.0)
+    is_clear = _beyond_both(worst) > errors_of_largest(len(rows)) * (worst.get("DiSCO_beyond_se") or 0.0)
     which = f"{worst['target']} stands out:" if is_clear else "No target stands out: at most"
     return f"{which} {beyond} more than from other people's records or by chance"
+
+
+def find_bar(row: Mapping[str, Any], errors: float) -> tuple[float, float]:
+    """Return where DiSCO of fresh samples lies, so many standard errors off, in percent."""
+    middle, reach = row.get("DiSCO_others") or 0.0, errors * (row.get("DiSCO_beyond_se") or 0.0)
+    return max(0.0, middle - reach), min(100.0, middle + reach)
+
+
+def tell_few(rows: Sequence[Mapping[str, Any]], content: Content) -> str:
+    """Return a sentence that names the targets whose DiSCO few people are behind; empty if there is none."""
+    smallest, people = content["smallest_count"], content["figures"]["N_d"]
+    few = [str(row["target"]) for row in rows if (row["DiSCO"] or 0.0) * people / 100 < smallest]
+    return f" Fewer than {smallest} people are behind DiSCO of {_list(few)}." if few else ""
 
 
 def _beyond_both(row: Mapping[str, Any]) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 from disclosure_pipeline.evaluation.glossary import find_heading, find_words
 from disclosure_pipeline.evidence.page import charts
+from disclosure_pipeline.evidence.page.intruder import find_bar
 from disclosure_pipeline.evidence.page.parts import (
     MISSING,
     Figure,
@@ -18,6 +19,7 @@ from disclosure_pipeline.evidence.page.parts import (
     tabulate,
     write_figure,
 )
+from disclosure_pipeline.measures.guard_chance import errors_of_largest
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.policy.registry import JUDGED
@@ -49,18 +51,28 @@ def show_copies(content: Content) -> Figure | None:
     largest = max(worst.values(), key=lambda row: row.get("people_copied_beyond") or -math.inf)
     beyond = largest.get("people_copied_beyond")
     title = (
-        "No more people are found than in a fresh sample"
-        if beyond is None or beyond <= 0
+        "No more people are found than in a fresh sample, but for chance"
+        if beyond is None or beyond <= max(0.0, largest.get("people_copied_by_chance") or 0.0)
         else f"People found by {largest['columns']}: {beyond:.1f} points more than in a fresh sample"
     )
     return Figure(
         title,
-        charts.draw_rows(points, name_marks(marks, "partial_copies"), "% of the people"),
-        "People whose record nobody else has, and a synthetic record equals, by the columns compared.",
+        charts.draw_rows(
+            points,
+            name_marks(marks, "partial_copies"),
+            "% of the people",
+            bars=[
+                (label, row["people_copied_expected"], row["people_copied_expected"] + row[_FOUND_BY_CHANCE])
+                for label, row in worst.items()
+                if row.get("people_copied_expected") is not None and row.get(_FOUND_BY_CHANCE) is not None
+            ],
+        ),
+        "People whose record nobody else has, and a synthetic record equals, by the columns compared. A bar "
+        "is what chance alone adds.",
         tabulate(
             "People whose record nobody else has and the synthetic table holds, in percent",
             worst.values(),
-            ["columns", "synthesis", *marks, "people_copied_beyond"],
+            ["columns", "synthesis", *marks, "people_copied_beyond", "people_copied_beyond_se"],
             "partial_copies",
         ),
     )
@@ -142,6 +154,7 @@ def _words_of(name: str) -> Words:
 _DEFINED = {entry.name for entry in JUDGED.values() if entry.role in {"bound", "beyond", "guard"}}
 
 
+_FOUND_BY_CHANCE = "people_copied_by_chance"
 _MARKS = {"DiSCO": charts.SYNTHETIC, "DiSCO_others": charts.OTHERS}
 _MOST = 12
 _INTERVAL = re.compile(r"[(\[](-inf|~?[-\d.]+(?: \(\d+\))?), (inf|~?[-\d.]+(?: \(\d+\))?)\)")
@@ -164,12 +177,17 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
     ]
     return Figure(
         _state_worst(shown[0]),
-        charts.draw_rows(points, name_marks(_MARKS, "subgroups"), "% of the group"),
+        charts.draw_rows(
+            points,
+            name_marks(_MARKS, "subgroups"),
+            "% of the group",
+            bars=[(str(row["group"]), *find_bar(row, errors_of_largest(len(worst)))) for row in shown],
+        ),
         "For each group of people, how many can be told their target.",
         tabulate(
             _caption(len(shown), len(worst), shown[0]["target"]),
             shown,
-            ["group", "records", "DiSCO", "DiSCO_others", "DiSCO_beyond", "lift"],
+            ["group", "records", "DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se", "lift"],
             "subgroups",
         ),
     )
