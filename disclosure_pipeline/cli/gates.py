@@ -29,6 +29,7 @@ from disclosure_pipeline.cli.printing import (
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 
 _NEWEST = 3
+_MOST_RECORDS = 40_000  # of the ground truth, whose halves say what a policy would notice
 
 
 @click.group(epilog=EXIT_CODES, short_help="Draft the policy of a gate, or say what it would notice.")
@@ -46,30 +47,55 @@ def policy() -> None:
     show_default=True,
     help="The policy as YAML, or the figures that it follows from.",
 )
+@click.option(
+    "--files", type=click.IntRange(min=1), help="How many a candidate has; by default as the newest one."
+)
+@click.option(
+    "--records", type=click.IntRange(min=1), help="How many a file has; by default as the newest candidate's."
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="How long to try what the bounds would notice; 0 leaves it out.",
+)
 @report_errors(ExitCode.UNDETERMINED)
-def draft_policy(gate: Path, shown_as: Format | Literal["yaml"]) -> None:
+def draft_policy(
+    gate: Path, shown_as: Format | Literal["yaml"], files: int | None, records: int | None, seconds: float
+) -> None:
     """Print a `policy:` for GATE (a gate's defs.yaml, or its folder), with a reason for every bound.
 
     The bounds follow from the ground truth alone: from what it has itself, from what other people's records
-    would tell of each person, and from how far chance goes beyond that. None is taken from a candidate; the
-    newest that were judged stand beside them for comparison. It tells figures of the ground truth, but no
+    would tell of each person, and from how far chance goes beyond that in as many files of as many records.
+    None is taken from a candidate; the newest that were judged stand beside them for comparison. At the end
+    stands what the bounds would notice (see `policy power`). It tells figures of the ground truth, but no
     value, and does not count as an evaluation of it.
     """
-    from disclosure_pipeline.candidates.measuring import measure_baselines
+    from disclosure_pipeline.candidates.measuring import measure_baselines, sample_ground_truth
+    from disclosure_pipeline.candidates.power import measure_gate_power
     from disclosure_pipeline.evaluation.glossary import LABELS
     from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
+    from disclosure_pipeline.policy.bounds_draft import apply_draft, write_policy
     from disclosure_pipeline.policy.bounds_draft import draft_policy as draft_bounds
-    from disclosure_pipeline.policy.bounds_draft import write_policy
     from disclosure_pipeline.release.standing import read_newest_dossiers
 
     folders = folders_of(load_gate(gate))
+    dossiers = read_newest_dossiers(folders, _NEWEST)
+    newest = dossiers[0].get("figures", {}).get("N_s", []) if dossiers else []
+    records = records or max(newest, default=None)
     with show_step("Measuring the ground truth against itself"):
-        baselines = measure_baselines(folders)
-    draft = draft_bounds(folders.gate, baselines.own, baselines.halves)
+        baselines = measure_baselines(folders, records)
+    draft = draft_bounds(folders.gate, baselines.own, baselines.halves, files or max(1, len(newest)), records)
+    power: list[str] = []
+    if seconds:
+        drafted = apply_draft(folders.gate, write_policy(folders.gate, draft))
+        sampled, _ = sample_ground_truth(folders, _MOST_RECORDS)
+        with show_step(f"Trying what the bounds would notice, for {seconds:g} seconds"):
+            power = measure_gate_power(drafted, sampled, seconds).describe()
     if shown_as == "yaml":
-        dossiers = read_newest_dossiers(folders, _NEWEST)
-        click.echo(write_policy(folders.gate, draft, dossiers), nl=False)  # for a file, as it is
+        click.echo(write_policy(folders.gate, draft, dossiers, power), nl=False)  # for a file, as it is
         return
     headings = {
         "measure": LABELS["measure"].heading,
@@ -92,6 +118,7 @@ def draft_policy(gate: Path, shown_as: Format | Literal["yaml"]) -> None:
             headings,
         ),
         Table("bounds", "Bounds that follow", ("clause", "target", "bound", "reason"), bounds),
+        Table("power", "What they would notice", ("finding",), [{"finding": found} for found in power]),
     )
     print_report(Report(f"Gate {folders.gate.name}", {}, tables), shown_as)
 

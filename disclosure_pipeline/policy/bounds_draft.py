@@ -10,19 +10,21 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
+import numpy as np
 import yaml
 
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import values
+from disclosure_pipeline.policy.registry import BEYOND_BOTH, SMALLER_OF, values
 
 # Points beyond other people's records that a bound leaves at least: less is hard to tell from good models.
 LEAST = 2.0
-# Standard errors of chance that a bound leaves room for.
-_WIDTH = 3
+# Standard errors of chance that a bound leaves room for, of one file.
+_WIDTH = 3.0
 _STEP = 0.5
 # Shares of records that tables must have in common: half of what other people's records share is enough.
 _OVERLAPS = {"key_overlap": "key_overlap", "target_overlap": "target_overlap"}
@@ -41,35 +43,45 @@ class DraftedBound:
 
 @dataclass(frozen=True)
 class PolicyDraft:
-    """The bounds, and what they follow from: a row for each figure of a target, or of the whole table."""
+    """The bounds, and what they follow from: a row for each figure of a target, or of the whole table.
+
+    `files`: of a candidate, each of so many `records`.
+    """
 
     bounds: tuple[DraftedBound, ...]
     baselines: tuple[dict[str, Any], ...]
+    files: int
+    records: int
 
 
-def draft_policy(gate: Gate, own: Disclosure, halves: Sequence[Disclosure]) -> PolicyDraft:
+def draft_policy(
+    gate: Gate, own: Disclosure, halves: Sequence[Disclosure], files: int = 1, records: int | None = None
+) -> PolicyDraft:
     """Bounds for a gate, from its ground truth as its own synthesis, and from halves of it.
 
     Identity disclosure and DiSCO of every target are bounded by what goes beyond other people's records: by
-    three standard errors of chance for a table of this size, two points at least. Overlaps that other
-    people's records do not reach are lowered to half of what they share.
+    three standard errors of chance for tables of these sizes, two points at least; by more for the worst of
+    several files and all of them together. Overlaps that other people's records do not reach are lowered to
+    half of what they share. `records`: of a file, None for as many as GT has; the halves are of such tables
+    (`measure_baselines`).
     """
     rows = [_row_of(own, halves, "unique_hits", None, "UiO", "unique_hits_others")]
-    bounds = [_draft_beyond(own, halves, "unique_hits_beyond", None)]
-    measure = "DiSCO_beyond_both" if gate.measures.chance else "DiSCO_beyond"
+    bounds = [_draft_beyond(own, halves, "unique_hits_beyond", None, files)]
+    measure = BEYOND_BOTH["DiSCO"] if gate.measures.chance else "DiSCO_beyond"
     for target in gate.targets:
-        bounds.append(_draft_beyond(own, halves, measure, target))
+        bounds.append(_draft_beyond(own, halves, measure, target, files))
         rows.append(_row_of(own, halves, "DiSCO", target, "Dorig", "DiSCO_others"))
     bounds += _draft_overlaps(gate, halves)
-    return PolicyDraft(tuple(bounds), tuple(rows))
+    return PolicyDraft(tuple(bounds), tuple(rows), files, records or own.N_d)
 
 
 def _draft_beyond(
-    own: Disclosure, halves: Sequence[Disclosure], measure: str, column: str | None
+    own: Disclosure, halves: Sequence[Disclosure], measure: str, column: str | None, files: int
 ) -> DraftedBound:
-    chance = measure_chance(own, halves, "unique_hits_beyond" if column is None else "DiSCO_beyond", column)
+    chance = measure_chance(own, halves, measure, column, files)
     bound = round_up(max(LEAST, chance))
-    room = f"chance alone reaches {chance:.2g} points with {own.N_d:,} people"
+    of_files = "" if files == 1 else f" and {files} files"
+    room = f"chance alone reaches {max(chance, 0):.2g} points with {own.N_d:,} people{of_files}"
     rest = "" if chance >= LEAST else f", and {LEAST:g} leave room for a good model"
     share = f"{math.floor(own.N_d * bound / 100):,} people"
     if column is None:
@@ -78,22 +90,33 @@ def _draft_beyond(
     return DraftedBound(measure, column, bound, reason)
 
 
-def measure_chance(own: Disclosure, halves: Sequence[Disclosure], measure: str, column: str | None) -> float:
+def measure_chance(
+    own: Disclosure, halves: Sequence[Disclosure], measure: str, column: str | None, files: int = 1
+) -> float:
     """Three standard errors of a figure that is 0 for other people's records, at the size of the table.
 
-    Those of the halves, which are smaller: an error falls with the root of the number of people. Infinite
-    where a half has no finite one.
+    Those of the halves, which are smaller: an error falls with the root of the number of people. Of several
+    files, and of all together, the worst goes further. The smaller of what goes beyond others and beyond
+    chance stays as far below 0 as it is on the halves. Infinite where a half has no finite error.
     """
-    errors = [error for half in halves for error in _list_errors(half, measure, column)]
+    differences = SMALLER_OF.get(measure, (measure,))
+    errors = [error for half in halves for error in _list_figures(half, f"{differences[0]}_se", column)]
     if not errors or not all(map(math.isfinite, errors)):
         return math.inf
     size = halves[0].N_d / max(1, own.N_d)
-    return _WIDTH * math.sqrt(math.fsum(error**2 for error in errors) / len(errors) * size)
+    error = math.sqrt(math.fsum(error**2 for error in errors) / len(errors) * size)
+    comparisons = files + (files > 1)
+    width = NormalDist().inv_cdf(1 - NormalDist().cdf(-_WIDTH) / comparisons)
+    if len(differences) == 1:
+        return width * error
+    figures = [_list_figures(half, name, column) for half in halves for name in differences]
+    smaller = np.minimum(*(np.concatenate(figures[place :: len(differences)]) for place in (0, 1)))
+    return min(0.0, float(smaller.mean())) + width * error
 
 
-def _list_errors(half: Disclosure, measure: str, column: str | None) -> list[float]:
+def _list_figures(half: Disclosure, name: str, column: str | None) -> list[float]:
     frame = half.identity if column is None else half.attribute.xs(column, level="target")
-    return [float(error) for error in frame[f"{measure}_se"]]
+    return [float(figure) for figure in frame[name]]
 
 
 def round_up(bound: float) -> float:
@@ -144,23 +167,36 @@ def _row_of(
     }
 
 
-def write_policy(gate: Gate, draft: PolicyDraft, candidates: Sequence[Mapping[str, Any]] = ()) -> str:
+def write_policy(
+    gate: Gate, draft: PolicyDraft, candidates: Sequence[Mapping[str, Any]] = (), power: Sequence[str] = ()
+) -> str:
     """Write the draft as the `policy:` of this gate's file, with its reasons as comments.
 
     What the gate's policy has beside these bounds stays as it is. `candidates`: dossiers, told for
-    comparison only. ValueError where the draft does not load.
+    comparison only. `power`: what these bounds would notice, in sentences. ValueError where the draft does
+    not load.
     """
     lines = [*_comment_baselines(draft), "policy:", *_write_bounds(gate, draft), *_write_kept(gate, draft)]
-    text = "\n".join([*lines, *_comment_candidates(draft, candidates)]) + "\n"
-    Gate.model_validate(gate.model_dump() | {"policy": yaml.safe_load(text)["policy"]})
+    lines += _comment_candidates(draft, candidates)
+    if power:
+        lines += ["", "# What this policy would notice:", *(f"# {_one_line(sentence)}" for sentence in power)]
+    text = "\n".join(lines) + "\n"
+    apply_draft(gate, text)
     return text
 
 
+def apply_draft(gate: Gate, text: str) -> Gate:
+    """Return the gate with a policy that `write_policy` wrote. ValueError where it does not load."""
+    return Gate.model_validate(gate.model_dump() | {"policy": yaml.safe_load(text)["policy"]})
+
+
 def _comment_baselines(draft: PolicyDraft) -> list[str]:
+    files = "one file" if draft.files == 1 else f"{draft.files} files"
     lines = [
         "# Drafted from the ground truth alone: what it has itself, what other people's records would tell",
         "# of each person, and how far chance alone goes beyond that. Percent of the people, but for",
         "# unique_hits: percent of the synthetic records.",
+        f"# For candidates of {files} of {draft.records:,} records: else see --files and --records.",
         "#",
         f"# {'figure':<30} {BY_ITSELF:>25} {BY_OTHERS:>22} {BY_CHANCE:>8}",
     ]

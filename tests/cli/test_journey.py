@@ -83,7 +83,7 @@ def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: P
     environment |= dict(line.split("=", 1) for line in (home / ".env").read_text().splitlines())
     gate = home / "gates" / "defs" / "survey"
     call("check", gate)
-    drafted = yaml.safe_load(call("policy", "draft", gate).stdout)
+    drafted = yaml.safe_load(call("policy", "draft", gate, "--seconds", "0").stdout)
     definition = yaml.safe_load((gate / "defs.yaml").read_text())
     definition["attributes"] |= {"policy": drafted["policy"], "power_seconds": 1}
     (gate / "defs.yaml").write_text(yaml.safe_dump(definition, sort_keys=False))

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import pandas as pd
@@ -24,7 +25,8 @@ from disclosure_pipeline.policy.gate import Gate
 
 
 def run(*arguments: str | Path) -> Result:
-    return gates.run_command("policy", "draft", *arguments)
+    """Draft without what the bounds would notice, unless it is asked for."""
+    return gates.run_command("policy", "draft", "--seconds", "0", *arguments)
 
 
 def write_gate(home: Home, **changes: Any) -> Path:
@@ -76,19 +78,59 @@ def test_chance_is_that_of_the_halves(home: Home) -> None:
     assert actual.own.identity["UiO"].item() == actual.own.identity["repU"].item()  # a copy of itself
     of_work = pd.concat([half.attribute.loc[["work"]] for half in actual.halves])
     squares = of_work[["DiSCO_beyond", "DiSCO_beyond_se"]].pow(2).mean()
+    smaller = of_work[["DiSCO_beyond", "DiSCO_excess"]].min(axis=1).mean()
     expected = 3 * math.sqrt(squares["DiSCO_beyond_se"] / 2)
     assert measure_chance(actual.own, actual.halves, "DiSCO_beyond", "work") == pytest.approx(expected)
     # The figures of the halves themselves vary as much, but a few of them tell that worse.
     assert 0.3 < math.sqrt(squares["DiSCO_beyond"] / squares["DiSCO_beyond_se"]) < 2
+    both = measure_chance(actual.own, actual.halves, "DiSCO_beyond_both", "work")
+    assert both == pytest.approx(expected + min(0, smaller))
     draft = draft_policy(folders.gate, actual.own, actual.halves)
     assert measure_baselines(folders).own.attribute.equals(actual.own.attribute)  # the same each time
     for bound in draft.bounds:
         if bound.measure.endswith(("beyond", "both")):
-            measure = bound.measure.removesuffix("_both")
-            chance = measure_chance(actual.own, actual.halves, measure, bound.column)
+            chance = measure_chance(actual.own, actual.halves, bound.measure, bound.column)
             assert bound.bound >= max(LEAST, chance)
             assert bound.bound < max(LEAST, chance) + 0.5
             assert f"{bound.bound:g} are" in bound.reason
+
+
+def test_files_and_records_are_known_or_told(finished_home: Home) -> None:
+    """The worst of five files, and of all together, goes further; smaller files vary more."""
+    gate = write_gate(finished_home)
+    of_newest = run(gate).stdout
+    assert "For candidates of one file of 300 records" in of_newest
+    assert "For candidates of 5 files of 100 records" in run(gate, "--files", "5", "--records", "100").stdout
+    folders = folders_of(load_gate(gate))
+    actual, smaller = measure_baselines(folders), measure_baselines(folders, 100)
+    one, six = (measure_chance(actual.own, actual.halves, "DiSCO_beyond", "work", files) for files in (1, 5))
+    assert six / one == pytest.approx(NormalDist().inv_cdf(1 - NormalDist().cdf(-3) / 6) / 3)
+    assert [half.N_s for half in smaller.halves] == [(50,)] * DRAWS
+    chances = [measure_chance(of.own, of.halves, "unique_hits_beyond", None) for of in (actual, smaller)]
+    assert chances[0] < chances[1]
+
+
+def test_matched_pairs_have_bounds_like_others(home: Home) -> None:
+    """Of a case and a control with the same keys other people's records tell the wrong level."""
+    pairs = gates.ground_truth(150)
+    people = pd.concat([pairs.assign(work="office"), pairs.assign(work="field")], ignore_index=True)
+    home.write_ground_truth(people)
+    gate = write_gate(home)
+    beyond = loaded(gate, run(gate).stdout).policy.bounds["DiSCO"].for_target("work").beyond
+    assert beyond is not None and beyond <= 15
+
+
+def test_the_draft_ends_with_what_it_would_notice(home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    gate = write_gate(home)
+    text = run(gate, "--seconds", "0.1").stdout
+    noticed = text.split("# What this policy would notice:\n")[1].splitlines()
+    assert noticed[0].startswith("# Of honest tables it refuses")
+    assert all(line.startswith("# ") for line in noticed)
+    assert yaml.safe_load(text) == yaml.safe_load(run(gate).stdout)
+    assert not (home.path / "store").exists()  # it is not what the gate's policy would notice
+    found = json.loads(run(gate, "--seconds", "0.1", "--format", "json").stdout)["power"]
+    assert found[0]["finding"].startswith("Of honest tables it refuses")
 
 
 def test_what_is_not_measured_reads_as_the_widest_bound(home: Home) -> None:
