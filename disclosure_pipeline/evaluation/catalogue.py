@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from disclosure_pipeline.evaluation import frame_words
+from disclosure_pipeline.evaluation import frame_words, power
 from disclosure_pipeline.evaluation.catalogue_entry import (
     STRICTLY,
     GuardBound,
@@ -326,6 +326,7 @@ CATALOGUE = list_once(
         _KEY_SET | sample_words(_COPIES, "unique_copies", "unique_copies_beyond") | frame_words.REMEDIES,
     ),
     *list_columns("bins", frame_words.BINS),
+    *list_columns("power", power.WORDS),
 )
 
 

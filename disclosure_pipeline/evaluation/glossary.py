@@ -37,7 +37,9 @@ LABELS: Mapping[str, Label] = {
     "distance": Label("distance", "How records are compared: by ranks, by values, or by columns."),
     "group": Label("group", "The group of people that the row is about."),
     "level": Label("value", "The value, or the group of values, that the row is about."),
+    "planted": Label("planted", "Which copies of people were planted into a table."),
     "remedy": Label("remedy", "What was done to the synthetic table."),
+    "share": Label("% of people", "Percent of the people whose records were planted."),
     "rule": Label("what was done", "What was changed in the table to compare it."),
 }
 """The columns of an index."""

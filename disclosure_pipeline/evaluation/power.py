@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from disclosure_pipeline.measures.intervals import wilson
+from disclosure_pipeline.measures.words import COUNT, PERCENT, Words
 
 if TYPE_CHECKING:
     import altair as alt
@@ -28,6 +29,16 @@ LARGEST_UNNOTICED = 30
 # Without a copy, the tables of these kinds are alike: fresh halves of GT.
 _OF_FRESH_HALVES = (COPIES, NEAR_COPIES)
 _OFTEN = 19 / 20
+
+
+WORDS: Mapping[str, Words] = {
+    "refused": Words("refused", "This many tries were refused.", COUNT, "", "neither"),
+    "tries": Words("tries", "This often a half of GT was tried.", COUNT, "", "neither"),
+    "percent": Words("share refused", "This share of the tries was refused.", PERCENT, "tries", "neither"),
+    "low": Words("at least", "The share refused is at least this, with 95 %.", PERCENT, "tries", "neither"),
+    "high": Words("at most", "The share refused is at most this, with 95 %.", PERCENT, "tries", "neither"),
+}
+"""The columns of `GatePower.to_frame`, in words."""
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,7 @@ def frames(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, Callable[[], dict[st
         "resemblance": of_resemblance,
         "copies": lambda: {"copies": dp.copies(gt, sd, TARGETS)},
         "nearest": lambda: {"nearest": dp.nearest(gt, sd)},
+        "power": lambda: {"power": dp.power(gt, {"repU": 5, "DiSCO": 5}, KEYS, seconds=0.001).to_frame()},
         "subgroups": lambda: {"subgroups": dp.subgroups(gt, sd, KEYS, target, by="sex")},
         "anonymity_loss": lambda: {"anonymity_loss": dp.anonymity_loss(gt, sd, KEYS, target)},
         "disclosure_over_releases": lambda: {
