@@ -24,7 +24,15 @@ from disclosure_pipeline.candidates.measuring import measure_without_controls, s
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.power import COPIES, DILUTED, KINDS, NEAR_COPIES, SHARES, GatePower
+from disclosure_pipeline.evaluation.power import (
+    COPIES,
+    DILUTED,
+    KINDS,
+    MOST,
+    NEAR_COPIES,
+    SHARES,
+    GatePower,
+)
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_reader import read_gate
 from disclosure_pipeline.policy.gate_template import describe_table
@@ -36,8 +44,7 @@ from disclosure_pipeline.tables.frames import as_frame, is_frame
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 from disclosure_pipeline.tables.sources import read_raw
 
-# Records of a half; of one that stands beside a table ten times as large.
-_MOST, _MOST_DILUTED = 20_000, 5_000
+_MOST_DILUTED = 5_000  # records of a half that stands beside a table ten times as large
 _MOST_TRIES = 200  # of a kind of copies: 0 of them are at most 2 % with 95 % certainty
 _TIMES = 10
 _FEWEST_ALIKE = 100
@@ -66,7 +73,7 @@ def power(
     fresh table in which the records of a share of the people of the first are planted: as they are; nearly
     (numbers moved by a hundredth of their range, one category from somebody else); or among ten times as
     many records, drawn apart from the fresh half. Clauses and guards decide as in a run of a gate; further
-    confidential tables, the contract and waivers take no part. All of GT, twice a half, is noticed sooner.
+    confidential tables, the contract and waivers take no part. Halves are the harder case.
 
     Args:
         ground_truth: The confidential records, one a row: a data frame, a path or another source.
@@ -111,7 +118,7 @@ def power(
     table = canonical_table(raw, {**gate.columns, **units}, GROUND_TRUTH, needed, only_known=False)
     if units and table.frame[gate.unit].isna().any():
         raise InputError(f"Column {gate.unit!r} of the ground truth must say of each record whose it is.")
-    [records] = FramesInMemory((table.frame[list(needed)],), "memory").sample(2 * _MOST, 0)
+    [records] = FramesInMemory((table.frame[list(needed)],), "memory").sample(2 * MOST, 0)
     with show_progress() if progress else nullcontext(ignore_progress) as on_progress:
         return measure_gate_power(gate, records, seconds, on_progress)
 
@@ -152,7 +159,7 @@ def measure_power(
     InputError where a database counts and for fewer than 40 records; StoreError or ContractError where GT is
     not there or breaks its contract.
     """
-    records, digest = sample_ground_truth(folders, 2 * _MOST)
+    records, digest = sample_ground_truth(folders, 2 * MOST)
     return measure_gate_power(folders.gate, records, seconds, on_progress), digest
 
 

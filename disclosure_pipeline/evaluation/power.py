@@ -23,6 +23,9 @@ NEAR_COPIES = "near copies"
 DILUTED = "copies among ten times as many records"
 KINDS = (COPIES, NEAR_COPIES, DILUTED)
 
+MOST = 20_000
+"""Records of a half, at most."""
+
 LARGEST_UNNOTICED = 30
 """Percent of the people: a policy that does not notice copies of so many is good for nothing."""
 
@@ -165,8 +168,8 @@ class GatePower:
         return cls(int(record["records"]), noticed)
 
     def __str__(self) -> str:
-        halves = f"Halves of the ground truth of {self.records:,} records; all of it is noticed sooner."
-        return "\n".join([self.summarize(), *self.describe(), halves])
+        halves = f"random halves of the ground truth, of {self.records:,} records (at most {MOST:,})"
+        return "\n".join([self.summarize(), *self.describe(), f"Tried on {halves}: the harder case."])
 
     __repr__ = __str__
 

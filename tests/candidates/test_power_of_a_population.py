@@ -14,6 +14,7 @@ from disclosure_pipeline.candidates import power
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.evaluation.power import COPIES, SHARES, GatePower
 from disclosure_pipeline.measures.intervals import newcombe
+from disclosure_pipeline.tables.canonical_tables import canonical_table
 
 PEOPLE = 600  # of a ground truth
 GROUND_TRUTHS, TRIES = 6, 10
@@ -29,7 +30,7 @@ COLUMNS: dict[str, Any] = {
 def draw_anew(people: pd.DataFrame, tries: int) -> GatePower:
     """Measure the same of ground truths and fresh tables, both drawn from the population anew each time."""
     gate = power._write_gate(people, POLICY, **COLUMNS, unit=None)
-    records = power.canonical_table(people, gate.columns, "people", gate.published, only_known=False).frame
+    records = canonical_table(people, gate.columns, "people", gate.published, only_known=False).frame
     smallest = []
     for number in range(tries):
         drawn = records.sample(PEOPLE, random_state=20_000 + number)
