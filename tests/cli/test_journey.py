@@ -103,7 +103,7 @@ def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: P
     release, key = home / "home/survey/releases/survey/honest", home / "home/keys/public-key.pem"
     verified = call("verify", release, "--key", key).stdout
     assert verified.startswith("Approved: ")
-    assert "Power: This gate would have refused a table that repeats" in verified
+    assert "\nPower: This gate " in verified
     (release / "synthetic.parquet").write_bytes(b"")
     call("verify", release, "--key", key, expected=1)
     assert time.monotonic() - began < LONGEST
