@@ -382,10 +382,7 @@ def try_mutants(every: Sequence[Mutant], deadline: float) -> tuple[list[str], in
             noticed = not are_the_tests_passed(tests, limit)
         tried += 1
         place = f"{mutant.module}:{mutant.line}"
-        print(
-            f"{'noticed' if noticed else 'SURVIVED':8} {place} {mutant.operator}",
-            flush=True,
-        )
+        print(f"{'noticed' if noticed else 'SURVIVED':8} {place} {mutant.operator}", flush=True)
         if not noticed:
             survivors.append(f"{place} {mutant.operator}\n{changed_lines(original, mutated)}")
     return survivors, tried

@@ -339,10 +339,7 @@ def test_runs_end_in_the_same_files_and_checks(
     for engine in HERE:
         (tmp_path / engine).mkdir()
         (tmp_path / engine / "keys").symlink_to(tmp_path / "keys-of-both" / "keys")
-        with (
-            home_in_memory(tmp_path / engine, definitions[engine], monkeypatch) as home,
-            tiny_batches(),
-        ):
+        with home_in_memory(tmp_path / engine, definitions[engine], monkeypatch) as home, tiny_batches():
             gates.share_key(home.store)
             home.write_ground_truth(gates.ground_truth())
             home.deliver(HONEST, {"a.csv": gates.honest(1), "b.csv": gates.honest(2)})
@@ -492,10 +489,7 @@ COLUMNS: dict[str, tuple[list[dict[str, Any]], Sequence[str]]] = {
         ],
         TEXTS,
     ),
-    "integer": (
-        [{}, {"range": [0, 2], "special_values": [-8]}, {"missing_codes": [-9, "x"]}],
-        NUMBERS,
-    ),
+    "integer": ([{}, {"range": [0, 2], "special_values": [-8]}, {"missing_codes": [-9, "x"]}], NUMBERS),
     "number": ([{}, {"range": [0, 2], "special_values": [-8]}, {"missing_codes": [-9]}], NUMBERS),
     "boolean": ([{}, {"true_values": [1, "yes"], "false_values": ["false", "FALSE"]}], TRUTHS),
     "date": ([{}, {"date_format": "%d.%m.%Y"}, {"range": ["2020-01-01", "2020-12-31"]}], DAYS),

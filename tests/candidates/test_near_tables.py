@@ -289,8 +289,7 @@ def test_how_exact_the_bound_is(changed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [(0.1 + 0.2, 0.3), (-0.0, 0.0), (1e9 + 1e-6, 1e9), (7.0, 7 - 1e-12)],
+    ("one", "other"), [(0.1 + 0.2, 0.3), (-0.0, 0.0), (1e9 + 1e-6, 1e9), (7.0, 7 - 1e-12)]
 )
 def test_noise_makes_no_other_record(one: float, other: float) -> None:
     pair = [sketched([("f", 20, pay, None)]) for pay in (one, other)]

@@ -408,9 +408,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Finished]:
     return folder, run_alone(ALONE, folder)
 
 
-def test_nothing_is_written_and_nobody_is_asked(
-    alone: tuple[Path, Finished],
-) -> None:
+def test_nothing_is_written_and_nobody_is_asked(alone: tuple[Path, Finished]) -> None:
     """No file, no connection, no other program, no progress bar."""
     folder, ran = alone
     assert ran.stderr == ""

@@ -168,11 +168,7 @@ ENDS: dict[Callable[[Home, pytest.MonkeyPatch], None], tuple[str | None, str, Se
     a_broken_contract: ("broken", "refused", ["age"]),
     a_release_alone: (COPY, "refused", [f"Candidate '{COPY}' is refused: "]),
     tables_that_share_no_key: ("strange", "undetermined", ["key_overlap[age]", "; required are "]),
-    a_control_that_fails: (
-        HONEST,
-        "undetermined",
-        ["copy_repU / copy_UiO could not be determined"],
-    ),
+    a_control_that_fails: (HONEST, "undetermined", ["copy_repU / copy_UiO could not be determined"]),
     no_ground_truth: (HONEST, "undetermined", ["The ground truth is not where"]),
     another_ground_truth: (HONEST, "undetermined", ["The ground truth is not the recorded one"]),
     a_ground_truth_that_breaks_its_contract: (None, "undetermined", ["age"]),
@@ -241,11 +237,7 @@ def test_a_notice_that_cannot_be_sent_is_in_the_log_and_the_tick_says_so(
     assert error is not None
     assert "was not sent by webhook (HTTPError 503)" in error
     logged = capfd.readouterr().err
-    for part in (
-        f"{GATE}, candidate {COPY}: refused",
-        "repU is ",
-        "was not sent by webhook",
-    ):
+    for part in (f"{GATE}, candidate {COPY}: refused", "repU is ", "was not sent by webhook"):
         assert part in logged
     assert not [text for text in (SECRET, str(web.port)) if text in error + logged]
     web.answers, web.requests = [200], []

@@ -44,10 +44,7 @@ def table(candidate: str, approved: dict[int, Any]) -> Any:
 
 def tick(home: Home, cursor: str | None) -> tuple[list[dg.RunRequest], str | None]:
     context = dg.build_sensor_context(
-        instance=home.instance,
-        instance_ref=home.instance.get_ref(),
-        definitions=home.defs,
-        cursor=cursor,
+        instance=home.instance, instance_ref=home.instance.get_ref(), definitions=home.defs, cursor=cursor
     )
     actual = home.defs.resolve_sensor_def(f"{GATE}_arrivals").evaluate_tick(context)
     for added in actual.dynamic_partitions_requests or []:

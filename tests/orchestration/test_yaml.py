@@ -32,11 +32,7 @@ def dg(*arguments: str, folder: Path, home: Path | None = None) -> Finished:
     environment = os.environ | {"VIRTUAL_ENV": sys.prefix, "COLUMNS": "200"}
     if home is not None:
         files = KeyFiles.in_folder(home / "demo" / "keys")
-        environment |= {
-            "DAGSTER_HOME": str(home),
-            SIGNING_KEY: str(files.signing_key),
-            SALT: str(files.salt),
-        }
+        environment |= {"DAGSTER_HOME": str(home), SIGNING_KEY: str(files.signing_key), SALT: str(files.salt)}
     return run_program([Path(sys.executable).parent / "dg", *arguments], cwd=folder, env=environment)
 
 

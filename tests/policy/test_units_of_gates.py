@@ -55,9 +55,5 @@ def test_a_unit_is_no_column_of_the_dictionary() -> None:
 
 
 def test_a_unit_decides() -> None:
-    definitions = (
-        gate_of("couples"),
-        gate_of("couples", unit="person"),
-        gate_of("couples", with_unit=False),
-    )
+    definitions = (gate_of("couples"), gate_of("couples", unit="person"), gate_of("couples", with_unit=False))
     assert len({Gate.model_validate(definition).policy_digest() for definition in definitions}) == 3

@@ -229,10 +229,7 @@ def refused_once(strict_gate: dg.Definitions) -> Iterator[Path]:
 
 @pytest.fixture
 def strict(
-    refused_once: Path,
-    strict_gate: dg.Definitions,
-    monkeypatch: pytest.MonkeyPatch,
-    remembered_results: None,
+    refused_once: Path, strict_gate: dg.Definitions, monkeypatch: pytest.MonkeyPatch, remembered_results: None
 ) -> Iterator[Home]:
     with gates.quick_folder() as folder:
         path = shutil.copytree(refused_once, folder / "home")

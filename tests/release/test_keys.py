@@ -145,14 +145,19 @@ def test_what_others_may_read_or_write_is_refused(key_files: KeyFiles, variable:
         assert read(variable)
 
 
+def _replace(make: Callable[[Path], object]) -> Callable[[Path], object]:
+    def replaced(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return replaced
+
+
 REPLACEMENTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "gone": (Path.unlink, "No such file"),
-    "a link to the very file": (
-        lambda path: path.symlink_to(path.rename(path.with_name("real"))),
-        "is a link",
-    ),
-    "a folder": (lambda path: (path.unlink(), path.mkdir(mode=0o700)), "no plain file"),
-    "a pipe": (lambda path: (path.unlink(), os.mkfifo(path, 0o600)), "no plain file"),
+    "a link to the file": (lambda path: path.symlink_to(path.rename(path.with_name("real"))), "is a link"),
+    "a folder": (_replace(lambda path: path.mkdir(mode=0o700)), "no plain file"),
+    "a pipe": (_replace(lambda path: os.mkfifo(path, 0o600)), "no plain file"),
     "huge": (lambda path: path.write_bytes(os.urandom(1 << 17)), "too large"),
 }
 

@@ -89,10 +89,7 @@ def test_it_tells_the_figures_in_words() -> None:
     rounded = r"is at most [0-9.]+ \(rounded up to 10 records\);"
     assert re.fullmatch(rf"repU {rounded} allowed are 8", words["repU"])
     assert words["repU / UiO"] == "repU / UiO keeps its bound; allowed are 0.6 of UiO"
-    assert re.fullmatch(
-        rf"DiSCO\[income\] {rounded} allowed are 0\.01; waived .*",
-        words["DiSCO[income]"],
-    )
+    assert re.fullmatch(rf"DiSCO\[income\] {rounded} allowed are 0\.01; waived .*", words["DiSCO[income]"])
 
 
 def test_it_carries_the_waivers_that_were_used() -> None:

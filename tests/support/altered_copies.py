@@ -155,6 +155,12 @@ def write_categories_in_another_order(folder: Path) -> None:
 
 OUTSIDE = "column {!r}: lies outside the range"
 DECIMALS = "column 'height': has more decimals"
+NEW_REGION, NEW_WORK = (
+    f"column '{name}': holds a level that the ground truth does not have" for name in ("region", "work")
+)
+NO_INTEGER, NO_NUMBER = "column 'age': is no integer", "column 'height': is no number"
+NO_DATE, NO_BOOLEAN = "column 'born': is no date", "column 'member': is no boolean"
+NOT_DECLARED = "column 'sex': is none of the declared levels"
 
 # Each is an exact copy of GT: what it is written as, and None where it must be measured as the copy it is, or
 # what the refusal must say.
@@ -167,24 +173,15 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
     "whole numbers with .0": (csv(change_each("age", "{}.0".format)), None),
     "leading zeros": (csv(change_each("age", "{:04}".format)), None),
     "a plus sign": (csv(change_each("age", "+{}".format)), None),
-    "exponents": (csv(change_each("age", "{:.1e}".format)), "column 'age': is no integer"),
-    "float noise on whole numbers": (
-        csv(change_each("age", lambda age: age + 1e-9)),
-        "column 'age': is no integer",
-    ),
-    "float noise in Parquet": (
-        parquet(change_each("age", lambda age: age + 1e-9)),
-        "column 'age': is no integer",
-    ),
+    "exponents": (csv(change_each("age", "{:.1e}".format)), NO_INTEGER),
+    "float noise on whole numbers": (csv(change_each("age", lambda age: age + 1e-9)), NO_INTEGER),
+    "float noise in Parquet": (parquet(change_each("age", lambda age: age + 1e-9)), NO_INTEGER),
     "float noise on numbers": (csv(change_each("height", lambda height: height + 1e-12)), DECIMALS),
     "more than noise on numbers": (csv(change_each("height", lambda height: height + 1e-8)), DECIMALS),
     "numbers in single precision": (parquet(height=pa.float32()), DECIMALS),
     "numbers with more zeros": (csv(change_each("height", "{:.5f}".format)), None),
-    "decimal commas": (
-        csv(change_each("height", lambda height: str(height).replace(".", ","))),
-        "column 'height': is no number",
-    ),
-    "numbers as percent": (csv(change_each("height", "{}%".format)), "column 'height': is no number"),
+    "decimal commas": (csv(change_each("height", lambda height: str(height).replace(".", ","))), NO_NUMBER),
+    "numbers as percent": (csv(change_each("height", "{}%".format)), NO_NUMBER),
     "another unit": (csv(change_each("height", lambda height: height * 100)), OUTSIDE.format("height")),
     "a target in another unit": (
         csv(change_each("income", lambda income: income * 1000 if income > 0 else income)),
@@ -205,48 +202,30 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
                 "region", lambda text: "".join(chr(ord(c) + 0xFEE0) if c.isascii() else c for c in text)
             )
         ),
-        "column 'region': holds a level that the ground truth does not have",
+        NEW_REGION,
     ),
-    "invisible characters": (
-        csv(change_each("region", "{}\u200b".format)),
-        "column 'region': holds a level that the ground truth does not have",
-    ),
-    "lower case": (
-        csv(change_each("region", str.lower)),
-        "column 'region': holds a level that the ground truth does not have",
-    ),
-    "upper case of declared levels": (
-        csv(change_each("sex", str.upper)),
-        "column 'sex': is none of the declared levels",
-    ),
+    "invisible characters": (csv(change_each("region", "{}\u200b".format)), NEW_REGION),
+    "lower case": (csv(change_each("region", str.lower)), NEW_REGION),
+    "upper case of declared levels": (csv(change_each("sex", str.upper)), NOT_DECLARED),
     "aliases": (csv(change_each("sex", lambda sex: "m" if sex == "male" else sex)), None),
     "undeclared codes": (
         csv(change_each("sex", lambda sex: str(["female", "male"].index(sex)))),
-        "column 'sex': is none of the declared levels",
+        NOT_DECLARED,
     ),
-    "a target in upper case": (
-        csv(change_each("work", str.upper)),
-        "column 'work': holds a level that the ground truth does not have",
-    ),
-    "quotation marks as part of the text": (
-        csv(change_each("region", '"{}"'.format)),
-        "column 'region': holds a level that the ground truth does not have",
-    ),
-    "two halves, each with another key altered": (
-        csv(half_and_half),
-        "column 'region': holds a level that the ground truth does not have",
-    ),
+    "a target in upper case": (csv(change_each("work", str.upper)), NEW_WORK),
+    "quotation marks as part of the text": (csv(change_each("region", '"{}"'.format)), NEW_REGION),
+    "two halves, each with another key altered": (csv(half_and_half), NEW_REGION),
     # Dates and times
     "days as midnights": (parquet(change_each("born", pd.Timestamp), born=pa.timestamp("ns")), None),
     "days as days": (parquet(change_each("born", lambda day: pd.Timestamp(day).date())), None),
-    "days with a time of day": (csv(change_each("born", "{}T12:00:00".format)), "column 'born': is no date"),
+    "days with a time of day": (csv(change_each("born", "{}T12:00:00".format)), NO_DATE),
     "days in another order": (
         csv(change_each("born", lambda day: "/".join(reversed(day.split("-"))))),
-        "column 'born': is no date",
+        NO_DATE,
     ),
     "days as numbers of a spreadsheet": (
         csv(change_each("born", lambda day: (pd.Timestamp(day) - pd.Timestamp("1899-12-30")).days)),
-        "column 'born': is no date",
+        NO_DATE,
     ),
     "times in UTC": (csv(change_each("visit", zoned("UTC"))), None),
     "times in another zone": (csv(change_each("visit", zoned("Asia/Kolkata"))), None),
@@ -262,19 +241,13 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
     "times cut to days": (csv(change_each("visit", lambda visit: visit[:10])), "key_overlap[visit]"),
     # True and false
     "true and false in capitals": (csv(change_each("member", lambda member: str(member).upper())), None),
-    "true and false as numbers": (csv(change_each("member", int)), "column 'member': is no boolean"),
-    "true and false as numbers in Parquet": (
-        parquet(change_each("member", int)),
-        "column 'member': is no boolean",
-    ),
-    "yes and no": (
-        csv(change_each("member", lambda member: "yes" if member else "no")),
-        "column 'member': is no boolean",
-    ),
+    "true and false as numbers": (csv(change_each("member", int)), NO_BOOLEAN),
+    "true and false as numbers in Parquet": (parquet(change_each("member", int)), NO_BOOLEAN),
+    "yes and no": (csv(change_each("member", lambda member: "yes" if member else "no")), NO_BOOLEAN),
     # Missing values
     "a declared missing code": (csv(filled("work", "NA")), None),
     "a declared missing code as a number": (csv(filled("age", -9)), None),
-    "a missing code that is not declared": (csv(filled("age", ".")), "column 'age': is no integer"),
+    "a missing code that is not declared": (csv(filled("age", ".")), NO_INTEGER),
     "NaN": (parquet(age=pa.float64()), None),
     "a key that is all missing": (
         csv(lambda copy: copy.assign(region=None)),
@@ -304,10 +277,7 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
     "a byte order mark": (csv(encoding="utf-8-sig"), None),
     "line ends of Windows": (csv(lineterminator="\r\n"), None),
     "every field in quotes": (csv(quoting=csv_module.QUOTE_ALL), None),
-    "in two files": (
-        lambda folder: [COPY.to_csv(folder / f"{i}.csv", index=False) for i in (1, 2)],
-        None,
-    ),
+    "in two files": (lambda folder: [COPY.to_csv(folder / f"{i}.csv", index=False) for i in (1, 2)], None),
     "Windows-1250": (csv(encoding="cp1250"), "cannot be read"),
     "UTF-16": (csv(encoding="utf-16"), "cannot be read"),
     "semicolons": (csv(sep=";"), "no column of the data dictionary"),

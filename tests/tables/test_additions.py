@@ -88,10 +88,7 @@ def time(hour: int, minute: int, second: int = 0, microsecond: int = 0) -> datet
     ],
 )
 def test_what_is_added_is_found(
-    column: Column,
-    in_GT: list[Any],
-    in_SD: list[Any],
-    expected: list[str],
+    column: Column, in_GT: list[Any], in_SD: list[Any], expected: list[str]
 ) -> None:
     assert rules(column, in_GT, in_SD) == expected
 

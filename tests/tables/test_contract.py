@@ -120,16 +120,8 @@ DAYS = ["2020-02-29", "0999-12-31", "9999-12-31"]
         ({"type": "category"}, TEXTS, TEXTS),
         # With gaps integers are often written as floats.
         ({"type": "integer"}, ["3", "3.0", "-3", "+3", "03", "3.", "0"], [3, 3, -3, 3, 3, 3, 0]),
-        (
-            {"type": "number"},
-            ["1", "1.0", "1e0", ".5", "-2.50", "1E2", "5."],
-            [1, 1, 1, 0.5, -2.5, 100, 5],
-        ),
-        (
-            {"type": "boolean"},
-            ["true", "True", "TRUE", "false", "False", "FALSE"],
-            [True] * 3 + [False] * 3,
-        ),
+        ({"type": "number"}, ["1", "1.0", "1e0", ".5", "-2.50", "1E2", "5."], [1, 1, 1, 0.5, -2.5, 100, 5]),
+        ({"type": "boolean"}, ["true", "True", "TRUE", "false", "False", "FALSE"], [True] * 3 + [False] * 3),
         ({"type": "date"}, DAYS, [datetime.fromisoformat(day) for day in DAYS]),
         # -9 in one table and -9.0 in the other would be a gap here and a value there.
         ({"type": "integer", "missing_codes": [-9]}, ["1", "-9", "-9.0", "-09"], [1, None, None, None]),
@@ -153,12 +145,7 @@ def test_a_column_is_read_as_declared(csv: Any, declared: Any, fields: list[str]
         ),
         ({"type": "number"}, "1", ['"1,5"', "inf", "nan", "NaN", "1e999", "x", "1_0"], "is no number"),
         ({"type": "boolean"}, "true", ["1", "0", "yes", "t"], "is no boolean"),
-        (
-            {"type": "date"},
-            "2020-02-29",
-            ["2021-02-29", "29.02.2020", "2020-02-29 10:00", "x"],
-            "is no date",
-        ),
+        ({"type": "date"}, "2020-02-29", ["2021-02-29", "29.02.2020", "2020-02-29 10:00", "x"], "is no date"),
         (LEVELS, "x\n?", ["Quetzalcoatl", "X", "Quetzalcoatl"], "is none of the declared levels"),
         (RANGE, "0\n-8\n-9", ["-1", "101", "48151623"], "is outside the range"),
         ({"type": "category"}, "x\t\ny z", ["x\x1b[2Jy", "x\x00y", "x\x85y", '"x\ny"'], CONTROL_CHARACTER),

@@ -161,7 +161,7 @@ SEX: dict[str, Any] = {
 
 def test_aliases_become_their_level() -> None:
     assert values(column("category", **SEX), ["m", "male", "1", "f ", None]) == [
-        *("male", "male", "male", "female", None),
+        *("male", "male", "male", "female", None)
     ]
 
 
