@@ -1,9 +1,10 @@
 """The steps of a run one by one, and something swapped between any two of them: nothing is published."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -35,11 +36,23 @@ def strict() -> dg.Definitions:
     return gates.load(gates.definition(policy=STRICT))
 
 
+@pytest.fixture(scope="module")
+def arrived(small_gate: dg.Definitions) -> Iterator[Path]:
+    """A home in which the ground truth is recorded, and one of two candidates has arrived. To be copied."""
+    with gates.quick_folder() as path, pytest.MonkeyPatch.context() as patch:
+        with gates.home_in_memory(path, small_gate, patch) as home:
+            home.prepare({HONEST: gates.honest(), COPY: gates.ground_truth()})
+            assert home.materialize("synthetic", COPY).success
+        yield path
+
+
 @pytest.fixture
-def ready(home: Home) -> Home:
-    home.prepare({HONEST: gates.honest(), COPY: gates.ground_truth()})
-    assert home.materialize("synthetic", COPY).success
-    return home
+def ready(
+    arrived: Path, small_gate: dg.Definitions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Home]:
+    path = shutil.copytree(arrived, tmp_path / "home")
+    with gates.home_in_memory(path, small_gate, monkeypatch) as home:
+        yield home
 
 
 def in_steps(home: Home, candidate: str, swap: Swap | None, after: str, patch: pytest.MonkeyPatch) -> Any:
