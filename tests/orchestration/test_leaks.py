@@ -35,7 +35,6 @@ from support.small_batches import small_batches
 import disclosure_pipeline
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.partitioned import engine, opened_files, streams
-from disclosure_pipeline.counting.partitioned import batches, engine, opened_files, record_parts, streams
 from disclosure_pipeline.counting.partitioned.engine import CellCounter
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile
 from disclosure_pipeline.evaluation import comparability

@@ -16,8 +16,6 @@ from disclosure_pipeline.policy.registry import (
     round_figure,
     round_records,
 )
-from disclosure_pipeline.policy.registry import has_public_value, round_figure, round_records
-from disclosure_pipeline.policy.registry import MEASURES
 from disclosure_pipeline.policy.verdict import Judgement, hold, publish
 
 STEPS = st.floats(0.01, 100)
