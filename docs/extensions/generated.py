@@ -1,7 +1,8 @@
 """A Sphinx extension: writes what the code says of itself into docs/generated/, before the pages are read.
 
 The attributes of a gate from its model, the command line from its commands, the library from its docstrings,
-the glossary from the words beside each measure, the gallery's pictures from the code that is shown there.
+the glossary from the words beside each measure, what guards notice from what tests have measured, the
+gallery's pictures from the code that is shown there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import column_reference
 import command_reference
 import gallery
 import gate_reference
+import measured_strengths
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -23,6 +25,8 @@ PAGES = {
     "commands.md": command_reference.page,
     "library.md": code_reference.page,
     "glossary.md": column_reference.page,
+    "strengths.md": measured_strengths.strengths_page,
+    "honest.md": measured_strengths.honest_page,
 }
 
 

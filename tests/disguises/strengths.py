@@ -1,12 +1,16 @@
-"""From which strength on a disguise is told from honesty, by the number of records: what a test prints.
+"""From which strength on a disguise is told from honesty, by the number of records.
 
-`python -m disguises.strengths`, with `tests` on the path, prints the table of docs/security.md.
+`python -m disguises.strengths`, with `tests` on the path, measures it and writes `strengths.tsv`, of which
+the table of docs/security.md is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from support import gates
 
@@ -15,13 +19,18 @@ from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import judge
-from disguises.tables import definition, moved
+from disguises.cases import mirrored
+from disguises.tables import apart, definition, moved
 
+RESULT = Path(__file__).with_name("strengths.tsv")
 RECORDS = (100, 300, 1_000, 2_000, 5_000)
 STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50, 60, 70, 80, 100)
-"""Percent of the records that a disguise is made of."""
+"""Percent of the people, or of their records, that a disguise is made of."""
 
 NEVER = "not at all"
+COLUMNS = ["disguise", "records", "from"]
+
+Disguise = Callable[[pd.DataFrame, float], pd.DataFrame]
 
 
 def copied(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
@@ -35,22 +44,120 @@ def nearly_copied(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
     return leak(synthesise(ground_truth), near, share)
 
 
-DISGUISED: Mapping[str, Callable[[pd.DataFrame, float], pd.DataFrame]] = {
-    "copied records": copied,
-    "copied records, age and income moved by one": nearly_copied,
+def beside(times: int, make: Callable[[pd.DataFrame], pd.DataFrame]) -> Disguise:
+    """What is made of GT, a share of it beside so many times as many fresh people."""
+
+    def disguise(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
+        fresh = population(times * len(ground_truth), 7)
+        return pd.concat([_some(make(ground_truth), share), fresh], ignore_index=True)
+
+    return disguise
+
+
+def jittered(ground_truth: pd.DataFrame) -> pd.DataFrame:
+    """Every age and income moved, each person's by something else."""
+    random = np.random.default_rng(9)
+    ages = (ground_truth["age"] + random.choice([-1, 1], len(ground_truth))).clip(16, 97)
+    incomes = ground_truth["income"] + random.integers(1, 30, len(ground_truth))
+    special = ground_truth["income"] == -8
+    return ground_truth.assign(age=ages, income=ground_truth["income"].where(special, incomes))
+
+
+def nearly_copied_by_jitter(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
+    """An honest synthesis with a share of GT records that are jittered."""
+    return leak(synthesise(ground_truth), jittered(ground_truth), share)
+
+
+def beside_doubled(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
+    """GT records once, beside ten times as many fresh people who stand twice."""
+    decoys = population(10 * len(ground_truth), 7)
+    return pd.concat([_some(ground_truth, share), decoys, decoys], ignore_index=True)
+
+
+def beside_apart(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
+    """GT records in a table whose other records have columns drawn apart."""
+    return leak(apart(ground_truth), ground_truth, share)
+
+
+def with_work_of_others(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
+    """Near copies with one category from somebody else."""
+    work = ground_truth["work"].sample(frac=1, random_state=2).array
+    return leak(synthesise(ground_truth), jittered(ground_truth).assign(work=work), share)
+
+
+def in_one_region(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
+    """A share of the people of the largest region, whose records are no others' there."""
+    region = ground_truth["region"].value_counts().index[0]
+    there = ground_truth[ground_truth["region"] == region].reset_index(drop=True)
+    table = synthesise(ground_truth)
+    inside = leak(table[table["region"] == region].reset_index(drop=True), there, share)
+    return pd.concat([table[table["region"] != region], inside], ignore_index=True)
+
+
+def with_income_of_others(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
+    """A share of GT records with somebody else's income, and an honest synthesis for the rest."""
+    incomes = ground_truth["income"].sample(frac=1, random_state=2).array
+    return leak(synthesise(ground_truth), ground_truth.assign(income=incomes), share)
+
+
+def with_mirrored_ages(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
+    """A share of GT records with the age turned over, and an honest synthesis for the rest."""
+    return leak(synthesise(ground_truth), mirrored(ground_truth, "age"), share)
+
+
+def twice(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
+    """Every record twice, a share of them GT's."""
+    table = copied(ground_truth, share)
+    return pd.concat([table, table], ignore_index=True)
+
+
+def in_files(files: int, ground_truth: pd.DataFrame, share: float) -> list[pd.DataFrame]:
+    """A table with a share of GT records cut into files."""
+    table = copied(ground_truth, share)
+    return [table[part::files].reset_index(drop=True) for part in range(files)]
+
+
+def _some(table: pd.DataFrame, share: float) -> pd.DataFrame:
+    return table.sample(round(share * len(table)), random_state=1)
+
+
+OF_EVERY_SIZE: Mapping[str, Callable[[pd.DataFrame, float], pd.DataFrame | list[pd.DataFrame]]] = {
+    "copies": copied,
+    "copies, age and income moved by one": nearly_copied,
 }
+OF_ONE_SIZE: Mapping[str, Callable[[pd.DataFrame, float], pd.DataFrame | list[pd.DataFrame]]] = {
+    "copies beside 10 times as many": beside(10, lambda table: table),
+    "copies beside 60 times as many": beside(60, lambda table: table),
+    "copies beside decoys that stand twice": beside_doubled,
+    "copies beside columns drawn apart": beside_apart,
+    "copies in ten files": partial(in_files, 10),
+    "copies, every record twice": twice,
+    "copies in one region, of its people": in_one_region,
+    "jittered copies: age and income moved": lambda table, share: leak(
+        synthesise(table), jittered(table), share
+    ),
+    "jittered copies beside 10 times as many": beside(10, jittered),
+    "jittered copies beside 60 times as many": beside(60, jittered),
+    "jittered copies, work from others": with_work_of_others,
+    "copies, income from others": with_income_of_others,
+    "copies, age turned over": with_mirrored_ages,
+}
+DISGUISED = {**OF_EVERY_SIZE, **OF_ONE_SIZE}
+CELLS = [
+    *((disguise, records) for disguise in OF_EVERY_SIZE for records in RECORDS),
+    *((disguise, 2_000) for disguise in OF_ONE_SIZE),
+]
 
 
 def is_caught(disguise: str, records: int, percent: int) -> bool:
     """Whether a guard is broken by a disguise of so many records and such a strength."""
     gate = Gate.model_validate(definition("survey"))
     ground_truth = population(records)
-    table = DISGUISED[disguise](ground_truth, percent / 100).reset_index(drop=True)
+    made = DISGUISED[disguise](ground_truth, percent / 100)
+    tables = [table.reset_index(drop=True) for table in (made if isinstance(made, list) else [made])]
     clauses = [clause for clause in gate.clauses() if clause.measure in DEFAULTS]
-    return any(
-        judgement.outcome != "kept"
-        for judgement in judge(clauses, gates.measured(gate, ground_truth, [table]))
-    )
+    judgements = judge(clauses, gates.measured(gate, ground_truth, tables))
+    return any(judgement.outcome != "kept" for judgement in judgements)
 
 
 def find_strength(disguise: str, records: int) -> str:
@@ -65,14 +172,14 @@ def find_strength(disguise: str, records: int) -> str:
     return f"{STEPS[low]} %" if low < len(STEPS) else NEVER
 
 
-def to_table() -> str:
-    """The table of docs/security.md."""
-    lines = ["| records | " + " | ".join(DISGUISED) + " |", "|---|" + "---|" * len(DISGUISED)]
-    for records in RECORDS:
-        strengths = " | ".join(find_strength(disguise, records) for disguise in DISGUISED)
-        lines.append(f"| {records:,} | {strengths} |")
-    return "\n".join(lines)
+def measure() -> Iterator[tuple[str, int, str]]:
+    """Yield the strength from which on each disguise is caught."""
+    for disguise, records in CELLS:
+        yield disguise, records, find_strength(disguise, records)
 
 
 if __name__ == "__main__":
-    print(to_table())
+    rows = []
+    for row in measure():
+        rows.append(row)
+        pd.DataFrame(rows, columns=COLUMNS).to_csv(RESULT, sep="\t", index=False)

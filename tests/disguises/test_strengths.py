@@ -1,40 +1,51 @@
-"""docs/security.md says from which strength on a disguise is caught: what it prints is what a gate finds."""
+"""A disguise is caught from the strength on that strengths.tsv, and docs/security.md by it, say."""
 
 from __future__ import annotations
 
+import sys
+
+import pandas as pd
 import pytest
 from support.paths import ROOT
 from support.sampling import some_of
 
-from disguises.strengths import DISGUISED, NEVER, RECORDS, STEPS, find_strength, is_caught
-
-CELLS = [(disguise, records) for records in RECORDS for disguise in DISGUISED]
-HEADER = "| records | " + " | ".join(DISGUISED) + " |"
+from disguises import simulated, strengths
+from disguises.strengths import CELLS, NEVER, STEPS, find_strength, is_caught
 
 
-def documented() -> dict[tuple[str, int], str]:
-    """The table of docs/security.md: (disguise, records) -> the strength from which on it is caught."""
-    lines = (ROOT / "docs" / "security.md").read_text(encoding="utf-8").splitlines()
-    assert HEADER in lines, f"docs/security.md has no table with the header: {HEADER}"
-    strengths = {}
-    for line in lines[lines.index(HEADER) + 2 :]:
-        if not line.startswith("|"):
-            break
-        records, *of_records = (cell.strip() for cell in line.strip("|").split("|"))
-        for disguise, strength in zip(DISGUISED, of_records, strict=True):
-            strengths[disguise, int(records.replace(",", ""))] = strength
-    return strengths
+def measured() -> dict[tuple[str, int], str]:
+    """What `python -m disguises.strengths` has written."""
+    rows = pd.read_csv(strengths.RESULT, sep="\t")
+    assert list(rows) == strengths.COLUMNS
+    return {(disguise, records): strength for disguise, records, strength in rows.to_numpy().tolist()}
 
 
-def test_every_strength_is_documented() -> None:
-    assert list(documented()) == CELLS
+def test_every_strength_is_measured() -> None:
+    assert list(measured()) == CELLS
 
 
-@pytest.mark.parametrize(("disguise", "records"), some_of(CELLS))
-def test_a_disguise_is_caught_from_the_documented_strength_on(disguise: str, records: int) -> None:
-    """There, and not a step below; if not, `python -m disguises.strengths` prints the table anew."""
-    strength = documented()[disguise, records]
+@pytest.mark.parametrize(("disguise", "records"), some_of(CELLS, 8))
+def test_a_disguise_is_caught_from_the_measured_strength_on(disguise: str, records: int) -> None:
+    """There, and not a step below; if not, `python -m disguises.strengths` measures anew."""
+    strength = measured()[disguise, records]
     steps = [*(f"{step} %" for step in STEPS), NEVER]
     place = steps.index(strength)
     caught = [is_caught(disguise, records, step) for step in STEPS[max(place - 1, 0) : place + 1]]
     assert caught == [False, True][-len(caught) :], f"it is caught from {find_strength(disguise, records)} on"
+
+
+def test_security_shows_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(ROOT / "docs" / "extensions"), *sys.path])
+    import measured_strengths
+
+    page = measured_strengths.strengths_page()
+    for (disguise, _), strength in measured().items():
+        assert any(disguise in line and strength in line for line in page.splitlines())
+    security = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    assert "{include} generated/strengths.md" in security
+    assert "{include} generated/honest.md" in security
+    judged = pd.read_csv(simulated.RESULT, sep="\t")
+    assert (
+        f"| all | {judged['candidates'].sum():,} | {judged['refused'].sum()} |"
+        in measured_strengths.honest_page()
+    )

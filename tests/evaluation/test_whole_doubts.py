@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -23,10 +24,10 @@ SAYS_COPIED = r"9\d % of the people are in the synthetic table.*a fresh table wo
 SAYS_ALIKE = "tells no one apart"
 
 
-def doubts(gt: pd.DataFrame, sd: pd.DataFrame, keys: list[str], **options: object) -> tuple[str, ...]:
+def doubts(gt: Any, sd: Any, keys: list[str], **options: Any) -> tuple[str, ...]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return dp.disclosure(gt, sd, keys, **options).comparability_doubts  # type: ignore[arg-type]
+        return dp.disclosure(gt, sd, keys, **options).comparability_doubts
 
 
 def test_copies_are_noticed_under_coarse_keys() -> None:
@@ -55,10 +56,10 @@ def test_each_synthetic_table_is_named() -> None:
 
 @pytest.mark.parametrize("engine", ["memory", "partitioned", "duckdb://"])
 def test_every_engine_says_the_same(engine: str, tmp_path: Path) -> None:
-    paths = [tmp_path / "gt.parquet", tmp_path / "sd.parquet"]
-    for path in paths:
+    gt, sd = tmp_path / "gt.parquet", tmp_path / "sd.parquet"
+    for path in (gt, sd):
         PEOPLE.to_parquet(path)
-    assert doubts(paths[0], paths[1], KEYS, engine=engine) == doubts(PEOPLE, PEOPLE, KEYS)  # type: ignore[arg-type]
+    assert doubts(gt, sd, KEYS, engine=engine) == doubts(PEOPLE, PEOPLE, KEYS)
 
 
 def test_people_with_several_records_are_found_by_units() -> None:

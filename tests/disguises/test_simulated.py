@@ -1,0 +1,93 @@
+"""Guards refuse at most one in a hundred of a thousand simulated honest candidates, as is recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import datasets
+from support.sampling import some_of
+
+from disguises.simulated import (
+    COLUMNS,
+    MAKERS,
+    MOST_REFUSED,
+    POPULATIONS,
+    RESULT,
+    Population,
+    find_refusals,
+    list_cases,
+    list_refusals,
+)
+
+CASES = [
+    (population, records, maker, number)
+    for records in (200, 2_000)
+    for population in POPULATIONS
+    for maker in MAKERS
+    for number in (0, 1)
+]
+
+
+def recorded() -> pd.DataFrame:
+    """What `python -m disguises.simulated` has written."""
+    return pd.read_csv(RESULT, sep="\t", keep_default_na=False).set_index(COLUMNS[:3])
+
+
+def test_hardly_any_honest_candidate_is_refused() -> None:
+    rows = recorded()
+    assert list(rows.index) == list_cases()
+    assert rows["candidates"].sum() >= 1_000
+    assert rows["refused"].sum() <= MOST_REFUSED * rows["candidates"].sum()
+
+
+@pytest.mark.parametrize(("population", "records", "maker", "number"), some_of(CASES, 10))
+def test_a_candidate_is_judged_as_recorded(population: str, records: int, maker: str, number: int) -> None:
+    row: Any = recorded().loc[(population, records, maker), :]
+    refusals = list_refusals(population, maker, records, number)
+    assert {judgement.clause.measure for judgement in refusals} <= set(row["guards"].split())
+    assert bool(refusals) <= bool(row["refused"])
+
+
+def moved(people: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
+    """Every number moved by one, up or down."""
+    random = np.random.default_rng(seed)
+    numbers = people.select_dtypes("integer")
+    return people.assign(**{name: numbers[name] + random.choice([-1, 1], len(people)) for name in numbers})
+
+
+@pytest.mark.parametrize("population", some_of(["survey", "census", "measurements"], 3))
+def test_a_population_with_every_number_moved_is_refused(population: str) -> None:
+    """The census as in another one: age and hours are moved, and a weight that is everybody's own."""
+    people = POPULATIONS[population]
+    ground_truth = people.draw(2_000, 1)
+    guards = {found.clause.measure for found in find_refusals(people, ground_truth, moved(ground_truth))}
+    assert "much_nearer" in guards
+    category = ground_truth.columns[-1]
+    others = ground_truth[category].sample(frac=1, random_state=2).array
+    one_from_others = moved(ground_truth).assign(**{category: others})
+    assert find_refusals(people, ground_truth, one_from_others)
+
+
+@pytest.mark.parametrize("population", some_of(POPULATIONS, 5))
+def test_a_tenth_copied_is_noticed_where_people_differ(population: str) -> None:
+    """A register of five categories tells hardly anybody apart: it is left undetermined."""
+    people = POPULATIONS[population]
+    ground_truth = people.draw(2_000, 1)
+    table = pd.concat([ground_truth.head(200), people.draw(1_800, 2)], ignore_index=True)
+    guards = {found.clause.measure for found in find_refusals(people, ground_truth, table)}
+    assert guards >= ({"alike"} if population == "register" else {"people_copied_beyond"})
+
+
+def test_digits_whose_ink_is_moved_are_refused() -> None:
+    """Noise in blank pixels, too, is as wide as the data there: see docs/security.md."""
+    pixels = datasets.load_digits(as_frame=True).data.astype(int)
+    pixels.columns = [f"p{number}" for number in range(pixels.shape[1])]
+    known, others = pixels.iloc[:900].reset_index(drop=True), pixels.iloc[900:].reset_index(drop=True)
+    digits = Population(lambda records, seed: known.head(records), ("p20", "p21"), ("p30", "p31"))
+    noise = np.random.default_rng(1).integers(-1, 2, known.shape)
+    near = known.where(known == 0, (known + noise).clip(0, 16))
+    assert {found.clause.measure for found in find_refusals(digits, known, near)} >= {"much_nearer"}
+    assert not find_refusals(digits, known, others)
