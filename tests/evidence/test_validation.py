@@ -343,7 +343,7 @@ def test_metric_tables_hold_the_figures_of_the_frames(three: tuple[Gate, dp.Disc
     # By the names of the clauses: what counts is what is beyond chance.
     names = {
         name: f"{name}_strictly" if f"{name}_chance" in frame else name.removesuffix("_chance")
-        for frame in (result.identity, result.attribute)
+        for frame in (result.identity, result.attribute, result.cap)
         for name in map(str, frame)
         if name != "DiSCO_chance"
     }
