@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import pandas as pd
@@ -25,7 +25,9 @@ from disclosure_pipeline.counting.counts import guess_is_impossible
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.tables_in_memory import read_frames
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.arguments import require_whole_number
 from disclosure_pipeline.evaluation.comparability import find_doubts, identifier_warnings, warn_of_doubts
+from disclosure_pipeline.evaluation.frames import show_frame
 from disclosure_pipeline.measures.copies import unique_hits
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.exposure import Chances
@@ -69,25 +71,15 @@ class Exposure:
         lines = [*(f"Warning: {warning}" for warning in self.warnings)]
         sets = self.figures.index.get_level_values("keys").nunique()
         lines += [f"{sets:,} key sets; those with the largest DiSCO_beyond:", ""]
-        lines += [self.figures.head(_SHOWN).to_string(float_format="{:.2f}".format), ""]
+        lines += [show_frame(self.figures.head(_SHOWN)), ""]
         lines += [f"GT records by the smallest set that exposes them (support {self.support}), percent:", ""]
-        lines += [self.smallest_sets.to_string(float_format="{:.2f}".format)]
+        lines += [show_frame(self.smallest_sets)]
         return "\n".join(lines)
 
     __repr__ = __str__
 
 
-def check_number(argument: str, number: Any, most: int | None = None) -> None:
-    """Raise InputError unless it is a whole number from 1 on, or to `most`."""
-    is_whole = isinstance(number, Integral) and not isinstance(number, bool)
-    if not is_whole or number < 1 or (most is not None and number > most):
-        up_to = "on" if most is None else f"to {most}"
-        raise InputError(
-            f"{argument} must be a whole number from 1 {up_to}, not {describe_argument(number)}."
-        )
-
-
-def check_arguments(
+def _check_arguments(
     ground_truth: Any, synthetic: Any, keys: Any, targets: Any, grouping: Grouping
 ) -> tuple[Tables, tuple[Any, ...], tuple[Any, ...]]:
     """Return the tables, and the names of the keys and of the targets, some of which may be both."""
@@ -180,11 +172,11 @@ def exposure(
     computational algorithm for handling the special uniques problem"), which ask for uniqueness only, and
     jumping emerging patterns (Dong & Li 1999, "Efficient mining of emerging patterns").
     """
-    check_number("up_to", up_to, MOST_COLUMNS)
-    check_number("support", support)
+    require_whole_number("up_to", up_to, 1, MOST_COLUMNS)
+    require_whole_number("support", support, 1)
     if isinstance(minutes, bool) or not isinstance(minutes, Real) or not minutes > 0:
         raise InputError(f"minutes must be a number above 0, not {describe_argument(minutes)}.")
-    tables, names, target_names = check_arguments(
+    tables, names, target_names = _check_arguments(
         ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges)
     )
     search, coded = _prepare(tables, names, target_names, min(up_to, len(names)), support)
@@ -248,20 +240,10 @@ def _column(column: CodedColumn) -> KeySetColumn:
     return KeySetColumn(column.codes, column.size)
 
 
-@dataclass(frozen=True)
-class _Row:
-    """What the frame of figures is made of."""
-
-    names: tuple[Any, ...]
-    target: Any
-    synthesis: int
-    figures: dict[str, Any]
-
-
 def _figures(
     set_figures: Sequence[SetFigures], search: Search, names: tuple[Any, ...], targets: tuple[Any, ...]
 ) -> tuple[pd.DataFrame, tuple[tuple[Any, ...], ...]]:
-    rows = []
+    rows: dict[tuple[tuple[Any, ...], Any, int], dict[str, Any]] = {}
     for of_set in set_figures:
         keys = tuple(names[k] for k in sorted(search.place[position] for position in of_set.columns))
         for i, of_synthesis in enumerate(search.syntheses):
@@ -272,16 +254,18 @@ def _figures(
                 "unique_hits_beyond": unique_hits(of_set.hits[i], sizes).unique_hits_beyond,
             }
             for t, of_target in of_set.targets.items():
-                rows.append(_Row(keys, targets[t], i + 1, whole | _of_target(of_target[i], sizes)))
-    rows.sort(key=lambda row: (-row.figures["DiSCO_beyond"], row.figures["columns"], row.synthesis))
-    labels = [[join_names(row.names) for row in rows], [row.target for row in rows]]
-    index = pd.MultiIndex.from_arrays(
-        [*labels, [row.synthesis for row in rows]], names=["keys", "target", "synthesis"]
+                rows[keys, targets[t], i + 1] = whole | _of_target(of_target[i], sizes)
+    largest_first = sorted(
+        rows.items(), key=lambda row: (-row[1]["DiSCO_beyond"], row[1]["columns"], row[0][2])
     )
-    figures = pd.DataFrame([row.figures for row in rows], index=index)
+    key_sets, *labels = zip(*(label for label, _ in largest_first), strict=True)
+    index = pd.MultiIndex.from_arrays(
+        [list(map(join_names, key_sets)), *map(list, labels)], names=["keys", "target", "synthesis"]
+    )
+    figures = pd.DataFrame([row for _, row in largest_first], index=index)
     support = figures["smallest_support"]
     figures["smallest_support"] = support.astype("Int64").mask(support == 0)
-    return figures, tuple(row.names for row in rows)
+    return figures, key_sets
 
 
 def _of_target(figures: ExposureFigures, sizes: Sizes) -> dict[str, float]:

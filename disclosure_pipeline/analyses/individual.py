@@ -10,9 +10,10 @@ import pandas as pd
 
 from disclosure_pipeline.analyses.cap_plots import draw_distributions, draw_individual_cap
 from disclosure_pipeline.counting.tables_in_memory import read_tables
+from disclosure_pipeline.evaluation.arguments import choose_target
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
-from disclosure_pipeline.evaluation.frames import choose_target, join_records, row_of
+from disclosure_pipeline.evaluation.frames import join_records, row_of, show_frame
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, frequency_tables
 from disclosure_pipeline.measures.individual import combine_cells, individual, share_of_key
 from disclosure_pipeline.tables.alignment import Tables
@@ -52,7 +53,7 @@ class IndividualAttribution:
             f"Individual attribution from the keys {', '.join(map(str, self.keys))}\n"
             f"{len(self.records):,} GT records, {len(self.weap):,} SD records\n"
             "Means over the GT records, in percent\n\n"
-            f"{means.to_string(float_format='{:.2f}'.format)}"
+            f"{show_frame(means)}"
         )
 
     __repr__ = __str__

@@ -16,7 +16,9 @@ from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.tables_in_memory import read_frames
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation import comparability
+from disclosure_pipeline.evaluation.arguments import require_names
 from disclosure_pipeline.evaluation.comparability import find_doubts, identifier_warnings, warn_of_doubts
+from disclosure_pipeline.evaluation.frames import show_frame
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.identity import Identity, identity
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
@@ -30,31 +32,19 @@ from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 KeySet = tuple[Any, ...]
 
 
-def check_key_sets(key_sets: Any) -> list[KeySet]:
+def _check_key_sets(key_sets: Any) -> list[KeySet]:
     """Return the key sets as tuples of names; whether there are such columns is another question."""
     if isinstance(key_sets, str) or holds_values(key_sets) or not isinstance(key_sets, Iterable):
         raise InputError(
             f"key_sets must be a list of lists of column names, not {describe_argument(key_sets)}."
         )
-    sets: list[KeySet] = []
-    for i, keys in enumerate(key_sets, start=1):
-        if isinstance(keys, str):
-            raise InputError(f"Key set {i} must be a list of column names, not {keys!r}: write [{keys!r}].")
-        if holds_values(keys) or not isinstance(keys, Iterable):
-            raise InputError(f"Key set {i} must be a list of column names, not {describe_argument(keys)}.")
-        sets.append(tuple(keys))
+    sets = [require_names(f"Key set {i}", keys) for i, keys in enumerate(key_sets, start=1)]
     if not sets:
         raise InputError("key_sets is empty: give at least one set of columns that an intruder may know.")
     seen: dict[frozenset[Any], int] = {}
     for i, keys in enumerate(sets, start=1):
         if not keys:
             raise InputError(f"Key set {i} is empty: name at least one column that an intruder may know.")
-        for name in keys:
-            if not isinstance(name, Hashable):
-                raise InputError(f"Key set {i} must hold column names, not {describe_argument(name)}.")
-        duplicates = [name for j, name in enumerate(keys) if name in keys[:j]]
-        if duplicates:
-            raise InputError(f"Key set {i} names {join_names(map(repr, duplicates))} more than once.")
         first = seen.setdefault(frozenset(keys), i)
         if first != i:
             raise InputError(
@@ -63,28 +53,16 @@ def check_key_sets(key_sets: Any) -> list[KeySet]:
     return sets
 
 
-def check_targets(targets: Any, sets: Sequence[KeySet]) -> tuple[Any, ...]:
+def _check_targets(targets: Any, sets: Sequence[KeySet]) -> tuple[Any, ...]:
     """Return the names of the targets; whether there are such columns is another question."""
-    if holds_values(targets):
-        raise InputError(f"targets must be column names, not {describe_argument(targets)}.")
-    names = (targets,) if isinstance(targets, str) or not isinstance(targets, Iterable) else tuple(targets)
+    is_one_name = isinstance(targets, str) or not isinstance(targets, Iterable)
+    names = require_names("targets", [targets] if is_one_name else targets)
     if not names:
         raise InputError("targets is empty: name at least one column, or pass None for all that are shared.")
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise InputError(f"targets names {name!r} more than once.")
+    for name in names:
         if all(name in keys for keys in sets):
             raise InputError(f"Target {name!r} is in every key set: whoever knows it learns nothing.")
     return names
-
-
-def check_targets_left(sets: Sequence[KeySet], targets: Sequence[Any]) -> None:
-    """Raise InputError where a key set holds every target."""
-    for i, keys in enumerate(sets, start=1):
-        if all(target in keys for target in targets):
-            raise InputError(
-                f"Key set {i}, {join_names(keys)}, holds every target: there is none to measure."
-            )
 
 
 def join_names(names: Iterable[Any]) -> str:
@@ -141,7 +119,7 @@ class KeySets:
 
     def __str__(self) -> str:
         lines = [f"Warning: {warning}" for warning in self.warnings]
-        return "\n".join([*lines, self.summary().to_string(float_format="{:.2f}".format)])
+        return "\n".join([*lines, show_frame(self.summary())])
 
     __repr__ = __str__
 
@@ -192,7 +170,7 @@ def disclosure_of_key_sets(
 
     Source: Raab, Nowok & Dibben 2024 (arXiv:2406.16826), section 3 and appendix 1.
     """
-    sets = check_key_sets(key_sets)
+    sets = _check_key_sets(key_sets)
     names = tuple(dict.fromkeys(name for keys in sets for name in keys))
     grouping = grouping_of(groups, special_values, edges)
     frames = read_frames(ground_truth, synthetic, grouping.numeric)
@@ -201,10 +179,14 @@ def disclosure_of_key_sets(
         shared = names_in_all([list(frame.columns) for frame in frames])
         target_names = tuple(name for name in shared if not all(name in keys for keys in sets))
     else:
-        target_names = check_targets(targets, sets)
+        target_names = _check_targets(targets, sets)
     no_keys = [name for name in target_names if name not in names]
     tables = check_tables(frames[0], frames[1:], names, no_keys, grouping)
-    check_targets_left(sets, target_names)
+    for i, keys in enumerate(sets, start=1):
+        if all(target in keys for target in target_names):
+            raise InputError(
+                f"Key set {i}, {join_names(keys)}, holds every target: there is none to measure."
+            )
     with show_progress() if progress else nullcontext(ignore_progress) as on_progress:
         return _measure(tables, sets, target_names, on_progress)
 

@@ -11,9 +11,10 @@ import pandas as pd
 
 from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.arguments import require_names
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import draw_equal_sizes
-from disclosure_pipeline.evaluation.frames import frame_of, join_records
+from disclosure_pipeline.evaluation.frames import frame_of, join_records, show_frame
 from disclosure_pipeline.evaluation.learning.features import numbers_of_levels
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
@@ -25,11 +26,10 @@ from disclosure_pipeline.measures.nearest_guess import (
     votes_of_synthetic,
 )
 from disclosure_pipeline.tables.alignment import Tables
-from disclosure_pipeline.tables.frames import holds_values
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.kinds import ORDERED_KINDS
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.messages import describe_argument, listed
+from disclosure_pipeline.tables.messages import listed
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 
@@ -57,7 +57,7 @@ class NearestGuess:
         return (
             f"Guesses by the nearest SD records, from the keys {', '.join(map(str, self.keys))}\n"
             "Percent of GT records\n\n"
-            f"{self.figures.to_string(float_format='{:.2f}'.format)}"
+            f"{show_frame(self.figures)}"
         )
 
     __repr__ = __str__
@@ -116,7 +116,7 @@ def nearest_guess(
 
     Source: Hittmeir, Mayer & Ekelhart 2020, "A baseline for attribute disclosure risk in synthetic data".
     """
-    numeric_names = _check_names(numeric)
+    numeric_names = require_names("numeric", numeric)
     tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
     _check_numeric(numeric_names, tables)
     columns = tables.code(tables.keys)
@@ -153,12 +153,6 @@ def _figures(
         row[f"{name}_others"] = getattr(others, name)
         row[f"{name}_beyond"] = getattr(guesses, name) - getattr(others, name)
     return row | {"same_keys": whole.same_keys}
-
-
-def _check_names(numeric: Any) -> tuple[Any, ...]:
-    if isinstance(numeric, str) or holds_values(numeric) or not isinstance(numeric, Sequence):
-        raise InputError(f"numeric must be a list of keys, not {describe_argument(numeric)}.")
-    return tuple(numeric)
 
 
 def _check_numeric(numeric: Sequence[Any], tables: Tables) -> None:

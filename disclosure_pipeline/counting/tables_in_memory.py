@@ -52,7 +52,7 @@ def read_frames(ground_truth: Any, synthetic: Any, numeric: Collection[Any] = ()
     assert frames is not None  # as this engine has them
     if all(map(is_frame, (ground_truth, *syntheses))):
         return frames
-    return tuple(frame.apply(_decode) for frame in frames)
+    return tuple(pd.DataFrame({name: _decode(frame[name]) for name in frame}) for frame in frames)
 
 
 def _decode(column: pd.Series[Any]) -> pd.Series[Any]:

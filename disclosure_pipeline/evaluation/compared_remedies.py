@@ -15,6 +15,7 @@ from disclosure_pipeline.errors import ComparabilityWarning, InputError
 from disclosure_pipeline.evaluation.comparability import warn_of_doubts
 from disclosure_pipeline.evaluation.copies import copy_figures
 from disclosure_pipeline.evaluation.disclosure import disclosure
+from disclosure_pipeline.evaluation.frames import show_frame
 from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
 from disclosure_pipeline.evaluation.resemblance import resemblance_of_columns
 from disclosure_pipeline.tables.alignment import Tables
@@ -24,6 +25,11 @@ from disclosure_pipeline.tables.messages import describe_argument
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 BEFORE = "as it is"
+_COLUMNS = (
+    *("records", "records_lost", "cells_changed", "repU", "unique_hits_beyond"),
+    *("DiSCO", "DiSCO_others", "DiSCO_beyond", "guessed_beyond"),
+    *("unique_copies", "unique_copies_beyond", "TVD_mean", "TVD_largest", "S_pMSE_mean"),
+)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -54,7 +60,7 @@ class RemedyComparison:
     figures: pd.DataFrame
 
     def __str__(self) -> str:
-        return self.figures.to_string(float_format="{:.2f}".format)
+        return show_frame(self.figures)
 
     __repr__ = __str__
 
@@ -115,14 +121,13 @@ def compare_remedies(
     labels = _labels(remedies)
     options: dict[str, Any] = {"groups": groups, "special_values": special_values, "edges": edges}
     unchanged = [0] * (len(tables.frames) - 1)
-    rows = _figures(BEFORE, tables, tables, unchanged, options)
+    figures = {BEFORE: _figures(BEFORE, tables, tables, unchanged, options)}
     outcomes = []
     for label, single in zip(labels, remedies, strict=True):
         after, changed = apply_remedy(single, tables)
         outcomes.append(RemediedTables(label, after.frames[0], after.frames[1:]))
-        rows |= _figures(label, tables, after, changed, options)
-    index = pd.MultiIndex.from_tuples(list(rows), names=["remedy", "target", "synthesis"])
-    return RemedyComparison(tuple(outcomes), pd.DataFrame(list(rows.values()), index=index))
+        figures[label] = _figures(label, tables, after, changed, options)
+    return RemedyComparison(tuple(outcomes), pd.concat(figures, names=["remedy"]))
 
 
 def _labels(remedies: Any) -> list[str]:
@@ -146,8 +151,8 @@ def _labels(remedies: Any) -> list[str]:
 
 def _figures(
     label: str, before: Tables, after: Tables, changed: Sequence[int], options: dict[str, Any]
-) -> dict[tuple[str, Any, int], dict[str, Any]]:
-    """Return the rows of a remedy."""
+) -> pd.DataFrame:
+    """Return the rows of a remedy: index (target, synthesis)."""
     GT, *SD = after.frames
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComparabilityWarning)
@@ -155,41 +160,26 @@ def _figures(
     if label == BEFORE:  # what is doubtful is so before and after
         warn_of_doubts(risk.comparability_doubts)
     coded = _code_shared(GT, SD)
-    copied = copy_figures(coded, count_copies(coded))
+    copied = pd.DataFrame(copy_figures(coded, count_copies(coded)), index=risk.identity.index)
     alike = resemblance_of_columns(coded if GT is before.frames[0] else _code_shared(before.frames[0], SD))
-    distances = alike.columns if alike.pairs.empty else alike.pairs
-    identity = risk.identity[["repU", "unique_hits_beyond"]].to_dict("records")
-    attribute = iter(risk.attribute[["DiSCO", "DiSCO_others", "DiSCO_beyond"]].to_dict("records"))
-    guessed = iter(risk.cap[["guessed_beyond"]].to_dict("records"))
-    names = ("unique_copies", "unique_copies_beyond")
-    whole_copies = [{name: figures[name] for name in names} for figures in copied]
-    apart = [_summarise(distances.xs(i, level="synthesis")) for i in range(1, len(SD) + 1)]
-    rows: dict[tuple[str, Any, int], dict[str, Any]] = {}
-    for target in after.targets:
-        for i, (original, frame) in enumerate(zip(before.frames[1:], SD, strict=True)):
-            rows[label, target, i + 1] = {
-                "records": len(frame),
-                "records_lost": len(original) - len(frame),
-                "cells_changed": changed[i],
-                **identity[i],
-                **next(attribute),
-                **next(guessed),
-                **whole_copies[i],
-                **apart[i],
-            }
-    return rows
+    distances = (alike.columns if alike.pairs.empty else alike.pairs).groupby("synthesis")
+    apart = [of_synthesis for _, of_synthesis in distances]
+    records = [len(frame) for frame in SD]
+    lost = [len(frame) - left for frame, left in zip(before.frames[1:], records, strict=True)]
+    of_syntheses = risk.identity[["repU", "unique_hits_beyond"]].assign(
+        records=records,
+        records_lost=lost,
+        cells_changed=changed,
+        **{name: copied[name] for name in ("unique_copies", "unique_copies_beyond")},
+        TVD_mean=[of_synthesis["TVD"].mean() for of_synthesis in apart],
+        TVD_largest=[of_synthesis["TVD"].max() for of_synthesis in apart],
+        S_pMSE_mean=[of_synthesis["S_pMSE"].mean() for of_synthesis in apart],
+    )
+    of_targets = risk.attribute[["DiSCO", "DiSCO_others", "DiSCO_beyond"]].join(risk.cap["guessed_beyond"])
+    return of_targets.join(of_syntheses, on="synthesis")[list(_COLUMNS)]
 
 
 def _code_shared(ground_truth: pd.DataFrame, synthetic: Sequence[pd.DataFrame]) -> list[CodedColumn]:
     """Return every column that all of the tables have."""
     tables = share_columns([ground_truth, *synthetic])
     return tables.code(tables.keys)
-
-
-def _summarise(distances: Any) -> dict[str, float]:
-    """Over the columns, or the pairs of them, of one synthesis."""
-    return {
-        "TVD_mean": distances["TVD"].mean(),
-        "TVD_largest": distances["TVD"].max(),
-        "S_pMSE_mean": distances["S_pMSE"].mean(),
-    }

@@ -21,7 +21,6 @@ from disclosure_pipeline.evaluation.exclusions import Exclusions, check_exclusio
 from disclosure_pipeline.measures.copies import HitCounts, WholeRecordCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
-from disclosure_pipeline.measures.individual import combine_cells
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
@@ -314,13 +313,6 @@ def combine_columns(columns: Sequence[CodedColumn], sample: IntArray | None = No
     if sample is not None:
         codes = [(codes_of_GT[sample], *others) for codes_of_GT, *others in codes]
     return combine_keys(codes, [column.size for column in columns])
-
-
-def combine_keys_and_cells(columns: Sequence[CodedColumn]) -> tuple[Keys, Keys]:
-    """Combine the keys, and the keys with the target after them, of each record."""
-    *key_columns, target = columns
-    keys = combine_columns(key_columns)
-    return keys, combine_cells(keys, target.codes, target.size)
 
 
 @dataclass(frozen=True)

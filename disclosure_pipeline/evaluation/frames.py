@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.tables.messages import describe_argument, listed
-
 Rows = Mapping[tuple[Any, ...], Mapping[str, Any]]
 
 
@@ -176,10 +173,6 @@ def join_records(parts: Mapping[tuple[Any, int], pd.DataFrame], index: pd.Index[
     return frame.set_axis(index, axis=0)
 
 
-def choose_target(target: Any, targets: Sequence[Any]) -> Any:
-    """Return the target to draw: the only one where none is named. InputError where there is no such one."""
-    if target is None and len(targets) == 1:
-        return targets[0]
-    if target not in targets:
-        raise InputError(f"target must be one of {listed(targets)}, not {describe_argument(target)}.")
-    return target
+def show_frame(frame: pd.DataFrame) -> str:
+    """Return a frame as text of 80 columns, which has every column of it: a block below the other."""
+    return frame.to_string(float_format="{:.2f}".format, line_width=80)

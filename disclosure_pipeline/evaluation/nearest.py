@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from numbers import Integral
 
 import numpy as np
 import pandas as pd
@@ -16,12 +15,12 @@ from disclosure_pipeline.counting.memory.nearest_records import (
 )
 from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.arguments import require_whole_number
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
 from disclosure_pipeline.measures.exact import IntArray, Mask, total
 from disclosure_pipeline.measures.nearness import Nearness, nearness
 from disclosure_pipeline.tables.alignment import number_owners
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.messages import describe_argument
 from disclosure_pipeline.tables.sources import Syntheses, TableSource
 
 EVERYBODY = 20_000
@@ -81,24 +80,13 @@ def nearest(
 
     Source: this project's own.
     """
-    for name, number, least in (("sample", SAMPLE if sample is None else sample, 1), ("seed", seed, 0)):
-        if not isinstance(number, Integral) or isinstance(number, bool) or number < least:
-            raise InputError(
-                f"{name} must be a whole number from {least} on, not {describe_argument(number)}."
-            )
+    if sample is not None:
+        require_whole_number("sample", sample, 1)
+    require_whole_number("seed", seed, 0)
     tables = read_shared_columns(ground_truth, synthetic)
     columns = tables.code(tables.keys)
-    if unit is None:
-        return nearest_of_columns(columns, sample, seed)
-    comparisons = draw_comparisons(columns, seed, sample, number_owners(tables.frames, unit))
-    return nearness_frame(nearest_distances(columns, comparison) for comparison in comparisons)
-
-
-def nearest_of_columns(
-    columns: Sequence[CodedColumn], sample: int | None = None, seed: int = 0
-) -> pd.DataFrame:
-    """Return what `nearest` returns, of columns that are coded but not grouped. InputError as there."""
-    comparisons = draw_comparisons(columns, seed, sample)
+    owners = None if unit is None else number_owners(tables.frames, unit)
+    comparisons = draw_comparisons(columns, seed, sample, owners)
     return nearness_frame(nearest_distances(columns, comparison) for comparison in comparisons)
 
 

@@ -11,8 +11,9 @@ import pandas as pd
 
 from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.arguments import choose_target, require_whole_number
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
-from disclosure_pipeline.evaluation.frames import choose_target, join_records, names_of, row_of
+from disclosure_pipeline.evaluation.frames import join_records, names_of, row_of, show_frame
 from disclosure_pipeline.evaluation.learning.features import KeyColumn, describe_key
 from disclosure_pipeline.evaluation.learning.learners import Estimator, Task, choose_learner
 from disclosure_pipeline.evaluation.learning.outcomes import classify, predict_numbers
@@ -22,6 +23,7 @@ from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
 from disclosure_pipeline.tables.kinds import Kind
 from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import describe_argument
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ class PredictionRisk:
         return (
             f"Prediction risk from the keys {', '.join(map(str, self.keys))}\n"
             f"Learner {self.learner}, {self.N_d:,} GT records\n\n"
-            f"{shown.to_string(float_format='{:.2f}'.format)}"
+            f"{show_frame(shown)}"
         )
 
     __repr__ = __str__
@@ -79,7 +81,6 @@ class PredictionRisk:
 
 
 _TASKS = ("classification", "regression")
-_FEWEST_FOLDS = 2
 _LARGEST_SEED = 2**32 - 1
 
 
@@ -95,32 +96,21 @@ class Options:
 
     def check(self) -> None:
         """Raise InputError where one is out of range."""
-        if not _is_whole(self.folds) or self.folds < _FEWEST_FOLDS:
-            raise InputError(f"folds must be a whole number from 2 on, not {_describe_value(self.folds)}.")
+        require_whole_number("folds", self.folds, 2)
+        require_whole_number("seed", self.seed, 0, _LARGEST_SEED)
         if not _is_number(self.tau) or not 0 <= self.tau < 1:
-            raise InputError(f"tau must be a number from 0 to less than 1, not {_describe_value(self.tau)}.")
-        if not _is_positive(self.epsilon):
             raise InputError(
-                f"epsilon must be a number above 0 (percent), not {_describe_value(self.epsilon)}."
+                f"tau must be a number from 0 to less than 1, not {describe_argument(self.tau)}."
             )
-        if self.absolute_epsilon is not None and not _is_positive(self.absolute_epsilon):
-            raise InputError(
-                "absolute_epsilon must be a number above 0, in the target's unit, "
-                f"not {_describe_value(self.absolute_epsilon)}."
-            )
-        if not _is_whole(self.seed) or not 0 <= self.seed <= _LARGEST_SEED:
-            raise InputError(
-                f"seed must be a whole number from 0 to {_LARGEST_SEED}, not {_describe_value(self.seed)}."
-            )
+        limits: dict[str, Any] = {"epsilon": self.epsilon}
+        if self.absolute_epsilon is not None:
+            limits["absolute_epsilon"] = self.absolute_epsilon
+        for name, limit in limits.items():
+            if not _is_number(limit) or not 0 < limit < math.inf:
+                raise InputError(f"{name} must be a number above 0, not {describe_argument(limit)}.")
 
 
-def check_task(task: Any) -> None:
-    """Raise InputError where there is no such task."""
-    if task is not None and not (isinstance(task, str) and task in _TASKS):
-        raise InputError(f"task must be 'classification', 'regression' or None, not {_describe_value(task)}.")
-
-
-def choose_task(column: CodedColumn, tables: Tables, task: Task | None) -> Task:
+def _choose_task(column: CodedColumn, tables: Tables, task: Task | None) -> Task:
     """Numbers are numbers, everything else is levels, unless the user says otherwise and it can be done."""
     if column.kind is Kind.EMPTY:
         raise InputError(
@@ -156,19 +146,6 @@ def _has_category_type(dtype: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_positive(value: Any) -> bool:
-    return _is_number(value) and 0 < value < math.inf
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _describe_value(value: Any) -> str:
-    """Return a plain value as it is, of anything else its type: it could be a column of GT."""
-    return repr(value) if isinstance(value, (int, float, str)) else f"a {type(value).__name__}"
 
 
 _FEWEST_RECORDS = 2
@@ -237,11 +214,9 @@ def prediction_risk(
     Missing targets: a level in a classification. In a regression GT records without a number are not
     scored, SD records without one not learned from; N_scored and N_fitted of `fits` count the rest.
 
-    Cost: the learner is fitted once a fold, once on GT, and twice on a synthesis of levels (once of numbers);
-    each key combination is predicted once by each. The nearest neighbours compare every combination of GT
-    with every one that is learned from: ten times as many combinations take a hundred times as long, and
-    grouping a key makes fewer. Boosted trees take time in proportion to records, folds and levels of the
-    target.
+    Cost: the learner is fitted once a fold, once on GT, and twice on a synthesis of levels (once of numbers).
+    The nearest neighbours compare every combination of GT with every one that is learned from: grouping a key
+    makes fewer.
 
     Returns:
         A row of figures per target and synthesis, and the outcome of each GT record. A high accuracy, gain
@@ -265,7 +240,10 @@ def prediction_risk(
     """
     options = Options(folds, tau, epsilon, absolute_epsilon, seed)
     options.check()
-    check_task(task)
+    if task is not None and not (isinstance(task, str) and task in _TASKS):
+        raise InputError(
+            f"task must be 'classification', 'regression' or None, not {describe_argument(task)}."
+        )
     tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
     _check_enough_records(tables)
     key_columns = tables.code(tables.keys)
@@ -363,7 +341,7 @@ def _predict_target(
     unit: IntArray | None = None,
 ) -> _Prediction:
     column = tables.coded(target)
-    chosen_task = choose_task(column, tables, task)
+    chosen_task = _choose_task(column, tables, task)
     model = choose_learner(learner, chosen_task, options.seed)
     N_d, *fitted = (len(frame) for frame in tables.frames)
     scored = N_d

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.arguments import require_names, require_whole_number
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.evaluation.protection_result import (
@@ -48,14 +49,6 @@ def check_method(method: Any) -> None:
         raise InputError(f"method must be one of {listed(METHODS)}, not {method!r}.{hint}")
 
 
-def _check_sampling(records: Any, seed: Any, confidence: Any) -> None:
-    if records is not None:
-        _check_whole_number("records", records, 1)
-    _check_whole_number("seed", seed, 0)
-    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
-        raise InputError(f"confidence must be a number between 0 and 1, such as 0.95, not {confidence!r}.")
-
-
 def _check_not_all_missing(column: CodedColumn, table_names: Sequence[str]) -> None:
     for counts, name in zip(column.counts, table_names, strict=True):
         if not counts[: column.missing].any():
@@ -66,31 +59,13 @@ def _check_not_all_missing(column: CodedColumn, table_names: Sequence[str]) -> N
 
 
 def _check_continuous(continuous: Any, tables: Tables) -> tuple[Any, ...]:
-    if isinstance(continuous, str) or not isinstance(continuous, Iterable):
-        raise InputError(
-            f"continuous must be a list of column names, not {continuous!r}: write [{continuous!r}]."
-        )
-    names, measured = tuple(continuous), (*tables.keys, *tables.targets)
-    _check_no_duplicates("continuous", names)
+    names, measured = require_names("continuous", continuous), (*tables.keys, *tables.targets)
     for name in names:
         if name not in measured:
             close = difflib.get_close_matches(str(name), [str(column) for column in measured], n=3)
             hint = f"Did you mean {listed(close)}?" if close else f"These are {listed(measured)}."
             raise InputError(f"continuous names {name!r}, which is neither a key nor a target. {hint}")
     return names
-
-
-def _check_no_duplicates(argument: str, names: Sequence[Any]) -> None:
-    duplicates = [name for i, name in enumerate(names) if name in names[:i]]
-    if duplicates:
-        raise InputError(f"{argument} names {listed(duplicates)} more than once.")
-
-
-def _check_whole_number(argument: str, number: Any, lowest: int, highest: int | None = None) -> None:
-    is_whole = isinstance(number, int) and not isinstance(number, bool)
-    if not is_whole or number < lowest or (highest is not None and number > highest):
-        most = "on" if highest is None else f"to {highest:,}"
-        raise InputError(f"{argument} must be a whole number from {lowest} {most}, not {number!r}.")
 
 
 @dataclass(frozen=True)
@@ -185,7 +160,7 @@ def disclosure_protection(
         >>> dp.disclosure_protection(patients, synthetic, ["age"], "illness")
         Disclosure protection of illness from the keys age
         Method cap: a GT record whose keys are not in SD is left out
-        Shares of records guessed wrong, from 0 to 1, and scores, at most 1; high is safe
+        Shares guessed wrong, from 0 to 1, and scores, at most 1; high is safe
         <BLANKLINE>
         3 of 4 GT records scored, 4 SD records
         <BLANKLINE>
@@ -199,10 +174,14 @@ def disclosure_protection(
     2020, "Confidence sequences for sampling without replacement", theorem 3.2, for the intervals.
     """
     check_method(method)
-    _check_sampling(records, seed, confidence)
+    if records is not None:
+        require_whole_number("records", records, 1)
+    require_whole_number("seed", seed, 0)
+    require_whole_number("bins", bins, 1, _MOST_BINS)
+    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise InputError(f"confidence must be a number between 0 and 1, such as 0.95, not {confidence!r}.")
     tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of())
     continuous_names = _check_continuous(continuous, tables)
-    _check_whole_number("bins", bins, 1, _MOST_BINS)
     columns = _code_columns(tables, continuous_names, bins)
     warn_of_doubts(find_doubts(tables, list(columns.values())))
     target = _combine_targets([columns[name] for name in tables.targets])

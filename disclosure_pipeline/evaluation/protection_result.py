@@ -11,7 +11,7 @@ import pandas as pd
 from disclosure_pipeline.evaluation.frames import frame_of, row_of
 from disclosure_pipeline.measures.intervals import Interval
 from disclosure_pipeline.measures.protection import Attack, ProtectionBaselines, cap_protection, score
-from disclosure_pipeline.measures.words import SDMETRICS, SHARE, Words
+from disclosure_pipeline.measures.words import PROJECT, SDMETRICS, SHARE, Direction, Words
 from disclosure_pipeline.tables.alignment import Tables
 
 # The figures that a gate's frame has for each method: shares from 0 to 1.
@@ -26,81 +26,68 @@ _UNMATCHED = {
 }
 
 
+def _words(title: str, sentence: str, high_is: Direction = "neither", source: str = PROJECT) -> Words:
+    return Words(title, sentence, SHARE, "", high_is, source)
+
+
 @dataclass(frozen=True)
 class ProtectionFigures:
     """The shares and scores of one synthesis: see `DisclosureProtection`."""
 
     cap_protection: Annotated[
         float,
-        Words(
+        _words(
             "protection",
             "The mean share of wrong guesses of somebody who looks people up in the synthetic table.",
-            unit=SHARE,
-            denominator="",
-            high_is="safe",
-            source=SDMETRICS,
+            "safe",
+            SDMETRICS,
         ),
     ]
     baseline_protection: Annotated[
         float,
-        Words(
+        _words(
             "protection against guessing any value",
             "The share of wrong guesses of somebody who guesses every combination equally often.",
-            unit=SHARE,
-            denominator="",
-            high_is="neither",
             source=SDMETRICS,
         ),
     ]
     score: Annotated[
         float,
-        Words(
+        _words(
             "protection score",
             "The protection over that against guessing any value; 1 where the synthetic table is of no help.",
-            unit=SHARE,
-            denominator="",
-            high_is="safe",
-            source=SDMETRICS,
+            "safe",
+            SDMETRICS,
         ),
     ]
     majority_protection: Annotated[
         float,
-        Words(
+        _words(
             "protection against the most frequent value",
             "The share of wrong guesses of somebody who always guesses the most frequent combination.",
-            unit=SHARE,
-            denominator="",
-            high_is="neither",
         ),
     ]
     majority_score: Annotated[
         float,
-        Words(
+        _words(
             "protection score over the most frequent value",
             "The protection over that against always guessing the most frequent combination.",
-            unit=SHARE,
-            denominator="",
-            high_is="safe",
+            "safe",
         ),
     ]
     proportional_protection: Annotated[
         float,
-        Words(
+        _words(
             "protection against proportional guesses",
             "The share of wrong guesses of somebody who guesses each combination as often as it occurs.",
-            unit=SHARE,
-            denominator="",
-            high_is="neither",
         ),
     ]
     proportional_score: Annotated[
         float,
-        Words(
+        _words(
             "protection score over proportional guesses",
             "The protection over that against guessing each combination as often as it occurs.",
-            unit=SHARE,
-            denominator="",
-            high_is="safe",
+            "safe",
         ),
     ]
 
@@ -138,7 +125,7 @@ class DisclosureProtection:
         tables = [
             (f"Synthesis {synthesis}: " if several else "")
             + f"{int(row['scored']):,} of {self.N_d:,} GT records scored, {records:,} SD records\n\n"
-            + self._table(row).to_string(na_rep="")
+            + self._table(row).to_string(na_rep="", line_width=80)
             for (synthesis, row), records in zip(self.figures.iterrows(), self.N_s, strict=True)
         ]
         return "\n\n".join([self._heading(), *tables])
@@ -148,15 +135,15 @@ class DisclosureProtection:
     def _heading(self) -> str:
         targets, keys = (", ".join(map(str, names)) for names in (self.targets, self.keys))
         estimated = (
-            f"\nEstimated from {self.sampled:,} sampled GT records; intervals of {100 * self.confidence:g} % "
-            "confidence"
+            f"\nEstimated from {self.sampled:,} sampled GT records; "
+            f"intervals of {100 * self.confidence:g} % confidence"
             if self.sampled < self.N_d
             else ""
         )
         return (
             f"Disclosure protection of {targets} from the keys {keys}\n"
             f"Method {self.method}: {_UNMATCHED[self.method]}\n"
-            f"Shares of records guessed wrong, from 0 to 1, and scores, at most 1; high is safe{estimated}"
+            f"Shares guessed wrong, from 0 to 1, and scores, at most 1; high is safe{estimated}"
         )
 
     def _table(self, row: pd.Series[float]) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from disclosure_pipeline.counting.tables_in_memory import read_frames
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
+from disclosure_pipeline.evaluation.frames import show_frame
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.identity import unique_records
 from disclosure_pipeline.tables.alignment import check_tables
@@ -51,7 +52,7 @@ class ReplicatedUniques:
     def __str__(self) -> str:
         return (
             f"Records that are unique in the keys {', '.join(map(str, self.keys))}\n\n"
-            f"{self.figures.to_string(float_format='{:.2f}'.format)}"
+            f"{show_frame(self.figures)}"
         )
 
     __repr__ = __str__

@@ -46,7 +46,7 @@ class TablesResemblance:
         names = list(worst.index.names)
         shown = worst.sort_values("S_pMSE", ascending=False, kind="stable").head(10)
         compared = "columns" if self.pairs.empty else "pairs of columns"
-        rows = shown.reset_index()[[*names, *shown.columns]].to_string(index=False)
+        rows = shown.reset_index()[[*names, *shown.columns]].to_string(index=False, line_width=80)
         heading = "Resemblance of GT and SD: low is alike; TVD is a share of 1."
         return f"{heading}\nThe {compared} least alike:\n\n{rows}"
 

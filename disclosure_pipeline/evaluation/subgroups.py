@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from disclosure_pipeline.counting.counts import guess_is_impossible
 from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.arguments import require_whole_number
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import RecordCells, combine_columns
 from disclosure_pipeline.evaluation.frames import row_of
@@ -89,16 +89,13 @@ def subgroups(
 
     Source: this project's own.
     """
-    if not isinstance(smallest_count, Integral) or isinstance(smallest_count, bool) or smallest_count < 1:
-        raise InputError(
-            f"smallest_count must be a whole number from 1 on, not {describe_argument(smallest_count)}."
-        )
+    smallest = require_whole_number("smallest_count", smallest_count, 1)
     tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
     names = _check_by(by, list(tables.frames[0].columns))
     key_columns, target_columns = tables.code(tables.keys), tables.code(tables.targets)
     warn_of_doubts(find_doubts(tables, [*key_columns, *target_columns]))
     q = combine_columns(key_columns)
-    group_of_record, labels = _group_records(tables, names, int(smallest_count))
+    group_of_record, labels = _group_records(tables, names, smallest)
     owners = None if unit is None else number_owners(tables.frames, unit)
     rows: dict[tuple[int, int, int], dict[str, float]] = {}
     for number, target in enumerate(target_columns):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from types import ModuleType
-from typing import Any
+from types import UnionType
+from typing import Any, get_args
 
 import disclosure_pipeline as dp
 
@@ -22,8 +22,8 @@ def page() -> str:
     """Functions first, then the kinds of results and arguments, then errors."""
     parts: list[tuple[str, Callable[[Any], bool]]] = [
         ("Functions", inspect.isfunction),
-        ("Remedies", inspect.ismodule),
         ("Classes", _is_class),
+        ("Types", lambda value: isinstance(value, UnionType)),
         ("Errors", _is_error),
     ]
     sections = []
@@ -46,12 +46,9 @@ def _entry(name: str, value: Any) -> str:
 
 
 def _body(name: str, value: Any) -> Iterator[str]:
-    if isinstance(value, ModuleType):
-        yield _markdown(value)
-        for inner, function in inspect.getmembers(value, inspect.isfunction):
-            if function.__module__ == value.__name__ and not inner.startswith("_"):
-                yield f"#### {name}.{inner}"
-                yield from _body(f"{name}.{inner}", function)
+    if isinstance(value, UnionType):
+        kinds = " | ".join(kind.__name__ for kind in get_args(value))
+        yield f"```python\n{name} = {kinds}\n```"
         return
     if callable(value) and not _is_error(value):
         yield f"```python\n{_signature(name, value)}\n```"
@@ -81,7 +78,7 @@ def _signature(name: str, value: Any) -> str:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return f"{name}(...)"
-    parameters = [str(parameter) for parameter in signature.parameters.values()]
+    parameters = [str(value) for name, value in signature.parameters.items() if not name.startswith("_")]
     returns = signature.return_annotation
     arrow = "" if returns is inspect.Signature.empty or inspect.isclass(value) else f" -> {returns}"
     shown = f"{name}({', '.join(parameters)}){arrow}"

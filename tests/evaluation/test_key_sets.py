@@ -231,9 +231,9 @@ REFUSED: list[tuple[Any, Any, str]] = [
     ([["age"]], [], "targets is empty"),
     ([["age"]], ["t0", "t0"], "targets names 't0' more than once"),
     ([["age"], ["age", "sex"]], ["t0", "age"], "Target 'age' is in every key set"),
-    ([["age"], ["sex"]], pd.Series(["t0"]), "targets must be column names, not Series"),
+    ([["age"], ["sex"]], pd.Series(["t0"]), "targets must be a list of column names, not Series"),
     ([["age", "sex"], ["t1"]], ["age", "sex"], "Key set 1, age, sex, holds every target"),
-    ([["age"]], ["t0", ["t1"]], r"Column \['t1'\] is not in the ground truth"),
+    ([["age"]], ["t0", ["t1"]], "targets must hold column names, not list"),
 ]
 
 

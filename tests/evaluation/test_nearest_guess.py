@@ -112,7 +112,7 @@ def test_a_copy_is_guessed_and_a_list_of_syntheses_is_taken() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"numeric": "age"}, "must be a list of keys"),
+        ({"numeric": "age"}, "must be a list of column names"),
         ({"numeric": ["ill"]}, "no key"),
         ({"numeric": ["sex"]}, "cannot be in numeric"),
         ({"numeric": ["age"], "groups": {"age": 3}}, "is grouped"),

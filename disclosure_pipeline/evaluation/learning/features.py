@@ -173,13 +173,10 @@ def _scale(numbers: Floats, codes_GT: IntArray, occurs: Mask) -> Floats:
 
 def _build_matrix(columns: Sequence[IntArray], values: Sequence[Floats], width: int) -> Any:
     """Return a matrix of the values at their columns, one row per combination; column -1 is left out."""
+    from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
+
     rows = np.tile(np.arange(len(columns[0])), len(columns))
     column, value = np.concatenate(columns), np.concatenate(values)
     kept = column >= 0
-    if width > _WIDEST_DENSE:
-        from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
-
-        return csr_matrix((value[kept], (rows[kept], column[kept])), shape=(len(columns[0]), width))
-    dense = np.zeros((len(columns[0]), width))
-    dense[rows[kept], column[kept]] = value[kept]
-    return dense
+    matrix = csr_matrix((value[kept], (rows[kept], column[kept])), shape=(len(columns[0]), width))
+    return matrix if width > _WIDEST_DENSE else matrix.toarray()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -57,17 +58,10 @@ class Learner:
     def predict_levels(
         self, space: FeatureSpace, q: IntArray, t: IntArray, q_predicted: IntArray, true: IntArray
     ) -> tuple[IntArray, Floats]:
-        """Learn levels from records with combinations `q` and levels `t`, and guess those of others.
+        """Learn levels `t` from records with combinations `q`, and guess those of `q_predicted`.
 
-        Args:
-            space: What the combinations look like.
-            q: Combination of each record that is learned from (shape: training records).
-            t: Level of each of them.
-            q_predicted: Combination of each record that is guessed (shape: records).
-            true: Level of each of those, whose confidence is returned; the guess does not use it.
-
-        Returns:
-            The guessed level and the confidence in the true one (NaN where the learner gives none).
+        Also return the confidence in the `true` level, which the guess does not use (NaN where the learner
+        gives none).
         """
         learned_levels, y = np.unique(t, return_inverse=True)
         combinations, position = np.unique(q_predicted, return_inverse=True)
@@ -99,12 +93,10 @@ class Learner:
     def predict_numbers(self, space: FeatureSpace, q: IntArray, y: Floats, q_predicted: IntArray) -> Floats:
         """Learn numbers `y` from records with combinations `q`, and predict those of `q_predicted`."""
         combinations, position = np.unique(q_predicted, return_inverse=True)
-        predicted = (
-            average_neighbours(space.features, q, y, combinations)
-            if self.estimator is None
-            else _predict_by_regressor(self, space, q, y, combinations)
-        )
-        return predicted[position]
+        if self.estimator is None:
+            return average_neighbours(space.features, q, y, combinations)[position]
+        estimator, features = _fit(self, space, q, y), space.features[combinations]
+        return _predict(self, "number", lambda: estimator.predict(features), combinations.shape)[position]
 
 
 def choose_learner(learner: Any, task: Task, seed: int) -> Learner:
@@ -113,7 +105,7 @@ def choose_learner(learner: Any, task: Task, seed: int) -> Learner:
     InputError where it is neither, or for the other task. DisclosurePipelineError where scikit-learn is
     not installed.
     """
-    require_scikit_learn()
+    _require_scikit_learn()
     if learner is None or (isinstance(learner, str) and learner == NEAREST_NEIGHBOURS):
         return Learner(NEAREST_NEIGHBOURS, encode_one_hot, None, seed)
     if isinstance(learner, str):
@@ -139,19 +131,15 @@ def _describe_type(learner: Any) -> str:
     return f"the class {learner.__name__}" if isinstance(learner, type) else type(learner).__name__
 
 
-def require_scikit_learn() -> None:
-    """Raise DisclosurePipelineError where scikit-learn is not installed: it names the extra."""
-    try:
+def _require_scikit_learn() -> None:
+    with suppress(ImportError):
         import sklearn  # noqa: F401
-    except ImportError:
-        missing = True
-    else:
-        missing = False
-    if missing:
-        raise DisclosurePipelineError(
-            "Prediction risk needs scikit-learn, which is not installed: "
-            "pip install 'disclosure-pipeline[prediction]'"
-        )
+
+        return
+    raise DisclosurePipelineError(
+        "Prediction risk needs scikit-learn, which is not installed: "
+        "pip install 'disclosure-pipeline[prediction]'"
+    )
 
 
 def _check_task(estimator: Any, task: Task) -> None:
@@ -222,15 +210,6 @@ def _fit_classifier(
         return guess.astype(np.int64), confidences
 
     return predict
-
-
-def _predict_by_regressor(
-    learner: Learner, space: FeatureSpace, q: IntArray, y: Floats, combinations: IntArray
-) -> Floats:
-    """Return the number that an estimator fitted on the records predicts for each combination."""
-    estimator = _fit(learner, space, q, y)
-    features = space.features[combinations]
-    return _predict(learner, "number", lambda: estimator.predict(features), combinations.shape)
 
 
 def _predict(learner: Learner, quantity: str, predict: Callable[[], Any], shape: tuple[int, ...]) -> Floats:

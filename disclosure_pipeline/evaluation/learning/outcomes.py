@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.learning.features import Floats, KeyColumn, numbers_of_levels
 from disclosure_pipeline.evaluation.learning.learners import Learner
-from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.prediction import (
     Classification,
     Outcomes,
@@ -124,36 +126,30 @@ def classify(
         guess_GT[fold.held_out], confidence_GT[fold.held_out] = predict_fold(fold)
     correct_GT = guess_GT == true
     correct_GT_in_sample = learner.predict_levels(space, q, true, q, true)[0] == true
-    r_GT = normalised_confidence(confidence_GT, true)
-
     results = []
-    for synthesis in range(1, len(target.codes)):
+    for synthesis, t_SD in enumerate(target.codes[1:], start=1):
         shared_space = learner.encode_keys(keys, [0, synthesis])
         q_GT, q_SD = shared_space.q
-        t_SD = target.codes[synthesis]
         guess, confidence_SD = learner.predict_levels(shared_space, q_SD, t_SD, q_GT, true)
         codes = [*(key.column.codes[synthesis] for key in keys), t_SD]
         sizes = same_size(codes, parts, learner.seed)
-        correct_SD_same_size, correct_GT_same_size = guess == true, correct_GT.copy()
+        guess_same_size, correct_GT_same_size = guess, correct_GT.copy()
         if sizes.synthetic is not None:
-            learned = sizes.synthetic
             guess_same_size, _ = learner.predict_levels(
-                shared_space, q_SD[learned], t_SD[learned], q_GT, true
+                shared_space, q_SD[sizes.synthetic], t_SD[sizes.synthetic], q_GT, true
             )
-            correct_SD_same_size = guess_same_size == true
         for thinned in sizes.folds:
             if thinned is not None:
-                guess_of_fold, _ = predict_fold(thinned)
-                correct_GT_same_size[thinned.held_out] = guess_of_fold == true[thinned.held_out]
+                correct_GT_same_size[thinned.held_out] = predict_fold(thinned)[0] == true[thinned.held_out]
         outcomes = Outcomes(
             correct_SD=guess == true,
             correct_GT=correct_GT,
             correct_GT_in_sample=correct_GT_in_sample,
             correct_naive=true == most_frequent(t_SD, target.size),
-            correct_SD_same_size=correct_SD_same_size,
+            correct_SD_same_size=guess_same_size == true,
             correct_GT_same_size=correct_GT_same_size,
             r_SD=normalised_confidence(confidence_SD, true),
-            r_GT=r_GT,
+            r_GT=normalised_confidence(confidence_GT, true),
         )
         records = _records(outcomes, confidence_SD, confidence_GT, tau)
         results.append((classification(outcomes, tau, per_unit), records))
@@ -163,20 +159,10 @@ def classify(
 def _records(outcomes: Outcomes, confidence_SD: Floats, confidence_GT: Floats, tau: float) -> pd.DataFrame:
     at_risk = pd.array(above(outcomes.r_SD, tau), dtype="boolean")
     at_risk[np.isnan(outcomes.r_SD)] = pd.NA
-    columns: dict[str, Mask | Floats | pd.arrays.BooleanArray] = {
-        "correct_SD": outcomes.correct_SD,
-        "correct_GT": outcomes.correct_GT,
-        "correct_GT_in_sample": outcomes.correct_GT_in_sample,
-        "correct_naive": outcomes.correct_naive,
-        "correct_SD_same_size": outcomes.correct_SD_same_size,
-        "correct_GT_same_size": outcomes.correct_GT_same_size,
-        "confidence_SD": confidence_SD,
-        "confidence_GT": confidence_GT,
-        "normalised_SD": outcomes.r_SD,
-        "normalised_GT": outcomes.r_GT,
-        "at_risk": at_risk,
-    }
-    return pd.DataFrame(columns)
+    columns: dict[str, Any] = row_of(outcomes)
+    columns |= {"confidence_SD": confidence_SD, "confidence_GT": confidence_GT}
+    columns |= {"normalised_SD": columns.pop("r_SD"), "normalised_GT": columns.pop("r_GT")}
+    return pd.DataFrame(columns | {"at_risk": at_risk})
 
 
 NumberRisk = tuple[Regression, pd.DataFrame, int]
