@@ -249,7 +249,6 @@ def _compare_chances(f: FrequencyTable) -> tuple[float, float, float]:
 
 
 def _bin_of(count: IntArray, of_key: IntArray) -> IntArray:
-    """Return the bin of count / of_key, in integers."""
     inner = INNER_BINS * count // np.maximum(of_key, 1) + NEVER + 1
     return np.select([of_key == 0, count == 0], [NOT_IN_SD, NEVER], inner)
 
@@ -266,6 +265,5 @@ def _place(bins: IntArray) -> tuple[Floats, Floats]:
 
 
 def _name_of(number: int) -> str:
-    """Return what a bin is called."""
     low = 100 * (number - NEVER - 1) // INNER_BINS
     return NAMES.get(number) or f"{low} to {low + 100 // INNER_BINS}"

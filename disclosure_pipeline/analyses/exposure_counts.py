@@ -76,26 +76,21 @@ class _Part:
 
     @property
     def keys(self) -> int:
-        """The number of key combinations."""
         return self.block.size
 
     @property
     def levels(self) -> int:
-        """The number of target levels."""
         return self.target.column.size
 
     @property
     def records(self) -> int:
-        """Return the records of all tables."""
         return sum(of_table.stop - of_table.start for of_table in self.block.records)
 
     def q(self, table: int) -> IntArray:
-        """Return the key combination of each record."""
         q = self.key_set.q[table][self.block.records[table]]
         return q - self.block.q.start if self.block.q.start else q
 
     def t(self, table: int) -> Codes:
-        """Return the target level of each record."""
         codes, rows, records = (
             self.target.column.codes[table],
             self.key_set.rows[table],
@@ -104,7 +99,6 @@ class _Part:
         return codes[records] if rows is None else codes[rows[records]]
 
     def counts(self, table: int) -> IntArray:
-        """Return the records of each key combination."""
         return self.key_set.counts[table][self.block.q]
 
     def cells(self, table: int) -> IntArray:

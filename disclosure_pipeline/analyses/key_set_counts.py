@@ -161,7 +161,6 @@ def _count_key_set(
 
 
 def _iterate_chunks(q: IntArray) -> Iterator[tuple[slice, IntArray]]:
-    """Return some records at a time, and their q as an index."""
     for start in range(0, len(q), _CHUNK):
         chunk = slice(start, start + _CHUNK)
         yield chunk, q[chunk].astype(np.intp)

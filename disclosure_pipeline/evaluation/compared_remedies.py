@@ -180,6 +180,5 @@ def _figures(
 
 
 def _code_shared(ground_truth: pd.DataFrame, synthetic: Sequence[pd.DataFrame]) -> list[CodedColumn]:
-    """Return every column that all of the tables have."""
     tables = share_columns([ground_truth, *synthetic])
     return tables.code(tables.keys)

@@ -116,7 +116,6 @@ def copies(
 
 
 def _count_by_unit(unit: IntArray, columns: Sequence[CodedColumn]) -> list[CopyCounts]:
-    """Count as `count_copies`, of units."""
     q = combine_keys([column.codes for column in columns], [column.size for column in columns])
     counted = UnitCombinations.from_records(q.q[0], unit, q.size)
     return [

@@ -103,7 +103,6 @@ def _combine_targets(columns: Sequence[CodedColumn]) -> JointTarget:
 
 
 def _attacks_of_syntheses(keys: Keys, target: JointTarget, method: str) -> list[Attack]:
-    """Return the attack on the GT records from each synthesis."""
     return [attack(f, keys, method) for f in frequency_tables(keys, target.codes, target.size)]
 
 

@@ -120,7 +120,6 @@ def resemblance_of_columns(coded: Sequence[CodedColumn]) -> TablesResemblance:
 
 
 def _compare_pair(first: CodedColumn, second: CodedColumn) -> list[dict[str, float]]:
-    """Return the figures of two columns, of each synthesis."""
     counts_GT, *counts_SD = count_pair(first, second)
     return [row_of(resemblance_of(counts_GT, counts)) for counts in counts_SD]
 

@@ -120,7 +120,6 @@ def subgroups(
 def _measure_units(
     cells: RecordCells, owners: IntArray, group_of_record: IntArray, groups: int, no_guess: Mask
 ) -> list[dict[str, float]]:
-    """Return the figures of each group, where people have several records."""
     disclosed = RecordDisclosure.from_table(cells.f, cells.position, owners)
     q_of_record = cells.f.q[cells.position]
     everybody = np.ones(len(owners), dtype=np.int64)

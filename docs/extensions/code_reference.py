@@ -49,6 +49,7 @@ def _body(name: str, value: Any) -> Iterator[str]:
     if isinstance(value, UnionType):
         kinds = " | ".join(kind.__name__ for kind in get_args(value))
         yield f"```python\n{name} = {kinds}\n```"
+        yield "A table, as every function takes it; `ArrowTable` is one of Polars, Arrow, DuckDB or Ibis."
         return
     if callable(value) and not _is_error(value):
         yield f"```python\n{_signature(name, value)}\n```"

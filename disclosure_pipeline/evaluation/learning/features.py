@@ -1,4 +1,8 @@
-"""Key combinations as rows of numbers: one-hot categories and scaled numbers, or numbered categories."""
+"""Key combinations as rows of numbers: one-hot categories and scaled numbers, or numbered categories.
+
+Not by scikit-learn's scaler and pipelines, which add up records, so that the last digits of their figures
+depend on how a table is sorted: here sums are over levels and the records that have them.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,6 @@ def numbers_of_levels(column: CodedColumn, special: Sequence[float] = ()) -> Flo
 
 
 def _float(level: Any) -> float:
-    """Return the level as a float; infinite where it is too large for one."""
     try:
         return float(level)
     except OverflowError:

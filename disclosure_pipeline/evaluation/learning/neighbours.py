@@ -146,7 +146,6 @@ def _pairs_within(train: Any, points: Any, radius: Floats) -> tuple[IntArray, In
 
 
 def _squared_norms(matrix: Any) -> Floats:
-    """Return the squared length of each row, of a dense or a sparse matrix."""
     if isinstance(matrix, np.ndarray):
         return np.asarray(np.einsum("ij,ij->i", matrix, matrix), dtype=np.float64)
     return np.asarray(matrix.multiply(matrix).sum(axis=1), dtype=np.float64).ravel()
