@@ -77,25 +77,19 @@ def anonymity_loss(
         no_guess = guess_is_impossible(target)
         for synthesis, f in enumerate(frequency_tables(q, target.codes, target.size), start=1):
             attack, others = (
-                {c: claims(f, c, no_guess) for c in CERTAINTIES}
-                for claims in (_claims_from_synthetic, _claims_from_others)
+                {c: _count_claims(f, c, no_guess, from_others=from_others) for c in CERTAINTIES}
+                for from_others in (False, True)
             )
             rows[target.name, synthesis] = row_of(anonymity_loss_of(attack, others, f.N_d * ONE))
     index = pd.MultiIndex.from_tuples(list(rows), names=["target", "synthesis"])
     return pd.DataFrame(list(rows.values()), index=index)
 
 
-def _claims_from_synthetic(f: FrequencyTable, c: Fraction, no_guess: Mask) -> CertaintyCounts:
+def _count_claims(f: FrequencyTable, c: Fraction, no_guess: Mask, *, from_others: bool) -> CertaintyCounts:
     """In units of 1 / `ONE`."""
-    draw = draw_of_synthetic(Sizes(f.N_d, f.N_s))
+    sizes = Sizes(f.N_d, f.N_s)
+    draw = draw_of_others(sizes) if from_others else draw_of_synthetic(sizes)
     if draw:
-        return drawn_certainty_counts(f, f.s, c, no_guess, draw)
-    return certainty_counts(f, f.d, c, no_guess).times(ONE)
-
-
-def _claims_from_others(f: FrequencyTable, c: Fraction, no_guess: Mask) -> CertaintyCounts:
-    """In units of 1 / `ONE`."""
-    draw = draw_of_others(Sizes(f.N_d, f.N_s))
-    if draw:
-        return drawn_certainty_counts(f, f.d, c, no_guess, draw)
-    return certainty_counts_of_others(f, f.d, c, no_guess).times(ONE)
+        return drawn_certainty_counts(f, f.d if from_others else f.s, c, no_guess, draw)
+    count = certainty_counts_of_others if from_others else certainty_counts
+    return count(f, f.d, c, no_guess).times(ONE)
