@@ -163,11 +163,11 @@ def disclosure_protection(
         <BLANKLINE>
         3 of 4 GT records scored, 4 SD records
         <BLANKLINE>
-                                     guessed wrong   score
-        with SD                             0.3333
-        without SD, uniform guess           0.5000  0.6667
-        without SD, majority guess          0.5000  0.6667
-        without SD, proportional guess      0.5000  0.6667
+                            guessed wrong   score
+        with SD                    0.3333
+        no SD, uniform             0.5000  0.6667
+        no SD, majority            0.5000  0.6667
+        no SD, proportional        0.5000  0.6667
 
     Sources: SDMetrics, `DisclosureProtection`; Taub, Elliot et al. 2018 for CAP itself; Waudby-Smith & Ramdas
     2020, "Confidence sequences for sampling without replacement", theorem 3.2, for the intervals.

@@ -154,7 +154,7 @@ class DisclosureProtection:
                 "guessed wrong": [f"{protection:.4f}" for protection in protections],
                 "score": ["", *(f"{row[name]:.4f}" for name in _SCORES)],
             },
-            index=pd.Index(["with SD", *(f"without SD, {name} guess" for name in _GUESSES)]),
+            index=pd.Index(["with SD", *(f"no SD, {name}" for name in _GUESSES)]),
         )
         if self.sampled < self.N_d:
             low, high = (

@@ -676,9 +676,9 @@ def test_it_prints_as_a_table_with_direction_and_unit() -> None:
     assert scored == "4 of 4 GT records scored, 4 SD records"
     assert [line.split("  ")[0] for line in table.splitlines()[1:]] == [
         "with SD",
-        "without SD, uniform guess",
-        "without SD, majority guess",
-        "without SD, proportional guess",
+        "no SD, uniform",
+        "no SD, majority",
+        "no SD, proportional",
     ]
     assert repr(result) == str(result)
     gt = pd.concat([PAIRS] * 20)
