@@ -80,7 +80,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
             "DiSCO": group["DiSCO_beyond_both"].median(),
             "distance": group[_DISTANCE].median(),
         }
-    return pd.DataFrame.from_dict(rows, orient="index").sort_values([BY_GUARDS, "people copied"])
+    return pd.DataFrame.from_dict(rows, orient="index").sort_values([BY_GUARDS, "distance"])
 
 
 def count_refused(table: pd.DataFrame, candidate: str) -> pd.DataFrame:

@@ -29,6 +29,8 @@ from synthesizers.public_tables import PublicTable
 
 # Levels, and counts of them that the flags say shorter.
 _NO_FIGURES = {"one_way", "two_way", "excluded"}
+# So many values `init` leaves as they are; more it puts into groups.
+_FEW_VALUES = 50
 _PLACEHOLDER = "ground_truth.parquet"
 
 
@@ -139,6 +141,26 @@ def finish(made: pd.DataFrame, ground_truth: pd.DataFrame) -> pd.DataFrame:
         rounded = _round_as(known.to_numpy(dtype=float, na_value=np.nan), numbers)
         is_whole = pd.api.types.is_integer_dtype(known) and not np.isnan(rounded).any()
         columns[name] = rounded.astype(np.int64) if is_whole else rounded
+    return pd.DataFrame(columns)
+
+
+def take_known_values(made: pd.DataFrame, ground_truth: pd.DataFrame) -> pd.DataFrame:
+    """Return a made table in which each number of few values is the nearest one of GT, as if it were a level.
+
+    Synthesizers that draw numbers from a curve are used so: what is told in steps of five stays so.
+    """
+    columns = {}
+    for name in ground_truth.columns:
+        column = columns[name] = made[name].reset_index(drop=True)
+        known = ground_truth[name].dropna().unique()
+        if not pd.api.types.is_numeric_dtype(ground_truth[name]) or len(known) > _FEW_VALUES:
+            continue
+        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+        known = np.sort(known.astype(float))
+        middles = (known[1:] + known[:-1]) / 2
+        columns[name] = pd.Series(
+            np.where(np.isfinite(numbers), known[np.searchsorted(middles, numbers)], np.nan)
+        )
     return pd.DataFrame(columns)
 
 

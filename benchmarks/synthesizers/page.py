@@ -20,6 +20,7 @@ from synthesizers.findings import (
     describe_defaults,
     find_first,
     is_broken,
+    read_bound,
     summarise,
 )
 from synthesizers.public_tables import MOST, TABLES
@@ -58,7 +59,8 @@ def _describe_study(table: pd.DataFrame) -> str:
     return (
         f"`make study` halves {len(tables)} public tables (at most {MOST:,} records), lets "
         f"{len(synthesizers)} synthesizers make as many records of one half, with three seeds, and asks the "
-        "gate that `init` writes for that table, all columns published. The other half is fresh: honest by "
+        "gate that `init` writes for that table, all columns published. Numbers are made as coarse as the "
+        "original's; of few values, the nearest. The other half is fresh: honest by "
         f"definition. Copies are put among its records. All {len(table):,} candidates and every figure are "
         f"in `benchmarks/synthesizers/results.tsv`.{left_out}"
     )
@@ -67,25 +69,36 @@ def _describe_study(table: pd.DataFrame) -> str:
 def _describe_copies(summary: pd.DataFrame) -> str:
     names = summary["title"]
     often = names[summary[BY_GUARDS] >= 50]
-    never = names[summary[BY_GUARDS] == 0]
+    never = (summary[BY_GUARDS] == 0).sum()
     only_looks = names[(summary[BY_GUARDS] < 10) & (summary[BY_BOUNDS] + summary[BY_CONTRACT] >= 25)]
     sentences = [
         f"Guards refuse at least half of the tables of: {_join(often)}.",
-        f"They never refuse: {_join(never)}.",
+        f"They refuse no table of {never} others.",
     ]
     if len(only_looks):
         sentences.append(
-            f"Refused, but hardly by a guard, are: {_join(only_looks)}. They repeat no people; a target, a "
-            "number or a level is off."
+            f"Refused, but hardly by a guard, are: {_join(only_looks)}. They repeat no people: they are too "
+            "far from the original to be compared, or hit somebody by chance."
         )
     return " ".join(sentences)
 
 
 def _list_synthesizers(summary: pd.DataFrame) -> list[list[Any]]:
-    heading = ["synthesizer", "guard", "contract", "bounds", "copied", "nearer", "DiSCO", "distance"]
+    heading = [
+        "synthesizer",
+        "tables",
+        "guard",
+        "contract",
+        "bounds",
+        "copied",
+        "nearer",
+        "DiSCO",
+        "distance",
+    ]
     rows = [
         [
             row["title"],
+            f"{row['tables']:.0f}",
             *(f"{row[outcome]:.0f}" for outcome in (BY_GUARDS, BY_CONTRACT, BY_BOUNDS)),
             *(f"{row[name]:.1f}" for name in ("people copied", "nearer", "DiSCO")),
             f"{row['distance']:.2f}",
@@ -115,12 +128,12 @@ def _describe_first(table: pd.DataFrame) -> str:
 def _describe_resemblance(summary: pd.DataFrame) -> str:
     honest = summary[summary[BY_GUARDS] < 10]
     nearest = honest.sort_values("distance").iloc[0] if len(honest) else summary.iloc[0]
-    copying = summary[summary[BY_GUARDS] >= 50]
+    copying = summary[summary["people copied"] > read_bound("people_copied_beyond")]
     closer = (
         ""
         if copying.empty
         else (
-            f" Those that guards refuse in most tables lie at {copying['distance'].min():.2f} to "
+            f" Those that copy people lie at {copying['distance'].min():.2f} to "
             f"{copying['distance'].max():.2f}."
         )
     )

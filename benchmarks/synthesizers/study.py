@@ -2,7 +2,7 @@
 
 A part: `make study TABLES=acs12,Chile CANDIDATES=trees_5,fresh`. Your own synthesizer beside the others:
 `make study SYNTHESIZER=my.py`, a file with one function, `synthesize(table, seed) -> table`. What is done
-lies in build/synthesizers and is not done again.
+lies in build/synthesizers and is not done again, unless that folder is gone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ import pandas as pd
 
 from synthesizers import page, results
 from synthesizers.candidates import CONTROLS, HERE, SEEDS, SEEDS_OF_FRESH, SYNTHESIZERS
-from synthesizers.judging import Judge, finish, write_gate
+from synthesizers.judging import Judge, finish, take_known_values, write_gate
 from synthesizers.public_tables import TABLES
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +74,12 @@ class Place:
         return str(self.environments / environment / "bin" / "python") if environment else sys.executable
 
     def _folder(self, case: Case) -> Path:
-        return self.work / case.table
+        if case.own is None:
+            return self.work / case.table
+        # A synthesizer that was edited is another one.
+        folder = self.work / case.table / sha256(case.own.read_bytes()).hexdigest()[:16]
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
 
 def list_cases(tables: Sequence[str], candidates: Sequence[str], own: Path | None = None) -> list[Case]:
@@ -168,7 +174,7 @@ def _judge(cases: Sequence[Case], place: Place) -> None:
                 if case.environment is None:
                     made = CONTROLS[case.candidate](known, fresh, seed)
                 else:
-                    made = pd.read_parquet(place.made(case))
+                    made = take_known_values(pd.read_parquet(place.made(case)), known)
                 row |= judge.decide(finish(made, known)).to_row()
             except Exception as error:  # one candidate that cannot be made or read does not end a study
                 print(f"{case.table}, {case.candidate}, {seed}: {type(error).__name__}", flush=True)

@@ -12,7 +12,8 @@ from typing import Any
 import click
 import pytest
 import yaml
-from support.paths import DOCS, PACKAGE, ROOT, SD2011
+from support.page_blocks import BLOCK, blocks, run_code
+from support.paths import DOCS, PACKAGE, ROOT
 from support.sampling import only_in_ci, some_of
 
 import disclosure_pipeline as dp
@@ -82,12 +83,6 @@ def test_code_of_the_gallery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     shown = re.findall(r"\]\(generated/([\w.]+)\)", (DOCS / "gallery.md").read_text(encoding="utf-8"))
     assert shown
     assert {*shown, "disclosure.png"} == {path.name for path in tmp_path.iterdir()}
-
-
-@pytest.mark.skipif(not (SD2011 / "synthesizers").is_dir(), reason="the example data are not there")
-def test_figures_of_the_synthesizers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(SD2011.parent)
-    run_code("synthesizers.md")
 
 
 def test_every_picture_of_the_library_is_in_the_gallery() -> None:
