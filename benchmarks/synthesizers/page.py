@@ -34,7 +34,7 @@ def write_page(table: pd.DataFrame) -> str:
     summary = summarise(table)
     return _TEMPLATE.read_text(encoding="utf-8").format(
         study=_describe_study(table),
-        copies=_describe_copies(summary),
+        copies=_describe_copies(table, summary),
         synthesizers=_write_rows(_list_synthesizers(summary)),
         first=_describe_first(table),
         resemblance=_describe_resemblance(summary),
@@ -66,15 +66,22 @@ def _describe_study(table: pd.DataFrame) -> str:
     )
 
 
-def _describe_copies(summary: pd.DataFrame) -> str:
+def _describe_copies(table: pd.DataFrame, summary: pd.DataFrame) -> str:
     names = summary["title"]
     often = names[summary[BY_GUARDS] >= 50]
+    without_copies = often[summary["people copied"] <= read_bound("people_copied_beyond")]
     never = (summary[BY_GUARDS] == 0).sum()
     only_looks = names[(summary[BY_GUARDS] < 10) & (summary[BY_BOUNDS] + summary[BY_CONTRACT] >= 25)]
     sentences = [
         f"Guards refuse at least half of the tables of: {_join(often)}.",
         f"They refuse no table of {never} others.",
     ]
+    if len(without_copies):
+        guards = find_first(table, without_copies.index).idxmax(axis=1).unique()
+        sentences.append(
+            f"Of the former, {_join(without_copies)} holds no more people than a fresh table would: its "
+            f"records repeat each other, and many hit the same person (`{'`, `'.join(guards)}`)."
+        )
     if len(only_looks):
         sentences.append(
             f"Refused, but hardly by a guard, are: {_join(only_looks)}. They repeat no people: they are too "

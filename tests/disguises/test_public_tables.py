@@ -22,8 +22,8 @@ from disclosure_pipeline.policy.bounds import DEFAULTS
 
 HONEST = ("columns_apart", "copula", "network", "trees_100")
 COPYING = ("trees_1", "neighbours")
-# Recorded; too few of their candidates are refused by a guard to be more than chance.
-RECORDED = ("arfpy", "copulas", "DataSynthesizer", "CTGAN", "TVAE")
+# Those that others publish: their tables are recorded, not made here.
+RECORDED = [name for name, kind in candidates.SYNTHESIZERS.items() if kind.environment != candidates.HERE]
 
 CASES = [(name, synthesizer) for name in public_tables.TABLES for synthesizer in (*HONEST, *COPYING)]
 
@@ -57,12 +57,12 @@ def test_no_fresh_half_is_refused_by_a_guard_of_today(table: pd.DataFrame) -> No
 
 
 @pytest.mark.parametrize("synthesizer", RECORDED)
-def test_recorded_synthesizers_are_not_refused_by_guards_of_today(
+def test_no_recorded_table_of_theirs_holds_more_people_than_a_fresh_one(
     synthesizer: str, table: pd.DataFrame
 ) -> None:
-    made = table[table["candidate"] == synthesizer]
-    assert made["table"].nunique() >= 1
-    assert findings.is_broken(made, ["people_copied_beyond", "unique_copies_beyond"]).mean() < 1 / 10
+    made = table[(table["candidate"] == synthesizer) & (table["decision"] != results.FAILED)]
+    assert len(made) >= len(candidates.SEEDS)
+    assert not findings.is_broken(made, ["people_copied_beyond"]).any()
 
 
 def test_trees_with_a_record_in_each_leaf_copy_people() -> None:
