@@ -8,12 +8,19 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
+from click.testing import CliRunner
 from support.page_blocks import blocks
 from support.paths import DOCS, ROOT
+from support.sampling import some_of
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from synthesizers import candidates, findings, generate, page, public_tables, results, study
+from synthesizers.judging import write_gate
+
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.policy.gate import Gate
 
 PAGE = DOCS / "synthesizers.md"
 ENVIRONMENTS = ROOT / "benchmarks" / "synthesizers" / "environments"
@@ -51,6 +58,21 @@ def test_the_table_has_every_kind_of_candidate(table: pd.DataFrame) -> None:
     expected = len(candidates.SEEDS_OF_FRESH) + len(candidates.SEEDS) * (len(candidates.CONTROLS) - 1)
     assert set(of_known.groupby("table").size()) == {expected}
     assert not table.duplicated(results.KEY).any()
+
+
+@pytest.mark.parametrize("name", some_of(public_tables.TABLES))
+def test_the_gate_is_the_one_that_init_writes(name: str, tmp_path: Path) -> None:
+    of = public_tables.TABLES[name]
+    whole = of.read()
+    of.without_unit(whole).to_parquet(tmp_path / "table.parquet", index=False)
+    arguments = ["init", str(tmp_path / "gate"), "--name", "study"]
+    arguments += ["--table", str(tmp_path / "table.parquet"), "--ground-truth", "ground_truth.parquet"]
+    ran = CliRunner().invoke(main, [*arguments, *(part for key in of.keys for part in ("--key", key))])
+    assert ran.exit_code == 0, ran.output
+    [file] = (tmp_path / "gate").rglob("defs.yaml")
+    written = yaml.safe_load(file.read_text(encoding="utf-8"))["attributes"]
+    known = {name: written[name] for name in written if name in Gate.model_fields} | {"unit": of.unit}
+    assert Gate.model_validate(known).policy_digest() == write_gate(of, whole).policy_digest()
 
 
 def test_a_part_is_made_again_from_an_empty_folder(
