@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support import distributions
 from support.paths import ROOT
-from support.sampling import CI, EXAMPLES, EXAMPLES_IN_CI, PART, SEED
+from support.sampling import CI, DATABASES, EXAMPLES, EXAMPLES_IN_CI, PART, SEED
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -48,7 +48,7 @@ settings.load_profile("ci" if CI else "every day")
 # What takes long to set up for a whole session, and the fixtures that need it. Tests that share it stand side
 # by side, so that one worker of several sets it up.
 SHARED_FIXTURES = ("demo", "finished", "installed", "databases")
-OF_A_DATABASE = ("database", "recorded")  # the fixtures whose parameter is the name of a database
+OF_A_DATABASE = ("database", "engine", "recorded")  # the fixtures whose parameter is the name of a database
 
 
 @pytest.fixture(scope="session")
@@ -63,10 +63,6 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = distributions.environment(tmp_path_factory.mktemp("installed") / "environment")
     distributions.install(environment, wheel)
     return environment
-
-
-# Spark takes ten seconds to start, and seconds for what the others do at once: in CI only.
-DATABASES = ("duckdb", "postgres", "spark") if CI else ("duckdb", "postgres")
 
 
 @pytest.fixture(scope="session")

@@ -63,7 +63,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("tests/evaluation/test_mismatches.py", "tests/candidates", "tests/cli/test_verdicts.py"),
         "tests/orchestration/test_confidential.py",
     ),
-    "counting/memory": ("tests/counting/test_kernel.py", "tests/evaluation/test_against_reference.py"),
+    "counting/memory": (
+        *("tests/counting/test_packing.py", "tests/counting/test_conformance.py"),
+        *("tests/counting/test_kernel.py", "tests/evaluation/test_against_reference.py"),
+    ),
 }
 EXAMPLES = "tests/test_examples.py"  # of every room
 SHARED_EXAMPLES = Path("shared", "sd2011")

@@ -1,6 +1,7 @@
 """The rooms of the house: who may know whom, and who may import which library."""
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from pathlib import Path
 import house
 import pytest
 from support.processes import run_program
+
+from disclosure_pipeline.counting.engines import ENGINES
 
 PACKAGE = "disclosure_pipeline"
 ROOT = Path(__file__).resolve().parents[1] / PACKAGE
@@ -230,6 +233,20 @@ def test_rooms_with_few_libraries(room: str) -> None:
         - set(sys.stdlib_module_names)
     )
     assert libraries <= ONLY[room]
+
+
+def test_engines_are_found_by_name() -> None:
+    """Nobody names the class of an engine but the list of engines, and nobody asks for one's kind."""
+    for file in ROOT.rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        for kind in ENGINES.values():
+            module, _, name = kind.rpartition(".")
+            is_own = file.relative_to(ROOT.parent).with_suffix("").as_posix().replace("/", ".") == module
+            assert is_own or name not in text.replace(kind, ""), file
+        for call in re.findall(r"isinstance\(.*", text):
+            assert not re.search(r"Engine\b|InMemory|Streamed|Database(Table|Engine)|CanonicalTable", call), (
+                file
+            )
 
 
 def test_engines_in_memory_know_no_arrow() -> None:

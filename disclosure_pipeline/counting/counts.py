@@ -36,6 +36,7 @@ from disclosure_pipeline.measures.totals import (
     Totals,
     cell_totals,
     disclosure_tables,
+    is_only_level,
     totals_of_keys,
     totals_of_tables,
 )
@@ -266,7 +267,7 @@ def count_target(counted: CountedCells, target: Target, synthesis: int) -> Targe
     f, exclusions = counted.table, target.exclusions
     sizes, no_guess = target.sizes(synthesis), target.no_guess
     if not exclusions:
-        d, left, DiSCO, excluded = f.d, None, Cells(f.d, (f.d > 0) & (f.s > 0) & (f.s == f.s_q)), None
+        d, left, DiSCO, excluded = f.d, None, Cells(f.d, (f.d > 0) & is_only_level(f.s, f.s_q)), None
         left_s = None
         totals = totals_of_keys(_sums(f))
     else:

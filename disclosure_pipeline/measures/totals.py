@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -54,11 +55,18 @@ class DisclosureTables:
     DiSDiO: Cells
 
 
+def is_only_level(records: Any, of_key: Any) -> Any:
+    """Mark cells whose key combination has no other level, p_tq = 1 in [R]: in SD, DiSCO counts these.
+
+    `records` and those `of_key` are arrays, or columns of a database.
+    """
+    return (records > 0) & (records == of_key)
+
+
 def disclosure_tables(f: FrequencyTable) -> DisclosureTables:
     """Decide for every cell whether it is disclosive, before anything is excluded."""
     in_GT, in_SD = f.d > 0, f.s > 0
-    pd_is_1 = in_GT & (f.d == f.d_q)
-    ps_is_1 = in_SD & (f.s == f.s_q)
+    pd_is_1, ps_is_1 = is_only_level(f.d, f.d_q), is_only_level(f.s, f.s_q)
     disclosive_q = np.zeros(f.keys, dtype=bool)
     disclosive_q[f.q[ps_is_1]] = True
     return DisclosureTables(

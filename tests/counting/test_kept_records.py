@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from support.engines import list_what_is_there
 from support.sampling import some_of
 
 import disclosure_pipeline as dp
@@ -21,15 +22,6 @@ from disclosure_pipeline.evaluation.nearest import draw_comparisons
 from disclosure_pipeline.tables.grouping import grouping_of
 
 STEPS = ("stage_records", "_check_unchanged", "number_records", "afterwards")
-
-
-def list_what_is_there(backend: Any) -> set[str]:
-    """Tables and views, and what Spark keeps in its cache."""
-    there = set(backend.list_tables())
-    if backend.name == "pyspark":
-        cached = backend.raw_sql("SELECT 1").sparkSession.sparkContext._jsc.getPersistentRDDs()
-        there |= {f"cached {number}" for number in cached}
-    return there
 
 
 def people(seed: int) -> pd.DataFrame:

@@ -12,29 +12,24 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
 from support.doubts import FEW_SHARED_VALUES
 from support.figures import assert_same
 from support.processes import PIPE, running_program
-from support.sampling import examples, only_in_ci, some_of
-from support.strategies import Case, cases, measured
+from support.sampling import only_in_ci
 from support.surveys import TARGETS, survey
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.memory import engine as memory
-from disclosure_pipeline.counting.memory import packing, radix, sorting
+from disclosure_pipeline.counting.memory import packing, radix
 from disclosure_pipeline.counting.memory.radix import Limits
-from disclosure_pipeline.measures.exact import Grouped, add_up
 from disclosure_pipeline.measures.exclusions import CodedExclusions
 from disclosure_pipeline.runtime.machine import count_cores, run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_tables
@@ -42,20 +37,6 @@ from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Grouping
 
 pytestmark = FEW_SHARED_VALUES
-
-PATHS = {
-    "one block and one part": Limits(rare=0, table=0),
-    "many blocks, one part": Limits(rare=0, table=0, block=3),
-    "a part for every key": Limits(rare=0, table=0, block=4, part=1, threads=2),
-    "parts counted": Limits(rare=0, table=24, block=5, part=6),
-    "few targets in a number": Limits(rare=0, table=0, bits=12, part=4),
-    "keys numbered first": Limits(rare=0, table=0, bits=4),
-    "counted, row by row": Limits(rare=0, part=1),
-    "one thread": Limits(rare=0, threads=1),
-    "five threads": Limits(rare=0, threads=5, block=2),
-    "rare keys with the others": Limits(table=0),
-    "some rare keys with the others": Limits(table=0, rare=4),
-}
 
 
 @contextmanager
@@ -66,87 +47,12 @@ def limited(limits: Limits) -> Iterator[None]:
         yield
 
 
-@examples(8)
-@given(cases(), st.sampled_from(list(PATHS)))
-def test_every_path_finds_the_same(case: Case, path: str) -> None:
-    """The default one equals the reference: test_against_reference.py."""
-    expected = measured(case)
-    with limited(PATHS[path]):
-        assert_same(measured(case), expected)
-
-
-KEYS_AND_LIMITS = {
-    "32 bits": (["age", "sex"], Limits(rare=0, table=0, block=1000)),
-    "32 bits, parts": (["age", "sex", "postcode"], Limits(rare=0, table=0, block=700, part=500)),
-    "counted": (["age", "sex"], Limits()),
-    "one counted, one sorted": (["age", "sex"], Limits(rare=0, table=1000, part=300)),
-    "two threads": (["age", "sex", "postcode"], Limits(rare=0, table=0, block=700, part=500, threads=2)),
-    "five threads": (["age", "sex", "postcode"], Limits(rare=0, table=0, block=300, part=200, threads=5)),
-    "a target in each number": (["age", "sex", "postcode"], Limits(rare=0, table=0, bits=26, part=500)),
-    "keys numbered": (["age", "sex", "postcode"], Limits(rare=0, table=0, bits=20, part=500)),
-    "most rare keys with the others": (["age", "sex", "postcode"], Limits(rare=3000, table=0, part=500)),
-    "pairs grouped by sorting": (["postcode", "age"], Limits(rare=0, table=50, part=500)),
-}
-
-
 @pytest.fixture(scope="module")
 def surveys() -> list[pd.DataFrame]:
-    return [survey(4000, 1), survey(5000, 2), survey(300, 3)]
+    return [survey(4000, 1), survey(5000, 2)]
 
 
-@pytest.mark.parametrize(
-    ("name", "exclusions"),
-    some_of(product(KEYS_AND_LIMITS, [None, dp.Exclusions(missing_keys=["sex"], count_over=20)]), part=4),
-)
-def test_larger_tables(surveys: list[pd.DataFrame], name: str, exclusions: dp.Exclusions | None) -> None:
-    """Against one thread that sorts everything as one part of numbers of 64 bits, rare keys included."""
-    keys, limits = KEYS_AND_LIMITS[name]
-    if exclusions is not None and "sex" not in keys:
-        exclusions = dp.Exclusions(count_over=20)
-    ask = partial(
-        dp.disclosure,
-        surveys[0],
-        surveys[1:],
-        keys,
-        TARGETS,
-        exclude=exclusions,
-        one_way=(0, 1),
-        two_way=(1, 5),
-    )
-    with pytest.MonkeyPatch.context() as patch, limited(Limits(table=0, threads=1)):
-        for module in (packing, sorting):
-            patch.setattr(module, "unsigned_type", lambda _: np.uint64)
-        patch.setattr(sorting, "can_be_compared", lambda *_: False)
-        expected = ask()
-    assert len(expected.one_way)
-    with limited(limits):
-        assert_same(ask(), expected)
-
-
-@pytest.mark.parametrize(("levels", "list_cells_above"), some_of(product([1, 2, 5, 300], [0, 1, 3, 4, 7])))
-def test_rare_keys(levels: int, list_cells_above: int) -> None:
-    """Keys of up to ten records, mostly of few levels; with large cells, and with a level in every key."""
-    rng = np.random.default_rng(levels)
-
-    def table(records: int) -> pd.DataFrame:
-        k = rng.integers(0, 900, records)
-        same = rng.random(records) < 0.8
-        t = np.where(same, k % levels, rng.integers(0, levels, records))
-        return pd.DataFrame({"k": k, "t": t, "u": np.where(rng.random(records) < 0.1, np.nan, t)})
-
-    gt, sd = table(2500), [table(2500), table(2499), table(40)]
-    for targets in (["t"], ["t", "u"]):
-        ask = partial(dp.disclosure, gt, sd, ["k"], targets, two_way=(list_cells_above, 0))
-        with pytest.MonkeyPatch.context() as patch, limited(Limits(table=0, threads=1)):
-            patch.setattr(sorting, "can_be_compared", lambda *_: False)
-            expected = ask()
-        for rare in (0, 300, 4000):  # all by themselves, some of them, none
-            with limited(Limits(table=0, part=900, rare=rare)):
-                assert_same(ask(), expected)
-        assert len(expected.two_way) or list_cells_above > 4
-
-
-@pytest.mark.parametrize("limits", [Limits(), Limits(table=0), Limits(table=0, block=300, part=200)])
+@pytest.mark.parametrize("limits", [Limits(), Limits(table=0), Limits(table=0, coded_part=300, part=200)])
 def test_copies_of_whole_records(limits: Limits) -> None:
     """All columns as keys and no target: against what a Counter says of the records."""
     gt, sd = (survey(1500, seed, ages=4, postcodes=10).drop(columns="income") for seed in (1, 2))
@@ -182,14 +88,6 @@ def test_keys_of_more_combinations_than_a_number_holds() -> None:
     assert set(result.two_way["key"]) == set("abcdefghi")
 
 
-def test_a_target_of_as_many_levels_as_records() -> None:
-    gt = pd.DataFrame({"k": np.arange(500) % 7, "t": np.arange(500)})
-    with limited(Limits(table=0, part=100)):
-        result = dp.disclosure(gt, gt, ["k"], "t")
-    assert result.attribute["DiSCO"].iloc[0] == 0
-    assert result.cap["DCAP"].iloc[0] == pytest.approx(100 * 7 / 500)
-
-
 def test_the_paths_are_taken() -> None:
     """What is said of a path above is so."""
     frames = [survey(4000, 1), survey(4000, 2)]
@@ -209,34 +107,7 @@ def test_the_paths_are_taken() -> None:
         radix.radix(keys, (4000, 4000), 1 << 60), tuple(arguments), (4000, 4000), Limits(), lambda *_: None
     )
     packed = packing.pack(plan, arguments)
-    assert {block.records.dtype for of_table in packed.blocks for block in of_table} == {np.dtype(np.uint32)}
-
-
-# What adds up
-
-
-@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(-5, 5))), st.integers(1, 4))
-def test_sums_by_group(pairs: list[tuple[int, int]], parts: int) -> None:
-    """However they are cut up, and whether groups are few or far apart."""
-    expected: dict[int, int] = {}
-    for group, value in pairs:
-        expected[group] = expected.get(group, 0) + value
-    arrays = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    actual = add_up([Grouped.sum_by_group(part[:, 0], part[:, 1]) for part in np.array_split(arrays, parts)])
-    assert dict(zip(actual.groups.tolist(), actual.sums.tolist(), strict=True)) == {
-        group: value for group, value in sorted(expected.items()) if value
-    }
-    assert (np.diff(actual.groups) > 0).all()
-
-
-def test_numbers_far_apart_in_a_small_type() -> None:
-    """The range of such a column does not fit its own type."""
-    values = pd.Series(np.array([-100, 100, 127, -128] + [0] * 400, dtype=np.int8))
-    column = code_column("a", [values, values.astype(np.int64)], ["GT", "SD"])
-    assert column.levels.tolist() == [-128, -100, 0, 100, 127]
-    for codes in column.codes:
-        np.testing.assert_array_equal(column.levels[codes], values)
-    assert column.counts[0].tolist() == [1, 1, 400, 1, 1, 0]
+    assert {part.records.dtype for of_table in packed.arranged for part in of_table} == {np.dtype(np.uint32)}
 
 
 # Threads, progress, interruption

@@ -1,42 +1,46 @@
-"""The partitioned engine counts what the engine in memory counts, to the last integer, in one pass."""
+"""What only the partitioned engine does: one pass over files and frames, and what it spills to disk."""
 
 from __future__ import annotations
 
+import errno
+import os
+import tempfile
+import threading
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyarrow.feather import write_feather
-from pyarrow.parquet import write_table
-from reference import disclosure as reference
+from support.doubts import FEW_SHARED_VALUES
+from support.engines import IN_PARTS, write_files
 from support.figures import assert_same
 from support.same_counts import assert_same_counts
-from support.sampling import some_of
 from support.small_batches import small_batches
-from support.surveys import survey
+from support.surveys import TARGETS, survey
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.counting import opening
 from disclosure_pipeline.counting.counts import CountRequest, Target, columns_of_requests
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.memory.radix import Limits
-from disclosure_pipeline.counting.partitioned.engine import count_in_parts, determines, shared_parts
+from disclosure_pipeline.counting.partitioned import engine, opened_files
+from disclosure_pipeline.counting.partitioned.spill_file import open_spill_file
 from disclosure_pipeline.counting.partitioned.streams import batches_in_memory
+from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.measures.exclusions import CodedExclusions
 from disclosure_pipeline.tables.coding import code_column
+from disclosure_pipeline.tables.files import FORMATS
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
 
-LIMITS = {
-    "cells": Limits(table=1 << 30),
-    "cells and parts": Limits(table=1 << 11, spill_part=900),
-    "one part": Limits(table=0),
-    "few parts": Limits(table=0, spill_part=900, rare=0),
-    "many parts": Limits(table=0, spill_part=20, threads=2),
-}
+pytestmark = FEW_SHARED_VALUES
 
 TABLES = ("the ground truth", "synthetic table 1", "synthetic table 2")
 
@@ -69,7 +73,7 @@ def requests(raw: dict[str, CodedColumn], grouped: dict[str, CodedColumn]) -> li
     ]
 
 
-@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("limits", IN_PARTS)
 def test_several_requests_in_one_pass(limits: str, requests: list[CountRequest]) -> None:
     """Each is counted as if it were the only one, and every batch is read and coded once."""
     columns = columns_of_requests(requests)
@@ -86,7 +90,7 @@ def test_several_requests_in_one_pass(limits: str, requests: list[CountRequest])
         return batches.code(table, batch, column)
 
     watched = replace(batches, read=read_table, code=code)
-    counts = count_in_parts(requests, watched, limits=LIMITS[limits])
+    counts = engine.count_in_parts(requests, watched, limits=IN_PARTS[limits])
     assert read == [0, 1, 2]
     assert len(coded) == len(set(coded)) == (5 + 4 + 1) * len(columns)
     for count, request in zip(counts, requests, strict=True):
@@ -98,63 +102,24 @@ def test_requests_share_their_parts_where_their_keys_allow_it(
 ) -> None:
     """Records with equal keys are in one part for each request: the fewest keys that all have decide."""
     copies, measures, sex, income = requests
-    assert [list(map(id, group)) for group in shared_parts(requests)] == [
+    assert [list(map(id, group)) for group in engine.shared_parts(requests)] == [
         list(map(id, [sex, measures, copies])),
         [id(income)],
     ]
-    assert shared_parts([copies, measures]) == [[measures, copies]]
-    assert determines(raw["age"], grouped["age"])
-    assert not determines(grouped["age"], raw["age"])
-    assert not determines(raw["age"], raw["sex"])
+    assert engine.shared_parts([copies, measures]) == [[measures, copies]]
+    assert engine.determines(raw["age"], grouped["age"])
+    assert not engine.determines(grouped["age"], raw["age"])
+    assert not engine.determines(raw["age"], raw["sex"])
     again = code_column(
         "age", [survey(3000, 1)["age"], survey(2500, 2)["age"], survey(300, 3)["age"]], TABLES
     )
-    assert not determines(again, raw["age"])  # it would have to be compared record by record
+    assert not engine.determines(again, raw["age"])  # it would have to be compared record by record
 
 
 def test_no_request_is_no_work() -> None:
     frame = survey(10, 1)
     column = code_column("age", [frame["age"], frame["age"]], TABLES[:2])
-    assert count_in_parts([], batches_in_memory([column])) == []
-
-
-def table_of_levels(levels: int, seed: int, *, missing: bool) -> list[reference.Record]:
-    """Records of a column that has every one of so many levels, and of two that mostly follow from it."""
-    rng = np.random.default_rng(seed)
-    values: list[int | None] = [*range(levels), *rng.integers(0, levels, 400).tolist()]
-    if missing:
-        values += [None] * 20
-    rng.shuffle(values)
-    follows = rng.random(len(values)) < 0.9
-    return [
-        {"many": value, "few": value % 3, "as many": value}
-        if value is not None and follows[i]
-        else {"many": value, "few": 1, "as many": i % levels}
-        for i, value in enumerate(values)
-    ]
-
-
-@pytest.mark.parametrize("limits", ["cells", "one part", "few parts"])
-@pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize(("key", "target"), [("many", "few"), ("few", "many"), ("as many", "many")])
-@pytest.mark.parametrize("levels", some_of([254, 255, 256, 257], part=2))
-def test_columns_of_about_as_many_codes_as_a_byte_has(
-    levels: int, key: str, target: str, missing: bool, limits: str
-) -> None:
-    """Missing has a code of its own after the levels: these are columns of 255 to 258 codes."""
-    gt, sd = (table_of_levels(levels, seed, missing=missing) for seed in (1, 2))
-    frames = [pd.DataFrame(table).astype("Int64") for table in (gt, sd)]
-    assert frames[0]["many"].nunique() == levels and frames[0]["many"].isna().any() == missing
-    with small_batches(LIMITS[limits]):
-        actual = dp.disclosure(frames[0], frames[1], [key], [target], engine="partitioned")
-    assert_same(actual, dp.disclosure(frames[0], frames[1], [key], [target], engine="memory"))
-    expected = reference.disclosure(gt, [sd], [key], [target])
-    rows = expected.identity[1], expected.attribute[target, 1]
-    for frame, row in zip((actual.identity, actual.attribute), rows, strict=True):
-        figures = [float(frame[name].iloc[0]) for name in row]
-        np.testing.assert_array_equal(figures, list(row.values()))
-    if key != "few":
-        assert actual.attribute["DiSCO"].iloc[0] > 1
+    assert engine.count_in_parts([], batches_in_memory([column])) == []
 
 
 @pytest.mark.parametrize("suffix", ["arrow", "parquet"])
@@ -177,9 +142,163 @@ def test_dictionaries_of_files_that_use_every_index(
         )
         table = pa.table({"many": column, "few": codes % 3})
         paths.append(tmp_path / f"{number}.{suffix}")
-        write = write_feather if suffix == "arrow" else write_table
+        write = write_feather if suffix == "arrow" else pq.write_table
         write(table, str(paths[-1]))
-    with small_batches(LIMITS["few parts"]):
+    with small_batches(IN_PARTS["few parts"]):
         for key, target in (("many", "few"), ("few", "many")):
             result = dp.disclosure(paths[0], paths[1], [key], [target], engine="partitioned")
             assert_same(result, dp.disclosure(paths[0], paths[1], [key], [target], engine="memory"))
+
+
+@pytest.fixture(scope="module")
+def surveys() -> list[pd.DataFrame]:
+    return [survey(4000, 1), survey(5000, 2)]
+
+
+@pytest.fixture
+def paths(surveys: list[pd.DataFrame], tmp_path: Path) -> list[Path]:
+    return write_files(tmp_path, surveys)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow", ".tsv.gz", "/"])
+def test_files_of_every_format(suffix: str, surveys: list[pd.DataFrame], tmp_path: Path) -> None:
+    """Against the same files read into memory; "/" is a folder of Parquet files."""
+    assert suffix == "/" or suffix in FORMATS
+    paths = []
+    for number, frame in enumerate(surveys):
+        path = tmp_path / f"{number}{suffix.rstrip('/')}"
+        if suffix == "/":
+            path.mkdir()
+            for part in range(3):
+                pq.write_table(
+                    pa.Table.from_pandas(frame.iloc[part::3], preserve_index=False), path / f"{part}.parquet"
+                )
+        elif suffix == ".arrow":
+            frame.to_feather(path)
+        elif suffix == ".parquet":
+            frame.to_parquet(path, index=False)
+        else:
+            frame.to_csv(path, index=False, sep="\t" if "tsv" in suffix else ",")
+        paths.append(path)
+    ask = partial(dp.disclosure, paths[0], paths[1], ["age", "sex", "postcode"], TARGETS)
+    with small_batches(Limits(table=0, spill_part=1000)):
+        actual = ask(engine="partitioned")
+    assert_same(actual, ask(engine="memory"))
+
+
+def test_auto_says_what_it_chose(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = partial(dp.disclosure, paths[0], paths[1], ["age", "sex"], TARGETS)
+    roomy = ask()
+    assert roomy.engine.startswith("memory (about 0.0 GB are needed in memory, ")
+    monkeypatch.setattr(opening, "available_memory", lambda: 100_000)
+    scarce = ask()
+    assert scarce.engine.startswith("partitioned (about 0.0 GB are needed in memory, 0.0 GB are free)")
+    assert_same(scarce, roomy)
+    assert ask(engine="memory").engine == "memory"
+
+
+def test_frames_beside_files(paths: list[Path], surveys: list[pd.DataFrame]) -> None:
+    """Read into memory beside each other; in parts they are all the one or all the other."""
+    result = dp.disclosure(paths[0], surveys[1], ["age"], TARGETS)
+    assert_same(result, dp.disclosure(surveys[0], surveys[1], ["age"], TARGETS))
+    with pytest.raises(dp.InputError, match="files or data frames"):
+        dp.disclosure(paths[0], surveys[1], ["age"], TARGETS, engine="partitioned")
+
+
+# What is spilled to disk.
+
+CANARY = np.frombuffer(b"CANARY-4711-0815", dtype=np.uint8)
+RECORD = np.dtype([("0", np.uint8)])
+
+
+def test_spilled_records_come_back_and_are_sealed() -> None:
+    records = np.tile(CANARY, 1000).view(RECORD)
+    with open_spill_file(RECORD, len(records)) as spill_file:
+        spill_file.add("a", records[:5])
+        spill_file.add("b", records)
+        spill_file.add("a", records[5:])
+        np.testing.assert_array_equal(spill_file.read("a"), records)
+        np.testing.assert_array_equal(spill_file.read("b"), records)
+        assert len(spill_file.read("c")) == 0
+        file = spill_file.file.fileno()
+        content = os.pread(file, os.fstat(file).st_size, 0)
+        assert len(content) > 2 * len(records)
+        assert CANARY.tobytes() not in content
+        assert os.fstat(file).st_nlink == 0  # the file has no name
+
+
+@pytest.mark.parametrize("place", [0, 7, -1])
+def test_damage_of_spilled_records_is_found(place: int) -> None:
+    with open_spill_file(RECORD, 100) as spill_file:
+        spill_file.add(0, np.zeros(100, dtype=RECORD))
+        file = spill_file.file.fileno()
+        at = place % os.fstat(file).st_size
+        os.pwrite(file, bytes([os.pread(file, 1, at)[0] ^ 1]), at)
+        with pytest.raises(DisclosurePipelineError, match="damaged") as caught:
+            spill_file.read(0)
+        assert caught.value.__context__ is None
+
+
+def test_a_disk_without_room_is_refused_before_work(
+    paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
+    with small_batches(Limits(table=0)), pytest.raises(dp.InputError, match="set TMPDIR"):
+        dp.disclosure(paths[0], paths[1], ["age", "postcode"], TARGETS, engine="partitioned")
+
+
+@pytest.mark.parametrize("written", [-1, 3])
+def test_a_disk_that_fills_up(written: int, paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it says so or takes only some of the bytes."""
+
+    def full(*_: Any) -> int:
+        if written < 0:
+            raise OSError(errno.ENOSPC, "full")
+        return written
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with small_batches(Limits(table=0)), pytest.raises(DisclosurePipelineError, match="is full") as caught:
+        dp.disclosure(paths[0], paths[1], ["age", "postcode"], TARGETS, engine="partitioned")
+    assert caught.value.__context__ is None
+
+
+def test_nothing_is_left_behind(paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a file nor a thread, also where the work is interrupted in its middle."""
+    folder = tmp_path / "spilled"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    threads = set(threading.enumerate())
+    parts = 0
+
+    def interrupted(*_: Any, **__: Any) -> Any:
+        nonlocal parts
+        parts += 1
+        assert not any(folder.iterdir())
+        if parts > 2:
+            raise KeyboardInterrupt
+        return original(*_, **__)
+
+    original = engine._measure_part
+    monkeypatch.setattr(engine, "_measure_part", interrupted)
+    with small_batches(Limits(table=0, spill_part=500, threads=2)), pytest.raises(KeyboardInterrupt):
+        dp.disclosure(paths[0], paths[1], ["age", "postcode"], TARGETS, engine="partitioned")
+    assert parts > 2
+    assert not any(folder.iterdir())
+    assert set(threading.enumerate()) <= threads
+
+
+def test_a_file_is_read_once(
+    paths: list[Path], surveys: list[pd.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What becomes of it afterwards makes no difference: every figure is of what was read."""
+    expected = dp.disclosure(paths[0], paths[1], ["age", "postcode"], TARGETS, engine="memory")
+
+    def change_first(*arguments: Any) -> Any:
+        surveys[0].assign(postcode=99_999).to_parquet(paths[0], index=False)
+        paths[1].unlink()
+        return engine.count_in_parts(*arguments)
+
+    monkeypatch.setattr(opened_files, "count_in_parts", change_first)
+    with small_batches(Limits(table=0, spill_part=500)):
+        result = dp.disclosure(paths[0], paths[1], ["age", "postcode"], TARGETS, engine="partitioned")
+    assert_same(result, expected)

@@ -20,7 +20,7 @@ pytestmark = FEW_SHARED_VALUES
 @examples(10)
 @given(cases())
 def test_figures_are_those_of_the_records_and_within_their_bounds(case: Case) -> None:
-    """With exclusions, groups and missing values; test_engines.py holds every engine to the same."""
+    """With exclusions, groups and missing values; test_conformance.py holds every engine to the same."""
     result = measured(case)
     if len(case.synthetics) == 1:
         assert result.together.empty

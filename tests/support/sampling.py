@@ -24,6 +24,9 @@ PART = 10
 # Random examples of a test that asks for no other number.
 EXAMPLES, EXAMPLES_IN_CI = 50, 200
 
+# Spark takes ten seconds to start, and seconds for what the others do at once: in CI only.
+DATABASES = ("duckdb", "postgres", "spark") if CI else ("duckdb", "postgres")
+
 Case = TypeVar("Case")
 
 

@@ -66,7 +66,7 @@ def count_in_sorted_records(packed: PackedRecords, tables: Sequence[Codes]) -> T
         s_q_of_tables.append(np.where(present, synthesis.counts[place], 0))
         several = _targets_of_several_levels(packed, synthesis, records)
         example = np.repeat(packed.target_digits(records[synthesis.first])[place], number)
-        for i, has_several in enumerate(several):
+        for i, has_several in enumerate(several):  # as `together.disclosed_of_tables`, by record
             one_level = np.repeat(present & ~has_several[place], number)
             disclosing[i] += one_level
             rightly[i] += one_level & (packed.t(words, i) == packed.t(example, i))
@@ -182,10 +182,10 @@ def number_keys(job: Job) -> tuple[Numbered, list[IntArray]]:
     job.run(
         "Coding the keys",
         [
-            partial(add, readers, block, codes[table][block])
+            partial(add, readers, part, codes[table][part])
             for table in range(len(codes))
             for readers in [job.keys.readers(table, 1, np.uint32)]
-            for block in job.blocks(table)
+            for part in job.parts(table)
         ],
     )
     counts = job.run("Counting the keys", [partial(_count_codes, of_table, size) for of_table in codes])
@@ -195,16 +195,12 @@ def number_keys(job: Job) -> tuple[Numbered, list[IntArray]]:
     number = np.zeros(size, dtype=np.uint32)
     number[occurring] = np.arange(len(occurring))
 
-    def renumber(of_table: Codes, block: slice) -> None:
-        of_table[block] = number[of_table[block]]
+    def renumber(of_table: Codes, part: slice) -> None:
+        of_table[part] = number[of_table[part]]
 
     job.run(
         "Numbering the keys",
-        [
-            partial(renumber, codes[table], block)
-            for table in range(len(codes))
-            for block in job.blocks(table)
-        ],
+        [partial(renumber, codes[table], part) for table in range(len(codes)) for part in job.parts(table)],
     )
     return Numbered(tuple(codes), occurring, job.keys), [of_table[occurring] for of_table in counts]
 

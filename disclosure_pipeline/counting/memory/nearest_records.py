@@ -231,16 +231,16 @@ def nearest_of_all(
     ]
     step = max(1, _AT_A_TIME // len(records))
     for start in range(0, len(persons), step):
-        chunk = slice(start, start + step)
-        own = np.atleast_2d(position_of[left_out[..., chunk]])
-        pairs = [(column, person.take_rows(chunk), record) for column, person, record in places]
+        part = slice(start, start + step)
+        own = np.atleast_2d(position_of[left_out[..., part]])
+        pairs = [(column, person.take_rows(part), record) for column, person, record in places]
         left_out_pairs = [(rows, of_rows[rows]) for of_rows in own for rows in [np.flatnonzero(of_rows >= 0)]]
         for kind, distances in enumerate(_add_up((own.shape[1], len(records)), columns, pairs)):
             nobody = np.iinfo(distances.dtype).max  # further than anybody
             for pair in left_out_pairs:
                 distances[pair] = nobody
             smallest = distances.min(axis=1)
-            nearest[kind, chunk] = np.where(smallest == nobody, NOBODY, smallest)
+            nearest[kind, part] = np.where(smallest == nobody, NOBODY, smallest)
     return nearest
 
 
@@ -334,11 +334,11 @@ def _find_candidates(
         while start < len(records):
             before = int(pairs[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(pairs, before + _AT_A_TIME)))
-            chunk = slice(start, stop)
-            repeats = number[position[chunk]]
+            part = slice(start, stop)
+            repeats = number[position[part]]
             yield (
-                order[np.repeat(first[position[chunk]], repeats) + count_up(repeats)],
-                np.repeat(records[chunk], repeats),
+                order[np.repeat(first[position[part]], repeats) + count_up(repeats)],
+                np.repeat(records[part], repeats),
             )
             start = stop
 
@@ -357,10 +357,10 @@ def _find_agreeing(
     digits = np.empty(_RECORDS_AT_A_TIME, dtype=np.uint32)
     for start in range(0, len(table.counted), _RECORDS_AT_A_TIME):
         stop = min(start + _RECORDS_AT_A_TIME, len(table.counted))
-        chunk_digits = digits[: stop - start]
-        add(digit_readers, slice(start, stop), chunk_digits)
-        chunk_digits &= np.uint32(_LOWEST_DIGITS - 1)
-        records = np.flatnonzero(may_agree.take(chunk_digits, mode="clip")) + start
+        part_digits = digits[: stop - start]
+        add(digit_readers, slice(start, stop), part_digits)
+        part_digits &= np.uint32(_LOWEST_DIGITS - 1)
+        records = np.flatnonzero(may_agree.take(part_digits, mode="clip")) + start
         records = records[table.counted[records]]
         record_codes = _combine_codes(readers, records)
         position = np.minimum(np.searchsorted(wanted, record_codes), len(wanted) - 1)

@@ -19,8 +19,8 @@ _DIGIT = 16  # binary digits that are put in order at a time
 
 
 @dataclass(frozen=True)
-class Block:
-    """Records in the order of their ranges: those of range i from `bounds[i]` up to `bounds[i + 1]`."""
+class ArrangedPart:
+    """Some records of a table, by their ranges: those of range i from `bounds[i]` up to `bounds[i + 1]`."""
 
     records: Codes
     bounds: list[int]
@@ -49,17 +49,17 @@ class KeyRanges:
         below = np.cumsum(counts) - counts
         return cls(size, shift, (below * size // max(1, len(sample))).astype(np.uint8))
 
-    def arrange(self, records: Codes) -> Block:
+    def arrange(self, records: Codes) -> ArrangedPart:
         """The records in the order of their ranges, and those of one range in the order in which they came.
 
-        >>> block = KeyRanges(2, 1, np.array([0, 1], dtype=np.uint8)).arrange(np.array([3, 0, 2, 1]))
-        >>> block.records.tolist(), block.bounds
+        >>> part = KeyRanges(2, 1, np.array([0, 1], dtype=np.uint8)).arrange(np.array([3, 0, 2, 1]))
+        >>> part.records.tolist(), part.bounds
         ([0, 1, 3, 2], [0, 2, 4])
         """
         buckets = (records >> self.shift).astype(np.uint16)
         numbers = self.number_by_bucket.take(buckets, mode="clip")  # what the sample does not reach
         bounds = np.cumsum(np.bincount(numbers, minlength=self.size))
-        return Block(records.take(np.argsort(numbers, kind="stable")), [0, *bounds.tolist()])
+        return ArrangedPart(records.take(np.argsort(numbers, kind="stable")), [0, *bounds.tolist()])
 
 
 def sort_by_key(records: Codes, key_bit: int) -> Codes:
@@ -86,7 +86,7 @@ _NARROW = 32  # binary digits of the smaller of two types of numbers
 
 @dataclass(frozen=True)
 class PackedRecords:
-    """Records as numbers, in blocks by ranges of keys: `blocks[0]` of GT, `blocks[i]` of synthesis i.
+    """Records as numbers, arranged by ranges of keys: `arranged[i]` are the parts of table i, GT first.
 
     From the lowest binary digit up: the levels of the `targets`, target i from digit `shifts[i]` on; at digit
     `table_bit` whether the record is of SD; and above it the key combination. A part is the ranges of keys
@@ -98,16 +98,16 @@ class PackedRecords:
     shifts: tuple[int, ...]
     table_bit: int
     parts: tuple[range, ...]
-    blocks: tuple[tuple[Block, ...], ...]
+    arranged: tuple[tuple[ArrangedPart, ...], ...]
 
     def in_ranges(self, ranges: range, *tables: int) -> Codes:
         """Return the records of some tables in some ranges, table by table."""
         first, end = ranges.start, ranges.stop
         return np.concatenate(
             [
-                block.records[block.bounds[first] : block.bounds[end]]
+                part.records[part.bounds[first] : part.bounds[end]]
                 for table in tables
-                for block in self.blocks[table]
+                for part in self.arranged[table]
             ]
         )
 
@@ -148,7 +148,7 @@ def targets_packed_together(job: Job, targets: Sequence[int]) -> Iterator[list[i
 
 
 def pack(job: Job, targets: Sequence[Target]) -> PackedRecords:
-    """Make every record a number, and put each block in the order of ranges of key combinations."""
+    """Make every record a number, and put each part in the order of ranges of key combinations."""
     shifts = [sum(target.bits for target in targets[:i]) for i in range(len(targets))]
     table_bit = sum(target.bits for target in targets)
     keys, tables = job.keys, range(len(job.records))
@@ -171,21 +171,21 @@ def pack(job: Job, targets: Sequence[Target]) -> PackedRecords:
     parts = min(MOST_RANGES, -(-sum(job.records) // job.limits.part))
     ranges = KeyRanges.from_sample(sample, min(MOST_RANGES, _RANGES_OF_PART * parts), table_bit + 1, bits)
 
-    def arrange_block(table: int, block: slice) -> Block:
-        records = np.empty(block.stop - block.start, dtype=dtype)
-        add(readers[table], block, records)
+    def arrange_part(table: int, part: slice) -> ArrangedPart:
+        records = np.empty(part.stop - part.start, dtype=dtype)
+        add(readers[table], part, records)
         if table:
             records += dtype(1 << table_bit)
         return ranges.arrange(records)
 
-    blocks_of_tables = [list(job.blocks(table)) for table in tables]
-    blocks = iter(
+    parts_of_tables = [list(job.parts(table)) for table in tables]
+    arranged = iter(
         job.run(
             "Sorting",
             [
-                partial(arrange_block, table, block)
-                for table, of_table in enumerate(blocks_of_tables)
-                for block in of_table
+                partial(arrange_part, table, part)
+                for table, of_table in enumerate(parts_of_tables)
+                for part in of_table
             ],
         )
     )
@@ -195,7 +195,7 @@ def pack(job: Job, targets: Sequence[Target]) -> PackedRecords:
         tuple(shifts),
         table_bit,
         tuple(range(*bounds) for bounds in pairwise(ranges.size * i // parts for i in range(parts + 1))),
-        tuple(tuple(next(blocks) for _ in of_table) for of_table in blocks_of_tables),
+        tuple(tuple(next(arranged) for _ in of_table) for of_table in parts_of_tables),
     )
 
 
@@ -204,7 +204,7 @@ def unsigned_type(bits: int) -> type[np.uint32] | type[np.uint64]:
     return np.uint32 if bits <= _NARROW else np.uint64
 
 
-_CHUNK = 1 << 16  # records at a time: they fit the cache
+_AT_A_TIME = 1 << 16  # records at a time: they fit the cache
 _MOST_COMBINATIONS = 1 << 10  # of keys that are counted together
 _MOST_CELLS = 1 << 15  # of these with the levels of targets that are counted together
 
@@ -281,17 +281,17 @@ def _pairs_of_group(
     dtype = unsigned_type((packed.keys.size - 1).bit_length())
     divisors = [dtype(number) for number in (weight, keys.size)]
     for ranges in packed.parts:
-        part = packed.in_ranges(ranges, 0)
-        for start in range(0, len(part), _CHUNK):
-            chunk = part[start : start + _CHUNK]
-            level = packed.q(chunk).astype(dtype)
+        records = packed.in_ranges(ranges, 0)
+        for start in range(0, len(records), _AT_A_TIME):
+            part = records[start : start + _AT_A_TIME]
+            level = packed.q(part).astype(dtype)
             if weight > 1:
                 level = level // divisors[0]
             if not is_highest:
                 level = level - level // divisors[1] * divisors[1]
             lowest = int(level.min())
             level = (level - dtype(lowest)).astype(np.intp)
-            digits = packed.target_digits(chunk)
+            digits = packed.target_digits(part)
             for group, table, own in zip(groups, tables, scattered, strict=True):
                 pairs = level << group.bits
                 pairs |= group.levels(digits)
@@ -304,12 +304,12 @@ def _pairs_of_group(
                     own.append(Grouped.sum_by_group(pairs, np.ones(len(pairs), dtype=np.int64)))
     pairs_by_target: dict[int, list[Grouped]] = {}
     for group, table, own in zip(groups, tables, scattered, strict=True):
-        records = Grouped.from_positions(table) if len(table) else Grouped.joined(own)
-        codes = keys.levels_of(records.groups >> group.bits)
+        counted = Grouped.from_positions(table) if len(table) else Grouped.joined(own)
+        codes = keys.levels_of(counted.groups >> group.bits)
         for target in group.targets:
-            t = packed.t((records.groups & ((1 << group.bits) - 1)) << group.shift, target)
+            t = packed.t((counted.groups & ((1 << group.bits) - 1)) << group.shift, target)
             size = packed.targets[target].column.size
             pairs_by_target[target] = [
-                Grouped.sum_by_group(levels * size + t, records.sums) for levels in codes
+                Grouped.sum_by_group(levels * size + t, counted.sums) for levels in codes
             ]
     return pairs_by_target

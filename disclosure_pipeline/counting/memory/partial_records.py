@@ -156,24 +156,22 @@ def _count_synthesis(orders: _Orders, synthesis: int, by_level: Sequence[CodedCo
 
 def _count_in_order(order: _Order, pooled: Codes) -> tuple[list[DistinctRecords], dict[int, CopyCounts]]:
     """The distinct records among those that are sorted in this order, and the counts without its columns."""
-    pieces = split_between(pooled, 2 * order.lower_size, _AT_A_TIME)
-    records = [find_distinct(pooled[some]) for some in pieces]
-    return records, _add_up_pieces(order, [_count_without_lower(order, piece) for piece in records])
+    parts = split_between(pooled, 2 * order.lower_size, _AT_A_TIME)
+    records = [find_distinct(pooled[some]) for some in parts]
+    return records, _add_up_parts(order, [_count_without_lower(order, part) for part in records])
 
 
 def _count_packed(order: _Order, packed: PackedDistinctRecords) -> dict[int, CopyCounts]:
     """Return the counts without the columns of this order."""
-    pieces = split_between(packed.packed, packed.unit * order.lower_size, _AT_A_TIME)
-    return _add_up_pieces(order, [_count_without_lower(order, packed.read(some)) for some in pieces])
+    parts = split_between(packed.packed, packed.unit * order.lower_size, _AT_A_TIME)
+    return _add_up_parts(order, [_count_without_lower(order, packed.read(some)) for some in parts])
 
 
-def _add_up_pieces(order: _Order, pieces: Sequence[Sequence[CopyCounts]]) -> dict[int, CopyCounts]:
-    return {
-        id(column): add_up([piece[place] for piece in pieces]) for place, column in enumerate(order.lower)
-    }
+def _add_up_parts(order: _Order, parts: Sequence[Sequence[CopyCounts]]) -> dict[int, CopyCounts]:
+    return {id(column): add_up([part[place] for part in parts]) for place, column in enumerate(order.lower)}
 
 
-def _exchange_digits(pieces: Sequence[DistinctRecords], order: _Order) -> PackedDistinctRecords | None:
+def _exchange_digits(parts: Sequence[DistinctRecords], order: _Order) -> PackedDistinctRecords | None:
     """The records in the order in which the lower digits stand above the others; None if they do not fit."""
     upper_size = order.code.size // order.lower_size
 
@@ -183,7 +181,7 @@ def _exchange_digits(pieces: Sequence[DistinctRecords], order: _Order) -> Packed
         below = codes - above * number(order.lower_size)
         return below * number(upper_size) + above
 
-    return pack(pieces, exchange, order.code.size - 1)
+    return pack(parts, exchange, order.code.size - 1)
 
 
 def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCounts]:

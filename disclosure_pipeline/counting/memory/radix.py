@@ -24,7 +24,7 @@ Codes = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 Reader = Callable[[slice | IntArray], Codes]
 
-_CHUNK = 1 << 16  # records at a time: they fit the cache, and threads seldom wait for each other
+_AT_A_TIME = 1 << 16  # records at a time: they fit the cache, and threads seldom wait for each other
 _BITS = 64  # of a code
 
 
@@ -118,12 +118,12 @@ def _multiples(weight: int, number: int, dtype: np.dtype[Any]) -> Codes:
 
 def add(readers: Sequence[Reader], records: slice, sums: Codes) -> None:
     """Write to `sums` the sum of what the readers return for some records."""
-    for start in range(0, len(sums), _CHUNK):
-        chunk = slice(records.start + start, min(records.start + start + _CHUNK, records.stop))
-        codes = sums[start : start + _CHUNK]
-        codes[:] = readers[0](chunk)
+    for start in range(0, len(sums), _AT_A_TIME):
+        part = slice(records.start + start, min(records.start + start + _AT_A_TIME, records.stop))
+        codes = sums[start : start + _AT_A_TIME]
+        codes[:] = readers[0](part)
         for reader in readers[1:]:
-            codes += reader(chunk)
+            codes += reader(part)
 
 
 def radix(columns: Sequence[CodedColumn], records: Sequence[int], limit: int) -> Radix:
@@ -166,15 +166,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Limits:
-    """Sizes of the pieces that the work is cut into; no result depends on them.
+    """Sizes of the parts that the work is cut into; no result depends on them.
 
-    block: records that are coded at a time. part: records that are measured at a time, about. table: most
-    cells that are counted instead of sorted. bits: most binary digits of a number that stands for a record.
+    coded_part: records that are coded at a time. part: records that are measured at a time, about. table:
+    most cells that are counted instead of sorted. bits: most binary digits of a number that is a record.
     threads: None for as many as the tables are worth. spill_part: records of a part of the spill file, about.
     rare: records of keys with as many records each that are not worth to be measured by themselves.
     """
 
-    block: int = 1 << 17
+    coded_part: int = 1 << 17
     part: int = 5 << 19  # fewer, and threads wait for each other; more, and an interrupt waits for them
     table: int = 1 << 22
     bits: int = 64
@@ -206,10 +206,10 @@ class Job:
             partial(self.on_progress, step),
         )
 
-    def blocks(self, table: int) -> Iterator[slice]:
-        """Return the records of a table, block by block."""
-        for start in range(0, self.records[table], self.limits.block):
-            yield slice(start, min(start + self.limits.block, self.records[table]))
+    def parts(self, table: int) -> Iterator[slice]:
+        """Return the records of a table, part by part, as they are coded."""
+        for start in range(0, self.records[table], self.limits.coded_part):
+            yield slice(start, min(start + self.limits.coded_part, self.records[table]))
 
     @property
     def syntheses(self) -> range:

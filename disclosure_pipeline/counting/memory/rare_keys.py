@@ -250,6 +250,7 @@ def count_rare_keys(
     size = target.column.size
     d, s = _records_of_cells(rare, t)
     sums = _key_sums(rare, d, s)
+    # `totals.is_only_level`, by record: the key combination is in SD.
     disclosed = (s == rare.s_q).view(np.uint8) & rare.is_in_synthetic
     kind = disclosed << np.uint8(2 * _BITS)
     kind |= d << np.uint8(_BITS)

@@ -1,6 +1,6 @@
 """Counts sorted records, where there are too many cells to count them all.
 
-A part is what all blocks hold of some ranges of key combinations. In it the records of a q stand together,
+A part is what all tables hold of some ranges of key combinations. In it the records of a q stand together,
 those of GT before those of SD, and else in no order.
 """
 
@@ -121,8 +121,8 @@ def measure_together(job: Job, packed: PackedRecords) -> TogetherCounts:
 
     def measure_part(ranges: range) -> TogetherCounts:
         tables = [
-            np.sort(packed.in_ranges(ranges, table)) if blocks else np.empty(0, dtype=np.uint64)
-            for table, blocks in enumerate(packed.blocks)
+            np.sort(packed.in_ranges(ranges, table)) if arranged else np.empty(0, dtype=np.uint64)
+            for table, arranged in enumerate(packed.arranged)
         ]
         return count_in_sorted_records(packed, tables)
 
@@ -138,19 +138,19 @@ def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range
     if not len(records):
         return None
     counts = _PartCounts(targets=[[] for _ in packed.targets])
-    for piece in _split_between_keys(packed, records, _LARGEST_PART * job.limits.part):
-        _measure_piece(job, packed, synthesis, piece, counts)
+    for some in _split_between_keys(packed, records, _LARGEST_PART * job.limits.part):
+        _measure_records(job, packed, synthesis, some, counts)
     counts.keys[:] = [add_up(counts.keys)]
     return counts
 
 
 def _split_between_keys(packed: PackedRecords, records: Codes, most: int) -> list[Codes]:
-    """Sorted records in pieces of about so many at most: a range with a frequent level can hold far more."""
+    """Sorted records in parts of about so many at most: a range with a frequent level can hold far more."""
     ends = np.unique(np.searchsorted(records, packed.first_of_key(records[most::most])))
-    return [piece for piece in np.split(records, ends) if len(piece)]
+    return [some for some in np.split(records, ends) if len(some)]
 
 
-def _measure_piece(
+def _measure_records(
     job: Job, packed: PackedRecords, synthesis: int, records: Codes, counts: _PartCounts
 ) -> None:
     """Add the counts of some records, which are all of their q, to those of the part."""

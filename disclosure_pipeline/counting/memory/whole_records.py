@@ -126,7 +126,7 @@ def find_distinct(pooled: Codes) -> DistinctRecords:
 
 
 def pack(
-    pieces: Sequence[DistinctRecords], recode: Callable[[Codes], Codes], largest: int
+    parts: Sequence[DistinctRecords], recode: Callable[[Codes], Codes], largest: int
 ) -> PackedDistinctRecords | None:
     """Records by other codes, up to `largest`, which `recode` makes of theirs; None where they do not fit.
 
@@ -137,25 +137,25 @@ def pack(
     DistinctRecords(codes=array([0, 3], dtype=uint64), d=array([1, 2]), s=array([3, 0]))
     """
     digits_of_d, digits_of_s = (
-        max((int(getattr(piece, name).max(initial=0)) for piece in pieces), default=0).bit_length()
+        max((int(getattr(part, name).max(initial=0)) for part in parts), default=0).bit_length()
         for name in ("d", "s")
     )
     if largest.bit_length() + digits_of_d + digits_of_s > _BITS:
         return None
-    packed = np.empty(sum(map(len, pieces)), dtype=np.uint64)
+    packed = np.empty(sum(map(len, parts)), dtype=np.uint64)
     end = 0
-    for piece in pieces:
-        part: Codes = packed[end : end + len(piece)]
-        part[:] = recode(piece.codes)
-        part <<= np.uint64(digits_of_d + digits_of_s)
-        part |= piece.d.astype(np.uint64) << np.uint64(digits_of_s)
-        part |= piece.s.astype(np.uint64)
-        end += len(piece)
+    for part in parts:
+        of_part: Codes = packed[end : end + len(part)]
+        of_part[:] = recode(part.codes)
+        of_part <<= np.uint64(digits_of_d + digits_of_s)
+        of_part |= part.d.astype(np.uint64) << np.uint64(digits_of_s)
+        of_part |= part.s.astype(np.uint64)
+        end += len(part)
     packed.sort()
     return PackedDistinctRecords(packed, digits_of_d, digits_of_s)
 
 
-def count_distinct(pieces: Sequence[DistinctRecords]) -> KeyCounts:
+def count_distinct(parts: Sequence[DistinctRecords]) -> KeyCounts:
     """Count what the keys tell, if they are all columns; records of equal numbers are counted together.
 
     >>> records = DistinctRecords(np.array([3, 4, 7]), np.array([1, 1, 0]), np.array([1, 1, 2]))
@@ -164,18 +164,18 @@ def count_distinct(pieces: Sequence[DistinctRecords]) -> KeyCounts:
     """
     table = np.zeros(_FEW * _FEW, dtype=np.int64)
     counts: list[KeyCounts] = []
-    for piece in pieces:
-        few = (piece.d < _FEW) & (piece.s < _FEW)
+    for part in parts:
+        few = (part.d < _FEW) & (part.s < _FEW)
         if not few.all():
-            counts.append(count_keys(*(number[~few].astype(np.int64) for number in (piece.d, piece.s))))
-        table += np.bincount((piece.d.astype(np.int64) * _FEW + piece.s)[few], minlength=len(table))
+            counts.append(count_keys(*(number[~few].astype(np.int64) for number in (part.d, part.s))))
+        table += np.bincount((part.d.astype(np.int64) * _FEW + part.s)[few], minlength=len(table))
     numbers = np.flatnonzero(table)
     d, s = np.divmod(numbers, _FEW)
     return add_up([count_keys(d, s, table[numbers]), *counts])
 
 
 def split_between(ascending: Codes, unit: int, most: int) -> Sequence[slice]:
-    """Pieces of about so many numbers at `most`; those that are in one `unit` stay together.
+    """Parts of about so many numbers at `most`; those that are in one `unit` stay together.
 
     >>> split_between(np.array([0, 1, 2, 3]), unit=2, most=3)
     [slice(0, 2, None), slice(2, 4, None)]
@@ -199,7 +199,7 @@ def count_copies(columns: Sequence[CodedColumn]) -> list[CopyCounts]:
         d, *by_synthesis = (_count_codes(codes, table) for table in range(len(records)))
         return [copy_counts(d, s) for s in by_synthesis]
     return [
-        add_up([copy_counts(piece.d, piece.s) for piece in _find_distinct(codes, synthesis)])
+        add_up([copy_counts(part.d, part.s) for part in _find_distinct(codes, synthesis)])
         for synthesis in range(1, len(records))
     ]
 
@@ -213,23 +213,23 @@ def count_whole_records(columns: Sequence[CodedColumn], by_level: Sequence[int] 
     codes = radix(columns, records, LARGEST)
     keys, levels = [], []
     for synthesis in range(1, len(records)):
-        pieces = _find_distinct(codes, synthesis)
-        keys.append(count_distinct(pieces))
-        levels.append(count_levels(pieces, codes, by_level))
+        parts = _find_distinct(codes, synthesis)
+        keys.append(count_distinct(parts))
+        levels.append(count_levels(parts, codes, by_level))
     return DisclosureCounts(tuple(keys), (), (), levels=tuple(levels) if by_level else ())
 
 
 def count_levels(
-    pieces: Sequence[DistinctRecords], codes: Radix, places: Sequence[int]
+    parts: Sequence[DistinctRecords], codes: Radix, places: Sequence[int]
 ) -> tuple[LevelCounts, ...]:
     """Count people by the levels of the columns of `codes` at these places, from the distinct records."""
     if not places:
         return ()
     counts = []
-    for piece in pieces:
-        d, s = piece.d.astype(np.int64), piece.s.astype(np.int64)
+    for part in parts:
+        d, s = part.d.astype(np.int64), part.s.astype(np.int64)
         several = np.flatnonzero(d + s > 1)
-        levels = codes.levels_of(piece.codes[several])
+        levels = codes.levels_of(part.codes[several])
         counts.append(
             tuple(LevelCounts.from_combinations(levels[place], d[several], s[several]) for place in places)
         )

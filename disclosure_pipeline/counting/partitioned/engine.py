@@ -17,9 +17,7 @@ import numpy as np
 from disclosure_pipeline.counting.counts import (
     CountRequest,
     DisclosureCounts,
-    KeyCounts,
     Target,
-    TargetCounts,
     columns_of_requests,
 )
 from disclosure_pipeline.counting.memory import cell_tables
@@ -123,22 +121,27 @@ def count_in_parts(
     limits = limits or Limits()
     total = sum(batches.records)
     threads = threads_for(total) if limits.threads is None else limits.threads
+    columns = columns_of_requests(requests)
     with ExitStack() as stack:
-        one_pass = _prepare(requests, batches, limits, stack)
+        counters, spilled = _prepare(requests, batches.records, limits, stack)
+
+        def process(table: int, batch: Any) -> tuple[int, list[list[IntArray]]]:
+            coded = code_batch(batches, columns, table, batch)
+            for parts in spilled:
+                parts.spill_batch(table, coded)
+            return coded.records, [counter.count_batch(coded) for counter in counters]
+
         completed = 0
         for table in batches.tables:
-
-            def process(batch: Any, table: int = table) -> tuple[int, list[list[IntArray]]]:
-                return one_pass.process(table, batch)
-
-            for records, counts in map_in_threads(batches.read(table), process, threads):
-                one_pass.add(table, counts)
+            for records, counts in map_in_threads(batches.read(table), partial(process, table), threads):
+                for counter, of_batch in zip(counters, counts, strict=True):
+                    counter.add(table, of_batch)
                 completed += records
                 on_progress("Counting", completed, total)
         by_request: dict[int, DisclosureCounts] = {}
-        for counter in one_pass.counters:
+        for counter in counters:
             by_request[id(counter.request)] = counter.measure(limits, on_progress)
-        for parts in one_pass.spilled:
+        for parts in spilled:
             measured = parts.measure(limits, threads, on_progress)
             by_request |= {
                 id(request): counts for request, counts in zip(parts.requests, measured, strict=True)
@@ -146,38 +149,18 @@ def count_in_parts(
     return [by_request[id(request)] for request in requests]
 
 
-@dataclass(frozen=True)
-class _Pass:
-    """One pass over the batches: who counts them, and where they are spilled."""
-
-    batches: Batches
-    columns: Sequence[CodedColumn]
-    counters: Sequence[CellCounter]
-    spilled: Sequence[RecordParts]
-
-    def process(self, table: int, batch: Any) -> tuple[int, list[list[IntArray]]]:
-        """Return the number of records of a batch, and for each of the counters what it counts in them."""
-        coded = code_batch(self.batches, self.columns, table, batch)
-        for parts in self.spilled:
-            parts.spill_batch(table, coded)
-        return coded.records, [counter.count_batch(coded) for counter in self.counters]
-
-    def add(self, table: int, counts: Sequence[Sequence[IntArray]]) -> None:
-        """Add what the counters counted in a batch."""
-        for counter, of_batch in zip(self.counters, counts, strict=True):
-            counter.add(table, of_batch)
-
-
-def _prepare(requests: Sequence[CountRequest], batches: Batches, limits: Limits, stack: ExitStack) -> _Pass:
+def _prepare(
+    requests: Sequence[CountRequest], records: tuple[int, ...], limits: Limits, stack: ExitStack
+) -> tuple[list[CellCounter], list[RecordParts]]:
+    """Return the counters of requests for few cells, and where the records are spilled for the others."""
     counters, to_spill = [], []
     for request in requests:
-        counter = count_cells(request, batches.records, limits)
+        counter = count_cells(request, records, limits)
         if counter is None:
             to_spill.append(request)
         else:
             counters.append(counter)
-    spilled = [spill_in_parts(group, batches.records, limits, stack) for group in shared_parts(to_spill)]
-    return _Pass(batches, columns_of_requests(requests), counters, spilled)
+    return counters, [spill_in_parts(group, records, limits, stack) for group in shared_parts(to_spill)]
 
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring codes over all parts
@@ -211,48 +194,22 @@ class RecordParts:
             if end > start:
                 self.spill_file.add((i, table), records[start:end])
 
-    def read(self, part: int, table: int) -> Records:
-        """Return the records of a part of a table; field "i" holds the codes of column i."""
-        return self.spill_file.read((part, table))
-
     def field(self, column: CodedColumn) -> str:
-        """Return the field of the records that holds the codes of a column."""
+        """Return the field of the spilled records that holds the codes of a column."""
         return f"{next(i for i, spilled in enumerate(self.columns) if spilled is column)}"
 
     def measure(self, limits: Limits, threads: int, on_progress: OnProgress) -> list[DisclosureCounts]:
         """Return what the requests ask for, once all batches are spilled."""
-        sums = [_Sums({}, {}, {}, []) for _ in self.requests]
+        counted: list[list[_PartCounts]] = [[] for _ in self.requests]
         work = partial(_measure_part, self, replace(limits, threads=0))
         for completed, counts in enumerate(map_in_threads(range(self.parts), work, threads), start=1):
-            for of_request, counted_sets in zip(sums, counts, strict=True):
-                for syntheses, counted in counted_sets:
-                    of_request.add(syntheses, counted)
+            for of_request, of_part in zip(counted, counts, strict=True):
+                of_request.extend(of_part)
             on_progress("Measuring", completed, self.parts)
         return [
             _add_up_parts(self, request, of_request, threads)
-            for request, of_request in zip(self.requests, sums, strict=True)
+            for request, of_request in zip(self.requests, counted, strict=True)
         ]
-
-
-@dataclass(frozen=True)
-class _Sums:
-    """The counts of all parts: of the keys and levels by synthesis, by target and synthesis, and of all."""
-
-    keys: dict[int, list[KeyCounts]]
-    levels: dict[int, list[tuple[LevelCounts, ...]]]
-    targets: dict[tuple[int, int], list[TargetCounts]]
-    together: list[TogetherCounts]
-
-    def add(self, syntheses: Sequence[int], counts: DisclosureCounts) -> None:
-        """Add the counts of some syntheses in a part."""
-        if counts.together:
-            self.together.append(counts.together)
-        for position, synthesis in enumerate(syntheses):
-            self.keys.setdefault(synthesis, []).append(counts.keys[position])
-            if counts.levels:
-                self.levels.setdefault(synthesis, []).append(counts.levels[position])
-            for i, of_target in enumerate(counts.targets):
-                self.targets.setdefault((i, synthesis), []).append(of_target[position])
 
 
 def spill_in_parts(
@@ -311,11 +268,13 @@ def _parts_of(keys: Sequence[Codes], parts: int) -> IntArray:
     return (((mixed >> _HALF) * np.uint64(parts)) >> _HALF).astype(np.min_scalar_type(parts - 1))
 
 
-def _measure_part(
-    parts: RecordParts, limits: Limits, part: int
-) -> list[list[tuple[list[int], DisclosureCounts]]]:
+_PartCounts = tuple[list[int], DisclosureCounts]
+"""The counts of some syntheses in a part, and which these are."""
+
+
+def _measure_part(parts: RecordParts, limits: Limits, part: int) -> list[list[_PartCounts]]:
     """For each request the counts in a part, of some syntheses at a time; none of those without a record."""
-    records = [parts.read(part, table) for table in parts.tables]
+    records = [parts.spill_file.read((part, table)) for table in parts.tables]
     present = [synthesis for synthesis in parts.tables[1:] if len(records[0]) or len(records[synthesis])]
     # With GT every synthesis can be measured; without it only those that have records.
     together = [present] if len(records[0]) else [[synthesis] for synthesis in present]
@@ -355,23 +314,31 @@ def _store(column: CodedColumn, codes: Codes, table: int) -> StoredColumn:
     return StoredColumn(np.ascontiguousarray(codes), 0, np.arange(column.size), column.counts[table])
 
 
-def _add_up_parts(parts: RecordParts, request: CountRequest, sums: _Sums, threads: int) -> DisclosureCounts:
-    syntheses = parts.tables[1:]
+def _add_up_parts(
+    parts: RecordParts, request: CountRequest, counted: Sequence[_PartCounts], threads: int
+) -> DisclosureCounts:
+    of_syntheses = [
+        [(counts, syntheses.index(i)) for syntheses, counts in counted if i in syntheses]
+        for i in parts.tables[1:]
+    ]
     target_counts = tuple(
-        tuple(add_up(sums.targets[i, synthesis]) for synthesis in syntheses)
-        for i in range(len(request.targets))
+        tuple(add_up([counts.targets[t][i] for counts, i in of_one]) for of_one in of_syntheses)
+        for t in range(len(request.targets))
     )
     with_large_cells = [
-        i for i, of_target in enumerate(target_counts) if any(len(counts.large.t) for counts in of_target)
+        t for t, of_target in enumerate(target_counts) if any(len(counts.large.t) for counts in of_target)
     ]
-    pairs = _pairs_of_key(parts, request.keys, [request.targets[i] for i in with_large_cells], threads)
+    pairs = _pairs_of_key(parts, request.keys, [request.targets[t] for t in with_large_cells], threads)
     by_target = dict(zip(with_large_cells, pairs, strict=True))
+    together = [counts.together for _, counts in counted if counts.together]
     return DisclosureCounts(
-        tuple(add_up(sums.keys[synthesis]) for synthesis in syntheses),
+        tuple(add_up([counts.keys[i] for counts, i in of_one]) for of_one in of_syntheses),
         target_counts,
-        tuple(by_target.get(i, ()) for i in range(len(request.targets))),
-        add_up(sums.together) if request.together else None,
-        tuple(add_up(sums.levels[synthesis]) for synthesis in syntheses) if request.by_level else (),
+        tuple(by_target.get(t, ()) for t in range(len(request.targets))),
+        add_up(together) if request.together else None,
+        tuple(add_up([counts.levels[i] for counts, i in of_one]) for of_one in of_syntheses)
+        if request.by_level
+        else (),
     )
 
 
@@ -383,7 +350,7 @@ def _pairs_of_key(
         return []
 
     def pairs_in_part(part: int) -> list[list[Grouped]]:
-        records = parts.read(part, 0)
+        records = parts.spill_file.read((part, 0))
         ones = np.ones(len(records), dtype=np.int64)
         levels = [records[parts.field(key)].astype(np.int64) for key in keys]
         pairs = []

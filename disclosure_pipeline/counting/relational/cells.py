@@ -24,6 +24,7 @@ from disclosure_pipeline.counting.relational.transfer import fetch_rows
 from disclosure_pipeline.measures.exact import IntArray, add_up
 from disclosure_pipeline.measures.exclusions import CodedExclusions
 from disclosure_pipeline.measures.frequency import FrequencyTable, run_lengths
+from disclosure_pipeline.measures.totals import is_only_level
 
 
 def cells_left(cells: Any, exclusions: CodedExclusions, digits: Sequence[Digits]) -> Any:
@@ -146,7 +147,7 @@ def list_large_cells(cells: Any, keys: Any, tables: int, above: int) -> Any:
     x1, … are whether the first one does, and so on.
     """
     large = cells.filter(cells["n0"] > int64(above)).inner_join(keys, word_columns(cells))
-    disclosed = {f"x{i}": (large[f"n{i}"] > 0) & (large[f"n{i}"] == large[f"k{i}"]) for i in range(1, tables)}
+    disclosed = {f"x{i}": is_only_level(large[f"n{i}"], large[f"k{i}"]) for i in range(1, tables)}
     rows = large.select(*word_columns(cells), "t", d=large["n0"], **disclosed)
     return rows.filter(reduce(or_, [rows[name] for name in disclosed]))
 

@@ -157,6 +157,7 @@ def fetch_together(cells: Any, target: Target, digits: Sequence[Digits], tables:
     def number(condition: Any) -> Any:
         return condition.ifelse(int64(1), int64(0))
 
+    # As `together.disclosed_of_tables`, by cell.
     of_key = ibis.window(group_by=word_columns(cells))
     levels = {f"l{i}": as_int64(number(cells[f"n{i}"] > 0).sum().over(of_key)) for i in range(1, tables)}
     sums = {f"k{i}": as_int64(cells[f"n{i}"].sum().over(of_key)) for i in range(tables)}

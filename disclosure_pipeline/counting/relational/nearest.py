@@ -110,18 +110,18 @@ class _NumberedRecords:
             for block in blocks:
                 step = max(1, int(_FETCHED / max(1.0, expect_candidates(block))))
                 for start in range(0, len(left_out), step):
-                    chunk = slice(start, start + step)
-                    chunk_words = [words[chunk] for words in persons]
-                    fetched, lone, number = self._fetch_candidates(rows, block, chunk_words)
+                    part = slice(start, start + step)
+                    part_words = [words[part] for words in persons]
+                    fetched, lone, number = self._fetch_candidates(rows, block, part_words)
                     if not len(lone):
                         continue
-                    between = self._between(distances, chunk_words, fetched)
+                    between = self._between(distances, part_words, fetched)
                     agreeing = [between[self._place(column)].column for column in block]
-                    own = _find_lone(lone, number, left_out[chunk])
+                    own = _find_lone(lone, number, left_out[part])
                     of_block = nearest_of_candidates(
-                        between, [agreeing], *_everybody(chunk_words, fetched), own
+                        between, [agreeing], *_everybody(part_words, fetched), own
                     )
-                    nearest[:, chunk] = np.minimum(nearest[:, chunk], of_block)
+                    nearest[:, part] = np.minimum(nearest[:, part], of_block)
         return nearest
 
     def _place(self, column: CodedColumn) -> int:

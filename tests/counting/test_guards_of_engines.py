@@ -1,36 +1,37 @@
-"""The guards of tables in a database are those of the same tables in memory, bit for bit."""
+"""Every engine finds the same guards, nearest records and drawn records, bit for bit: one body for all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.sampling import examples, some_of
+from support.engines import ENGINES_AND_WAYS, Databases, in_the_order_of, opened_by
+from support.sampling import DATABASES, examples, some_of
 
 from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.counting.memory import nearest_records
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.relational import nearest
-from disclosure_pipeline.counting.relational.coding import lay_out_words
-from disclosure_pipeline.counting.relational.opened_database import DatabaseTables, open_in_database
-from disclosure_pipeline.counting.relational.transfer import borrow_table
 from disclosure_pipeline.evaluation import guards
 from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
+from disclosure_pipeline.tables.levels import CodedColumn
 
-EXAMPLES = {"duckdb": 3, "postgres": 1}
-EXAMPLES_IN_CI = {"duckdb": 40, "pyspark": 2, "postgres": 8}
+ENGINES = list(ENGINES_AND_WAYS)
+OTHERS = ["files", *DATABASES]
+EXAMPLES = {"files": 2, "duckdb": 3}
+EXAMPLES_IN_CI = {"files": 40, "duckdb": 40, "postgres": 8}
+
 TARGETS = ["job", "pay"]
+RECORDS = st.integers(1, 60)
 
 
 def people(records: int, seed: int, levels: int = 6) -> pd.DataFrame:
@@ -57,98 +58,79 @@ def partly_copied(truth: pd.DataFrame, records: int, seed: int) -> pd.DataFrame:
     return everything.sample(records, random_state=seed)
 
 
-def in_order_of_codes(opened: FramesInMemory) -> FramesInMemory:
-    """The same tables with their records in the order that those of a database are taken in."""
-    names = list(opened.columns[0])
-    columns = opened.code(names, grouping_of())
-    words = lay_out_words([column.size for column in columns])
-    significance = sorted(range(len(columns)), key=lambda k: (-words[k].word, words[k].shift))
-    orders = [
-        np.lexsort([columns[k].codes[table] for k in significance]) for table in range(len(opened.frames))
-    ]
-    frames = tuple(frame.iloc[order] for frame, order in zip(opened.frames, orders, strict=True))
-    return FramesInMemory(frames, "memory")
+def code_all(opened: OpenedTables) -> list[CodedColumn]:
+    return opened.code(list(opened.columns[0]), grouping_of(), ignore_progress)
 
 
 def measure(opened: OpenedTables) -> GuardFigures:
-    columns = opened.code(list(opened.columns[0]), grouping_of(), ignore_progress)
+    columns = code_all(opened)
     _, records = count_record_sets(opened, [], columns, TARGETS)
     return measure_guards(opened, columns, records)
 
 
-@contextmanager
-def opened_in(backend: Any, frames: Sequence[pd.DataFrame]) -> Iterator[DatabaseTables]:
-    """The frames as tables of the database, which has nothing else afterwards."""
-    before = set(backend.list_tables())
-    with ExitStack() as stack:
-        tables = [stack.enter_context(borrow_table(backend, frame, "the table")) for frame in frames]
-        with open_in_database(tables, "auto") as opened:
-            yield opened
-    assert set(backend.list_tables()) == before
-
-
-def assert_the_same_guards(backend: Any, frames: Sequence[pd.DataFrame]) -> GuardFigures:
+def assert_the_same_guards(engine: str, frames: Sequence[pd.DataFrame], databases: Databases) -> GuardFigures:
+    with opened_by(engine, frames, databases) as opened:
+        results = [measure(opened), *([measure(opened.stacked())] if len(frames) > 2 else [])]
     in_memory = FramesInMemory(tuple(frames), "memory")
-    with opened_in(backend, frames) as opened:
-        measured = measure(opened)
-        results_and_tables = [(measured, in_memory)]
-        if len(frames) > 2:  # one synthesis is never stacked
-            results_and_tables.append((measure(opened.stacked()), in_memory.stacked()))
-    for result, tables in results_and_tables:
-        expected = measure(in_order_of_codes(tables))
+    for result, tables in zip(results, (in_memory, in_memory.stacked()), strict=False):
+        expected = measure(in_the_order_of(engine, tables.frames))
         for name, frame in vars(expected).items():
             pd.testing.assert_frame_equal(vars(result)[name], frame, check_exact=True)
-    return measured
+    return results[0]
 
 
-SIZES = st.integers(1, 60)
-
-
-def test_random_tables(database: Any) -> None:
-    @examples(EXAMPLES.get(database.name, 1), EXAMPLES_IN_CI[database.name])
-    @given(st.integers(0, 10**6), SIZES, st.lists(SIZES, min_size=1, max_size=3))
+@pytest.mark.parametrize("engine", OTHERS)
+def test_guards_of_random_tables(engine: str, databases: Databases) -> None:
+    @examples(EXAMPLES.get(engine, 1), EXAMPLES_IN_CI.get(engine, 2))
+    @given(st.integers(0, 10**6), RECORDS, st.lists(RECORDS, min_size=1, max_size=3))
     def check(seed: int, records: int, of_syntheses: list[int]) -> None:
         truth = people(records, seed)
         syntheses = [partly_copied(truth, n, seed + i) for i, n in enumerate(of_syntheses)]
-        assert_the_same_guards(database, [truth, *syntheses])
+        assert_the_same_guards(engine, [truth, *syntheses], databases)
 
     check()
 
 
-def test_columns_of_more_combinations_than_a_number_holds(database: Any) -> None:
-    """They need several words; "all but" one of them, too."""
+@pytest.mark.parametrize("engine", OTHERS)
+def test_guards_of_more_combinations_than_a_number_holds(engine: str, databases: Databases) -> None:
+    """Codes need several words; those of "all but" one column, too."""
     random = np.random.default_rng(3)
     truth = pd.DataFrame(random.integers(0, 900, (400, 8)), columns=[*"abcdef", *TARGETS])
     synthetic = truth.assign(c=random.integers(0, 900, 400)).head(300)
-    measured = assert_the_same_guards(database, [truth, synthetic, truth])
+    measured = assert_the_same_guards(engine, [truth, synthetic, truth], databases)
     assert measured.partial_copies.loc[("all but c", 1), "unique_copies"] == 100
     assert measured.guards["equal_content"].tolist() == [0, 1]
 
 
-def test_one_column_is_changed_in_every_record(database: Any) -> None:
+@pytest.mark.parametrize("engine", OTHERS)
+def test_guards_where_one_column_is_changed(engine: str, databases: Databases) -> None:
     truth = people(800, 1, levels=400).fillna({"pay": 0})
-    figures = assert_the_same_guards(database, [truth, truth.assign(pay=truth["pay"] + 1000)]).guards
+    changed = truth.assign(pay=truth["pay"] + 1000)
+    figures = assert_the_same_guards(engine, [truth, changed], databases).guards
     assert (figures["unique_copies_beyond"] <= 0).all()
     assert (figures["partial_copies_beyond_chance"] > 40).all()
 
 
-def test_a_sample_of_large_tables(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawn as in memory, of records in the order of their codes."""
+@pytest.mark.parametrize("engine", OTHERS)
+def test_guards_of_records_that_are_drawn(
+    engine: str, databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(guards, "APART_SAMPLE", 150)
     monkeypatch.setattr(guards, "PAIRS_SAMPLE", 100)
     truth = people(400, 7)
-    assert_the_same_guards(database, [truth, partly_copied(truth, 500, 8), people(120, 9)])
+    frames = [truth, partly_copied(truth, 500, 8), people(120, 9)]
+    assert_the_same_guards(engine, frames, databases)
 
 
 def measure_nearest(opened: OpenedTables) -> list[list[list[list[int]]]]:
-    columns = opened.code(list(opened.columns[0]), grouping_of(), ignore_progress)
-    distances = opened.find_nearest(columns, partial(draw_comparisons, sample=200), 0)
+    distances = opened.find_nearest(code_all(opened), partial(draw_comparisons, sample=200), 0)
     return [[to_table.tolist() for to_table in of_synthesis] for of_synthesis in distances]
 
 
+@pytest.mark.parametrize("engine", OTHERS)
 @pytest.mark.parametrize(("levels", "most_candidates"), some_of([(3, 0), (40, 10), (40, 150)], part=3))
 def test_the_nearest_records_of_large_tables(
-    database: Any, levels: int, most_candidates: int, monkeypatch: pytest.MonkeyPatch
+    engine: str, levels: int, most_candidates: int, databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one block of columns or several; SD is smaller than GT, as large, and larger."""
     monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
@@ -156,21 +138,41 @@ def test_the_nearest_records_of_large_tables(
     monkeypatch.setattr(nearest, "_FETCHED", 6000)
     truth = people(300, 11, levels)
     frames = [truth, *(partly_copied(truth, n, 12) for n in (90, 299, 700))]
-    with opened_in(database, frames) as opened:
+    with opened_by(engine, frames, databases) as opened:
         distances, of_stacked = measure_nearest(opened), measure_nearest(opened.stacked())
     in_memory = FramesInMemory(tuple(frames), "memory")
-    assert distances == measure_nearest(in_order_of_codes(in_memory))
-    assert of_stacked == measure_nearest(in_order_of_codes(in_memory.stacked()))
+    assert distances == measure_nearest(in_the_order_of(engine, frames))
+    assert of_stacked == measure_nearest(in_the_order_of(engine, in_memory.stacked().frames))
     assert len({distance for to_SD, _ in distances for distance in to_SD[0]}) > 1
 
 
-def test_nearest_records_of_columns_in_several_words(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("engine", OTHERS)
+def test_the_nearest_records_by_columns_in_several_words(
+    engine: str, databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
     random = np.random.default_rng(3)
     truth = pd.DataFrame(random.integers(0, 900, (400, 9)), columns=[*"abcdefg", *TARGETS])
     changed = truth.assign(c=random.integers(0, 900, 400), g=0)
-    with opened_in(database, [truth, changed]) as opened:
+    with opened_by(engine, [truth, changed], databases) as opened:
         distances = measure_nearest(opened)
-    assert distances == measure_nearest(in_order_of_codes(FramesInMemory((truth, changed), "memory")))
+    assert distances == measure_nearest(in_the_order_of(engine, (truth, changed)))
     [[to_SD, to_others]] = distances
     assert sum(map(int.__lt__, to_SD[0], to_others[0])) >= 199
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("most", [7, 10_000])
+def test_drawn_records_are_coded_as_if_they_were_alone(engine: str, most: int, databases: Databases) -> None:
+    """The same draw again; a table of fewer records is taken whole; databases keep levels that none has."""
+    frames = [people(records, records) for records in (300, 50)]
+    with opened_by(engine, frames, databases) as opened:
+        drawn, again = (opened.code_records(code_all(opened), most, 3) for _ in range(2))
+    sample = in_the_order_of(engine, frames).sample(most, 3)
+    expected = code_all(FramesInMemory(tuple(sample), "memory"))
+    for column, repeated, of_sample in zip(drawn, again, expected, strict=True):
+        assert (column.name, column.kind) == (of_sample.name, of_sample.kind)
+        for codes, same, in_sample in zip(column.codes, repeated.codes, of_sample.codes, strict=True):
+            assert len(codes) == len(in_sample) and codes.tolist() == same.tolist()
+            values, of_values = ([*of.levels.tolist(), None] for of in (column, of_sample))
+            assert [values[code] for code in codes] == [of_values[code] for code in in_sample]

@@ -1,0 +1,257 @@
+"""What every engine must do: one body for all, and for an engine of a test that is found by its name.
+
+They are held against memory that sorts all records in one go, which test_against_reference.py holds against
+the papers' formulas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cache, partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from support.chosen_tables import CASES, SIZES, TYPES, Chosen
+from support.doubts import FEW_SHARED_VALUES
+from support.engines import (
+    ENGINES_AND_WAYS,
+    WAYS,
+    Databases,
+    counted_plainly,
+    given_to,
+    opened_by,
+)
+from support.figures import assert_same
+from support.same_counts import assert_same_counts
+from support.sampling import DATABASES, examples, some_of
+from support.services import PASSWORD, postgres, require_engine
+from support.strategies import Case, cases, measured
+from support.surveys import survey
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.cli.measure import measure
+from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target
+from disclosure_pipeline.counting.engines import OpenedTables, find_engine, list_engines
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.counting.opening import open_tables
+from disclosure_pipeline.evaluation.exclusions import code_exclusions
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.runtime.progress import ignore_progress
+from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.grouping import grouping_of
+
+pytestmark = FEW_SHARED_VALUES
+
+ENGINES = list(ENGINES_AND_WAYS)
+EXAMPLES = {"memory": 8, "toy": 1, "partitioned": 3, "files": 3, "duckdb": 3, "postgres": 2}
+EXAMPLES_IN_CI = {"memory": 200, "toy": 20, "partitioned": 100, "files": 100, "duckdb": 100, "postgres": 25}
+
+
+# Random tables: every figure.
+
+
+def outcome(ask: Callable[[], dp.Disclosure]) -> dp.Disclosure | str:
+    """The figures, or what was refused."""
+    try:
+        return ask()
+    except dp.InputError as error:
+        return str(error)
+
+
+def assert_same_outcome(actual: dp.Disclosure | str, expected: dp.Disclosure | str) -> None:
+    if isinstance(actual, str) or isinstance(expected, str):
+        assert actual == expected
+    else:
+        assert_same(actual, expected)
+        assert sorted(actual.ledger, key=str) == sorted(expected.ledger, key=str)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_random_tables(engine: str, databases: Databases) -> None:
+    """In files values are what their text means: those are compared with the same files in memory."""
+
+    @examples(EXAMPLES.get(engine, 1), EXAMPLES_IN_CI.get(engine, 5))
+    @given(cases(), st.sampled_from(list(ENGINES_AND_WAYS[engine])))
+    def check(case: Case, way: str) -> None:
+        frames = [case.ground_truth_frame, *case.synthetic_frames]
+        assume(engine not in DATABASES or "" not in frames[0].columns)  # no name in a database
+        with given_to(engine, way, frames, databases) as (tables, name):
+            actual = outcome(lambda: measured(case, tables, name))
+            expected = outcome(lambda: measured(case, tables if engine == "files" else (), "memory"))
+        assert_same_outcome(actual, expected)
+        if not isinstance(actual, str):
+            assert actual.engine.removeprefix("py") == (f"{engine}, by Ibis" if name == "auto" else name)
+
+    check()
+
+
+# Chosen tables: every integer.
+
+
+@cache
+def chosen_tables(case: str) -> tuple[Chosen, list[DisclosureCounts], list[DisclosureCounts]]:
+    """The case, and what is counted of its tables one by one and stacked."""
+    chosen = (CASES | SIZES)[case]()
+    in_memory = FramesInMemory(tuple(chosen.frames), "memory")
+    with counted_plainly():
+        counts = chosen.count(in_memory)
+        assert chosen.shows(counts[0])
+        return chosen, counts, chosen.count(in_memory.stacked())
+
+
+# Databases take seconds for what others do at once.
+QUICK = [way for way in WAYS if way[0] not in DATABASES]
+
+
+@pytest.mark.parametrize(
+    ("engine", "way", "case"),
+    [
+        *((*way, case) for way in WAYS if way not in QUICK for case in CASES),
+        *((*way, case) for way, case in some_of(product(QUICK, [*CASES, *SIZES]), part=8)),
+    ],
+)
+def test_chosen_tables(engine: str, way: str, case: str, databases: Databases) -> None:
+    chosen, expected, expected_of_stack = chosen_tables(case)
+    with opened_by(engine, chosen.frames, databases, way) as opened:
+        assert_same_counts(tuple(chosen.count(opened)), tuple(expected))
+        if case == "large_cells":
+            assert_same_counts(tuple(chosen.count(opened.stacked())), tuple(expected_of_stack))
+            in_memory = FramesInMemory((chosen.frames[0], chosen.frames[2]), "memory")
+            assert_same_counts(tuple(chosen.count(opened.only([0, 2]))), tuple(chosen.count(in_memory)))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_types(engine: str, databases: Databases) -> None:
+    """Values of every type find their code again: each is counted by itself; files are as in memory."""
+    table = pa.table(
+        {name: of for name, of in TYPES.items() if engine not in DATABASES or name != "duration"}
+    )
+    frames = [some.to_pandas(types_mapper=pd.ArrowDtype) for some in (table, table.slice(1))]
+
+    def count(opened: OpenedTables) -> tuple[DisclosureCounts, ...]:
+        columns = opened.code(table.column_names, grouping_of(), ignore_progress)
+        return tuple(opened.count([CountRequest([column]) for column in columns], ignore_progress))
+
+    with given_to(engine, next(iter(ENGINES_AND_WAYS[engine])), frames, databases) as (tables, name):
+        with open_tables(tables[0], tables[1:], name) as opened:
+            actual = count(opened)
+        gt, sd = tables if engine == "files" else frames
+        with open_tables(gt, sd, "memory") as opened:
+            assert_same_counts(actual, count(opened))
+
+
+MISMATCHES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "text for numbers": lambda sd: sd.assign(age=sd["age"].astype(str)),
+    "outer blanks": lambda sd: sd.assign(work=sd["work"].astype(str) + " "),
+    "upper case": lambda sd: sd.assign(work=sd["work"].astype(str).str.upper()),
+    "a time zone": lambda sd: sd.assign(day=sd["day"].dt.tz_localize("UTC")),
+    "floats": lambda sd: sd.assign(age=sd["age"].astype(float)),
+    "smaller numbers": lambda sd: sd.assign(age=sd["age"].astype("int8")),
+    "nothing but gaps": lambda sd: sd.assign(work=pd.Series([None] * len(sd), dtype="category")),
+    "no records": lambda sd: sd.head(0),
+    "a column less": lambda sd: sd.drop(columns="age"),
+    "a number for every record": lambda sd: sd.assign(age=np.arange(len(sd))),
+}
+
+
+@pytest.mark.parametrize("engine", ["partitioned", "files", "duckdb", "postgres"])
+@pytest.mark.parametrize("mismatch", MISMATCHES)
+def test_mismatches(engine: str, mismatch: str, databases: Databases) -> None:
+    """Refused, measured or warned of in the very same words; but files are read by what their text means."""
+    gt, sd = (
+        survey(500, seed).assign(day=pd.Timestamp("2020-02-01") + pd.to_timedelta(np.arange(500) % 7, "D"))
+        for seed in (1, 2)
+    )
+    frames = [gt, MISMATCHES[mismatch](sd)]
+    ask = partial(dp.disclosure, keys=["age", "day"], targets=["work", "sex"])
+    with given_to(engine, next(iter(ENGINES_AND_WAYS[engine])), frames, databases) as (tables, name):
+        actual = outcome(lambda: ask(*tables, engine=name))
+        same = tables if engine == "files" else frames
+        assert_same_outcome(actual, outcome(lambda: ask(*same, engine="memory")))
+
+
+# Tables in canonical form.
+
+DICTIONARY = {
+    "k": Column.model_validate(
+        {
+            "type": "category",
+            "levels": [{"level": "m", "aliases": ["male", "1"]}, "f"],
+            "missing_codes": ["n/a"],
+        }
+    ),
+    "t": Column.model_validate({"type": "integer"}),
+}
+
+
+@pytest.mark.parametrize("name", ["memory", "partitioned", "duckdb://", "postgres"])
+def test_tables_in_canonical_form(name: str, tmp_path: Path) -> None:
+    """Several values stand for one level, or for missing; each is read alone, and both are counted."""
+    require_engine(name)
+    url = f"postgres://tester:{PASSWORD}@{postgres().place}" if name == "postgres" else name
+    raw = [
+        pd.DataFrame({"k": ["m", "male ", "1", "f", "n/a", None], "t": [1, 2, 2, 3, 3, 4], "u": 0}),
+        pd.DataFrame({"k": ["male", "m", "f ", None], "t": [1, 2, 3, 4], "u": 0}),
+    ]
+    paths = [tmp_path / f"{number}.parquet" for number in range(2)]
+    for frame, path in zip(raw, paths, strict=True):
+        frame.to_parquet(path, index=False)
+
+    def read_and_count(name: str) -> tuple[Any, ...]:
+        engine = find_engine(name)
+        with ExitStack() as stack:
+            tables = [engine.read(path, DICTIONARY, "it", ["k"], False, stack) for path in paths]
+            gt, sd = (table.keep_columns(["k", "t"]) for table in tables)
+            with engine.open_read([gt, sd]) as opened:
+                columns = opened.code(["k", "t"], grouping_of(), ignore_progress)
+                target = Target(columns[1], code_exclusions(dp.Exclusions(), columns[1], columns[:1]), 0)
+                counts = opened.count([CountRequest(columns[:1], [target])], ignore_progress)
+                shown = sorted(opened.ledger, key=str), opened.columns
+            assert gt.sha256 not in {sd.sha256, tables[0].keep_columns(["k"]).sha256}
+        described = [
+            (
+                table.records,
+                table.columns,
+                sorted(table.count_levels("k")),
+                sorted(table.values["k"].to_pylist()),
+            )
+            for table in (gt, sd)
+        ]
+        return tuple(counts), described, shown
+
+    (actual, *others), (expected, *expected_others) = read_and_count(url), read_and_count("memory")
+    assert_same_counts(actual, expected)
+    assert others == expected_others
+
+
+# How an engine is found.
+
+
+def test_gates_and_the_command_line_know_every_engine() -> None:
+    """Two more lines would be needed otherwise: an engine stands in one list."""
+    names = ["auto", *list_engines()]
+    pattern = Gate.model_json_schema()["properties"]["engine"]["pattern"]
+    assert all(re.fullmatch(pattern, name) for name in [*names, "duckdb://"])
+    assert not re.fullmatch(pattern, "toy")
+    [option] = [option for option in measure.params if option.name == "engine"]
+    assert isinstance(option.type, click.Choice) and list(option.type.choices) == names
+
+
+def test_an_engine_is_described_as_it_was_asked_for() -> None:
+    for name in [*list_engines(), "duckdb:///no/such/file"]:
+        engine = find_engine(name)
+        assert (engine.name, engine.description) == (name, name)
+        assert find_engine(name, "why").description == "why"
+        assert engine.holds_frames == (name == "memory") and engine.gives_records == ("://" not in name)
+    with pytest.raises(KeyError):
+        find_engine("toy")

@@ -1,0 +1,165 @@
+"""The pieces of the engine in memory, each against what plain Python says of the same values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby, pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from disclosure_pipeline.counting.counts import Target, sample_positions
+from disclosure_pipeline.counting.memory import packing, radix
+from disclosure_pipeline.counting.memory.packing import KeyRanges, sort_by_key
+from disclosure_pipeline.counting.memory.radix import Limits
+from disclosure_pipeline.counting.memory.sorting import Runs
+from disclosure_pipeline.measures.exact import Grouped, add_up
+from disclosure_pipeline.measures.exclusions import CodedExclusions
+from disclosure_pipeline.runtime.progress import ignore_progress
+from disclosure_pipeline.tables.coding import code_column
+
+
+@given(st.lists(st.integers(0, 2**60), max_size=40), st.integers(0, 20))
+@example([], 3)
+@example([2**60, 0, 2**32, 2**16, 2**48 + 1, 2**48], 0)
+@example([2**59 + 7, 2**59 + 1, 2**59 + 7, 2**59], 2)
+def test_sorted_by_key(numbers: list[int], key_bit: int) -> None:
+    """Records with one key keep their order, however many digits the keys have."""
+    records = np.array(numbers, dtype=np.uint64)
+    actual = sort_by_key(records, key_bit)
+    assert actual.tolist() == sorted(numbers, key=lambda number: number >> key_bit)
+    assert actual.dtype == np.uint64
+
+
+@pytest.mark.parametrize("bits", [9, 16, 30, 60])
+@pytest.mark.parametrize("size", [1, 7, 256])
+@pytest.mark.parametrize("skewed", [False, True])
+def test_ranges_hold_all_records_of_their_keys(bits: int, size: int, skewed: bool) -> None:
+    """Also of those keys that the sample does not reach; ranges of even keys have about as many records."""
+    rng, key_bit = np.random.default_rng(bits), 3
+    records = rng.integers(0, 1 << bits, 20_000, dtype=np.uint64)
+    if skewed:
+        records[: len(records) * 3 // 4] >>= np.uint64(bits // 2)
+    sample = np.sort(records[::2])[:-100]
+    ranges = KeyRanges.from_sample(sample, size, key_bit, bits)
+    block = ranges.arrange(records)
+    assert sorted(block.records.tolist()) == sorted(records.tolist())
+    assert len(block.bounds) == size + 1
+    assert (block.bounds[0], block.bounds[-1]) == (0, len(records))
+    parts = [block.records[start:end] for start, end in pairwise(block.bounds)]
+    keys = [part >> np.uint64(key_bit) for part in parts if len(part)]
+    assert all(below.max() < above.min() for below, above in pairwise(keys))
+    if bits > 12 and not skewed:
+        assert max(map(len, parts)) < 2 * len(records) / size + 200
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=40).map(sorted), st.sampled_from([1, 5, 7]))
+def test_runs_of_every_length(values: list[int], most: int) -> None:
+    runs = Runs.from_ascending(np.array(values), most)
+    lengths = {value: len(list(run)) for value, run in groupby(values)}
+    for n in range(1, most + 1):
+        assert runs.of_length(n).tolist() == [values.index(value) for value in lengths if lengths[value] == n]
+    longer = [place for place, value in enumerate(values) if lengths[value] > most]
+    assert runs.places_of_longer().tolist() == longer
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 30), min_size=5, max_size=5), min_size=2, max_size=30),
+    st.sampled_from([4, 10, 63]),
+    st.sampled_from([8, 64]),
+)
+def test_a_code_for_every_combination(rows: list[list[int]], bits: int, sorted_together: int) -> None:
+    """Equal where all columns are equal, and nowhere else; and the levels can be told from it.
+
+    Columns are numbered together where the limit is low, by sorting numbers or their places.
+    """
+    frame = np.array(rows)
+    tables = [frame, frame[: len(frame) // 2 + 1]]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(radix, "_BITS", sorted_together)
+        columns = [
+            code_column(name, [pd.Series(table[:, name]) for table in tables], ["GT", "SD"])
+            for name in range(frame.shape[1])
+        ]
+        code = radix.radix(columns, [len(table) for table in tables], 1 << bits)
+    assert code.size <= max(1 << bits, sum(map(len, tables)))
+    for i, table in enumerate(tables):
+        codes = np.empty(len(table), dtype=np.uint64)
+        radix.add(code.readers(i, 1, np.uint64), slice(0, len(table)), codes)
+        np.testing.assert_array_equal(code.levels_of(codes), [column.codes[i] for column in columns])
+        assert int(codes.max()) < code.size
+
+
+PAIR_KEYS, PAIR_TARGETS = ("a", "b", "c"), ("t", "u", "v", "w")
+# Levels of the keys, and of the targets: of 1 to 5 binary digits with the one for missing.
+SIZES = dict(zip((*PAIR_KEYS, *PAIR_TARGETS), (40, 3, 2, 3, 20, 1, 6), strict=True))
+
+
+@given(
+    st.integers(0, 2**32),
+    st.lists(st.sampled_from(range(len(PAIR_TARGETS))), min_size=1, unique=True).map(sorted),
+    st.sampled_from([0, 300, 1 << 20]),  # cells of a table
+    st.sampled_from([1, 60, 1 << 20]),  # records of a part
+    st.sampled_from([1, 100, 1 << 15]),  # cells of targets that are counted together
+    st.sampled_from([1, 8, 1 << 10]),  # combinations of keys that are
+)
+def test_pairs_of_some_targets(
+    seed: int, listed: list[int], table: int, part: int, cells: int, combinations: int
+) -> None:
+    random = np.random.default_rng(seed)
+    frames = [
+        pd.DataFrame({name: random.integers(0, size, records) for name, size in SIZES.items()})
+        for records in (200, 90)
+    ]
+    columns = {name: code_column(name, [frame[name] for frame in frames], ["GT", "SD"]) for name in SIZES}
+    records = tuple(map(len, frames))
+    targets = [Target(columns[name], CodedExclusions(), 0) for name in PAIR_TARGETS]
+    keys = radix.radix([columns[name] for name in PAIR_KEYS], records, 1 << 40)
+    job = radix.Job(keys, tuple(targets), records, Limits(table=table, part=part, threads=0), ignore_progress)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing, "_AT_A_TIME", 70)
+        patch.setattr(packing, "_MOST_CELLS", cells)
+        patch.setattr(packing, "_MOST_COMBINATIONS", combinations)
+        pairs = packing.pairs_of_key(job, packing.pack(job, targets), listed)
+    for of_keys, i in zip(pairs, listed, strict=True):
+        target = columns[PAIR_TARGETS[i]]
+        for of_key, name in zip(of_keys, PAIR_KEYS, strict=True):
+            codes = columns[name].codes[0].astype(int) * target.size + target.codes[0]
+            assert dict(zip(of_key.groups.tolist(), of_key.sums.tolist(), strict=True)) == Counter(
+                codes.tolist()
+            )
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(-5, 5))), st.integers(1, 4))
+def test_sums_by_group(pairs: list[tuple[int, int]], parts: int) -> None:
+    """However they are cut up, and whether groups are few or far apart."""
+    expected: dict[int, int] = {}
+    for group, value in pairs:
+        expected[group] = expected.get(group, 0) + value
+    arrays = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    actual = add_up([Grouped.sum_by_group(part[:, 0], part[:, 1]) for part in np.array_split(arrays, parts)])
+    assert dict(zip(actual.groups.tolist(), actual.sums.tolist(), strict=True)) == {
+        group: value for group, value in sorted(expected.items()) if value
+    }
+    assert (np.diff(actual.groups) > 0).all()
+
+
+def test_numbers_far_apart_in_a_small_type() -> None:
+    """The range of such a column does not fit its own type."""
+    values = pd.Series(np.array([-100, 100, 127, -128] + [0] * 400, dtype=np.int8))
+    column = code_column("a", [values, values.astype(np.int64)], ["GT", "SD"])
+    assert column.levels.tolist() == [-128, -100, 0, 100, 127]
+    for codes in column.codes:
+        np.testing.assert_array_equal(column.levels[codes], values)
+    assert column.counts[0].tolist() == [1, 1, 400, 1, 1, 0]
+
+
+def test_nobody_changes_what_was_drawn() -> None:
+    """The positions are drawn once for several measures of the same tables."""
+    [positions] = sample_positions([100], 10, 0)
+    assert positions is not None
+    with pytest.raises(ValueError, match="read-only"):
+        positions[0] = 5
