@@ -117,7 +117,7 @@ QUICK = [way for way in WAYS if way[0] not in DATABASES]
     ("engine", "way", "case"),
     [
         *((*way, case) for way in WAYS if way not in QUICK for case in CASES),
-        *((*way, case) for way, case in some_of(product(QUICK, [*CASES, *SIZES]), part=8)),
+        *((*way, case) for way, case in some_of(product(QUICK, [*CASES, *SIZES]), part=16)),
     ],
 )
 def test_chosen_tables(engine: str, way: str, case: str, databases: Databases) -> None:
@@ -164,7 +164,7 @@ MISMATCHES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 }
 
 
-@pytest.mark.parametrize("engine", ["partitioned", "files", "duckdb", "postgres"])
+@pytest.mark.parametrize("engine", ["files", "duckdb", "postgres"])
 @pytest.mark.parametrize("mismatch", MISMATCHES)
 def test_mismatches(engine: str, mismatch: str, databases: Databases) -> None:
     """Refused, measured or warned of in the very same words; but files are read by what their text means."""
