@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 import yaml
 from click.testing import CliRunner
-from support.page_blocks import blocks
 from support.paths import DOCS, ROOT
 from support.sampling import some_of
 
@@ -107,7 +106,8 @@ def test_a_part_is_made_again_from_an_empty_folder(
 def test_a_synthesizer_of_ones_own_stands_beside_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    [(_, code)] = [block for block in blocks("synthesizers.md") if block[0] == "python"]
+    page = (DOCS / "synthesizers.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     own = tmp_path / "my.py"
     own.write_text(code, encoding="utf-8")
     before = results.TABLE.read_bytes()

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from support import gates
-from support.households import LOOSE
 from support.processes import run_program
 from support.services import absent
+from support.surveys import LOOSE
 
 from disclosure_pipeline.candidates.measuring import measure_without_controls
 from disclosure_pipeline.counting.memory.engine import FramesInMemory

@@ -12,7 +12,6 @@ from typing import Any
 import click
 import pytest
 import yaml
-from support.page_blocks import BLOCK, blocks, run_code
 from support.paths import DOCS, PACKAGE, ROOT
 from support.sampling import only_in_ci, some_of
 

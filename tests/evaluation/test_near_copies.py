@@ -9,7 +9,7 @@ from disguises.simulated import POPULATIONS
 from support.sampling import some_of
 
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
-from disclosure_pipeline.evaluation.copies import shared_columns
+from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
 from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.guards import measure_guards
 from disclosure_pipeline.evaluation.near_copies import find_near_copies, is_diluted
@@ -75,16 +75,16 @@ def guard(tables: tuple[pd.DataFrame, pd.DataFrame]) -> tuple[float, float]:
 
 def test_neither_order_nor_units_of_one_record_matter() -> None:
     people, table = near_table("census", 4, 0.3, 2)
-    tables = shared_columns(people, table)
+    tables = read_shared_columns(people, table)
     columns = tables.code(tables.keys)
     assert is_diluted(columns, 1)
     expected = find_near_copies(columns, 1, 5)
-    shuffled = shared_columns(*(frame.sample(frac=1, random_state=3) for frame in (people, table)))
+    shuffled = read_shared_columns(*(frame.sample(frac=1, random_state=3) for frame in (people, table)))
     assert find_near_copies(shuffled.code(shuffled.keys), 1, 5) == expected
     assert find_near_copies(columns, 1, 6) != expected
     assert find_near_copies(columns, 1, 5, np.arange(len(people)))[0] == pytest.approx(expected[0], abs=10)
 
 
 def test_equally_large_tables_are_compared_as_they_are() -> None:
-    tables = shared_columns(*near_table("census", 1, 0.9, 2))
+    tables = read_shared_columns(*near_table("census", 1, 0.9, 2))
     assert not is_diluted(tables.code(tables.keys), 1)

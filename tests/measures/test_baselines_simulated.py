@@ -13,6 +13,7 @@ from support.sampling import some_of
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.errors import UnitWarning
 from disclosure_pipeline.measures.baseline_counts import baseline_counts
 from disclosure_pipeline.measures.baselines import baselines
 from disclosure_pipeline.measures.copies import hit_counts, unique_hits
@@ -89,7 +90,7 @@ def copies_of(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, float]:
     """Copies of the few columns, of which some repeat."""
     columns = [*KEYS, "work"]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dp.UnitWarning)  # they repeat by chance
+        warnings.simplefilter("ignore", UnitWarning)  # they repeat by chance
         figures = dp.copies(gt[columns], sd[columns]).iloc[0]
     return {str(name): float(figure) for name, figure in figures.items()}
 
