@@ -2,7 +2,7 @@
 
 from .analyses.anonymity_loss import anonymity_loss
 from .analyses.exposure import Exposure, exposure
-from .analyses.individual import IndividualAttribution, individual_attribution
+from .analyses.individual import individual_attribution
 from .analyses.key_sets import KeySets, disclosure_of_key_sets
 from .analyses.nearest_guess import NearestGuess, nearest_guess
 from .analyses.over_releases import disclosure_over_releases
@@ -36,7 +36,6 @@ __all__ = [
     "Exclusions",
     "Exposure",
     "FileSource",
-    "IndividualAttribution",
     "InputError",
     "KeySets",
     "NearestGuess",

@@ -42,7 +42,7 @@ from disclosure_pipeline.tables.canonical_tables import canonical_table
 from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column
 from disclosure_pipeline.tables.frames import as_frame, is_frame
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
-from disclosure_pipeline.tables.sources import read_raw
+from disclosure_pipeline.tables.sources import TableSource, read_raw
 
 _MOST_DILUTED = 5_000  # records of a half that stands beside a table ten times as large
 _MOST_TRIES = 200  # of a kind of copies: 0 of them are at most 2 % with 95 % certainty
@@ -56,8 +56,8 @@ _Plant = Callable[[int], pd.DataFrame]
 
 
 def power(
-    ground_truth: Any,
-    policy: str | Path | Mapping[str, Any],
+    ground_truth: TableSource,
+    policy: str | Path | Mapping[str, object],
     keys: Sequence[str] = (),
     targets: Sequence[str] = (),
     *,

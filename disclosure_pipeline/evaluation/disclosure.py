@@ -20,7 +20,7 @@ from disclosure_pipeline.evaluation.frames import frame_of, names_of
 from disclosure_pipeline.evaluation.holdout import prepare_holdout
 from disclosure_pipeline.evaluation.measuring import measure
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.whole_doubts import MOST_RECORDS, find_whole_doubts
+from disclosure_pipeline.evaluation.whole_doubts import code_whole_records, find_whole_doubts
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
@@ -144,9 +144,10 @@ def disclosure(
             together=True,
         )
         prepared = None if holdout is None else prepare_holdout(with_holdout, plan, on_progress)
+        whole_records = code_whole_records(opened, plan, on_progress)
         result = measure(opened, plan, on_progress, prepared)
-        if result.N_d + sum(result.N_s) <= MOST_RECORDS:
-            result = result.with_doubts(find_whole_doubts(opened, plan, on_progress))
+        if whole_records is not None:
+            result = result.with_doubts(find_whole_doubts(opened, plan, whole_records, on_progress))
     warn_of_doubts(result.comparability_doubts)
     for warning in prepared.shared if prepared else ():
         warnings.warn(warning, HoldoutWarning, stacklevel=2)

@@ -118,7 +118,7 @@ class Disclosure:
         """All frames by their names."""
         return {name: getattr(self, name) for name in FRAMES}
 
-    def to_record(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, object]:
         """Return all of it but the engine as plain JSON, from which `from_record` makes the same again."""
         return {
             "facts": {name: _to_lists(getattr(self, name)) for name in _FACTS},
@@ -128,16 +128,17 @@ class Disclosure:
         }
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], engine: str = "") -> Disclosure:
+    def from_record(cls, record: Mapping[str, object], engine: str = "") -> Disclosure:
         """Return what `to_record` wrote. KeyError, TypeError or ValueError where the record is damaged."""
-        frames: dict[str, Any] = {name: frame_from_record(record["frames"][name]) for name in FRAMES}
-        facts: dict[str, Any] = {name: _to_tuples(record["facts"][name]) for name in _FACTS}
+        content: Any = record
+        frames: dict[str, Any] = {name: frame_from_record(content["frames"][name]) for name in FRAMES}
+        facts: dict[str, Any] = {name: _to_tuples(content["facts"][name]) for name in _FACTS}
         return cls(
             **facts,
             **frames,
-            ledger=tuple(Change(**change) for change in record["ledger"]),
+            ledger=tuple(Change(**change) for change in content["ledger"]),
             engine=engine,
-            stacked=None if record["stacked"] is None else cls.from_record(record["stacked"], engine),
+            stacked=None if content["stacked"] is None else cls.from_record(content["stacked"], engine),
         )
 
     def with_doubts(self, doubts: Iterable[str]) -> Disclosure:

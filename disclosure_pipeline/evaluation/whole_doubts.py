@@ -32,12 +32,33 @@ _BOUNDS = {
 }
 
 
-def find_whole_doubts(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress) -> list[str]:
+def code_whole_records(
+    opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress
+) -> list[CodedColumn] | None:
+    """Code all columns that the tables share, or those that are planned where others cannot be compared.
+
+    None of more than `MOST_RECORDS`. Files are read for it before anything is counted, as for the measures.
+    """
+    if opened.frames is None:
+        [first] = opened.code(plan.keys[:1], plan.grouping, on_progress)
+        records = sum(int(counts.sum()) for counts in first.counts)
+    else:
+        records = sum(map(len, opened.frames))
+    if records > MOST_RECORDS:
+        return None
+    try:
+        return opened.code(names_in_all(opened.columns), plan.grouping, on_progress)
+    except InputError:
+        return opened.code(plan.columns, plan.grouping, on_progress)
+
+
+def find_whole_doubts(
+    opened: OpenedTables, plan: MeasuringPlan, columns: Sequence[CodedColumn], on_progress: OnProgress
+) -> list[str]:
     """Return what the guards of a gate would say of people found, and of a table that tells no one apart.
 
-    Over all columns that the tables share, or over those that are planned where others cannot be compared.
+    `columns`: see `code_whole_records`.
     """
-    columns = _code(opened, plan, on_progress)
     N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
     per_unit = 1.0
     if plan.unit is None:
@@ -75,13 +96,6 @@ def describe_whole_doubts(rows: Sequence[Mapping[Any, float]]) -> Iterator[str]:
 def _is_beyond(found: Mapping[Any, float]) -> bool:
     beyond, by_chance = found["people_copied_beyond"], found["people_copied_by_chance"]
     return beyond > max(_BOUNDS["people_copied_beyond"], by_chance)
-
-
-def _code(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress) -> list[CodedColumn]:
-    try:
-        return opened.code(names_in_all(opened.columns), plan.grouping, on_progress)
-    except InputError:
-        return opened.code(plan.columns, plan.grouping, on_progress)
 
 
 def _find_apart(opened: OpenedTables, columns: Sequence[CodedColumn], N_s: int) -> float:

@@ -129,7 +129,7 @@ def test_a_changed_table_is_noticed(home: Home) -> None:
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     assert home.run_gate(HONEST).success
     assert standing_of(home, HONEST) == "published"
-    assert [request.job_name for request in tick(home, gate).run_requests or []] == [f"{gate.name}_gate"]
+    assert not tick(home, gate).run_requests  # it was judged as it lies there
 
     gates.honest().to_csv(home.path / "last_year.csv", index=False)
     assert [request.job_name for request in tick(home, gate).run_requests or []] == [

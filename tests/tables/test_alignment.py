@@ -111,7 +111,7 @@ def test_copies_need_a_shared_column() -> None:
 
 
 def test_tables_that_are_coded_alike_are_not_warned_of() -> None:
-    assert warned(GT) == ()
+    assert [text for text in warned(GT) if "it copies them" not in text] == []
     assert warned([table(seed=2), table(seed=3)]) == ()
 
 
@@ -146,8 +146,8 @@ def test_keys_that_are_shared_one_by_one_but_never_together_are_warned_of() -> N
     gt = pd.DataFrame({"a": list("xy") * 50, "b": list("uv") * 50, "t": 1})
     sd = gt.assign(b=list("vu") * 50)
     warnings = dp.disclosure(gt, sd, ["a", "b"], "t").warnings
-    assert len(warnings) == 1
-    assert "whole key" in warnings[0]
+    assert len(warnings) == 2
+    assert "whole key" in warnings[0] and "tells no one apart" in warnings[1]
 
 
 def test_an_identifier_is_warned_of() -> None:
@@ -157,7 +157,7 @@ def test_an_identifier_is_warned_of() -> None:
     fresh = gt.assign(person=[f"q{i}" for i in range(len(GT))])
     assert dp.disclosure(gt, fresh, KEYS, "work").warnings == ()
     measured = GT.assign(weight=np.linspace(1, 2, len(GT)))
-    assert dp.disclosure(measured, measured, KEYS, "work").warnings == ()
+    assert not any("identifier" in text for text in dp.disclosure(measured, measured, KEYS, "work").warnings)
 
 
 @pytest.mark.parametrize(

@@ -259,5 +259,5 @@ def store_codes(column: CodedColumn, words: Sequence[IntArray], place: Digits) -
     """Return the codes of a column whose place in the words of some records this is."""
     codes = (words[place.word] & place.mask) >> place.shift
     counts = np.bincount(codes, minlength=column.size)
-    stored = codes.astype(np.min_scalar_type(-column.size))
+    stored = np.where(codes == column.missing, -1, codes).astype(np.min_scalar_type(-column.size))
     return StoredColumn(stored, 0, np.arange(column.size), counts)
