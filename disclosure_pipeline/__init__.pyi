@@ -2,7 +2,7 @@
 
 from .analyses.anonymity_loss import anonymity_loss
 from .analyses.exposure import Exposure, exposure
-from .analyses.individual import individual_attribution
+from .analyses.individual import IndividualAttribution, individual_attribution
 from .analyses.key_sets import KeySets, disclosure_of_key_sets
 from .analyses.nearest_guess import NearestGuess, nearest_guess
 from .analyses.over_releases import disclosure_over_releases
@@ -23,7 +23,7 @@ from .evaluation.resemblance import TablesResemblance, resemblance
 from .evaluation.result import Disclosure
 from .evaluation.subgroups import subgroups
 from .orchestration.component import DisclosureGate
-from .tables.sources import DuckDBSource, FileSource, SqlSource, TableSource
+from .tables.sources import DuckDBSource, FileSource, SqlSource
 
 __version__: str
 
@@ -36,6 +36,7 @@ __all__ = [
     "Exclusions",
     "Exposure",
     "FileSource",
+    "IndividualAttribution",
     "InputError",
     "KeySets",
     "NearestGuess",
@@ -44,7 +45,6 @@ __all__ = [
     "Remedy",
     "ReplicatedUniques",
     "SqlSource",
-    "TableSource",
     "TablesResemblance",
     "anonymity_loss",
     "compare_remedies",

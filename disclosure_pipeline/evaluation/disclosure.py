@@ -20,7 +20,7 @@ from disclosure_pipeline.evaluation.frames import frame_of, names_of
 from disclosure_pipeline.evaluation.holdout import prepare_holdout
 from disclosure_pipeline.evaluation.measuring import measure
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.whole_doubts import code_whole_records, find_whole_doubts
+from disclosure_pipeline.evaluation.whole_doubts import find_whole_doubts
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
@@ -93,7 +93,7 @@ def disclosure(
     Warns:
         ComparabilityWarning: The tables may not be coded alike, so that risks read too low; the ground truth
             tells no one apart; or a synthetic table holds more people than a fresh one would (the last two
-            of up to 200,000 records in all): see `comparability_doubts` of the result.
+            of up to 200,000 records in memory): see `comparability_doubts` of the result.
         HoldoutWarning: The holdout shares records with the ground truth, or it cannot be told.
 
     Raises:
@@ -144,10 +144,8 @@ def disclosure(
             together=True,
         )
         prepared = None if holdout is None else prepare_holdout(with_holdout, plan, on_progress)
-        whole_records = code_whole_records(opened, plan, on_progress)
         result = measure(opened, plan, on_progress, prepared)
-        if whole_records is not None:
-            result = result.with_doubts(find_whole_doubts(opened, plan, whole_records, on_progress))
+        result = result.with_doubts(find_whole_doubts(opened, plan, on_progress))
     warn_of_doubts(result.comparability_doubts)
     for warning in prepared.shared if prepared else ():
         warnings.warn(warning, HoldoutWarning, stacklevel=2)

@@ -32,33 +32,18 @@ _BOUNDS = {
 }
 
 
-def code_whole_records(
-    opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress
-) -> list[CodedColumn] | None:
-    """Code all columns that the tables share, or those that are planned where others cannot be compared.
-
-    None of more than `MOST_RECORDS`. Files are read for it before anything is counted, as for the measures.
-    """
-    if opened.frames is None:
-        [first] = opened.code(plan.keys[:1], plan.grouping, on_progress)
-        records = sum(int(counts.sum()) for counts in first.counts)
-    else:
-        records = sum(map(len, opened.frames))
-    if records > MOST_RECORDS:
-        return None
-    try:
-        return opened.code(names_in_all(opened.columns), plan.grouping, on_progress)
-    except InputError:
-        return opened.code(plan.columns, plan.grouping, on_progress)
-
-
-def find_whole_doubts(
-    opened: OpenedTables, plan: MeasuringPlan, columns: Sequence[CodedColumn], on_progress: OnProgress
-) -> list[str]:
+def find_whole_doubts(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress) -> list[str]:
     """Return what the guards of a gate would say of people found, and of a table that tells no one apart.
 
-    `columns`: see `code_whole_records`.
+    Of at most `MOST_RECORDS` in memory: files and databases would be read once more for it. Over all columns
+    that the tables share, or over those that are planned where others cannot be compared.
     """
+    if opened.frames is None or sum(map(len, opened.frames)) > MOST_RECORDS:
+        return []
+    try:
+        columns = opened.code(names_in_all(opened.columns), plan.grouping, on_progress)
+    except InputError:
+        columns = opened.code(plan.columns, plan.grouping, on_progress)
     N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
     per_unit = 1.0
     if plan.unit is None:

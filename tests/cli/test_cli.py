@@ -269,8 +269,9 @@ def test_a_table_that_went_through_pandas_is_the_same_table(tmp_path: Path) -> N
         same, roundtrip = (
             run_command("measure", paths[0], sd, *keys, "--engine", engine) for sd in paths[1:]
         )
-        assert same.exit_code == roundtrip.exit_code == 3
-        assert "of the people are in" in same.stdout
+        in_memory = engine != "partitioned"  # copies are looked for in memory
+        assert same.exit_code == roundtrip.exit_code == (3 if in_memory else 0)
+        assert ("of the people are in" in same.stdout) == in_memory
         assert roundtrip.stdout == same.stdout
         assert "number in another form, read by its value" in roundtrip.stderr
         assert "Changed" not in same.stderr

@@ -35,11 +35,17 @@ def types_of(index: pd.Index) -> list[object]:
     return [level.dtype for level in index.levels] if isinstance(index, pd.MultiIndex) else [index.dtype]
 
 
+def list_warnings(result: dp.Disclosure) -> list[str]:
+    """Return what every engine warns of: whole records are looked at in memory alone."""
+    of_whole_records = ("it copies them", "tells no one apart")
+    return [text for text in result.warnings if not any(words in text for words in of_whole_records)]
+
+
 def assert_same(actual: dp.Disclosure, expected: dp.Disclosure) -> None:
     """Every figure is the very same float."""
     for name in FRAMES:
         assert_same_frame(getattr(actual, name), getattr(expected, name))
-    assert actual.warnings == expected.warnings
+    assert list_warnings(actual) == list_warnings(expected)
     assert (actual.stacked is None) == (expected.stacked is None)
     if actual.stacked and expected.stacked:
         assert_same(actual.stacked, expected.stacked)
