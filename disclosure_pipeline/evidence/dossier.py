@@ -65,6 +65,7 @@ def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
         "N_s": list(result.N_s),
         **({"N_holdout": result.N_holdout} if result.N_holdout else {}),
         **({} if result.units.empty else {"units": to_rows(result.units)}),
+        **({} if result.together.empty else {"together": to_rows(result.together)}),
         **{name: to_rows(withhold_rare_levels(result, name, smallest_count)) for name in FRAMES},
         **({} if result.stacked is None else {"stacked": collect_figures(result.stacked, smallest_count)}),
     }
@@ -170,8 +171,7 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
         "measured": {},
         "clauses": [],
         "waivers": [],
-        "figures": collect_figures(result, smallest_count)
-        | ({"together": to_rows(result.together)} if len(result.together) else {}),
+        "figures": collect_figures(result, smallest_count),
         "exact_copies": to_rows(result.exact_copies),
         "ledger": [asdict(change) for change in result.ledger],
         "warnings": list(result.warnings),

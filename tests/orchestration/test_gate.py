@@ -294,6 +294,12 @@ def test_several_syntheses_are_released_together(home: Home) -> None:
     dossier = read_json(home.record("three", "dossier.json"))
     assert dossier["figures"]["N_s"] == [300 - 2] * 3
     assert [row["synthesis"] for row in dossier["figures"]["identity"]] == [1, 2, 3]
+    of_target = {row["target"]: row["DiSCO"] for row in dossier["figures"]["attribute"]}
+    assert [row["target"] for row in dossier["figures"]["together"]] == list(of_target)
+    assert all(row["any"] >= of_target[row["target"]] for row in dossier["figures"]["together"])
+    told = "If all synthetic tables are published"
+    assert told in home.record("three", "dossier.html").read_text()
+    assert told not in (home.published("three") / "dossier.html").read_text()
     predicate = gates.stated(home.published("three"))
     names = [f"synthetic_{i}.parquet" for i in (1, 2, 3)]
     assert [table.name for table in predicate.synthetic] == names
