@@ -13,7 +13,7 @@ from support.sampling import examples
 from support.small_tables import sd2011
 
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
-from disclosure_pipeline.evaluation.renumbering import find_renumbered
+from disclosure_pipeline.evaluation.resemblance import find_renumbered
 from disclosure_pipeline.measures.renumbering import (
     RANK_GROUPS,
     JointTables,
