@@ -15,14 +15,14 @@ from disclosure_pipeline.counting.memory.cell_tables import count_pair
 from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.chance import Floats
-from disclosure_pipeline.measures.renumbering import (
+from disclosure_pipeline.measures.resemblance import (
     RANK_GROUPS,
     JointTables,
     RankGroups,
+    distance_relabelled,
     find_heaps,
     looks_renumbered,
 )
-from disclosure_pipeline.measures.resemblance import distance_relabelled
 from disclosure_pipeline.measures.resemblance import resemblance as resemblance_of
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.grouping import grouping_of

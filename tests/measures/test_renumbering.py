@@ -14,7 +14,7 @@ from support.small_tables import sd2011
 
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evaluation.resemblance import find_renumbered
-from disclosure_pipeline.measures.renumbering import (
+from disclosure_pipeline.measures.resemblance import (
     RANK_GROUPS,
     JointTables,
     RankGroups,
