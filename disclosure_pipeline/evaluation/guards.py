@@ -22,8 +22,13 @@ from disclosure_pipeline.evaluation.copied_groups import (
 )
 from disclosure_pipeline.evaluation.counts import FoundCopies, RecordSets
 from disclosure_pipeline.evaluation.frames import row_of
-from disclosure_pipeline.evaluation.near_copies import MOST_RECORDS, find_near_copies, is_diluted
-from disclosure_pipeline.evaluation.nearest import draw_comparisons, nearness_frame
+from disclosure_pipeline.evaluation.nearest import (
+    MOST_RECORDS,
+    draw_comparisons,
+    find_near_copies,
+    is_diluted,
+    nearness_frame,
+)
 from disclosure_pipeline.evaluation.resemblance import GROUPS, find_renumbered, resemblance_of_columns
 from disclosure_pipeline.evaluation.units import UnitRecords
 from disclosure_pipeline.measures.copies import (

@@ -12,7 +12,7 @@ from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
 from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.guards import measure_guards
-from disclosure_pipeline.evaluation.near_copies import find_near_copies, is_diluted
+from disclosure_pipeline.evaluation.nearest import find_near_copies, is_diluted
 from disclosure_pipeline.measures.nearness import CLOSER, DistancesToParts, near_copies
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
