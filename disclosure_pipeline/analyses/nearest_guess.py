@@ -27,8 +27,7 @@ from disclosure_pipeline.measures.nearest_guess import (
 )
 from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
-from disclosure_pipeline.tables.kinds import ORDERED_KINDS
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn
 from disclosure_pipeline.tables.messages import listed
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 

@@ -20,8 +20,7 @@ from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.resemblance import Overlap, Shared, overlap
 from disclosure_pipeline.tables.alignment import Tables
-from disclosure_pipeline.tables.kinds import Kind
-from disclosure_pipeline.tables.levels import CodedColumn, level_label
+from disclosure_pipeline.tables.levels import CodedColumn, Kind, level_label
 from disclosure_pipeline.tables.messages import listed, table_names
 
 Rows = dict[tuple[Any, int], dict[str, Any]]

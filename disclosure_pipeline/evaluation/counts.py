@@ -27,8 +27,7 @@ from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import check_names, require_unit
 from disclosure_pipeline.tables.encoding import Change, rounding_changes
 from disclosure_pipeline.tables.grouping import Grouping
-from disclosure_pipeline.tables.kinds import ORDERED_KINDS, Kind
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
 from disclosure_pipeline.tables.messages import names_in_all, table_names
 
 Thresholds = tuple[float, float]

@@ -52,8 +52,7 @@ from disclosure_pipeline.measures.people import PeopleCounts, found_by_columns_a
 from disclosure_pipeline.measures.resemblance import missing_beyond, relabelling
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.grouping import grouping_of
-from disclosure_pipeline.tables.kinds import Kind
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import CodedColumn, Kind
 
 PAIRS_SAMPLE = 100_000
 """This many records of each table are enough to see how far apart pairs of columns are."""

@@ -21,8 +21,7 @@ from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
-from disclosure_pipeline.tables.kinds import Kind
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import CodedColumn, Kind
 from disclosure_pipeline.tables.messages import describe_argument
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 

@@ -21,8 +21,7 @@ from disclosure_pipeline.measures.identity import unique_records
 from disclosure_pipeline.measures.individual import combine_cells
 from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.coding import code_column
-from disclosure_pipeline.tables.kinds import Kind
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import CodedColumn, Kind
 from disclosure_pipeline.tables.messages import describe_argument, suggest_names
 
 OTHER = "(other)"

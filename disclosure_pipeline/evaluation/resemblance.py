@@ -26,8 +26,7 @@ from disclosure_pipeline.measures.resemblance import (
 from disclosure_pipeline.measures.resemblance import resemblance as resemblance_of
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.grouping import grouping_of
-from disclosure_pipeline.tables.kinds import ORDERED_KINDS, Kind
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
 from disclosure_pipeline.tables.sources import Syntheses, TableSource
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from disclosure_pipeline.tables.alignment import Tables, number_owners
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.frames import holds_values
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
-from disclosure_pipeline.tables.kinds import Kind
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import CodedColumn, Kind
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, describe_argument, suggest_names
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 

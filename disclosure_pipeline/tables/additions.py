@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from disclosure_pipeline.tables.alignment import Distinct, code_distinct
 from disclosure_pipeline.tables.contract import Violation
 from disclosure_pipeline.tables.dictionary import CATEGORIES, DATES, NUMERIC, TIME_UNITS, Column, Dictionary
-from disclosure_pipeline.tables.kinds import Kind
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import CodedColumn, Kind
 from disclosure_pipeline.tables.messages import table_names
 
 GT_IDENTIFIER = "holds identifiers of the ground truth"

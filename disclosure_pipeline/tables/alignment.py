@@ -16,8 +16,7 @@ from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.coding import code_and_mark, code_column
 from disclosure_pipeline.tables.frames import as_frames, check_not_empty, holds_values, stack_columns
 from disclosure_pipeline.tables.grouping import Grouping
-from disclosure_pipeline.tables.kinds import Kind, common_kind
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray, StoredColumn
+from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Kind, StoredColumn, common_kind
 from disclosure_pipeline.tables.messages import (
     GROUND_TRUTH,
     describe_argument,

@@ -12,8 +12,17 @@ import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.tables.kinds import Kind, common_kind, nan_as_missing
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Mask, StoredColumn, Values, count_codes
+from disclosure_pipeline.tables.levels import (
+    CodedColumn,
+    IntArray,
+    Kind,
+    Mask,
+    StoredColumn,
+    Values,
+    common_kind,
+    count_codes,
+    nan_as_missing,
+)
 
 ROUNDING_NOISE = 1e-9
 """Relative to the smaller of two floats, in the order of numbers: closer ones are the same level."""

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.tables.kinds import ORDERED_KINDS, Kind
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray, level_label
+from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, IntArray, Kind, level_label
 from disclosure_pipeline.tables.messages import describe_argument, listed
 
 Edges = Literal["pooled", "ground_truth", "equal_width"] | Mapping[Any, Sequence[float]]

@@ -24,8 +24,7 @@ from disclosure_pipeline.counting.memory.radix import Radix, Reader, add, radix
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys, count_up
 from disclosure_pipeline.measures.nearness import twice_mid_ranks
-from disclosure_pipeline.tables.kinds import ORDERED_KINDS
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn
 
 NOBODY = np.iinfo(np.int64).max
 """The distance where there is no record to look at."""

@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.frequency import combine_keys
-from disclosure_pipeline.tables.kinds import ORDERED_KINDS, Kind
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray
+from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, IntArray, Kind
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
