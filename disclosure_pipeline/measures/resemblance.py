@@ -1,4 +1,4 @@
-"""How far apart GT and SD are: frequencies, renamed levels, missing values, and values that they share."""
+"""How far apart GT and SD are: frequencies, renamed or renumbered levels, missing and shared values."""
 
 from __future__ import annotations
 

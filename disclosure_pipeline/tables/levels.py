@@ -1,4 +1,4 @@
-"""Columns of several tables as integer codes over one list of levels, matched by value."""
+"""Kinds of values; columns of several tables as integer codes over one list of levels, matched by value."""
 
 from __future__ import annotations
 
