@@ -110,8 +110,10 @@ def _train(model: Any, table: pd.DataFrame, seed: int) -> pd.DataFrame:
     np.random.seed(seed)
     model.set_random_state(seed)
     complete, restore = fill_gaps(table)
-    model.fit(complete, [name for name in complete.columns if is_category(complete[name])])
-    return restore(model.sample(len(table)))
+    # A column called self would be taken for an argument.
+    numbered = complete.set_axis([f"column {place}" for place in range(complete.shape[1])], axis=1)
+    model.fit(numbered, [name for name in numbered.columns if is_category(numbered[name])])
+    return restore(model.sample(len(table)).set_axis(complete.columns, axis=1))
 
 
 def marginals(table: pd.DataFrame, seed: int, epsilon: float = 1) -> pd.DataFrame:

@@ -69,12 +69,12 @@ def _describe_study(table: pd.DataFrame) -> str:
 
 def _describe_copies(table: pd.DataFrame, summary: pd.DataFrame) -> str:
     names = summary["title"]
-    often = names[summary[BY_GUARDS] >= 50]
+    often = names[summary[BY_GUARDS] >= 100 / 3]
     without_copies = often[summary["people copied"] <= read_bound("people_copied_beyond")]
     never = (summary[BY_GUARDS] == 0).sum()
     only_looks = names[(summary[BY_GUARDS] < 10) & (summary[BY_BOUNDS] + summary[BY_CONTRACT] >= 25)]
     sentences = [
-        f"Guards refuse at least half of the tables of: {_join(often)}.",
+        f"Guards refuse at least a third of the tables of: {_join(often)}.",
         f"They refuse no table of {never} others.",
     ]
     if len(without_copies):

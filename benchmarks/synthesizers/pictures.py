@@ -85,7 +85,7 @@ def _draw_resemblance(summary: pd.DataFrame) -> Any:
         y=alt.Y("nearer:Q", title="people nearer to a synthetic record than to another person (%)"),
     )
     colour = alt.condition(
-        f"datum['{BY_GUARDS}'] >= 50", alt.value(_COLOURS[BY_GUARDS]), alt.value(_COLOURS[APPROVED])
+        f"datum['{BY_GUARDS}'] >= 100 / 3", alt.value(_COLOURS[BY_GUARDS]), alt.value(_COLOURS[APPROVED])
     )
     dots = base.mark_circle(size=60, opacity=1).encode(color=colour)
     names = base.mark_text(align="left", dx=6, fontSize=9).encode(text="name:N", color=colour)
