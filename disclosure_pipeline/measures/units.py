@@ -138,7 +138,7 @@ def baselines_of_units(
     figures = {f"{name}_others": sums[f"{name}_others"] for name in added}
     figures |= {f"{name}_at_n": sums[name] for name in added}
     figures |= {f"{name}_beyond": sums[name] - sums[f"{name}_others"] for name in added}
-    with_others = sums["iS_others"] / 100 * f.N_d
+    with_others = math.fsum(products["iS_others"])
     guessed_at_n, guessed_others, error = _guess_both(f, cells, people, no_guess, with_others, f.N_d)
     return figures | {
         **{f"{name}_beyond_se": standard_error(sum_of_squares(by_q), f.N_d) for name, by_q in added.items()},

@@ -137,11 +137,14 @@ def gate_step(
     """
 
     def decorate(body: Callable[..., StepOutcome]) -> Callable[..., Iterator[StepResult]]:
-        redacted = redact_errors(body)
+        def start(*args: Any, **kwargs: Any) -> StepOutcome:
+            _restore_stacks()
+            return body(*args, **kwargs)
+
+        redacted = redact_errors(start)
 
         @wraps(body)
         def within(*args: Any, **kwargs: Any) -> Iterator[StepResult]:
-            _restore_stacks()
             try:
                 outcome = redacted(*args, **kwargs)
             except dg.Failure as error:
