@@ -208,8 +208,9 @@ def test_files_that_went_through_pandas(engine: str, tmp_path: Path) -> None:
     pd.read_csv(paths[0]).to_csv(paths[1], index=False)
     same, roundtrip = (measured_of(paths[0], sd, engine) for sd in paths)
     pd.testing.assert_frame_equal(roundtrip.attribute, same.attribute)
-    [copied] = same.warnings
-    assert roundtrip.warnings == same.warnings and "of the people are in" in copied
+    assert roundtrip.warnings == same.warnings
+    copies = ["of the people are in" in warning for warning in same.warnings]
+    assert copies == ([True] if engine == "memory" else []), "whole records are counted in memory alone"
     assert same.attribute.loc[("work", 1), "DiSCO"] > 0
     assert [change.column for change in roundtrip.ledger] == ["height"] and same.ledger == ()
 
